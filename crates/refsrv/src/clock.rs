@@ -1,0 +1,69 @@
+//! The one clock of the server: `CLOCK_MONOTONIC`, in nanoseconds, as the load generator reads it.
+//!
+//! `std::time::Instant` reads the same clock but hides the number, and the number is what a
+//! log entry and a client's time stamp must have in common.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+#[must_use]
+pub fn now_ns() -> u64 {
+    to_ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// Uses up `cpu_ns` of this thread's CPU time, however long that takes on the wall clock.
+///
+/// Measured in CPU time so that a CPU quota stretches it, as it stretches real work.
+pub fn burn_cpu(cpu_ns: u64) {
+    if cpu_ns == 0 {
+        return;
+    }
+    let end = thread_cpu_ns().saturating_add(cpu_ns);
+    while thread_cpu_ns() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// Splits nanoseconds into the kernel's seconds and nanoseconds.
+pub(crate) fn to_timespec(ns: u64) -> Timespec {
+    // Both parts fit: u64::MAX ns is 585 years, and the remainder is below 1e9.
+    Timespec { tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX), tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+fn thread_cpu_ns() -> u64 {
+    to_ns(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+fn to_ns(time: Timespec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds * 1_000_000_000 + nanoseconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_never_runs_backwards() {
+        let mut last = now_ns();
+        for _ in 0..10_000 {
+            let now = now_ns();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+
+    #[test]
+    fn burning_cpu_takes_at_least_the_time_asked_for() {
+        let begin = now_ns();
+        burn_cpu(3_000_000);
+        assert!(now_ns() - begin >= 3_000_000);
+    }
+
+    #[test]
+    fn a_timespec_keeps_every_nanosecond() {
+        let ns = 12_345_678_901_234;
+        assert_eq!(to_ns(to_timespec(ns)), ns);
+    }
+}

@@ -1,0 +1,107 @@
+//! What a server is to do, checked before anything is opened.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use crate::answer::Framing;
+use crate::fault::FaultPlan;
+use crate::service::Service;
+
+/// Everything that decides how the server behaves.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen; loopback only. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// How long each request is held.
+    pub service: Service,
+    /// How many servers stand behind the queue; `None` for infinitely many.
+    pub servers: Option<usize>,
+    /// What goes wrong, and when.
+    pub faults: FaultPlan,
+    /// The body of every good answer.
+    pub body: Vec<u8>,
+    /// How the end of the body is marked.
+    pub framing: Framing,
+    /// Whether answers carry X-Id, X-Arrive, X-Hold and X-Write.
+    pub stamp_headers: bool,
+    /// Close a connection after this many answers; `Some(1)` closes after each.
+    pub requests_per_connection: Option<u64>,
+    /// Whether the last answer on a connection says `Connection: close`. Without it, the client
+    /// learns of the close as it would of any server that drops idle connections.
+    pub announce_close: bool,
+    /// CPU time to use up before each answer. It blocks the one thread, so answers come later
+    /// than the queue planned: for CPU quota tests, not for queueing ones.
+    pub cpu_ns: u64,
+    /// How long before an answer is due to stop sleeping and spin; 0 never spins.
+    pub spin_ns: u64,
+    /// Whether to keep the log.
+    pub log: bool,
+    /// Answer fixed bytes to every blank line and do nothing else: no plan, no faults, no log,
+    /// no request bodies. `body` is still honoured.
+    pub fast: bool,
+}
+
+impl Default for Config {
+    /// `hello` at once, infinitely many servers, keep-alive, logged, on a free port.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            service: Service::Constant { hold_ns: 0 },
+            servers: None,
+            faults: FaultPlan::none(),
+            body: b"hello".to_vec(),
+            framing: Framing::ContentLength,
+            stamp_headers: true,
+            requests_per_connection: None,
+            announce_close: true,
+            cpu_ns: 0,
+            // Covers the 20-40 us a timerfd wakes late on an idle virtual CPU.
+            spin_ns: 60_000,
+            log: true,
+            fast: false,
+        }
+    }
+}
+
+impl Config {
+    /// Refuses what cannot be carried out as written.
+    ///
+    /// # Errors
+    /// Names the offending field and what it must be.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.servers == Some(0) {
+            return Err(ConfigError { field: "servers", must_be: "at least 1, or None for infinite" });
+        }
+        if self.requests_per_connection == Some(0) {
+            return Err(ConfigError { field: "requests_per_connection", must_be: "at least 1" });
+        }
+        self.service.validate()?;
+        self.faults.validate()
+    }
+}
+
+/// A setting that cannot be carried out as written. Change the named field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{field} must be {must_be}")]
+pub struct ConfigError {
+    /// The setting at fault.
+    pub field: &'static str,
+    /// What it has to be instead.
+    pub must_be: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_sound() {
+        assert_eq!(Config::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn zero_servers_are_refused_with_a_way_out() {
+        let config = Config { servers: Some(0), ..Config::default() };
+        let refusal = config.validate().expect_err("must be refused");
+        assert_eq!(refusal.to_string(), "servers must be at least 1, or None for infinite");
+    }
+}

@@ -1,0 +1,233 @@
+//! One connection: receive a request, wait for its planned finish, answer or misbehave as planned.
+
+use std::io;
+use std::rc::Rc;
+
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::answer::{Answer, Framing, Layout, reason};
+use crate::clock::{burn_cpu, now_ns};
+use crate::fault::Fault;
+use crate::http::{HeadError, RequestHead, parse_head};
+use crate::log::Outcome;
+use crate::queue::Slot;
+use crate::shared::Shared;
+
+const RECEIVE_BYTES: usize = 4096;
+/// How much longer, and how many more bytes, a refused client is listened to. Closing with
+/// bytes unread would abort the connection, and the refusal be lost.
+const LINGER_NS: u64 = 1_000_000_000;
+const LINGER_BYTES: usize = 1 << 20;
+
+/// Serves a connection until either side closes it.
+pub(crate) async fn serve(stream: TcpStream, shared: Rc<Shared>) {
+    let connection = Connection { stream, shared, received: Vec::new(), answered: 0, is_stale: false };
+    connection.run().await;
+}
+
+struct Connection {
+    stream: TcpStream,
+    shared: Rc<Shared>,
+    /// Received but not yet used.
+    received: Vec<u8>,
+    answered: u64,
+    /// The next request is to find the connection closed.
+    is_stale: bool,
+}
+
+enum Next {
+    Request(RequestHead, u64),
+    Refused(HeadError),
+    Closed,
+}
+
+/// What happens to the connection after an exchange. Dropping it is the close.
+enum Then {
+    Continue,
+    Close,
+    HoldOpen,
+}
+
+impl Connection {
+    async fn run(mut self) {
+        loop {
+            let (head, arrive_ns) = match self.next_request().await {
+                Next::Request(head, arrive_ns) => (head, arrive_ns),
+                Next::Refused(error) => return self.refuse(error).await,
+                Next::Closed => return,
+            };
+            if self.is_stale {
+                return self.shared.count(|stats| stats.stale_closed += 1);
+            }
+            match self.exchange(head, arrive_ns).await {
+                Then::Continue => {}
+                Then::Close => return,
+                Then::HoldOpen => return self.discard_until_closed().await,
+            }
+        }
+    }
+
+    async fn next_request(&mut self) -> Next {
+        // A pipelined request is here already and arrives, for the queue, now.
+        let mut received_ns = now_ns();
+        loop {
+            match parse_head(&self.received) {
+                Ok(Some(head)) => {
+                    self.received.drain(..head.head_bytes);
+                    return Next::Request(head, received_ns);
+                }
+                Ok(None) => {}
+                Err(error) => return Next::Refused(error),
+            }
+            if !self.receive().await {
+                return Next::Closed;
+            }
+            received_ns = now_ns();
+        }
+    }
+
+    /// Receives more bytes; false at the end of the connection.
+    async fn receive(&mut self) -> bool {
+        self.received.reserve(RECEIVE_BYTES);
+        matches!(self.stream.read_buf(&mut self.received).await, Ok(count) if count > 0)
+    }
+
+    async fn exchange(&mut self, head: RequestHead, arrive_ns: u64) -> Then {
+        let (slot, fault) = self.shared.arrive(arrive_ns);
+        let is_last = self.is_last(&head);
+        // Laid out while there is time, so that nothing but the write is left when it is due.
+        let mut answer = self.lay_out(&head, &slot, fault, is_last);
+        if !self.discard_body(head.body_bytes).await {
+            self.shared.depart(now_ns());
+            self.shared.record(&slot, None, Outcome::ClientGone);
+            return Then::Close;
+        }
+        self.shared.timer.sleep_until(slot.finish_ns).await;
+        burn_cpu(self.shared.config.cpu_ns);
+
+        let write_ns = now_ns();
+        self.shared.depart(write_ns);
+        answer.stamp_write(write_ns);
+        let outcome = self.deliver(&answer, fault).await;
+        let attempted_ns = (outcome != Outcome::NeverAnswered).then_some(write_ns);
+        // Logged before the client can see the close, so that a client that has seen
+        // everything finds everything in the log.
+        self.shared.record(&slot, attempted_ns, outcome);
+        self.answered += 1;
+        self.is_stale = outcome == Outcome::StaleClose;
+        match outcome {
+            Outcome::NeverAnswered => Then::HoldOpen,
+            Outcome::Answered | Outcome::Status(_) | Outcome::WrongBody | Outcome::StaleClose if !is_last => {
+                Then::Continue
+            }
+            _ => Then::Close,
+        }
+    }
+
+    fn is_last(&self, head: &RequestHead) -> bool {
+        let config = &self.shared.config;
+        let is_full = config.requests_per_connection.is_some_and(|most| self.answered + 1 >= most);
+        is_full || !head.keep_alive || config.framing == Framing::UntilClose
+    }
+
+    fn lay_out(&self, head: &RequestHead, slot: &Slot, fault: Option<Fault>, is_last: bool) -> Answer {
+        let config = &self.shared.config;
+        let (status, body) = match fault {
+            Some(Fault::Status(status)) => (status, reason(status).as_bytes()),
+            Some(Fault::WrongBody) => (200, self.shared.wrong_body.as_slice()),
+            _ => (200, config.body.as_slice()),
+        };
+        let connection = if is_last {
+            // A client that asked for the close is told of it in any case.
+            (config.announce_close || !head.keep_alive).then_some("close")
+        } else {
+            head.is_http_1_0.then_some("keep-alive")
+        };
+        Answer::lay_out(&Layout {
+            status,
+            body,
+            framing: config.framing,
+            stamps: config.stamp_headers.then_some(slot),
+            connection,
+            head_only: head.wants_no_body,
+        })
+    }
+
+    /// Reads the request body away; false if the connection ended within it.
+    async fn discard_body(&mut self, body_bytes: u64) -> bool {
+        let mut left = body_bytes;
+        loop {
+            let here = left.min(self.received.len() as u64);
+            // At most `received.len()`, so it fits.
+            self.received.drain(..here as usize);
+            left -= here;
+            if left == 0 {
+                return true;
+            }
+            if !self.receive().await {
+                return false;
+            }
+        }
+    }
+
+    async fn deliver(&mut self, answer: &Answer, fault: Option<Fault>) -> Outcome {
+        let (sent, outcome) = match fault {
+            Some(Fault::NeverAnswer) => return Outcome::NeverAnswered,
+            Some(Fault::Reset) => (self.abort_on_close(), Outcome::Reset),
+            Some(Fault::ResetMidBody) => {
+                let sent = self.stream.write_all(answer.first_half()).await;
+                (sent.and_then(|()| self.abort_on_close()), Outcome::ResetMidBody)
+            }
+            Some(Fault::Truncate) => (self.stream.write_all(answer.first_half()).await, Outcome::Truncated),
+            Some(Fault::Status(status)) => (self.send(answer).await, Outcome::Status(status)),
+            Some(Fault::WrongBody) => (self.send(answer).await, Outcome::WrongBody),
+            Some(Fault::StaleClose) => (self.send(answer).await, Outcome::StaleClose),
+            Some(Fault::HoldFor(_)) | None => (self.send(answer).await, Outcome::Answered),
+        };
+        if sent.is_ok() { outcome } else { Outcome::ClientGone }
+    }
+
+    async fn send(&mut self, answer: &Answer) -> io::Result<()> {
+        self.stream.write_all(answer.bytes()).await
+    }
+
+    /// Makes the coming close an abort: the kernel sends RST instead of FIN.
+    fn abort_on_close(&self) -> io::Result<()> {
+        SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO))
+    }
+
+    async fn refuse(&mut self, error: HeadError) {
+        self.shared.count(|stats| stats.refused_heads += 1);
+        let answer = Answer::lay_out(&Layout {
+            status: error.status(),
+            body: error.to_string().as_bytes(),
+            framing: Framing::ContentLength,
+            stamps: None,
+            connection: Some("close"),
+            head_only: false,
+        });
+        if self.send(&answer).await.is_err() || self.stream.shutdown().await.is_err() {
+            return;
+        }
+        let shared = Rc::clone(&self.shared);
+        tokio::select! {
+            () = shared.timer.sleep_until(now_ns() + LINGER_NS) => {}
+            () = self.discard_at_most(LINGER_BYTES) => {}
+        }
+    }
+
+    async fn discard_at_most(&mut self, bytes: usize) {
+        let mut left = bytes;
+        self.received.clear();
+        while left > 0 && self.receive().await {
+            left = left.saturating_sub(self.received.len());
+            self.received.clear();
+        }
+    }
+
+    async fn discard_until_closed(&mut self) {
+        self.discard_at_most(usize::MAX).await;
+    }
+}

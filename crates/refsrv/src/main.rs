@@ -1,0 +1,186 @@
+//! `refsrv`: the reference server as a command.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use refsrv::spec::{self, SpecError, Stall};
+use refsrv::{Config, FaultPlan, FaultRule, Framing, Lateness, ReferenceServer, Service, log};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A reference HTTP/1.1 server whose every answer time is known exactly.
+///
+/// Prints `listening on ADDRESS` and serves until SIGTERM, SIGINT, or the end of --for.
+/// Durations take units: 1.5s, 20ms, 60us, 100ns, 2min.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where to listen; loopback only, port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// How long to hold each request: 2ms, exp:2ms, bimodal:1ms,50ms,200 (fast, slow, every),
+    /// list:1ms,2ms, lognormal:1ms,1.5 (median, sigma), pareto:1.5,1ms,60s (alpha, least, most)
+    #[arg(long, default_value = "0")]
+    hold: String,
+    /// Seed of the random holds
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Servers behind the queue [default: infinitely many]
+    #[arg(long)]
+    servers: Option<usize>,
+    /// Begin no service for a while, periodically: 1s/10s (length, period) or 1s/10s+5s (first
+    /// after 5 s); needs a constant --hold
+    #[arg(long, value_parser = spec::parse_stall)]
+    stall: Option<Stall>,
+    /// FAULT@WHEN, repeatable. FAULT: a status, reset, reset-mid-body, truncate, never, hold:5s,
+    /// wrong-body, stale-close. WHEN: every:100, every:100+7, or arrival numbers 3,9,27 (from 0)
+    #[arg(long = "fault", value_name = "FAULT@WHEN", value_parser = spec::parse_fault_rule)]
+    faults: Vec<FaultRule>,
+    /// Body of every good answer
+    #[arg(long, default_value = "hello", conflicts_with = "body_bytes")]
+    body: String,
+    /// Body of this many bytes instead
+    #[arg(long)]
+    body_bytes: Option<usize>,
+    /// How the end of the body is marked: content-length, chunked, until-close
+    #[arg(long, default_value = "content-length", value_parser = spec::parse_framing)]
+    framing: Framing,
+    /// Leave out X-Id, X-Arrive, X-Hold and X-Write
+    #[arg(long)]
+    no_stamps: bool,
+    /// Close a connection after this many answers; 1 closes after each
+    #[arg(long, value_name = "K")]
+    requests_per_connection: Option<u64>,
+    /// Do not say `Connection: close` on the last answer
+    #[arg(long)]
+    no_announce_close: bool,
+    /// CPU time to burn before each answer, on the one thread
+    #[arg(long, default_value = "0", value_parser = spec::parse_duration_ns)]
+    cpu: u64,
+    /// Spin this long before an answer is due; 0 only sleeps
+    #[arg(long, default_value = "60us", value_parser = spec::parse_duration_ns)]
+    spin: u64,
+    /// Answer fixed bytes to every blank line: no holds, faults, stamps or log
+    #[arg(long, conflicts_with_all = ["hold", "servers", "stall", "faults", "log"])]
+    fast: bool,
+    /// End after this long
+    #[arg(long = "for", value_name = "DURATION", value_parser = spec::parse_duration_ns)]
+    run_for: Option<u64>,
+    /// Write one CSV line per request here, at the end, and to stderr how late the answers were
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+/// Exit code for a usage or configuration error, as clap's own.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match config(&arguments) {
+        Ok(config) => config,
+        Err(message) => return fail(USAGE, &message),
+    };
+    match serve(config, arguments.run_for, arguments.log.as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Start(error @ refsrv::StartError::Io { .. })) => fail(1, &error.to_string()),
+        Err(Failure::Start(error)) => fail(USAGE, &error.to_string()),
+        Err(Failure::Io(error)) => fail(1, &error.to_string()),
+    }
+}
+
+fn fail(code: u8, message: &str) -> ExitCode {
+    // Nothing is left to be done if stderr is closed as well.
+    let _ = writeln!(io::stderr(), "refsrv: {message}");
+    ExitCode::from(code)
+}
+
+fn config(arguments: &Arguments) -> Result<Config, String> {
+    let body = match arguments.body_bytes {
+        Some(count) => vec![b'x'; count],
+        None => arguments.body.clone().into_bytes(),
+    };
+    Ok(Config {
+        listen: arguments.listen,
+        service: service(arguments)?,
+        servers: arguments.servers,
+        faults: FaultPlan { rules: arguments.faults.clone() },
+        body,
+        framing: arguments.framing,
+        stamp_headers: !arguments.no_stamps,
+        requests_per_connection: arguments.requests_per_connection,
+        announce_close: !arguments.no_announce_close,
+        cpu_ns: arguments.cpu,
+        spin_ns: arguments.spin,
+        log: arguments.log.is_some(),
+        fast: arguments.fast,
+    })
+}
+
+fn service(arguments: &Arguments) -> Result<Service, String> {
+    let service = spec::parse_service(&arguments.hold, arguments.seed)
+        .map_err(|error: SpecError| format!("--hold: {error}"))?;
+    let Some(Stall { stall_ns, period_ns, offset_ns }) = arguments.stall else {
+        return Ok(service);
+    };
+    let Service::Constant { hold_ns: base_ns } = service else {
+        return Err("--stall needs a constant --hold, such as 1ms".to_owned());
+    };
+    Ok(Service::PeriodicStall { base_ns, period_ns, stall_ns, offset_ns })
+}
+
+enum Failure {
+    Start(refsrv::StartError),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn serve(config: Config, run_for: Option<u64>, log_file: Option<&Path>) -> Result<(), Failure> {
+    // Opened first: a log that cannot be written should not cost a run.
+    let log_target = log_file.map(File::create).transpose()?;
+    let mut server = ReferenceServer::start(config).map_err(Failure::Start)?;
+    wait_for_end(run_for, || {
+        let mut stdout = io::stdout();
+        writeln!(stdout, "listening on {}", server.addr())?;
+        stdout.flush()
+    })?;
+    server.stop();
+    if let Some(target) = log_target {
+        let entries = server.log();
+        log::write_csv(BufWriter::new(target), &entries)?;
+        if let Some(lateness) = Lateness::of(&entries) {
+            writeln!(io::stderr(), "refsrv: {lateness}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `ready` once the signals are caught, then waits for one or for the time to be up.
+fn wait_for_end(run_for: Option<u64>, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        ready()?;
+        let time_up = async {
+            match run_for {
+                Some(ns) => tokio::time::sleep(Duration::from_nanos(ns)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = time_up => {}
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,378 @@
+//! The server on real sockets. Counts and orders are exact; times are only bounded from below,
+//! because the machine may be busy with something else.
+
+mod common;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use common::{Client, GET, log_of, start};
+use refsrv::{
+    Config, Fault, FaultPlan, Framing, Lateness, LogEntry, Outcome, ReferenceServer, Service, StartError, When,
+    clock,
+};
+
+const MS: u64 = 1_000_000;
+
+fn constant(hold_ns: u64) -> Config {
+    Config { service: Service::Constant { hold_ns }, ..Config::default() }
+}
+
+/// One fault, on arrival number 1 of few.
+fn faulty(fault: Fault) -> ReferenceServer {
+    start(Config { faults: FaultPlan::none().with(fault, When::at(vec![1])), ..constant(MS) })
+}
+
+#[expect(clippy::print_stdout, reason = "shown on failure and by --nocapture")]
+fn assert_never_early(log: &[LogEntry]) {
+    for entry in log {
+        if let Some(write_ns) = entry.write_ns {
+            assert!(write_ns >= entry.finish_ns, "{entry:?} was written early");
+        }
+    }
+    if let Some(lateness) = Lateness::of(log) {
+        println!("{lateness}");
+    }
+}
+
+#[test]
+fn a_hold_is_respected_and_never_cut_short() {
+    let server = start(constant(3 * MS));
+    let mut client = Client::connect(server.addr());
+    for _ in 0..50 {
+        let sent_ns = clock::now_ns();
+        let response = client.get().expect("an answer");
+        let received_ns = clock::now_ns();
+
+        assert_eq!((response.status, response.body.as_slice()), (200, b"hello".as_slice()));
+        assert!(response.number("X-Arrive") >= sent_ns);
+        assert!(response.number("X-Write") >= response.number("X-Arrive") + 3 * MS);
+        assert!(received_ns >= response.number("X-Write"));
+    }
+    let log = log_of(&server, 50);
+    assert_never_early(&log);
+    assert!(log.iter().all(|entry| entry.finish_ns == entry.arrive_ns + 3 * MS));
+    assert_eq!(server.stats().connections, 1);
+}
+
+#[test]
+fn the_headers_say_what_the_log_says() {
+    let service = Service::Exponential { mean_ns: MS, seed: 7 };
+    let server = start(Config { service: service.clone(), ..Config::default() });
+    let mut client = Client::connect(server.addr());
+    let responses: Vec<_> = (0..100).map(|_| client.get().expect("an answer")).collect();
+    let log = log_of(&server, 100);
+    for (id, (response, entry)) in (0..).zip(responses.iter().zip(&log)) {
+        let said = ["X-Id", "X-Arrive", "X-Hold", "X-Write"].map(|name| response.number(name));
+        let logged = [entry.id, entry.arrive_ns, entry.hold_ns, entry.write_ns.unwrap_or(0)];
+        assert_eq!(said, logged);
+        assert_eq!((entry.id, entry.hold_ns), (id, service.hold_ns(id)));
+        assert_eq!(entry.outcome, Outcome::Answered);
+    }
+}
+
+#[test]
+fn one_server_serves_many_connections_in_order_of_arrival() {
+    let server = start(Config { servers: Some(1), ..constant(2 * MS) });
+    let mut clients: Vec<_> = (0..20).map(|_| Client::connect(server.addr())).collect();
+    for client in &mut clients {
+        client.send(GET);
+    }
+    for client in &mut clients {
+        assert_eq!(client.response().expect("an answer").status, 200);
+    }
+    let log = log_of(&server, 20);
+    assert_never_early(&log);
+    for pair in log.windows(2) {
+        let start_ns = pair[1].arrive_ns.max(pair[0].finish_ns);
+        assert_eq!(pair[1].finish_ns, start_ns + 2 * MS);
+    }
+}
+
+#[test]
+fn littles_law_holds_to_the_nanosecond() {
+    let server = start(Config { servers: Some(2), ..constant(MS) });
+    let mut clients: Vec<_> = (0..8).map(|_| Client::connect(server.addr())).collect();
+    for _ in 0..10 {
+        clients.iter_mut().for_each(|client| client.send(GET));
+        for client in &mut clients {
+            client.response().expect("an answer");
+        }
+    }
+    let stays = log_of(&server, 80)
+        .iter()
+        .map(|entry| u128::from(entry.write_ns.expect("written") - entry.arrive_ns))
+        .sum::<u128>();
+    let stats = server.stats();
+    assert_eq!(stats.in_system_integral_ns, stays);
+    assert_eq!((stats.arrivals, stats.departures, stats.in_system), (80, 80, 0));
+}
+
+#[test]
+fn a_stall_holds_back_what_arrives_in_it() {
+    let stall = Service::PeriodicStall { base_ns: MS, period_ns: 100 * MS, stall_ns: 50 * MS, offset_ns: 0 };
+    let server = start(Config { service: stall.clone(), ..Config::default() });
+    let mut client = Client::connect(server.addr());
+    for _ in 0..20 {
+        client.get().expect("an answer");
+    }
+    let log = log_of(&server, 20);
+    assert_never_early(&log);
+    for entry in &log {
+        let begin_ns = stall.may_begin_ns(entry.arrive_ns - server.epoch_ns());
+        assert_eq!(entry.finish_ns, server.epoch_ns() + begin_ns + MS);
+    }
+}
+
+#[test]
+fn an_error_status_comes_at_once_and_keeps_the_connection() {
+    let faults = FaultPlan::none().with(Fault::Status(503), When::every(2));
+    let server = start(Config { faults, ..constant(MS) });
+    let mut client = Client::connect(server.addr());
+    let statuses: Vec<_> = (0..6).map(|_| client.get().expect("an answer").status).collect();
+    assert_eq!(statuses, [200, 503, 200, 503, 200, 503]);
+    let log = log_of(&server, 6);
+    assert_eq!(log[1].outcome, Outcome::Status(503));
+    assert_eq!(log[1].finish_ns, log[1].arrive_ns);
+}
+
+#[test]
+fn a_reset_ends_the_connection_without_a_byte() {
+    let server = faulty(Fault::Reset);
+    let mut client = Client::connect(server.addr());
+    client.get().expect("arrival 0 is answered");
+    client.send(GET);
+    let (bytes, end) = client.rest();
+    assert_eq!(bytes, b"");
+    assert_eq!(end.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
+    assert_eq!(log_of(&server, 2)[1].outcome, Outcome::Reset);
+    // The server itself is well.
+    assert_eq!(Client::connect(server.addr()).get().expect("an answer").number("X-Id"), 2);
+}
+
+#[test]
+fn a_reset_within_the_body_comes_after_half_of_it() {
+    let server = faulty(Fault::ResetMidBody);
+    let mut client = Client::connect(server.addr());
+    client.get().expect("arrival 0 is answered");
+    client.send(GET);
+    let (bytes, end) = client.rest();
+    assert!(bytes.ends_with(b"\r\n\r\nhe"), "{:?}", String::from_utf8_lossy(&bytes));
+    assert_eq!(end.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
+    assert_eq!(log_of(&server, 2)[1].outcome, Outcome::ResetMidBody);
+}
+
+#[test]
+fn a_truncated_answer_announces_more_than_it_sends() {
+    let server = faulty(Fault::Truncate);
+    let mut client = Client::connect(server.addr());
+    client.get().expect("arrival 0 is answered");
+    client.send(GET);
+    let (bytes, end) = client.rest();
+    let text = String::from_utf8(bytes).expect("ASCII");
+    assert!(text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\nhe"), "{text}");
+    end.expect("an orderly close");
+    assert_eq!(log_of(&server, 2)[1].outcome, Outcome::Truncated);
+}
+
+#[test]
+fn a_request_never_answered_leaves_the_connection_open() {
+    let server = faulty(Fault::NeverAnswer);
+    let mut client = Client::connect(server.addr());
+    client.get().expect("arrival 0 is answered");
+    client.send(GET);
+    client.set_read_timeout(Duration::from_millis(100));
+    let (bytes, end) = client.rest();
+    assert_eq!(bytes, b"");
+    assert_eq!(end.expect_err("still open").kind(), ErrorKind::WouldBlock);
+    let log = log_of(&server, 2);
+    assert_eq!((log[1].outcome, log[1].write_ns), (Outcome::NeverAnswered, None));
+}
+
+#[test]
+fn a_single_request_can_be_held_longer() {
+    let server = faulty(Fault::HoldFor(50 * MS));
+    let mut client = Client::connect(server.addr());
+    let holds: Vec<_> = (0..3).map(|_| client.get().expect("an answer").number("X-Hold")).collect();
+    assert_eq!(holds, [MS, 50 * MS, MS]);
+    assert_never_early(&log_of(&server, 3));
+}
+
+#[test]
+fn a_wrong_body_has_the_right_length() {
+    let server = faulty(Fault::WrongBody);
+    let mut client = Client::connect(server.addr());
+    let bodies: Vec<_> = (0..3).map(|_| client.get().expect("an answer").body).collect();
+    assert_eq!(bodies, [b"hello", b"helln", b"hello"]);
+    assert_eq!(log_of(&server, 3)[1].outcome, Outcome::WrongBody);
+}
+
+#[test]
+fn a_stale_connection_is_closed_when_the_next_request_arrives() {
+    let server = faulty(Fault::StaleClose);
+    let mut client = Client::connect(server.addr());
+    client.get().expect("arrival 0 is answered");
+    let last = client.get().expect("arrival 1 is answered");
+    assert_eq!((last.status, last.field("Connection")), (200, None));
+    client.send(GET);
+    let (bytes, end) = client.rest();
+    assert_eq!(bytes, b"");
+    end.expect("an orderly close");
+    assert_eq!(server.stats().stale_closed, 1);
+    // The request that met the close took no arrival number.
+    assert_eq!(Client::connect(server.addr()).get().expect("an answer").number("X-Id"), 2);
+    assert_eq!(log_of(&server, 3)[1].outcome, Outcome::StaleClose);
+}
+
+#[test]
+fn connections_close_after_their_share_with_and_without_saying_so() {
+    for (announce_close, said) in [(true, Some("close")), (false, None)] {
+        let requests_per_connection = Some(3);
+        let config = Config { requests_per_connection, announce_close, ..Config::default() };
+        let server = start(config);
+        let mut client = Client::connect(server.addr());
+        let fields: Vec<_> =
+            (0..3).map(|_| client.get().expect("an answer").field("Connection").map(str::to_owned)).collect();
+        assert_eq!(fields, [None, None, said.map(str::to_owned)]);
+        let (bytes, end) = client.rest();
+        assert_eq!(bytes, b"");
+        end.expect("an orderly close");
+    }
+}
+
+#[test]
+fn a_client_that_asks_for_the_close_gets_it() {
+    let server = start(Config::default());
+    let mut client = Client::connect(server.addr());
+    client.send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    let response = client.response().expect("an answer");
+    assert_eq!(response.field("Connection"), Some("close"));
+    client.rest().1.expect("an orderly close");
+}
+
+#[test]
+fn http_1_0_keeps_the_connection_on_request() {
+    let server = start(Config::default());
+    let mut client = Client::connect(server.addr());
+    for _ in 0..2 {
+        client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        assert_eq!(client.response().expect("an answer").field("Connection"), Some("keep-alive"));
+    }
+}
+
+#[test]
+fn a_body_framed_by_the_close_is_all_there_is() {
+    let framing = Framing::UntilClose;
+    let server = start(Config { framing, body: vec![b'z'; 3_000_000], ..Config::default() });
+    let mut client = Client::connect(server.addr());
+    client.send(GET);
+    let (bytes, end) = client.rest();
+    end.expect("an orderly close");
+    assert_eq!(bytes.iter().filter(|&&byte| byte == b'z').count(), 3_000_000);
+    assert_eq!(log_of(&server, 1)[0].outcome, Outcome::Answered);
+}
+
+#[test]
+fn the_stamps_can_be_left_out() {
+    let server = start(Config { stamp_headers: false, ..Config::default() });
+    let response = Client::connect(server.addr()).get().expect("an answer");
+    assert!(!response.head.contains("X-"), "{}", response.head);
+}
+
+#[test]
+fn request_bodies_are_read_away_and_do_not_delay_the_arrival() {
+    let server = start(constant(MS));
+    let mut client = Client::connect(server.addr());
+    client.send(b"POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n");
+    client.send(&[b'x'; 100_000]);
+    assert_eq!(client.response().expect("an answer").number("X-Id"), 0);
+    // Not a byte of the body is left to be taken for a request.
+    assert_eq!(client.get().expect("an answer").number("X-Id"), 1);
+}
+
+#[test]
+fn pipelined_and_dribbled_requests_are_all_answered_in_order() {
+    let server = start(constant(MS));
+    let mut client = Client::connect(server.addr());
+    client.send(&GET.repeat(5));
+    for byte in GET {
+        client.send(&[*byte]);
+    }
+    let ids: Vec<_> = (0..6).map(|_| client.response().expect("an answer").number("X-Id")).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4, 5]);
+    assert_never_early(&log_of(&server, 6));
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_the_server_goes_on() {
+    let server = start(Config::default());
+    let refusals: [(&[u8], u16); 3] = [
+        (b"\x16\x03\x01 no http at all\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", 411),
+        (&[b"GET / HTTP/1.1\r\n".as_slice(), &b"a: b\r\n".repeat(200)].concat(), 431),
+    ];
+    for (bytes, status) in refusals {
+        let mut client = Client::connect(server.addr());
+        client.send(bytes);
+        assert_eq!(client.response().expect("a refusal").status, status);
+        client.rest().1.expect("an orderly close");
+    }
+    assert_eq!(server.stats().refused_heads, 3);
+    assert_eq!(Client::connect(server.addr()).get().expect("an answer").number("X-Id"), 0);
+}
+
+#[test]
+fn a_client_that_leaves_within_its_body_is_logged_as_gone() {
+    let server = start(Config::default());
+    let mut client = Client::connect(server.addr());
+    client.send(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+    drop(client);
+    let log = log_of(&server, 1);
+    assert_eq!((log[0].outcome, log[0].write_ns), (Outcome::ClientGone, None));
+    assert_eq!(server.stats().in_system, 0);
+}
+
+#[test]
+fn fast_mode_answers_every_blank_line() {
+    let server = start(Config { fast: true, ..Config::default() });
+    let mut client = Client::connect(server.addr());
+    client.send(&GET.repeat(500));
+    for _ in 0..500 {
+        assert_eq!(client.response().expect("an answer").body, b"hello");
+    }
+    let (begin, end) = GET.split_at(GET.len() - 2);
+    client.send(begin);
+    client.send(end);
+    assert_eq!(client.response().expect("an answer").status, 200);
+    assert_eq!(server.stats().arrivals, 501);
+}
+
+#[test]
+fn nothing_but_loopback_is_bound() {
+    for refused in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let listen: SocketAddr = refused.parse().expect("an address");
+        let refusal = ReferenceServer::start(Config { listen, ..Config::default() });
+        assert!(matches!(refusal, Err(StartError::NotLoopback(addr)) if addr == listen));
+    }
+}
+
+#[test]
+fn an_unsound_configuration_is_refused() {
+    let refusal = ReferenceServer::start(Config { servers: Some(0), ..Config::default() });
+    assert!(matches!(refusal, Err(StartError::Config(error)) if error.field == "servers"));
+}
+
+#[test]
+fn a_stopped_server_keeps_its_log_and_frees_its_port() {
+    let mut server = start(constant(MS));
+    let mut client = Client::connect(server.addr());
+    client.get().expect("an answer");
+    server.stop();
+    assert_eq!((server.log().len(), server.stats().arrivals), (1, 1));
+    client.get().expect_err("the connection is closed");
+
+    let again = start(Config { listen: server.addr(), ..Config::default() });
+    assert_eq!(again.addr(), server.addr());
+    assert_eq!(Client::connect(again.addr()).get().expect("an answer").number("X-Id"), 0);
+}
