@@ -1,0 +1,260 @@
+//! Command line of the binary: flags in, [`LoadPlan`] out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Parser, ValueEnum};
+use loadgen::LoadPlan;
+use loadgen::plan::{Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop, Phases, ResponseCheck};
+
+/// Drives a URL and prints a JSON report whose latency starts at the intended send.
+///
+/// With --rate the load is open: arrivals follow a schedule, whatever the server does. Without it the load is closed:
+/// each of --connections users waits for its answer before it asks again.
+///
+/// Exit codes: 0 done and valid, 2 usage, 98 measurement invalid, 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "loadgen", version, max_term_width = 100)]
+pub struct Arguments {
+    /// http://host[:port]/path
+    url: String,
+    /// Offered rate in requests per second: open loop
+    #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
+    rate: Option<f64>,
+    /// Users of a closed loop; with --rate, most connections at once
+    #[arg(short, long)]
+    connections: Option<usize>,
+    /// Length of the measurement
+    #[arg(short, long, default_value = "10s", value_parser = duration_ns, short_alias = 'z')]
+    duration: u64,
+    /// Load before the measurement
+    #[arg(long, default_value = "0s", value_parser = duration_ns)]
+    warmup: u64,
+    /// Load after the measurement, not measured
+    #[arg(long, default_value = "0s", value_parser = duration_ns)]
+    cooldown: u64,
+    /// Mean think time of a closed loop's users
+    #[arg(long, default_value = "0s", value_parser = duration_ns)]
+    think_time: u64,
+    /// Header field 'Name: value'; may be repeated
+    #[arg(short = 'H', long = "header", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// Request method
+    #[arg(short = 'X', long, default_value = "GET")]
+    method: String,
+    /// Request body
+    #[arg(short, long, conflicts_with = "body_file")]
+    body: Option<String>,
+    /// File that holds the request body
+    #[arg(long)]
+    body_file: Option<std::path::PathBuf>,
+    /// Longest time on the wire, connecting included
+    #[arg(long, default_value = "10s", value_parser = duration_ns)]
+    timeout: u64,
+    /// Longest time from the intended send; later work is dropped before it is sent
+    #[arg(long, value_parser = duration_ns)]
+    deadline: Option<u64>,
+    /// Law of the gaps between arrivals
+    #[arg(long, value_enum, default_value_t = ArrivalsFlag::Poisson)]
+    arrivals: ArrivalsFlag,
+    /// on, off, or the number of requests per connection
+    #[arg(long, default_value = "on", value_parser = keepalive)]
+    keepalive: Keepalive,
+    /// What an arrival does when every connection is busy
+    #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
+    on_busy: OnBusyFlag,
+    /// Most connections at once of an open loop
+    #[arg(long)]
+    max_connections: Option<usize>,
+    /// Generator threads
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Reproduces every random choice
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Length of a recording interval
+    #[arg(long, default_value = "1s", value_parser = duration_ns)]
+    interval: u64,
+    /// How long before a send the pacer spins; by default it depends on the rate
+    #[arg(long, value_parser = duration_ns)]
+    spin: Option<u64>,
+    /// Accepted status codes
+    #[arg(long, value_delimiter = ',', default_value = "200")]
+    expect_status: Vec<u16>,
+    /// File that holds the exact body of a right answer
+    #[arg(long)]
+    expect_body_file: Option<std::path::PathBuf>,
+    /// Where the report goes; - is standard output
+    #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
+    pub json: Option<String>,
+    /// No remarks on standard error
+    #[arg(long)]
+    pub quiet: bool,
+    /// Prints the resolved plan and sends nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Refused: -t means threads in wrk, timeout in oha and duration in locust
+    #[arg(short = 't', hide = true, num_args = 0..=1, value_parser = refuse_t)]
+    ambiguous: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ArrivalsFlag {
+    Poisson,
+    Constant,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnBusyFlag {
+    Grow,
+    Queue,
+    Shed,
+}
+
+impl Arguments {
+    /// The plan that these flags describe, not yet validated.
+    pub fn plan(&self) -> Result<LoadPlan, String> {
+        Ok(LoadPlan {
+            url: self.url.clone(),
+            method: self.method.clone(),
+            headers: self.headers.clone(),
+            body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
+            load: self.load(),
+            phases: Phases {
+                warmup_ns: self.warmup,
+                measure_ns: self.duration,
+                cooldown_ns: self.cooldown,
+                drain_ns: None,
+            },
+            interval_ns: self.interval,
+            keepalive: self.keepalive,
+            timeout_ns: self.timeout,
+            deadline_ns: self.deadline,
+            threads: self.threads,
+            seed: self.seed,
+            spin_window_ns: self.spin,
+            check: ResponseCheck {
+                statuses: self.expect_status.clone(),
+                body_base64: read(self.expect_body_file.as_deref())?.map(|bytes| STANDARD.encode(bytes)),
+            },
+        })
+    }
+
+    fn body(&self) -> Result<Option<Vec<u8>>, String> {
+        match &self.body {
+            Some(text) => Ok(Some(text.clone().into_bytes())),
+            None => read(self.body_file.as_deref()),
+        }
+    }
+
+    fn load(&self) -> LoadModel {
+        let Some(rate_per_s) = self.rate else {
+            let connections = self.connections.unwrap_or(1);
+            return LoadModel::Closed(ClosedLoop { connections, think_time_ns: self.think_time });
+        };
+        LoadModel::Open(OpenLoop {
+            rate_per_s,
+            arrivals: match self.arrivals {
+                ArrivalsFlag::Poisson => Arrivals::Poisson,
+                ArrivalsFlag::Constant => Arrivals::Constant,
+            },
+            on_busy: match self.on_busy {
+                OnBusyFlag::Grow => OnBusy::Grow,
+                OnBusyFlag::Queue => OnBusy::Queue,
+                OnBusyFlag::Shed => OnBusy::Shed,
+            },
+            max_connections: self.max_connections.or(self.connections),
+            max_pending: None,
+        })
+    }
+}
+
+fn read(path: Option<&std::path::Path>) -> Result<Option<Vec<u8>>, String> {
+    path.map(|path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display())))
+        .transpose()
+}
+
+/// `30s`, `250ms`, `1.5`, `2m`: seconds without a unit; nanoseconds out.
+fn duration_ns(text: &str) -> Result<u64, String> {
+    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale_ns = match unit {
+        "" | "s" => 1e9,
+        "ms" => 1e6,
+        "us" => 1e3,
+        "ns" => 1.0,
+        "m" => 60e9,
+        "h" => 3_600e9,
+        _ => return Err(format!("unit {unit:?} is not one of ns, us, ms, s, m, h")),
+    };
+    let value: f64 = number.trim().parse().map_err(|_| format!("{text:?} is not a duration like 30s or 250ms"))?;
+    if !(value.is_finite() && value >= 0.0) {
+        return Err(format!("{text:?} is not a duration like 30s or 250ms"));
+    }
+    Ok((value * scale_ns).round() as u64)
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or_else(|| format!("{text:?} is not 'Name: value'"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn keepalive(text: &str) -> Result<Keepalive, String> {
+    match text {
+        "on" => Ok(Keepalive::On),
+        "off" => Ok(Keepalive::Off),
+        number => number
+            .parse()
+            .map(Keepalive::Requests)
+            .map_err(|_| format!("{text:?} is not on, off or a number of requests")),
+    }
+}
+
+fn refuse_t(_: &str) -> Result<String, String> {
+    Err("-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or \
+         --duration"
+        .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(words: &str) -> Result<LoadPlan, String> {
+        let arguments =
+            Arguments::try_parse_from(words.split_ascii_whitespace()).map_err(|error| error.to_string())?;
+        arguments.plan()
+    }
+
+    #[test]
+    fn a_rate_makes_an_open_loop_and_its_absence_a_closed_one() {
+        let open = plan("loadgen http://h/ -R 1000 -d 3s --seed 7").expect("open");
+        assert_eq!((open.rate_per_s(), open.phases.measure_ns, open.seed), (Some(1_000.0), 3_000_000_000, 7));
+        let closed = plan("loadgen http://h/ -c 8").expect("closed");
+        assert_eq!(closed.load, LoadModel::Closed(ClosedLoop { connections: 8, think_time_ns: 0 }));
+    }
+
+    #[test]
+    fn durations_take_units() {
+        let cases = [("30s", 30e9), ("250ms", 250e6), ("1.5", 1.5e9), ("2m", 120e9), ("60us", 60e3), ("0", 0.0)];
+        for (text, expected_ns) in cases {
+            assert_eq!(duration_ns(text), Ok(expected_ns as u64), "{text}");
+        }
+        for text in ["", "ten", "5 parsecs", "-1s", "nan"] {
+            assert!(duration_ns(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_ambiguous_flag_is_refused_with_a_hint() {
+        let message = plan("loadgen http://h/ -t 5").expect_err("refused");
+        assert!(message.contains("--threads, --timeout or --duration"), "{message}");
+    }
+
+    #[test]
+    fn keepalive_takes_three_forms() {
+        assert_eq!(keepalive("on"), Ok(Keepalive::On));
+        assert_eq!(keepalive("off"), Ok(Keepalive::Off));
+        assert_eq!(keepalive("10"), Ok(Keepalive::Requests(10)));
+        assert!(keepalive("maybe").is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! What happened to one request: its outcome, its instants, and the exact split of its response time.
+
+use serde::Serialize;
+
+/// How a scheduled request ended. Exclusive and complete: every arrival ends in exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// An accepted status and a right body.
+    Ok,
+    /// A complete answer with a status that is not accepted.
+    HttpStatus,
+    /// A complete answer whose body is not the expected one, or an answer that is not HTTP.
+    BadBody,
+    /// The connection was reset or closed after a response byte, or on a fresh connection.
+    Reset,
+    /// A kept connection was reset or closed before any response byte: the keep-alive race. Not retried.
+    Stale,
+    /// Nothing listened, or the connection was refused.
+    Refused,
+    /// The connection was not made within the timeout.
+    ConnectTimeout,
+    /// The request was on its way, but its answer was not complete within the timeout.
+    Timeout,
+    /// Never sent: the queue was full, or the deadline passed while it waited.
+    Dropped,
+    /// Still in flight, or still queued, when the drain ended or the run was stopped.
+    Unfinished,
+    /// The generator ran out of something of its own (descriptors, ports, memory): the run is invalid.
+    ClientError,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of the report.
+    pub const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::HttpStatus,
+        Self::BadBody,
+        Self::Reset,
+        Self::Stale,
+        Self::Refused,
+        Self::ConnectTimeout,
+        Self::Timeout,
+        Self::Dropped,
+        Self::Unfinished,
+        Self::ClientError,
+    ];
+
+    /// Whether the answer never came while somebody was still willing to wait: the elapsed time is a lower bound
+    /// of the response time.
+    #[must_use]
+    pub fn is_censored(self) -> bool {
+        matches!(self, Self::ConnectTimeout | Self::Timeout | Self::Dropped | Self::Unfinished)
+    }
+
+    /// Whether a complete HTTP answer came, right or wrong.
+    #[must_use]
+    pub fn is_answered(self) -> bool {
+        matches!(self, Self::Ok | Self::HttpStatus | Self::BadBody)
+    }
+}
+
+/// An arrival that has to be served: its intended instant and the instant from which it could have been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// When it should have been sent.
+    pub intended_ns: u64,
+    /// When a connection slot became free for it; the intended instant unless it had to queue.
+    pub eligible_ns: u64,
+}
+
+/// Instants of one request, all on `CLOCK_MONOTONIC`; 0 where the request did not get that far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    /// Before `connect()`, if this request opened its connection.
+    pub connect_start_ns: u64,
+    /// The connection was usable.
+    pub connect_ready_ns: u64,
+    /// Immediately before the first write of the request to the socket.
+    pub write_start_ns: u64,
+    /// After the read that returned the first byte of the answer.
+    pub first_byte_ns: u64,
+    /// After the read that completed the answer.
+    pub last_byte_ns: u64,
+}
+
+/// One request that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    pub arrival: Arrival,
+    pub stamps: Stamps,
+    pub outcome: Outcome,
+    pub status: Option<u16>,
+    /// When the outcome was known: the last byte, the failure, or for a timeout the instant it expired.
+    pub ended_ns: u64,
+}
+
+/// The exact integer split of a response time, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub response_ns: u64,
+    pub pool_wait_ns: u64,
+    pub send_lag_ns: u64,
+    pub connect_ns: Option<u64>,
+    pub first_byte_ns: u64,
+    pub service_ns: u64,
+}
+
+impl Completion {
+    /// Splits the response time of an answered request:
+    /// `response = pool wait + send lag + connect + time to first byte + transfer`, exactly.
+    ///
+    /// `None` when an instant is missing or out of order, which no answered request can have.
+    pub fn parts(&self) -> Option<Parts> {
+        let (arrival, stamps) = (&self.arrival, &self.stamps);
+        let pool_wait_ns = arrival.eligible_ns.checked_sub(arrival.intended_ns)?;
+        let connect_ns = match stamps.connect_start_ns {
+            0 => None,
+            start_ns => Some(stamps.connect_ready_ns.checked_sub(start_ns)?),
+        };
+        let to_write_ns = stamps.write_start_ns.checked_sub(arrival.eligible_ns)?;
+        let send_lag_ns = to_write_ns.checked_sub(connect_ns.unwrap_or(0))?;
+        let first_byte_ns = stamps.first_byte_ns.checked_sub(stamps.write_start_ns)?;
+        let transfer_ns = stamps.last_byte_ns.checked_sub(stamps.first_byte_ns)?;
+        let response_ns = stamps.last_byte_ns.checked_sub(arrival.intended_ns)?;
+        let sum_ns = pool_wait_ns + send_lag_ns + connect_ns.unwrap_or(0) + first_byte_ns + transfer_ns;
+        (sum_ns == response_ns).then_some(Parts {
+            response_ns,
+            pool_wait_ns,
+            send_lag_ns,
+            connect_ns,
+            first_byte_ns,
+            service_ns: first_byte_ns + transfer_ns,
+        })
+    }
+
+    /// Whether the request was sent, and over a connection that an earlier one had opened.
+    pub fn is_on_kept_connection(&self) -> bool {
+        self.stamps.write_start_ns != 0 && self.stamps.connect_start_ns == 0
+    }
+
+    /// Time from the intended send to the end, whatever the end was.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.ended_ns.saturating_sub(self.arrival.intended_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completion() -> Completion {
+        Completion {
+            arrival: Arrival { intended_ns: 1_000, eligible_ns: 1_300 },
+            stamps: Stamps {
+                connect_start_ns: 1_310,
+                connect_ready_ns: 1_350,
+                write_start_ns: 1_360,
+                first_byte_ns: 2_000,
+                last_byte_ns: 2_500,
+            },
+            outcome: Outcome::Ok,
+            status: Some(200),
+            ended_ns: 2_500,
+        }
+    }
+
+    #[test]
+    fn the_parts_add_up_exactly() {
+        let parts = completion().parts().expect("complete");
+        let expected = Parts {
+            response_ns: 1_500,
+            pool_wait_ns: 300,
+            send_lag_ns: 20,
+            connect_ns: Some(40),
+            first_byte_ns: 640,
+            service_ns: 1_140,
+        };
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn a_kept_connection_has_no_connect_time() {
+        let mut completion = completion();
+        completion.stamps.connect_start_ns = 0;
+        completion.stamps.connect_ready_ns = 0;
+        let parts = completion.parts().expect("complete");
+        assert_eq!((parts.connect_ns, parts.send_lag_ns), (None, 60));
+    }
+
+    #[test]
+    fn instants_out_of_order_have_no_parts() {
+        let mut completion = completion();
+        completion.stamps.write_start_ns = 900;
+        assert_eq!(completion.parts(), None);
+    }
+
+    #[test]
+    fn outcomes_are_listed_once_each() {
+        for (index, outcome) in Outcome::ALL.iter().enumerate() {
+            assert_eq!(*outcome as usize, index);
+        }
+    }
+}

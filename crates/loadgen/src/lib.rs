@@ -1,0 +1,50 @@
+//! Open-loop and closed-loop HTTP load generation whose latency starts at the *intended* send.
+//!
+//! A [`LoadPlan`] says what to send, when, and what counts as a right answer; [`run`] carries it out and returns a
+//! [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and only right answers have a latency:
+//!
+//! ```no_run
+//! use loadgen::{LoadPlan, StopToken, run};
+//!
+//! let plan = LoadPlan::open("http://127.0.0.1:8000/", 1_000.0, 10_000_000_000);
+//! let report = run(&plan, &StopToken::new())?;
+//! println!("p99: {:?} ns", report.measures().response.quantile_ns(0.99));
+//! # Ok::<(), loadgen::LoadError>(())
+//! ```
+//!
+//! The crate knows no Python, writes no files and prints nothing. All times are integer nanoseconds of
+//! `CLOCK_MONOTONIC`.
+//!
+//! # Limitations
+//! Plain HTTP/1.1 over TCP, one request per plan, Linux only (timerfd).
+
+mod arrivals;
+pub mod clock;
+mod closed_loop;
+mod connection;
+mod error;
+mod exchange;
+mod histogram;
+mod lane;
+mod open_loop;
+mod pacer;
+pub mod plan;
+mod recorder;
+mod report;
+mod run;
+mod self_measure;
+mod stamped_io;
+mod stop;
+mod target;
+mod verdict;
+
+pub use arrivals::{Schedule, Share};
+pub use error::LoadError;
+pub use exchange::Outcome;
+pub use histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
+pub use plan::LoadPlan;
+pub use recorder::{Measures, Phase};
+pub use report::{BuildInfo, Distribution, LoadReport, SCHEMA_VERSION, outcome_name};
+pub use run::run;
+pub use stop::StopToken;
+pub use verdict::{Blame, Level, Reason, Verdict};

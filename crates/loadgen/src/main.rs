@@ -1,0 +1,105 @@
+//! `loadgen`: the load generator alone, for people without Python. Prints the report's JSON.
+
+mod arguments;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use arguments::Arguments;
+use clap::Parser as _;
+use loadgen::{Level, LoadError, LoadReport, StopToken};
+
+const EXIT_USAGE: u8 = 2;
+const EXIT_INVALID: u8 = 98;
+const EXIT_INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let stop = StopToken::new();
+    match carry_out(&arguments, &stop) {
+        Ok(report) => ExitCode::from(exit_code(&report, &stop)),
+        Err(failure) => {
+            complain(&failure.message);
+            ExitCode::from(failure.exit_code)
+        }
+    }
+}
+
+/// Why nothing was measured.
+struct Failure {
+    message: String,
+    exit_code: u8,
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        let exit_code = match error {
+            LoadError::Plan(_) | LoadError::Resolve { .. } => EXIT_USAGE,
+            _ => EXIT_INVALID,
+        };
+        Self { message: error.to_string(), exit_code }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self { message, exit_code: EXIT_USAGE }
+    }
+}
+
+fn carry_out(arguments: &Arguments, stop: &StopToken) -> Result<LoadReport, Failure> {
+    let plan = arguments.plan()?;
+    plan.validate()?;
+    if arguments.dry_run {
+        let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
+        write_result(arguments, &text)?;
+        return Err(Failure { message: "dry run: nothing was sent".to_owned(), exit_code: 0 });
+    }
+    stop_on_ctrl_c(stop.clone())?;
+    let report = loadgen::run(&plan, stop)?;
+    write_result(arguments, &report.to_json())?;
+    if !arguments.quiet {
+        report.verdict.reasons.iter().for_each(|reason| complain(&reason.message));
+    }
+    Ok(report)
+}
+
+fn exit_code(report: &LoadReport, stop: &StopToken) -> u8 {
+    if stop.is_stopped() {
+        EXIT_INTERRUPTED
+    } else if report.verdict.status == Level::Invalid {
+        EXIT_INVALID
+    } else {
+        0
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the result goes to standard output")]
+fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
+    match arguments.json.as_deref() {
+        None | Some("-") => {
+            println!("{text}");
+            std::io::stdout().flush().map_err(|error| format!("cannot write the result: {error}"))
+        }
+        Some(path) => std::fs::write(path, text).map_err(|error| format!("cannot write {path}: {error}")),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "remarks go to standard error")]
+fn complain(message: &str) {
+    eprintln!("loadgen: {message}");
+}
+
+/// The first Ctrl-C ends the load, with its partial report; the default action is gone, so the load must end soon.
+fn stop_on_ctrl_c(stop: StopToken) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot watch for Ctrl-C: {error}"))?;
+    std::thread::spawn(move || {
+        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            stop.stop();
+        }
+    });
+    Ok(())
+}

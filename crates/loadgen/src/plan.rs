@@ -1,0 +1,360 @@
+//! What is asked for: one immutable, validated [`LoadPlan`]. All times are nanoseconds, all rates per second.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{NS_PER_MS, NS_PER_S};
+use crate::error::LoadError;
+
+/// The whole of one load: what to send, when, over which connections, and what counts as right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPlan {
+    /// `http://host[:port]/path?query`.
+    pub url: String,
+    /// Method of every request.
+    #[serde(default = "default_method")]
+    pub method: String,
+    /// Extra header fields, in order. `Host` is set from the URL unless it is given here.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// Request body, base64; `None` sends no body.
+    #[serde(default)]
+    pub body_base64: Option<String>,
+    /// Open loop (a rate) or closed loop (a number of users).
+    pub load: LoadModel,
+    /// How long each phase lasts.
+    pub phases: Phases,
+    /// Length of one recording interval.
+    #[serde(default = "default_interval_ns")]
+    pub interval_ns: u64,
+    /// How long a connection is kept.
+    #[serde(default)]
+    pub keepalive: Keepalive,
+    /// Longest time on the wire for one request, connecting included.
+    #[serde(default = "default_timeout_ns")]
+    pub timeout_ns: u64,
+    /// Longest time from the intended send; work that is later is dropped before it is sent.
+    #[serde(default)]
+    pub deadline_ns: Option<u64>,
+    /// Generator threads, each with a runtime, connections and histograms of its own.
+    #[serde(default = "default_threads")]
+    pub threads: usize,
+    /// Reproduces every random choice: arrivals, their split over threads, the choice of idle connection.
+    #[serde(default)]
+    pub seed: u64,
+    /// How long before a send the pacer spins instead of sleeping; `None` decides by the rate.
+    #[serde(default)]
+    pub spin_window_ns: Option<u64>,
+    /// What counts as a right answer.
+    #[serde(default)]
+    pub check: ResponseCheck,
+}
+
+/// Where the arrivals come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LoadModel {
+    /// Arrivals follow a schedule, whatever the server does.
+    Open(OpenLoop),
+    /// Each of a number of users waits for its answer, thinks, and asks again.
+    Closed(ClosedLoop),
+}
+
+/// Open loop: the schedule, and what happens to an arrival that finds every connection busy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenLoop {
+    /// Offered rate over all threads.
+    pub rate_per_s: f64,
+    /// Law of the gaps between arrivals.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// What an arrival does when no connection is idle.
+    #[serde(default)]
+    pub on_busy: OnBusy,
+    /// Most connections at once over all threads; `None` takes what the process limits allow, at most 4,096.
+    #[serde(default)]
+    pub max_connections: Option<usize>,
+    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth.
+    #[serde(default)]
+    pub max_pending: Option<usize>,
+}
+
+/// Closed loop: users and their think time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedLoop {
+    /// Users, each with one connection.
+    pub connections: usize,
+    /// Mean think time between an answer and the next request; exponentially distributed, 0 for none.
+    #[serde(default)]
+    pub think_time_ns: u64,
+}
+
+/// Law of the gaps between arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Independent exponential gaps: what many independent users look like.
+    #[default]
+    Poisson,
+    /// Even gaps: flatters a server, see the documentation of the method.
+    Constant,
+}
+
+/// What an arrival does when no connection is idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// Opens a connection, up to `max_connections`; then it queues.
+    #[default]
+    Grow,
+    /// Waits for one of `max_connections` in FIFO order; the wait is recorded as pool wait.
+    Queue,
+    /// Is dropped and counted once `max_connections` are busy.
+    Shed,
+}
+
+/// How long a connection is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keepalive {
+    /// As long as the server allows.
+    #[default]
+    On,
+    /// One request per connection.
+    Off,
+    /// This many requests per connection.
+    Requests(u32),
+}
+
+impl Keepalive {
+    /// Whether a connection that has carried `served` requests must not carry more than the next one.
+    #[must_use]
+    pub fn is_last(self, served: u64) -> bool {
+        match self {
+            Self::On => false,
+            Self::Off => true,
+            Self::Requests(limit) => served + 1 >= u64::from(limit),
+        }
+    }
+}
+
+/// Phases by intended time. Only the measure phase enters the report's figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// Load before the measurement.
+    #[serde(default)]
+    pub warmup_ns: u64,
+    /// The measurement.
+    pub measure_ns: u64,
+    /// Load that goes on after the measurement, so that its last requests do not meet an emptying server.
+    #[serde(default)]
+    pub cooldown_ns: u64,
+    /// Longest wait for answers once the sends have ended; `None`: until the last has had its timeout.
+    #[serde(default)]
+    pub drain_ns: Option<u64>,
+}
+
+impl Phases {
+    /// From the first intended send to the end of the last.
+    #[must_use]
+    pub fn load_ns(&self) -> u64 {
+        self.warmup_ns + self.measure_ns + self.cooldown_ns
+    }
+}
+
+/// What counts as a right answer; anything else is a failure, however fast it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResponseCheck {
+    /// Accepted status codes.
+    pub statuses: Vec<u16>,
+    /// The exact body, base64; `None` checks the framing only.
+    #[serde(default)]
+    pub body_base64: Option<String>,
+}
+
+impl Default for ResponseCheck {
+    fn default() -> Self {
+        Self { statuses: vec![200], body_base64: None }
+    }
+}
+
+fn default_method() -> String {
+    "GET".to_owned()
+}
+
+fn default_interval_ns() -> u64 {
+    NS_PER_S
+}
+
+fn default_timeout_ns() -> u64 {
+    10 * NS_PER_S
+}
+
+fn default_threads() -> usize {
+    1
+}
+
+/// A timeout is noticed somewhat after it has expired. A drain that ended with the timeout would report the last
+/// requests as unfinished; one that is longer ends with them.
+const TIMEOUT_NOTICE_NS: u64 = 500 * NS_PER_MS;
+
+/// An interval's histograms, once they have seen values of a tenth of a second.
+const INTERVAL_BYTES_ESTIMATE: u64 = 7 * 144 * 1024;
+const RECORDING_BYTES_LIMIT: u64 = 2 << 30;
+
+impl LoadPlan {
+    /// A plan with every default: Poisson arrivals at `rate_per_s` for `measure_ns`.
+    #[must_use]
+    pub fn open(url: &str, rate_per_s: f64, measure_ns: u64) -> Self {
+        let load = LoadModel::Open(OpenLoop {
+            rate_per_s,
+            arrivals: Arrivals::default(),
+            on_busy: OnBusy::default(),
+            max_connections: None,
+            max_pending: None,
+        });
+        Self::with_load(url, load, measure_ns)
+    }
+
+    /// A plan with every default: `connections` users without think time for `measure_ns`.
+    #[must_use]
+    pub fn closed(url: &str, connections: usize, measure_ns: u64) -> Self {
+        Self::with_load(url, LoadModel::Closed(ClosedLoop { connections, think_time_ns: 0 }), measure_ns)
+    }
+
+    fn with_load(url: &str, load: LoadModel, measure_ns: u64) -> Self {
+        Self {
+            url: url.to_owned(),
+            method: default_method(),
+            headers: Vec::new(),
+            body_base64: None,
+            load,
+            phases: Phases { warmup_ns: 0, measure_ns, cooldown_ns: 0, drain_ns: None },
+            interval_ns: default_interval_ns(),
+            keepalive: Keepalive::default(),
+            timeout_ns: default_timeout_ns(),
+            deadline_ns: None,
+            threads: default_threads(),
+            seed: 0,
+            spin_window_ns: None,
+            check: ResponseCheck::default(),
+        }
+    }
+
+    /// How long to wait for answers once the sends have ended.
+    #[must_use]
+    pub fn drain_ns(&self) -> u64 {
+        self.phases.drain_ns.unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
+    }
+
+    /// Intended instants that the measure phase spans, as offsets from the start.
+    #[must_use]
+    pub fn measure_window(&self) -> (u64, u64) {
+        (self.phases.warmup_ns, self.phases.warmup_ns + self.phases.measure_ns)
+    }
+
+    /// The offered rate where there is one.
+    #[must_use]
+    pub fn rate_per_s(&self) -> Option<f64> {
+        match &self.load {
+            LoadModel::Open(open) => Some(open.rate_per_s),
+            LoadModel::Closed(_) => None,
+        }
+    }
+
+    /// Refuses a plan that cannot be carried out; the URL, headers and bodies are checked when they are prepared.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] naming the field, what it holds and what is allowed.
+    pub fn validate(&self) -> Result<(), LoadError> {
+        self.validate_load()?;
+        require(self.phases.measure_ns > 0, "the duration must be longer than 0")?;
+        require(self.phases.load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
+        require(self.interval_ns >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
+        require(self.timeout_ns >= NS_PER_MS, "the timeout must be at least 1ms")?;
+        require(self.timeout_ns <= 3600 * NS_PER_S, "the timeout may be one hour at most")?;
+        require(self.deadline_ns.is_none_or(|ns| ns > 0), "the deadline must be longer than 0")?;
+        require((1..=256).contains(&self.threads), "threads must lie between 1 and 256")?;
+        require(self.keepalive != Keepalive::Requests(0), "requests per connection must be at least 1")?;
+        require(!self.check.statuses.is_empty(), "at least one status code must be accepted")?;
+        let intervals = self.phases.measure_ns.div_ceil(self.interval_ns);
+        require(
+            intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
+            &format!("{intervals} intervals would not fit into memory; use a longer interval"),
+        )
+    }
+
+    fn validate_load(&self) -> Result<(), LoadError> {
+        match &self.load {
+            LoadModel::Open(open) => {
+                let rate = open.rate_per_s;
+                require(
+                    rate.is_finite() && rate > 0.0 && rate <= 10_000_000.0,
+                    &format!("the rate must lie above 0 and not exceed 10,000,000 per second, not {rate}"),
+                )?;
+                require(open.max_connections != Some(0), "max_connections must be at least 1")?;
+                let cap = open.max_connections.unwrap_or(usize::MAX);
+                require(cap >= self.threads, "max_connections must be at least the number of threads")
+            }
+            LoadModel::Closed(closed) => {
+                let users = closed.connections;
+                require((1..=1_000_000).contains(&users), "connections must lie between 1 and 1,000,000")?;
+                require(users >= self.threads, "connections must be at least the number of threads")
+            }
+        }
+    }
+}
+
+fn require(holds: bool, otherwise: &str) -> Result<(), LoadError> {
+    if holds { Ok(()) } else { Err(LoadError::Plan(otherwise.to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_plans_are_valid() {
+        LoadPlan::open("http://127.0.0.1/", 100.0, NS_PER_S).validate().expect("open");
+        LoadPlan::closed("http://127.0.0.1/", 4, NS_PER_S).validate().expect("closed");
+    }
+
+    #[test]
+    fn each_impossible_field_is_named() {
+        let good = LoadPlan::open("http://127.0.0.1/", 100.0, NS_PER_S);
+        let cases: Vec<(&str, LoadPlan)> = vec![
+            ("rate", LoadPlan::open("http://h/", 0.0, NS_PER_S)),
+            ("rate", LoadPlan::open("http://h/", f64::NAN, NS_PER_S)),
+            ("duration", LoadPlan::open("http://h/", 1.0, 0)),
+            ("connections", LoadPlan::closed("http://h/", 0, NS_PER_S)),
+            ("threads", LoadPlan { threads: 0, ..good.clone() }),
+            ("timeout", LoadPlan { timeout_ns: 0, ..good.clone() }),
+            ("interval", LoadPlan { interval_ns: 1, ..good.clone() }),
+            ("per connection", LoadPlan { keepalive: Keepalive::Requests(0), ..good.clone() }),
+        ];
+        for (word, plan) in cases {
+            let message = plan.validate().expect_err(word).to_string();
+            assert!(message.contains(word), "{message:?} should name {word:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        let mut json = serde_json::to_value(LoadPlan::open("http://h/", 1.0, NS_PER_S)).expect("to json");
+        json["durration"] = 3.into();
+        let error = serde_json::from_value::<LoadPlan>(json).expect_err("unknown key");
+        assert!(error.to_string().contains("durration"), "{error}");
+    }
+
+    #[test]
+    fn the_last_request_of_a_connection_is_known() {
+        assert!(!Keepalive::On.is_last(1_000_000));
+        assert!(Keepalive::Off.is_last(0));
+        let three = Keepalive::Requests(3);
+        assert_eq!([0, 1, 2, 3].map(|served| three.is_last(served)), [false, false, true, true]);
+    }
+}

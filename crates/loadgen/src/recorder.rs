@@ -1,0 +1,442 @@
+//! One thread's record: outcome counts by phase, histograms by interval. Nothing derived is computed here.
+
+use std::collections::BTreeMap;
+
+use crate::error::LoadError;
+use crate::exchange::{Completion, Outcome, Parts};
+use crate::histogram::LatencyHistogram;
+use crate::plan::LoadPlan;
+
+/// Which part of the load an arrival belongs to, by its intended instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Before the measurement.
+    Warmup,
+    /// The measurement.
+    Measure,
+    /// Load after the measurement.
+    Cooldown,
+}
+
+impl Phase {
+    const ALL: [Self; 3] = [Self::Warmup, Self::Measure, Self::Cooldown];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Warmup => "warm-up",
+            Self::Measure => "measure",
+            Self::Cooldown => "cool-down",
+        }
+    }
+}
+
+/// Outcome counts of one phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseCounts {
+    /// Arrivals.
+    pub scheduled: u64,
+    /// Their ends, indexed by [`Outcome`].
+    pub outcomes: [u64; Outcome::ALL.len()],
+}
+
+impl PhaseCounts {
+    /// How many ended in this way.
+    #[must_use]
+    pub fn of(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome as usize]
+    }
+
+    /// All ends together.
+    #[must_use]
+    pub fn accounted(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+/// What is measured of right answers, one histogram each.
+#[derive(Clone, Debug, Default)]
+pub struct Measures {
+    /// Intended send to last byte.
+    pub response: LatencyHistogram,
+    /// Actual send to last byte.
+    pub service: LatencyHistogram,
+    /// The generator's own lateness.
+    pub send_lag: LatencyHistogram,
+    /// Wait for a connection, where connections are capped.
+    pub pool_wait: LatencyHistogram,
+    /// Connecting, for requests that opened a connection.
+    pub connect: LatencyHistogram,
+    /// Actual send to first byte.
+    pub first_byte: LatencyHistogram,
+    /// Response time without the generator's own lateness: for the verdict only, never a result.
+    pub response_without_lag: LatencyHistogram,
+}
+
+impl Measures {
+    fn record(&mut self, parts: &Parts) {
+        self.response.record(parts.response_ns);
+        self.service.record(parts.service_ns);
+        self.send_lag.record(parts.send_lag_ns);
+        self.pool_wait.record(parts.pool_wait_ns);
+        self.first_byte.record(parts.first_byte_ns);
+        self.response_without_lag.record(parts.response_ns - parts.send_lag_ns);
+        if let Some(connect_ns) = parts.connect_ns {
+            self.connect.record(connect_ns);
+        }
+    }
+
+    /// Adds another record's counts to this one's.
+    pub fn add(&mut self, other: &Self) {
+        self.response.add(&other.response);
+        self.service.add(&other.service);
+        self.send_lag.add(&other.send_lag);
+        self.pool_wait.add(&other.pool_wait);
+        self.connect.add(&other.connect);
+        self.first_byte.add(&other.first_byte);
+        self.response_without_lag.add(&other.response_without_lag);
+    }
+}
+
+/// Arrivals whose intended instant lies in one slice of the measure phase.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalRecord {
+    /// Arrivals.
+    pub scheduled: u64,
+    /// Of these, how many reached the socket.
+    pub sent: u64,
+    /// Right answers.
+    pub ok: u64,
+    /// Everything else that has ended.
+    pub failed: u64,
+    /// Histograms of the right answers.
+    pub measures: Measures,
+}
+
+impl IntervalRecord {
+    fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.sent += other.sent;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.measures.add(&other.measures);
+    }
+}
+
+/// Events counted at the instant they happened inside the measure window, whenever they were intended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowCounts {
+    /// First writes.
+    pub sent: u64,
+    /// Complete answers, right or wrong.
+    pub answered: u64,
+    /// Right answers.
+    pub ok: u64,
+}
+
+/// Life of the connections of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConnectionCounts {
+    /// Connections made.
+    pub opened: u64,
+    /// Requests sent over a kept connection, whatever became of them.
+    pub reused: u64,
+    /// Connections that the server ended, with or without saying so.
+    pub closed_by_server: u64,
+    /// Most connections at once.
+    pub peak: u64,
+    /// Requests sent on the connection that had fewest, of those that ended.
+    pub fewest_requests: Option<u64>,
+    /// Requests sent on the connection that had most.
+    pub most_requests: Option<u64>,
+}
+
+impl ConnectionCounts {
+    /// Notes the end of a connection that has carried `requests`.
+    pub(crate) fn ended(&mut self, requests: u64) {
+        self.fewest_requests = Some(self.fewest_requests.map_or(requests, |fewest| fewest.min(requests)));
+        self.most_requests = Some(self.most_requests.map_or(requests, |most| most.max(requests)));
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.reused += other.reused;
+        self.closed_by_server += other.closed_by_server;
+        // Threads peak at their own instants, so the sum is an upper bound of the true peak.
+        self.peak += other.peak;
+        for requests in [other.fewest_requests, other.most_requests].into_iter().flatten() {
+            self.ended(requests);
+        }
+    }
+}
+
+/// One thread's record of a run, and after merging the whole run's.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    start_ns: u64,
+    measure_from_ns: u64,
+    measure_to_ns: u64,
+    interval_ns: u64,
+    phases: [PhaseCounts; 3],
+    intervals: Vec<IntervalRecord>,
+    censored: LatencyHistogram,
+    status_codes: BTreeMap<u16, u64>,
+    window: WindowCounts,
+    inconsistent: u64,
+    /// Connection counts; kept by the lanes.
+    pub connections: ConnectionCounts,
+}
+
+impl Recorder {
+    /// An empty record of a load that starts at `start_ns`.
+    #[must_use]
+    pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
+        let (from, to) = plan.measure_window();
+        let count = usize::try_from(plan.phases.measure_ns.div_ceil(plan.interval_ns)).unwrap_or(usize::MAX);
+        Self {
+            start_ns,
+            measure_from_ns: start_ns + from,
+            measure_to_ns: start_ns + to,
+            interval_ns: plan.interval_ns,
+            phases: [PhaseCounts::default(); 3],
+            intervals: vec![IntervalRecord::default(); count],
+            censored: LatencyHistogram::new(),
+            status_codes: BTreeMap::new(),
+            window: WindowCounts::default(),
+            inconsistent: 0,
+            connections: ConnectionCounts::default(),
+        }
+    }
+
+    fn phase_of(&self, intended_ns: u64) -> Phase {
+        if intended_ns < self.measure_from_ns {
+            Phase::Warmup
+        } else if intended_ns < self.measure_to_ns {
+            Phase::Measure
+        } else {
+            Phase::Cooldown
+        }
+    }
+
+    fn interval_of(&mut self, intended_ns: u64) -> Option<&mut IntervalRecord> {
+        if self.phase_of(intended_ns) != Phase::Measure {
+            return None;
+        }
+        let index = (intended_ns - self.measure_from_ns) / self.interval_ns;
+        self.intervals.get_mut(usize::try_from(index).unwrap_or(usize::MAX))
+    }
+
+    fn is_in_window(&self, instant_ns: u64) -> bool {
+        (self.measure_from_ns..self.measure_to_ns).contains(&instant_ns)
+    }
+
+    /// Counts an arrival. Called once for each, before anything can happen to it.
+    pub fn scheduled(&mut self, intended_ns: u64) {
+        self.phases[self.phase_of(intended_ns) as usize].scheduled += 1;
+        if let Some(interval) = self.interval_of(intended_ns) {
+            interval.scheduled += 1;
+        }
+    }
+
+    /// Counts the end of an arrival. Called once for each.
+    pub(crate) fn ended(&mut self, completion: &Completion) {
+        let outcome = completion.outcome;
+        let phase = self.phase_of(completion.arrival.intended_ns);
+        self.connections.reused += u64::from(completion.is_on_kept_connection());
+        self.phases[phase as usize].outcomes[outcome as usize] += 1;
+        self.count_in_window(completion);
+        if phase != Phase::Measure {
+            return;
+        }
+        if let Some(status) = completion.status {
+            *self.status_codes.entry(status).or_default() += 1;
+        }
+        if outcome.is_censored() {
+            self.censored.record(completion.elapsed_ns());
+        }
+        let parts = if outcome == Outcome::Ok { completion.parts() } else { None };
+        self.inconsistent += u64::from(outcome == Outcome::Ok && parts.is_none());
+        debug_assert!(outcome != Outcome::Ok || parts.is_some(), "instants out of order: {completion:?}");
+        let Some(interval) = self.interval_of(completion.arrival.intended_ns) else { return };
+        interval.sent += u64::from(completion.stamps.write_start_ns != 0);
+        match outcome {
+            Outcome::Ok => interval.ok += 1,
+            _ => interval.failed += 1,
+        }
+        if let Some(parts) = parts {
+            interval.measures.record(&parts);
+        }
+    }
+
+    fn count_in_window(&mut self, completion: &Completion) {
+        self.window.sent += u64::from(self.is_in_window(completion.stamps.write_start_ns));
+        if completion.outcome.is_answered() && self.is_in_window(completion.ended_ns) {
+            self.window.answered += 1;
+            self.window.ok += u64::from(completion.outcome == Outcome::Ok);
+        }
+    }
+
+    /// Adds another thread's record of the same load.
+    pub fn merge(&mut self, other: &Self) {
+        self.phases.iter_mut().zip(&other.phases).for_each(|(mine, theirs)| mine.add(theirs));
+        self.intervals.iter_mut().zip(&other.intervals).for_each(|(mine, theirs)| mine.add(theirs));
+        self.censored.add(&other.censored);
+        for (status, count) in &other.status_codes {
+            *self.status_codes.entry(*status).or_default() += count;
+        }
+        self.window.sent += other.window.sent;
+        self.window.answered += other.window.answered;
+        self.window.ok += other.window.ok;
+        self.inconsistent += other.inconsistent;
+        self.connections.add(&other.connections);
+    }
+
+    /// Proves that every arrival of every phase has exactly one outcome.
+    ///
+    /// # Errors
+    /// [`LoadError::Conservation`] naming the phase in which the counts differ.
+    pub fn check_conservation(&self) -> Result<(), LoadError> {
+        for phase in Phase::ALL {
+            let counts = &self.phases[phase as usize];
+            let (scheduled, accounted) = (counts.scheduled, counts.accounted());
+            if scheduled != accounted {
+                return Err(LoadError::Conservation { phase: phase.name(), scheduled, accounted });
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts of one phase.
+    #[must_use]
+    pub fn phase(&self, phase: Phase) -> &PhaseCounts {
+        &self.phases[phase as usize]
+    }
+
+    /// The measure phase in slices, each with the instant at which it begins.
+    pub fn intervals(&self) -> impl Iterator<Item = (u64, &IntervalRecord)> {
+        let (from, step) = (self.measure_from_ns, self.interval_ns);
+        self.intervals.iter().enumerate().map(move |(index, record)| (from + index as u64 * step, record))
+    }
+
+    /// Length of the slice that begins at `start_ns`; the last one may be shorter.
+    #[must_use]
+    pub fn interval_length_ns(&self, start_ns: u64) -> u64 {
+        self.interval_ns.min(self.measure_to_ns - start_ns)
+    }
+
+    /// All slices together.
+    #[must_use]
+    pub fn measures(&self) -> Measures {
+        let mut all = Measures::default();
+        self.intervals.iter().for_each(|interval| all.add(&interval.measures));
+        all
+    }
+
+    /// Elapsed times of the requests of the measure phase whose answer nobody waited for any longer.
+    #[must_use]
+    pub fn censored(&self) -> &LatencyHistogram {
+        &self.censored
+    }
+
+    /// How often each status came, in the measure phase.
+    #[must_use]
+    pub fn status_codes(&self) -> &BTreeMap<u16, u64> {
+        &self.status_codes
+    }
+
+    /// Events inside the measure window.
+    #[must_use]
+    pub fn window(&self) -> WindowCounts {
+        self.window
+    }
+
+    /// Right answers whose instants contradict each other: always 0, unless there is a defect.
+    #[must_use]
+    pub fn inconsistent(&self) -> u64 {
+        self.inconsistent
+    }
+
+    /// The instant at which the load began.
+    #[must_use]
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::NS_PER_S;
+    use crate::exchange::{Arrival, Stamps};
+    use crate::plan::{LoadPlan, Phases};
+
+    fn plan() -> LoadPlan {
+        let mut plan = LoadPlan::open("http://127.0.0.1/", 1.0, 3 * NS_PER_S);
+        plan.phases = Phases { warmup_ns: NS_PER_S, cooldown_ns: NS_PER_S, ..plan.phases };
+        plan
+    }
+
+    fn ended(intended_ns: u64, outcome: Outcome) -> Completion {
+        let stamps = Stamps {
+            write_start_ns: intended_ns + 10,
+            first_byte_ns: intended_ns + 100,
+            last_byte_ns: intended_ns + 200,
+            ..Stamps::default()
+        };
+        let arrival = Arrival { intended_ns, eligible_ns: intended_ns };
+        Completion { arrival, stamps, outcome, status: Some(200), ended_ns: intended_ns + 200 }
+    }
+
+    #[test]
+    fn phases_are_told_apart_by_intended_time() {
+        let mut recorder = Recorder::new(&plan(), 0);
+        for second in 0..5 {
+            recorder.scheduled(second * NS_PER_S);
+            recorder.ended(&ended(second * NS_PER_S, Outcome::Ok));
+        }
+        let counts = Phase::ALL.map(|phase| recorder.phase(phase).of(Outcome::Ok));
+        assert_eq!(counts, [1, 3, 1]);
+        assert_eq!(recorder.measures().response.count(), 3);
+        assert_eq!(recorder.window().ok, 3);
+        recorder.check_conservation().expect("each arrival has one outcome");
+    }
+
+    #[test]
+    fn a_lost_arrival_is_an_error() {
+        let mut recorder = Recorder::new(&plan(), 0);
+        recorder.scheduled(NS_PER_S);
+        let error = recorder.check_conservation().expect_err("one arrival has no outcome");
+        assert!(error.to_string().contains("measure"), "{error}");
+    }
+
+    #[test]
+    fn failures_enter_no_latency_histogram() {
+        let mut recorder = Recorder::new(&plan(), 0);
+        for outcome in Outcome::ALL {
+            recorder.scheduled(NS_PER_S);
+            recorder.ended(&ended(NS_PER_S, outcome));
+        }
+        assert_eq!(recorder.measures().response.count(), 1);
+        assert_eq!(recorder.censored().count(), 4);
+        assert_eq!(recorder.phase(Phase::Measure).accounted(), 11);
+    }
+
+    #[test]
+    fn merging_adds_threads() {
+        let mut whole = Recorder::new(&plan(), 0);
+        for _ in 0..4 {
+            let mut part = Recorder::new(&plan(), 0);
+            part.scheduled(2 * NS_PER_S);
+            part.ended(&ended(2 * NS_PER_S, Outcome::Ok));
+            part.connections.ended(3);
+            whole.merge(&part);
+        }
+        let sizes: Vec<u64> = whole.intervals().map(|(_, record)| record.ok).collect();
+        assert_eq!(sizes, [0, 4, 0]);
+        assert_eq!(whole.connections.most_requests, Some(3));
+    }
+}

@@ -1,0 +1,508 @@
+//! The report of one load: derived figures, computed once from the merged record. Its JSON is a public contract.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::clock::{NS_PER_S, monotonic_ns, realtime_ns};
+use crate::error::LoadError;
+use crate::exchange::Outcome;
+use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
+use crate::plan::{Arrivals, LoadModel, LoadPlan};
+use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
+use crate::self_measure::ThreadCost;
+use crate::verdict::{Evidence, Expected, Verdict};
+
+/// Version of the JSON's shape.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Facts of a run that the record does not hold.
+#[derive(Clone, Debug)]
+pub struct RunFacts {
+    /// Cost of each generator thread.
+    pub costs: Vec<ThreadCost>,
+    /// Share of the host's CPU time that the hypervisor took.
+    pub steal_share: Option<f64>,
+    /// `CLOCK_REALTIME` at the instant at which the load began.
+    pub start_realtime_ns: u64,
+    /// Whether the run was stopped before its end.
+    pub is_interrupted: bool,
+    /// Most connections that the run was allowed.
+    pub max_connections: usize,
+}
+
+/// The report of one load.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadReport {
+    /// Version of this shape.
+    pub schema_version: u32,
+    /// What made it.
+    pub tool: Tool,
+    /// What was asked for.
+    pub plan: LoadPlan,
+    /// Whether it can be trusted.
+    pub verdict: Verdict,
+    /// Rates over the measure window.
+    pub rate: Rate,
+    /// Ends of the arrivals of the measure phase.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// Status codes of the measure phase.
+    pub status_codes: BTreeMap<String, u64>,
+    /// Intended send to last byte, right answers.
+    pub response_time_ns: Option<Distribution>,
+    /// Actual send to last byte, right answers.
+    pub service_time_ns: Option<Distribution>,
+    /// The generator's own lateness.
+    pub send_lag_ns: Option<Distribution>,
+    /// Wait for a connection.
+    pub pool_wait_ns: Option<Distribution>,
+    /// Connecting.
+    pub connect_time_ns: Option<Distribution>,
+    /// Actual send to first byte.
+    pub first_byte_ns: Option<Distribution>,
+    /// Quantiles over all offered requests, failures counted as never answered.
+    pub offered_quantiles_ns: BTreeMap<String, Bounds>,
+    /// Connections.
+    pub connections: Connections,
+    /// What the generator cost.
+    pub client: Client,
+    /// Slices of the measure phase.
+    pub intervals: Vec<Interval>,
+    /// The clock at the start of the load, on both scales.
+    pub clock: Clock,
+    #[serde(skip)]
+    measures: Measures,
+}
+
+/// What made a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tool {
+    /// Name of the tool.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// How it was built.
+    pub build: BuildInfo,
+}
+
+/// How the generator was built.
+#[derive(Clone, Debug, Serialize)]
+pub struct BuildInfo {
+    /// `release` or `debug`.
+    pub profile: &'static str,
+    /// The instruction set that it was compiled for.
+    pub target_cpu: &'static str,
+    /// The commit, where the build knew it.
+    pub git_sha: Option<&'static str>,
+}
+
+impl Default for BuildInfo {
+    fn default() -> Self {
+        Self {
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+            target_cpu: std::env::consts::ARCH,
+            git_sha: option_env!("WSGILOAD_GIT_SHA"),
+        }
+    }
+}
+
+/// Requests per second over the measure window.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Rate {
+    /// Arrivals that the schedule asked for.
+    pub offered_per_s: f64,
+    /// First writes.
+    pub sent_per_s: f64,
+    /// Complete answers, right or wrong.
+    pub achieved_per_s: f64,
+    /// Right answers.
+    pub goodput_per_s: f64,
+}
+
+/// A distribution of durations in nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Distribution {
+    /// Values.
+    pub count: u64,
+    /// Smallest, exactly.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Largest, exactly.
+    pub max: u64,
+    /// Quantiles.
+    pub quantiles: BTreeMap<String, u64>,
+    /// Confidence intervals of the quantiles within this run; `None` where they are not known.
+    pub intervals_95: BTreeMap<String, Option<(u64, Option<u64>)>>,
+    /// The whole histogram: HDR V2, DEFLATE, base64.
+    pub hdr_v2: String,
+}
+
+/// A quantile that is only known to lie between bounds; `None` is beyond every measured value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bounds {
+    /// At least this; `None`: not met, because more requests failed than the quantile leaves.
+    pub low: Option<u64>,
+    /// At most this; `None`: unbounded, because requests were given up before their answer came.
+    pub high: Option<u64>,
+}
+
+/// Life of the connections.
+#[derive(Clone, Debug, Serialize)]
+pub struct Connections {
+    /// Made.
+    pub opened: u64,
+    /// Requests on a kept one.
+    pub reused: u64,
+    /// Ended by the server.
+    pub closed_by_server: u64,
+    /// Most at once.
+    pub peak: u64,
+    /// Most that were allowed at once.
+    pub max_connections: usize,
+    /// How many requests a connection carried; `None` when none has ended.
+    pub requests_per_connection: Option<RequestsPerConnection>,
+}
+
+/// How many requests a connection carried.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RequestsPerConnection {
+    /// Fewest.
+    pub min: u64,
+    /// Mean over all connections.
+    pub mean: f64,
+    /// Most.
+    pub max: u64,
+}
+
+/// What the generator cost and how late it was.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Client {
+    /// CPU time of all generator threads, in seconds.
+    pub cpu_seconds: f64,
+    /// CPU time per answered request of the whole load; `None` when none was answered.
+    pub cpu_per_request_ns: Option<f64>,
+    /// Time that generator threads waited for a core.
+    pub run_queue_wait_ns: Option<u64>,
+    /// Latest send.
+    pub max_send_lag_ns: Option<u64>,
+    /// Busy share of the busiest thread, its spin not counted.
+    pub busy_share: f64,
+    /// Share of the host's CPU time that the hypervisor took.
+    pub steal_share: Option<f64>,
+}
+
+/// One slice of the measure phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct Interval {
+    /// When it begins.
+    pub start_ns: u64,
+    /// How long it is.
+    pub length_ns: u64,
+    /// Arrivals intended in it.
+    pub scheduled: u64,
+    /// Of these, sent.
+    pub sent: u64,
+    /// Of these, answered rightly.
+    pub ok: u64,
+    /// Of these, all others.
+    pub failed: u64,
+    /// Median response time.
+    pub p50_ns: Option<u64>,
+    /// Response time of the 99th of a hundred.
+    pub p99_ns: Option<u64>,
+    /// Largest response time.
+    pub max_ns: Option<u64>,
+    /// Histogram of the response times: HDR V2, DEFLATE, base64; `None` when empty.
+    pub hdr_v2: Option<String>,
+}
+
+/// One instant on two clocks.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Clock {
+    /// `CLOCK_MONOTONIC` at the start of the load.
+    pub monotonic_ns: u64,
+    /// `CLOCK_REALTIME` at the same instant.
+    pub realtime_ns: u64,
+    /// How far the two clocks had drifted apart by the end.
+    pub drift_ns: i64,
+}
+
+impl LoadReport {
+    /// Derives every figure from a merged record.
+    pub(crate) fn new(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Result<Self, LoadError> {
+        let measures = recorder.measures();
+        let counts = recorder.phase(Phase::Measure);
+        let evidence = evidence(plan, recorder, facts, &measures);
+        Ok(Self {
+            schema_version: SCHEMA_VERSION,
+            tool: Tool { name: "wsgiload", version: env!("CARGO_PKG_VERSION"), build: BuildInfo::default() },
+            plan: plan.clone(),
+            verdict: Verdict::judge(&evidence),
+            rate: rate(plan, recorder, counts),
+            outcomes: outcomes(counts),
+            status_codes: recorder.status_codes().iter().map(|(code, n)| (code.to_string(), *n)).collect(),
+            response_time_ns: Distribution::of(&measures.response)?,
+            service_time_ns: Distribution::of(&measures.service)?,
+            send_lag_ns: Distribution::of(&measures.send_lag)?,
+            pool_wait_ns: Distribution::of(&measures.pool_wait)?,
+            connect_time_ns: Distribution::of(&measures.connect)?,
+            first_byte_ns: Distribution::of(&measures.first_byte)?,
+            offered_quantiles_ns: offered_quantiles(&measures.response, recorder.censored(), counts.scheduled),
+            connections: connections(recorder, facts),
+            client: client(recorder, facts, &measures),
+            intervals: intervals(recorder)?,
+            clock: clock(recorder, facts),
+            measures,
+        })
+    }
+
+    /// The histograms behind the figures.
+    #[must_use]
+    pub fn measures(&self) -> &Measures {
+        &self.measures
+    }
+
+    /// How many arrivals of the measure phase ended in this way.
+    #[must_use]
+    pub fn outcome(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome_name(outcome)]
+    }
+
+    /// How many arrivals the measure phase had.
+    #[must_use]
+    pub fn scheduled(&self) -> u64 {
+        self.outcomes["scheduled"]
+    }
+
+    /// The report as JSON.
+    ///
+    /// # Panics
+    /// Never: every part of a report can be written as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a report is plain data")
+    }
+}
+
+/// The JSON key of an outcome.
+#[must_use]
+pub fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::HttpStatus => "http_status",
+        Outcome::BadBody => "bad_body",
+        Outcome::Reset => "reset",
+        Outcome::Stale => "stale",
+        Outcome::Refused => "refused",
+        Outcome::ConnectTimeout => "connect_timeout",
+        Outcome::Timeout => "timeout",
+        Outcome::Dropped => "dropped",
+        Outcome::Unfinished => "unfinished",
+        Outcome::ClientError => "client_error",
+    }
+}
+
+fn outcomes(counts: &PhaseCounts) -> BTreeMap<&'static str, u64> {
+    let ends = Outcome::ALL.into_iter().map(|outcome| (outcome_name(outcome), counts.of(outcome)));
+    std::iter::once(("scheduled", counts.scheduled)).chain(ends).collect()
+}
+
+fn per_s(count: u64, length_ns: u64) -> f64 {
+    count as f64 * NS_PER_S as f64 / length_ns as f64
+}
+
+fn rate(plan: &LoadPlan, recorder: &Recorder, counts: &PhaseCounts) -> Rate {
+    let (length_ns, window) = (plan.phases.measure_ns, recorder.window());
+    Rate {
+        offered_per_s: per_s(counts.scheduled, length_ns),
+        sent_per_s: per_s(window.sent, length_ns),
+        achieved_per_s: per_s(window.answered, length_ns),
+        goodput_per_s: per_s(window.ok, length_ns),
+    }
+}
+
+impl Distribution {
+    fn of(histogram: &LatencyHistogram) -> Result<Option<Self>, LoadError> {
+        let (Some(min), Some(max), Some(mean)) = (histogram.min_ns(), histogram.max_ns(), histogram.mean_ns())
+        else {
+            return Ok(None);
+        };
+        let quantiles = REPORTED_QUANTILES
+            .into_iter()
+            .filter_map(|quantile| Some((quantile.to_string(), histogram.quantile_ns(quantile)?)))
+            .collect();
+        let intervals_95 = REPORTED_QUANTILES.into_iter().map(|quantile| (quantile.to_string(), None)).collect();
+        let (count, hdr_v2) = (histogram.count(), histogram.to_hdr_v2_base64()?);
+        Ok(Some(Self { count, min, mean, max, quantiles, intervals_95, hdr_v2 }))
+    }
+}
+
+/// Quantiles over all offered requests. A failure counts as never answered. A request that was given up counts, for
+/// the lower bound, as answered when it was given up, and for the upper bound as never answered.
+fn offered_quantiles(
+    right: &LatencyHistogram,
+    given_up: &LatencyHistogram,
+    offered: u64,
+) -> BTreeMap<String, Bounds> {
+    let mut lower = right.clone();
+    lower.add(given_up);
+    let bounds = |quantile: f64| {
+        let rank = rank_of(quantile, offered);
+        Bounds { low: lower.at_rank_ns(rank), high: right.at_rank_ns(rank) }
+    };
+    if offered == 0 {
+        return BTreeMap::new();
+    }
+    REPORTED_QUANTILES.into_iter().map(|quantile| (quantile.to_string(), bounds(quantile))).collect()
+}
+
+fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
+    let counts = &recorder.connections;
+    let requests_per_connection =
+        counts.fewest_requests.zip(counts.most_requests).map(|(min, max)| RequestsPerConnection {
+            min,
+            mean: (counts.reused + counts.opened) as f64 / counts.opened.max(1) as f64,
+            max,
+        });
+    Connections {
+        opened: counts.opened,
+        reused: counts.reused,
+        closed_by_server: counts.closed_by_server,
+        peak: counts.peak,
+        max_connections: facts.max_connections,
+        requests_per_connection,
+    }
+}
+
+fn client(recorder: &Recorder, facts: &RunFacts, measures: &Measures) -> Client {
+    let cpu_ns: u64 = facts.costs.iter().map(|cost| cost.cpu_ns).sum();
+    let answered: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]
+        .into_iter()
+        .flat_map(|phase| Outcome::ALL.map(|outcome| (outcome, recorder.phase(phase).of(outcome))))
+        .filter(|(outcome, _)| outcome.is_answered())
+        .map(|(_, count)| count)
+        .sum();
+    Client {
+        cpu_seconds: cpu_ns as f64 / NS_PER_S as f64,
+        cpu_per_request_ns: (answered > 0).then(|| cpu_ns as f64 / answered as f64),
+        run_queue_wait_ns: facts.costs.iter().map(|cost| cost.run_queue_wait_ns).sum(),
+        max_send_lag_ns: measures.send_lag.max_ns(),
+        busy_share: busiest_share(facts),
+        steal_share: facts.steal_share,
+    }
+}
+
+fn busiest_share(facts: &RunFacts) -> f64 {
+    facts.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
+}
+
+fn intervals(recorder: &Recorder) -> Result<Vec<Interval>, LoadError> {
+    let one = |(start_ns, record): (u64, &IntervalRecord)| {
+        let response = &record.measures.response;
+        Ok(Interval {
+            start_ns,
+            length_ns: recorder.interval_length_ns(start_ns),
+            scheduled: record.scheduled,
+            sent: record.sent,
+            ok: record.ok,
+            failed: record.failed,
+            p50_ns: response.quantile_ns(0.5),
+            p99_ns: response.quantile_ns(0.99),
+            max_ns: response.max_ns(),
+            hdr_v2: if response.count() > 0 { Some(response.to_hdr_v2_base64()?) } else { None },
+        })
+    };
+    recorder.intervals().map(one).collect()
+}
+
+fn clock(recorder: &Recorder, facts: &RunFacts) -> Clock {
+    let (start_ns, start_realtime_ns) = (recorder.start_ns(), facts.start_realtime_ns);
+    let passed = |now_ns: u64, then_ns: u64| i128::from(now_ns) - i128::from(then_ns);
+    let drift_ns = passed(realtime_ns(), start_realtime_ns) - passed(monotonic_ns(), start_ns);
+    Clock {
+        monotonic_ns: start_ns,
+        realtime_ns: start_realtime_ns,
+        drift_ns: i64::try_from(drift_ns).unwrap_or(i64::MAX),
+    }
+}
+
+fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, measures: &Measures) -> Evidence {
+    let counts = recorder.phase(Phase::Measure);
+    let scheduled = counts.scheduled.max(1) as f64;
+    let lag_impact = REPORTED_QUANTILES
+        .into_iter()
+        // A quantile that fewer than ten requests lie above is not a result, so its lateness is no doubt about one.
+        .filter(|quantile| measures.response.count() as f64 * (1.0 - quantile) >= 10.0)
+        .filter_map(|quantile| {
+            let with = measures.response.quantile_ns(quantile)?;
+            let without = measures.response_without_lag.quantile_ns(quantile)?;
+            Some((quantile, with as f64 / without.max(1) as f64 - 1.0))
+        })
+        .collect();
+    let waited = measures.pool_wait.count_above(0);
+    Evidence {
+        scheduled: counts.scheduled,
+        expected_arrivals: expected_arrivals(plan),
+        lag_impact,
+        send_lag_p99_ns: measures.send_lag.quantile_ns(0.99),
+        send_lag_p999_ns: measures.send_lag.quantile_ns(0.999),
+        response_p50_ns: measures.response.quantile_ns(0.5),
+        busiest_thread_share: busiest_share(facts),
+        run_queue_share: facts.costs.iter().filter_map(ThreadCost::run_queue_share).reduce(f64::max),
+        steal_share: facts.steal_share,
+        client_errors: counts.of(Outcome::ClientError),
+        inconsistent: recorder.inconsistent(),
+        ok: counts.of(Outcome::Ok),
+        waited_for_connection_share: waited as f64 / scheduled,
+        max_connections: facts.max_connections,
+        dropped: counts.of(Outcome::Dropped),
+        unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
+        is_interrupted: facts.is_interrupted,
+    }
+}
+
+fn expected_arrivals(plan: &LoadPlan) -> Option<Expected> {
+    let LoadModel::Open(open) = &plan.load else { return None };
+    let mean = open.rate_per_s * plan.phases.measure_ns as f64 / NS_PER_S as f64;
+    let tolerance = match open.arrivals {
+        Arrivals::Constant => 1.0,
+        Arrivals::Poisson => 4.0 * mean.sqrt(),
+    };
+    Some(Expected { mean, tolerance })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(values: impl IntoIterator<Item = u64>) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    #[test]
+    fn failures_count_as_never_answered() {
+        // 990 right answers of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
+        let bounds = offered_quantiles(&filled(1..=990), &LatencyHistogram::new(), 1_000);
+        assert_eq!(bounds["0.5"], Bounds { low: Some(500), high: Some(500) });
+        assert_eq!(bounds["0.99"], Bounds { low: Some(990), high: Some(990) });
+        assert_eq!(bounds["0.999"], Bounds { low: None, high: None });
+    }
+
+    #[test]
+    fn requests_given_up_are_lower_bounds() {
+        // Two of a hundred were given up after 2,000 ns.
+        let bounds = offered_quantiles(&filled(1..=98), &filled([2_000, 2_000]), 100);
+        assert_eq!(bounds["0.95"], Bounds { low: Some(95), high: Some(95) });
+        assert_eq!(bounds["0.99"], Bounds { low: Some(2_000), high: None });
+    }
+
+    #[test]
+    fn a_fast_failure_never_lowers_a_quantile() {
+        let all_right = offered_quantiles(&filled(1..=100), &LatencyHistogram::new(), 100);
+        let half_failed = offered_quantiles(&filled(51..=100), &LatencyHistogram::new(), 100);
+        assert!(half_failed["0.5"].low >= all_right["0.5"].low);
+    }
+}

@@ -1,0 +1,111 @@
+//! F10: a closed loop behaves as queueing theory says.
+
+use loadgen::plan::{ClosedLoop, LoadModel, Phases};
+use loadgen::{LoadPlan, Outcome};
+use refsrv::{Config, Service};
+
+use crate::support::{
+    MS, SECOND, Timing, Trial, US, alone, assert_encloses, holding, judge_timing, median_excess_ns,
+};
+
+const THINK_NS: u64 = 20 * MS;
+const SERVICE_NS: u64 = 2 * MS;
+const MEASURE_NS: u64 = 3 * SECOND;
+
+/// Standard errors, as shares, of a load of three seconds: from 800 simulated ones.
+struct StandardErrors {
+    throughput: f64,
+    response: f64,
+    law: f64,
+}
+
+/// Throughput per second and mean response time in seconds, by exact mean value analysis.
+fn mean_value_analysis(users: usize) -> (f64, f64) {
+    let (service_s, think_s) = (SERVICE_NS as f64 / 1e9, THINK_NS as f64 / 1e9);
+    let (mut throughput, mut response_s, mut queued) = (0.0, 0.0, 0.0);
+    for others in 0..users {
+        response_s = service_s * (1.0 + queued);
+        throughput = (others + 1) as f64 / (response_s + think_s);
+        queued = throughput * response_s;
+    }
+    (throughput, response_s)
+}
+
+#[test]
+fn the_analysis_gives_the_published_figures() {
+    for (users, throughput, response_ms) in [(5, 218.02, 2.933), (10, 392.71, 5.464), (20, 499.07, 20.075)] {
+        let (found, found_s) = mean_value_analysis(users);
+        assert!((found / throughput - 1.0).abs() < 1e-4, "{users} users: {found} per second");
+        assert!((found_s * 1e3 / response_ms - 1.0).abs() < 2e-4, "{users} users: {found_s} s");
+    }
+}
+
+fn thinking_users(url: &str, users: usize) -> LoadPlan {
+    let load = LoadModel::Closed(ClosedLoop { connections: users, think_time_ns: THINK_NS });
+    let phases = Phases { warmup_ns: SECOND / 2, measure_ns: MEASURE_NS, cooldown_ns: 0, drain_ns: None };
+    LoadPlan { load, phases, seed: 3, ..LoadPlan::closed(url, users, MEASURE_NS) }
+}
+
+fn users_follow_the_analysis(timing: &mut Timing, users: usize, errors: &StandardErrors) {
+    let service = Service::Exponential { mean_ns: SERVICE_NS, seed: 3 };
+    let config = Config { service, servers: Some(1), ..Config::default() };
+    let trial = timing.trial(config, |url| thinking_users(url, users));
+    assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
+    assert_eq!((trial.report.connections.opened, trial.stats.connections), (users as u64, users as u64));
+
+    let (expected_per_s, expected_s) = mean_value_analysis(users);
+    let response = &trial.report.measures().response;
+    let (per_s, response_s) = (trial.report.rate.goodput_per_s, response.mean_ns().unwrap() / 1e9);
+    // Client, kernel and server add a floor to each cycle; it can only lengthen it.
+    let floor_share = 200e-6 / (THINK_NS as f64 / 1e9);
+    let most_per_s = expected_per_s * (1.0 + 4.0 * errors.throughput);
+    assert!(per_s <= most_per_s, "{per_s} per second: users who think are not that fast on any host");
+    let mut expect = |what: &str, found: f64, expected: f64, tolerance: f64| {
+        let off = found / expected - 1.0;
+        timing.expect(off.abs() <= tolerance, &format!("{what}: {found:.4}, expected {expected:.4}"));
+    };
+    expect("throughput", per_s, expected_per_s, 4.0 * errors.throughput + floor_share);
+    expect("response time", response_s, expected_s, 4.0 * errors.response + 200e-6 / expected_s);
+    let cycle_s = response_s + THINK_NS as f64 / 1e9;
+    expect("X(R + Z)", per_s * cycle_s, users as f64, 4.0 * errors.law + floor_share);
+}
+
+#[test]
+fn f10_five_users_follow_mean_value_analysis() {
+    let errors = StandardErrors { throughput: 0.034, response: 0.060, law: 0.035 };
+    judge_timing(|timing| users_follow_the_analysis(timing, 5, &errors));
+}
+
+#[test]
+fn f10_ten_users_follow_mean_value_analysis() {
+    let errors = StandardErrors { throughput: 0.023, response: 0.070, law: 0.024 };
+    judge_timing(|timing| users_follow_the_analysis(timing, 10, &errors));
+}
+
+#[test]
+fn users_without_think_time_ask_again_at_once_but_never_before_the_answer() {
+    judge_timing(|timing| {
+        let trial = timing.trial(holding(5 * MS), |url| LoadPlan::closed(url, 1, SECOND / 2));
+        assert_eq!((trial.count(Outcome::Ok), trial.report.connections.opened), (trial.log.len() as u64, 1));
+        let pauses: Vec<u64> = trial
+            .log
+            .windows(2)
+            .map(|pair| pair[1].arrive_ns.checked_sub(pair[0].write_ns.unwrap()).expect("after the answer"))
+            .collect();
+        let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
+        timing.expect(mean_ns <= 300 * US, &format!("a user pauses for {mean_ns} ns without being asked to"));
+        assert_encloses(&trial.report.measures().service, &trial.times_in_server());
+        let excess_ns = median_excess_ns(&trial.report.measures().service, &trial.times_in_server());
+        timing.expect(excess_ns <= 200 * US, &format!("the client adds {excess_ns} ns at the median"));
+    });
+}
+
+#[test]
+fn users_are_shared_out_over_threads() {
+    let _alone = alone();
+    let trial = Trial::of(holding(5 * MS), |url| LoadPlan { threads: 2, ..LoadPlan::closed(url, 5, SECOND / 2) });
+    assert_eq!((trial.stats.connections, trial.report.connections.opened), (5, 5));
+    assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
+    assert_eq!(trial.scheduled(), trial.log.len() as u64);
+    assert_encloses(&trial.report.measures().service, &trial.times_in_server());
+}

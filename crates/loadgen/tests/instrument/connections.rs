@@ -1,0 +1,126 @@
+//! How long connections live, and who ends them.
+
+use loadgen::plan::Keepalive;
+use loadgen::{LoadPlan, Outcome};
+use refsrv::{Config, Framing};
+
+use crate::support::{SECOND, Trial, alone, capped, constant, judge_timing};
+
+/// A hundred requests over one connection at a time.
+fn hundred(config: Config, keepalive: Keepalive) -> Trial {
+    let trial = Trial::of(config, |url| plan_of_hundred(url, keepalive));
+    assert_both_ends_agree(&trial);
+    trial
+}
+
+fn plan_of_hundred(url: &str, keepalive: Keepalive) -> LoadPlan {
+    LoadPlan { keepalive, ..capped(url, 200.0, SECOND / 2, 1) }
+}
+
+fn assert_both_ends_agree(trial: &Trial) {
+    assert_eq!(trial.scheduled(), 100);
+    let connections = &trial.report.connections;
+    assert_eq!(connections.opened, trial.stats.connections, "both ends counted the same connections");
+    assert_eq!(connections.opened + connections.reused, 100, "each request opened or reused a connection");
+    assert_eq!(connections.peak, 1);
+}
+
+fn all_answered(trial: &Trial) {
+    assert_eq!((trial.count(Outcome::Ok), trial.log.len()), (100, 100), "{:?}", trial.report.outcomes);
+}
+
+#[test]
+fn a_kept_connection_carries_every_request() {
+    let _alone = alone();
+    let trial = hundred(Config::default(), Keepalive::On);
+    all_answered(&trial);
+    let connections = &trial.report.connections;
+    assert_eq!((connections.opened, connections.reused, connections.closed_by_server), (1, 99, 0));
+    assert_eq!(trial.report.measures().connect.count(), 1);
+}
+
+#[test]
+fn without_keep_alive_every_request_has_its_connection() {
+    let _alone = alone();
+    let trial = hundred(Config::default(), Keepalive::Off);
+    all_answered(&trial);
+    let connections = &trial.report.connections;
+    assert_eq!((connections.opened, connections.reused, connections.closed_by_server), (100, 0, 0));
+    let requests = connections.requests_per_connection.unwrap();
+    assert_eq!((requests.min, requests.max), (1, 1));
+    assert_eq!(trial.report.measures().connect.count(), 100, "connecting is part of each response time");
+}
+
+#[test]
+fn three_requests_per_connection_are_three() {
+    let _alone = alone();
+    let trial = hundred(Config::default(), Keepalive::Requests(3));
+    all_answered(&trial);
+    let connections = &trial.report.connections;
+    assert_eq!((connections.opened, connections.closed_by_server), (34, 0), "100 / 3, rounded up");
+    let requests = connections.requests_per_connection.unwrap();
+    assert_eq!((requests.min, requests.max), (3, 3), "of those that ended");
+}
+
+#[test]
+fn a_close_that_the_server_announces_fails_no_request() {
+    let _alone = alone();
+    for (per_connection, opened) in [(1, 100), (4, 25), (7, 15)] {
+        let config = Config { requests_per_connection: Some(per_connection), ..Config::default() };
+        let trial = hundred(config, Keepalive::On);
+        all_answered(&trial);
+        let connections = &trial.report.connections;
+        assert_eq!(connections.opened, opened);
+        assert_eq!(connections.closed_by_server, 100 / per_connection);
+    }
+}
+
+#[test]
+fn an_answer_that_ends_with_its_connection_is_right_and_ends_it() {
+    let _alone = alone();
+    let trial = hundred(Config { framing: Framing::UntilClose, ..Config::default() }, Keepalive::On);
+    all_answered(&trial);
+    assert_eq!((trial.report.connections.opened, trial.report.connections.closed_by_server), (100, 100));
+}
+
+#[test]
+fn a_close_that_the_server_does_not_announce_is_noticed_before_the_next_request() {
+    judge_timing(|timing| {
+        let config = Config { requests_per_connection: Some(1), announce_close: false, ..Config::default() };
+        let trial = timing.trial(config, |url| plan_of_hundred(url, Keepalive::On));
+        assert_both_ends_agree(&trial);
+        // A request may meet the close on its way; it is then stale, and the server never saw it.
+        let (ok, stale) = (trial.count(Outcome::Ok), trial.count(Outcome::Stale));
+        assert_eq!((ok + stale, ok), (100, trial.log.len() as u64));
+        timing.expect(stale == 0, &format!("{stale} of 100 requests, 5 ms after the close, did not notice it"));
+        // The last close is noticed by nobody: no request came after it.
+        let unnoticed = trial.report.connections.opened - trial.report.connections.closed_by_server;
+        assert!(unnoticed <= 1, "{unnoticed} closes were not noticed");
+    });
+}
+
+#[test]
+fn a_user_who_races_with_the_close_loses_no_request_from_the_count() {
+    let _alone = alone();
+    let config = Config { requests_per_connection: Some(2), announce_close: false, ..Config::default() };
+    let trial = Trial::of(config, |url| LoadPlan::closed(url, 1, SECOND / 2));
+    let (ok, stale) = (trial.count(Outcome::Ok), trial.count(Outcome::Stale));
+    assert_eq!((ok + stale, ok), (trial.scheduled(), trial.log.len() as u64), "{:?}", trial.report.outcomes);
+    let connections = &trial.report.connections;
+    assert_eq!(connections.opened, trial.stats.connections);
+    assert_eq!(connections.opened + connections.reused, trial.scheduled());
+}
+
+#[test]
+fn two_threads_reuse_their_own_connections_and_count_them_together() {
+    judge_timing(|timing| {
+        let trial =
+            timing.trial(Config::default(), |url| LoadPlan { threads: 2, ..constant(url, 400.0, SECOND / 2) });
+        assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (200, 200, 200));
+        let opened = trial.report.connections.opened;
+        assert_eq!(opened, trial.stats.connections);
+        assert_eq!(opened + trial.report.connections.reused, 200);
+        // Answers take a fraction of the 5 ms between two sends of a thread: it needs one connection, rarely more.
+        timing.expect((2..=10).contains(&opened), &format!("{opened} connections"));
+    });
+}

@@ -1,0 +1,180 @@
+//! F11 and F13: what was never answered, or wrongly, is counted as such and never as a latency.
+
+use std::net::{TcpListener, TcpStream};
+
+use loadgen::plan::{Keepalive, LoadModel, ResponseCheck};
+use loadgen::{LoadPlan, Outcome, StopToken, run};
+use refsrv::{Config, Fault, FaultPlan, Service, When};
+
+use crate::support::{
+    MS, SECOND, Trial, alone, assert_sound, capped, constant, floor_ns, holding, judge_timing, slot_top,
+};
+
+/// The body that the server sends when nothing goes wrong, in base64.
+const HELLO: &str = "aGVsbG8=";
+
+fn checking_the_body(plan: LoadPlan) -> LoadPlan {
+    LoadPlan { check: ResponseCheck { body_base64: Some(HELLO.to_owned()), ..ResponseCheck::default() }, ..plan }
+}
+
+fn faulty(hold_ns: u64, faults: FaultPlan) -> Config {
+    Config { faults, ..holding(hold_ns) }
+}
+
+/// Counts of these outcomes, and of nothing else but right answers.
+fn assert_outcomes(trial: &Trial, expected: &[(Outcome, u64)]) {
+    for outcome in Outcome::ALL {
+        let named = expected.iter().find(|(name, _)| *name == outcome).map(|(_, count)| *count);
+        let failed: u64 = expected.iter().map(|(_, count)| count).sum();
+        let others = if outcome == Outcome::Ok { trial.scheduled() - failed } else { 0 };
+        assert_eq!(trial.count(outcome), named.unwrap_or(others), "{outcome:?} in {:?}", trial.report.outcomes);
+    }
+}
+
+#[test]
+fn f11_requests_given_up_bound_the_quantiles_that_they_reach_and_no_others() {
+    judge_timing(|timing| {
+        // 2 %: half of them never, half of them long after the client has gone.
+        let faults = FaultPlan::none()
+            .with(Fault::NeverAnswer, When::Every { n: 100, offset: 49 })
+            .with(Fault::HoldFor(5 * SECOND), When::Every { n: 100, offset: 99 });
+        let trial = timing
+            .trial(faulty(MS, faults), |url| LoadPlan { timeout_ns: SECOND, ..constant(url, 500.0, SECOND) });
+        assert_eq!((trial.scheduled(), trial.stats.arrivals), (500, 500));
+        assert_outcomes(&trial, &[(Outcome::Timeout, 10)]);
+        assert!(trial.has_reason("failed"));
+        let longest_ns = trial.report.measures().response.max_ns();
+        assert!(longest_ns < Some(SECOND), "{longest_ns:?} is beyond the timeout");
+
+        let offered = &trial.report.offered_quantiles_ns;
+        for quantile in ["0.5", "0.9", "0.95"] {
+            assert_eq!(offered[quantile].low, offered[quantile].high, "p{quantile} is known exactly");
+        }
+        timing.within("offered p95", offered["0.95"].high, MS, MS + floor_ns(0.95));
+        for quantile in ["0.99", "0.999", "0.9999"] {
+            assert_eq!(offered[quantile].high, None, "nobody knows how long {quantile} would have waited");
+            assert!(offered[quantile].low >= Some(SECOND), "{quantile} waited for the whole timeout at least");
+            timing.within(quantile, offered[quantile].low, SECOND, SECOND + floor_ns(0.999));
+        }
+    });
+}
+
+#[test]
+fn f13_each_kind_of_failure_is_counted_exactly() {
+    let _alone = alone();
+    // Over one connection the order at the server is that of the schedule, and each close meets the next request.
+    let faults = FaultPlan::none()
+        .with(Fault::Status(503), When::Every { n: 100, offset: 10 })
+        .with(Fault::ResetMidBody, When::at(vec![20, 21, 320, 620]))
+        .with(Fault::Truncate, When::at(vec![30, 130, 131, 132, 530]))
+        .with(Fault::WrongBody, When::at(vec![0, 40, 41, 42, 440, 640]))
+        .with(Fault::StaleClose, When::at(vec![50, 51, 350, 650, 651, 750, 850]));
+    let trial = Trial::of(faulty(0, faults), |url| checking_the_body(capped(url, 1_000.0, SECOND, 1)));
+    assert_eq!((trial.scheduled(), trial.stats.arrivals, trial.stats.stale_closed), (1_000, 993, 7));
+    assert_outcomes(
+        &trial,
+        &[(Outcome::HttpStatus, 10), (Outcome::Reset, 4 + 5), (Outcome::BadBody, 6), (Outcome::Stale, 7)],
+    );
+    let statuses: Vec<(&str, u64)> =
+        trial.report.status_codes.iter().map(|(code, count)| (code.as_str(), *count)).collect();
+    assert_eq!(statuses, [("200", 1_000 - 10 - 7), ("503", 10)]);
+
+    // 32 of 1,000 failed: p95 is met, p99 is not, and there is nothing in between.
+    let offered = &trial.report.offered_quantiles_ns;
+    assert!(offered["0.95"].low.is_some() && offered["0.95"].low == offered["0.95"].high);
+    for quantile in ["0.99", "0.999", "0.9999"] {
+        assert_eq!((offered[quantile].low, offered[quantile].high), (None, None), "p{quantile} is not met");
+    }
+
+    // Resets, truncations and stale closes each cost a connection; a wrong body or status does not.
+    let connections = &trial.report.connections;
+    assert_eq!((connections.opened, connections.reused), (1 + 4 + 5 + 7, 1_000 - 17));
+    assert_eq!((connections.closed_by_server, trial.stats.connections), (4 + 5 + 7, 17));
+}
+
+#[test]
+fn f13_a_reset_of_a_fresh_connection_is_a_reset_and_not_the_race_of_keep_alive() {
+    let _alone = alone();
+    let faults = FaultPlan::none().with(Fault::Reset, When::every(10));
+    let trial = Trial::of(faulty(0, faults), |url| LoadPlan {
+        keepalive: Keepalive::Off,
+        ..constant(url, 200.0, SECOND / 2)
+    });
+    assert_eq!(trial.scheduled(), 100);
+    assert_outcomes(&trial, &[(Outcome::Reset, 10)]);
+}
+
+#[test]
+fn f13_a_storm_of_fast_errors_does_not_make_the_server_look_fast() {
+    let _alone = alone();
+    let faults = FaultPlan::none()
+        .with(Fault::Status(503), When::Every { n: 5, offset: 0 })
+        .with(Fault::Status(503), When::Every { n: 5, offset: 3 });
+    let trial = Trial::of(faulty(20 * MS, faults), |url| constant(url, 500.0, SECOND));
+    assert_outcomes(&trial, &[(Outcome::HttpStatus, 200)]);
+    assert_eq!(trial.report.measures().response.count(), 300);
+    assert!(trial.report.measures().response.min_ns() >= Some(20 * MS));
+    let offered = &trial.report.offered_quantiles_ns;
+    assert!(offered["0.5"].low >= Some(20 * MS), "{:?}", offered["0.5"]);
+    assert_eq!((offered["0.9"].low, offered["0.9"].high), (None, None), "only 60 % were answered");
+}
+
+#[test]
+fn f13_where_nothing_listens_every_request_is_refused() {
+    let _alone = alone();
+    // The port of a client's own connection is taken, but nobody listens there.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let occupant = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    // By another loopback address, so that the generator cannot meet itself when it is given the same port.
+    let url = format!("http://127.0.0.2:{}/", occupant.local_addr().unwrap().port());
+    let report = run(&constant(&url, 200.0, SECOND / 2), &StopToken::new()).unwrap();
+    assert_sound(&report);
+    assert_eq!((report.scheduled(), report.outcome(Outcome::Refused)), (100, 100));
+    assert!(report.response_time_ns.is_none() && report.status_codes.is_empty());
+    assert_eq!((report.connections.opened, report.rate.sent_per_s), (0, 0.0));
+    assert!(report.offered_quantiles_ns.values().all(|bounds| bounds.low.is_none() && bounds.high.is_none()));
+    assert!(report.verdict.reasons.iter().any(|reason| reason.check == "no-answer"));
+}
+
+#[test]
+fn a_user_who_is_refused_does_not_flood_the_server() {
+    let _alone = alone();
+    let faults = FaultPlan::none().with(Fault::Reset, When::every(1));
+    let trial = Trial::of(faulty(0, faults), |url| LoadPlan::closed(url, 1, SECOND / 2));
+    // A pause of 10 ms follows each failure.
+    assert!((1..=50).contains(&trial.scheduled()), "{} requests in half a second", trial.scheduled());
+    assert_outcomes(&trial, &[(Outcome::Reset, trial.scheduled())]);
+    assert_eq!(trial.scheduled(), trial.log.len() as u64);
+}
+
+#[test]
+fn a_user_gives_up_after_the_timeout_and_asks_again() {
+    let _alone = alone();
+    let faults = FaultPlan::none().with(Fault::NeverAnswer, When::at(vec![3]));
+    let trial = Trial::of(faulty(5 * MS, faults), |url| LoadPlan {
+        timeout_ns: 100 * MS,
+        ..LoadPlan::closed(url, 1, SECOND / 2)
+    });
+    assert_outcomes(&trial, &[(Outcome::Timeout, 1)]);
+    assert!(matches!(trial.report.plan.load, LoadModel::Closed(_)));
+    assert_eq!(trial.scheduled(), trial.stats.arrivals);
+    let connections = &trial.report.connections;
+    assert_eq!(
+        (connections.opened, connections.reused),
+        (2, trial.scheduled() - 2),
+        "each request either opened its connection or reused one, the one that was given up included"
+    );
+    let most = connections.requests_per_connection.map(|requests| requests.max);
+    assert_eq!(most, Some(trial.scheduled() - 4), "four requests went over the first connection");
+}
+
+#[test]
+fn an_answer_slower_than_the_timeout_is_never_taken_for_right() {
+    let _alone = alone();
+    let holds_ns = vec![MS, 300 * MS];
+    let config = Config { service: Service::List { holds_ns }, ..Config::default() };
+    let trial = Trial::of(config, |url| LoadPlan { timeout_ns: 100 * MS, ..constant(url, 100.0, SECOND / 2) });
+    assert_outcomes(&trial, &[(Outcome::Timeout, 25)]);
+    let offered = &trial.report.offered_quantiles_ns["0.9"];
+    assert!((100 * MS..=slot_top(150 * MS)).contains(&offered.low.unwrap()) && offered.high.is_none());
+}

@@ -1,0 +1,91 @@
+//! F1, F2 and the pathwise tier: what the server took is what the client measures.
+
+use loadgen::{LoadPlan, Outcome};
+use refsrv::{Config, Service};
+
+use crate::support::{
+    MS, SECOND, Timing, Trial, US, assert_encloses, constant, floor_ns, holding, judge_timing, median_excess_ns,
+};
+
+fn a_constant_hold_is_measured(timing: &mut Timing, hold_ns: u64) {
+    let trial = timing.trial(holding(hold_ns), |url| constant(url, 1_000.0, SECOND / 2));
+    let counts = (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len());
+    assert_eq!(counts, (500, 500, 500), "every arrival was sent once and answered");
+
+    let service = &trial.report.measures().service;
+    assert!(service.min_ns() >= Some(hold_ns), "{:?} is shorter than the hold", service.min_ns());
+    assert_encloses(service, &trial.times_in_server());
+    for quantile in [0.5, 0.9, 0.95, 0.99] {
+        let what = format!("p{} of a hold of {hold_ns} ns", quantile * 100.0);
+        timing.within(&what, service.quantile_ns(quantile), hold_ns, hold_ns + floor_ns(quantile));
+    }
+}
+
+#[test]
+fn f1_an_answer_at_once_is_measured_at_every_quantile() {
+    judge_timing(|timing| a_constant_hold_is_measured(timing, 0));
+}
+
+#[test]
+fn f1_a_hold_of_1_ms_is_measured_at_every_quantile() {
+    judge_timing(|timing| a_constant_hold_is_measured(timing, MS));
+}
+
+#[test]
+fn f1_a_hold_of_10_ms_is_measured_at_every_quantile() {
+    judge_timing(|timing| a_constant_hold_is_measured(timing, 10 * MS));
+}
+
+#[test]
+fn f1_a_hold_of_100_ms_is_measured_at_every_quantile() {
+    judge_timing(|timing| a_constant_hold_is_measured(timing, 100 * MS));
+}
+
+#[test]
+fn f2_rare_slow_answers_are_counted_exactly_and_show_in_the_right_quantiles() {
+    judge_timing(|timing| {
+        let service = Service::Bimodal { fast_ns: MS, slow_ns: 50 * MS, slow_every: 200 };
+        let config = Config { service, ..Config::default() };
+        let trial = timing.trial(config, |url| constant(url, 1_000.0, SECOND));
+        assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (1_000, 1_000, 1_000));
+        let planned_slow = trial.log.iter().filter(|entry| entry.hold_ns == 50 * MS).count() as u64;
+        assert_eq!(planned_slow, 5, "every 200th of 1,000");
+
+        let service = &trial.report.measures().service;
+        assert!(service.count_above(50 * MS - MS) >= planned_slow, "a slow answer was measured as a fast one");
+        let slow = [service, &trial.report.measures().response].map(|times| times.count_above(25 * MS));
+        timing.expect(slow == [planned_slow; 2], &format!("{slow:?} answers took more than 25 ms, not 5"));
+        timing.within("p99", service.quantile_ns(0.99), MS, MS + floor_ns(0.99));
+        timing.within("p99.9", service.quantile_ns(0.999), 50 * MS, 50 * MS + floor_ns(0.999));
+    });
+}
+
+fn what_client_and_server_add_is_small(timing: &mut Timing, trial: &Trial) {
+    let inner = trial.times_in_server();
+    let service = &trial.report.measures().service;
+    assert_encloses(service, &inner);
+    let excess_ns = median_excess_ns(service, &inner);
+    timing.expect(excess_ns <= 200 * US, &format!("the client adds {excess_ns} ns at the median"));
+}
+
+#[test]
+fn client_times_enclose_server_times_rank_by_rank_and_tightly() {
+    judge_timing(|timing| {
+        let service = Service::Exponential { mean_ns: 2 * MS, seed: 7 };
+        let config = Config { service, ..Config::default() };
+        let trial = timing.trial(config, |url| LoadPlan::open(url, 500.0, SECOND));
+        assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
+        what_client_and_server_add_is_small(timing, &trial);
+    });
+}
+
+#[test]
+fn client_times_enclose_server_times_in_a_queue_of_one_server_too() {
+    judge_timing(|timing| {
+        let service = Service::Exponential { mean_ns: 2 * MS, seed: 7 };
+        let config = Config { service, servers: Some(1), ..Config::default() };
+        let trial = timing.trial(config, |url| LoadPlan { threads: 2, ..LoadPlan::open(url, 250.0, 2 * SECOND) });
+        assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
+        what_client_and_server_add_is_small(timing, &trial);
+    });
+}

@@ -1,0 +1,301 @@
+//! Runs loads one at a time, checks what must hold for every load, and judges timing.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::panic::Location;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use loadgen::plan::{Arrivals, LoadModel, OnBusy, OpenLoop};
+use loadgen::{Blame, LatencyHistogram, LoadPlan, LoadReport, Outcome, StopToken, run};
+use refsrv::{Config, LogEntry, Outcome as Served, ReferenceServer, Service, Stats};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000 * US;
+pub const SECOND: u64 = 1_000 * MS;
+
+/// Other work on the host than this, in cores, disturbs a load whose two threads have two cores.
+const OTHERS_LIMIT_CORES: f64 = 0.1;
+
+/// `/proc` counts in hundredths of a second on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A server whose usual answer is later than this was not given its core in time.
+const SERVER_LATE_LIMIT_NS: u64 = 200 * US;
+
+const ATTEMPTS: usize = 3;
+
+/// Two cores carry one generator and one server, and nothing else.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn server_with(config: Config) -> ReferenceServer {
+    ReferenceServer::start(config).expect("a server on a free port")
+}
+
+pub fn holding(hold_ns: u64) -> Config {
+    Config { service: Service::Constant { hold_ns }, ..Config::default() }
+}
+
+pub fn url_of(server: &ReferenceServer) -> String {
+    format!("http://{}/", server.addr())
+}
+
+/// Evenly spaced arrivals, so that their number is known beforehand.
+pub fn constant(url: &str, rate_per_s: f64, measure_ns: u64) -> LoadPlan {
+    let mut plan = LoadPlan::open(url, rate_per_s, measure_ns);
+    open_loop(&mut plan).arrivals = Arrivals::Constant;
+    plan
+}
+
+/// [`constant`] over this many connections at most; what finds them busy queues.
+pub fn capped(url: &str, rate_per_s: f64, measure_ns: u64, max_connections: usize) -> LoadPlan {
+    let mut plan = constant(url, rate_per_s, measure_ns);
+    let open = open_loop(&mut plan);
+    (open.on_busy, open.max_connections) = (OnBusy::Queue, Some(max_connections));
+    plan
+}
+
+pub fn open_loop(plan: &mut LoadPlan) -> &mut OpenLoop {
+    match &mut plan.load {
+        LoadModel::Open(open) => open,
+        LoadModel::Closed(_) => panic!("the plan is a closed loop"),
+    }
+}
+
+/// What both ends say about one load.
+pub struct Trial {
+    pub report: LoadReport,
+    pub log: Vec<LogEntry>,
+    pub stats: Stats,
+}
+
+impl Trial {
+    /// Drives a load at a fresh server, to its end.
+    pub fn of(config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Self {
+        let server = server_with(config);
+        Self::on(&server, &plan(&url_of(&server)))
+    }
+
+    /// Drives a load at a server.
+    pub fn on(server: &ReferenceServer, plan: &LoadPlan) -> Self {
+        let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
+        assert_sound(&report);
+        Self { report, log: server.log(), stats: server.stats() }
+    }
+
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        self.report.outcome(outcome)
+    }
+
+    pub fn scheduled(&self) -> u64 {
+        self.report.scheduled()
+    }
+
+    /// How long each right answer took inside the server, from its arrival to its write, ascending.
+    pub fn times_in_server(&self) -> Vec<u64> {
+        let right = |entry: &&LogEntry| matches!(entry.outcome, Served::Answered | Served::StaleClose);
+        let mut times: Vec<u64> =
+            self.log.iter().filter(right).filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns)).collect();
+        times.sort_unstable();
+        times
+    }
+
+    /// Instants of arrival at the server, ascending.
+    pub fn arrivals(&self) -> Vec<u64> {
+        let mut instants: Vec<u64> = self.log.iter().map(|entry| entry.arrive_ns).collect();
+        instants.sort_unstable();
+        instants
+    }
+
+    /// Whether the verdict has a reason of this check.
+    pub fn has_reason(&self, check: &str) -> bool {
+        self.report.verdict.reasons.iter().any(|reason| reason.check == check)
+    }
+}
+
+/// What holds for every report, whatever the load and the machine.
+pub fn assert_sound(report: &LoadReport) {
+    let scheduled = report.scheduled();
+    let accounted: u64 = report.outcomes.iter().filter(|(name, _)| **name != "scheduled").map(|(_, n)| n).sum();
+    assert_eq!(accounted, scheduled, "each arrival has one outcome: {:?}", report.outcomes);
+
+    let ok = report.outcome(Outcome::Ok);
+    let measures = report.measures();
+    for (name, histogram) in [
+        ("response time", &measures.response),
+        ("service time", &measures.service),
+        ("send lag", &measures.send_lag),
+        ("pool wait", &measures.pool_wait),
+        ("first byte", &measures.first_byte),
+    ] {
+        assert_eq!(histogram.count(), ok, "right answers, and they alone, have a {name}");
+    }
+    let parts = total(&measures.pool_wait)
+        + total(&measures.send_lag)
+        + total(&measures.connect)
+        + total(&measures.service);
+    assert_eq!(total(&measures.response), parts, "response times are the sum of their parts");
+
+    let (mut arrived, mut right, mut failed) = (0, 0, 0);
+    for interval in &report.intervals {
+        arrived += interval.scheduled;
+        right += interval.ok;
+        failed += interval.failed;
+    }
+    assert_eq!((arrived, right, failed), (scheduled, ok, scheduled - ok), "intervals share out the arrivals");
+
+    let defects: Vec<_> = report.verdict.reasons.iter().filter(|reason| reason.check == "C1").collect();
+    assert!(defects.is_empty(), "instants contradict each other: {defects:?}");
+}
+
+/// The exact sum of a histogram's values.
+pub fn total(histogram: &LatencyHistogram) -> u64 {
+    // The mean is an exact sum divided once; below 2^53 the product rounds back to that sum.
+    histogram.mean_ns().map_or(0, |mean| (mean * histogram.count() as f64).round() as u64)
+}
+
+/// Every value that the client measured encloses the one that the server took, so rank by rank the client's is not
+/// smaller. Holds on any machine, however busy.
+pub fn assert_encloses(client: &LatencyHistogram, server: &[u64]) {
+    assert_eq!(client.count(), server.len() as u64, "both ends counted the same answers");
+    assert!(total(client) >= server.iter().sum::<u64>(), "the sums enclose each other");
+    for (rank, &inner_ns) in (1..).zip(server) {
+        let outer_ns = client.at_rank_ns(rank).expect("as many values");
+        assert!(outer_ns >= inner_ns, "rank {rank}: {outer_ns} ns around {inner_ns} ns");
+    }
+}
+
+/// The median over the ranks of what the client measured beyond the server's own figure, histogram slots allowed.
+pub fn median_excess_ns(client: &LatencyHistogram, server: &[u64]) -> u64 {
+    let mut excess: Vec<u64> = (1..)
+        .zip(server)
+        .map(|(rank, &inner_ns)| {
+            client.at_rank_ns(rank).expect("as many values").saturating_sub(slot_top(inner_ns))
+        })
+        .collect();
+    excess.sort_unstable();
+    excess[excess.len() / 2]
+}
+
+/// The most that a histogram of three digits shows for a value.
+pub fn slot_top(value_ns: u64) -> u64 {
+    value_ns + value_ns.div_ceil(1_024)
+}
+
+/// What client, kernel and server may add to a time on a shared machine: the method's limits for a dedicated host
+/// (60 µs, 250 µs, 1 ms) by 10/3, which is what its tier for shared machines takes for the median.
+pub fn floor_ns(quantile: f64) -> u64 {
+    match quantile {
+        q if q <= 0.5 => 200 * US,
+        q if q <= 0.99 => 830 * US,
+        _ => 3_300 * US,
+    }
+}
+
+/// Collects, for one attempt, what the clock says against the expectation and what the host says for itself.
+#[derive(Default)]
+pub struct Timing {
+    deviations: Vec<String>,
+    disturbances: Vec<String>,
+}
+
+impl Timing {
+    /// Runs a load and notes whether the host let it alone.
+    pub fn trial(&mut self, config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Trial {
+        let others = Others::now();
+        let trial = Trial::of(config, plan);
+        if let Some(cores) = others.cores_since().filter(|cores| *cores > OTHERS_LIMIT_CORES) {
+            self.disturbances.push(format!("others on the host used {cores:.2} cores"));
+        }
+        if let Some(late) = refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS) {
+            self.disturbances.push(format!("the server itself was late: {late}"));
+        }
+        // Lateness of the generator's own is no excuse: it could be the very defect that is looked for.
+        let by_host = trial.report.verdict.reasons.iter().filter(|reason| reason.blame == Blame::Host);
+        self.disturbances.extend(by_host.map(|reason| format!("{}: {}", reason.check, reason.message)));
+        trial
+    }
+
+    /// Expects `found_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram slot.
+    pub fn about(&mut self, what: &str, found_ns: Option<u64>, from_ns: u64, to_ns: u64) {
+        let holds = found_ns.is_some_and(|found_ns| (from_ns..=slot_top(to_ns)).contains(&found_ns));
+        self.expect(holds, &format!("{what}: {found_ns:?} ns, not in [{from_ns}, {to_ns}]"));
+    }
+
+    /// As [`Self::about`], for times that a busy host can lengthen but never shorten: too short a time is the
+    /// instrument's fault, whatever the host did.
+    #[track_caller]
+    pub fn within(&mut self, what: &str, found_ns: Option<u64>, from_ns: u64, to_ns: u64) {
+        assert!(found_ns >= Some(from_ns), "{what}: {found_ns:?} ns, and nothing makes it shorter than {from_ns}");
+        self.about(what, found_ns, from_ns, to_ns);
+    }
+
+    pub fn expect(&mut self, holds: bool, deviation: &str) {
+        if !holds {
+            self.deviations.push(deviation.to_owned());
+        }
+    }
+}
+
+/// Tries up to three times to see the timing that is expected. Exact assertions in `attempt` panic as everywhere;
+/// deviations in time are a failure where nothing disturbed the attempt, and prove nothing where the host did.
+#[track_caller]
+pub fn judge_timing(mut attempt: impl FnMut(&mut Timing)) {
+    let caller = Location::caller();
+    let _alone = alone();
+    let mut history = String::new();
+    for _ in 0..ATTEMPTS {
+        let mut timing = Timing::default();
+        attempt(&mut timing);
+        if timing.deviations.is_empty() {
+            return;
+        }
+        let deviations = timing.deviations.join("; ");
+        assert!(!timing.disturbances.is_empty(), "on an undisturbed host: {deviations}");
+        write!(history, " [{deviations}, but {}]", timing.disturbances.join("; ")).unwrap();
+    }
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("?");
+    // Not by a printing macro: the harness would swallow it. If nobody can be told, there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "INCONCLUSIVE(host): {test} at {caller}:{history}");
+}
+
+/// CPU time that neither this process nor idleness accounts for.
+struct Others {
+    since: Instant,
+    busy_ticks: Option<u64>,
+}
+
+impl Others {
+    fn now() -> Self {
+        Self { since: Instant::now(), busy_ticks: Self::busy_ticks() }
+    }
+
+    /// In cores.
+    fn cores_since(&self) -> Option<f64> {
+        let ticks = Self::busy_ticks()?.saturating_sub(self.busy_ticks?);
+        Some(ticks as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64())
+    }
+
+    fn busy_ticks() -> Option<u64> {
+        let host = std::fs::read_to_string("/proc/stat").ok()?;
+        let fields: Vec<u64> =
+            host.lines().next()?.split_ascii_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; what the hypervisor takes is another's, too.
+        let busy: u64 = [0, 1, 2, 5, 6, 7].iter().filter_map(|&field| fields.get(field)).sum();
+        let own = std::fs::read_to_string("/proc/self/stat").ok()?;
+        // The name in parentheses may hold blanks; utime and stime are the 12th and 13th fields behind it.
+        let own: u64 = own
+            .rsplit_once(')')?
+            .1
+            .split_ascii_whitespace()
+            .skip(11)
+            .take(2)
+            .map_while(|field| field.parse::<u64>().ok())
+            .sum();
+        Some(busy.saturating_sub(own))
+    }
+}

@@ -1,0 +1,30 @@
+//! `wsgiload._loadgen`: the load generator for Python. Arguments in, values out; no logic lives here.
+
+mod errors;
+mod handle;
+mod histogram;
+
+use pyo3::prelude::*;
+
+/// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of every instant in a report.
+#[pyfunction]
+fn monotonic_ns() -> u64 {
+    loadgen::clock::monotonic_ns()
+}
+
+/// How the generator was built: `(version, profile, target_cpu, git_sha or None)`.
+#[pyfunction]
+fn build_info() -> (&'static str, &'static str, &'static str, Option<&'static str>) {
+    let build = loadgen::BuildInfo::default();
+    (env!("CARGO_PKG_VERSION"), build.profile, build.target_cpu, build.git_sha)
+}
+
+/// The extension module.
+#[pymodule]
+fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(build_info, module)?)?;
+    module.add_class::<handle::LoadHandle>()?;
+    module.add_class::<histogram::Histogram>()?;
+    Ok(())
+}
