@@ -1,0 +1,68 @@
+"""Every error wsgiload raises on purpose, and the exit code each one ends the command with.
+
+    WsgiloadError
+    ├── UsageError            2   a flag, a plan, a name or a configuration file that cannot be used
+    │   └── LimitsError       2   a requested limit that this machine or user cannot enforce
+    ├── ServerError          97   a server under test could not be built, started or kept alive
+    │   ├── ProvisionError   97   its environment could not be made
+    │   └── AppImportError   97   the app exists but fails while it is imported
+    └── LoadError            98   the load generator could not carry out the plan
+
+A message has a cause and, wherever one is known, a cure: the command or the flag that helps.
+"""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_USAGE = 2
+EXIT_SERVER = 97
+EXIT_INVALID = 98
+EXIT_THRESHOLD = 99
+EXIT_INTERRUPTED = 130
+
+
+class WsgiloadError(Exception):
+    """Base of all: ``cause`` says what is wrong, ``cure`` what to do about it."""
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, cause: str, cure: str | None = None) -> None:
+        super().__init__(cause, cure)
+        self.cause = cause
+        self.cure = cure
+
+    def __str__(self) -> str:
+        return f"{self.cause}; {self.cure}" if self.cure else self.cause
+
+
+class UsageError(WsgiloadError):
+    """A flag, a plan, a name or a configuration file that cannot be used."""
+
+
+class LimitsError(UsageError):
+    """A requested limit that this machine or this user cannot enforce."""
+
+
+class ServerError(WsgiloadError):
+    """A server under test could not be built, started or kept alive."""
+
+    exit_code = EXIT_SERVER
+
+    def __init__(self, cause: str, cure: str | None = None, *, step: str = "server", log_tail: str = "") -> None:
+        super().__init__(cause, cure)
+        self.step = step
+        self.log_tail = log_tail
+
+
+class ProvisionError(ServerError):
+    """The environment of a server could not be made."""
+
+
+class AppImportError(ServerError):
+    """The app exists but fails while it is imported."""
+
+
+class LoadError(WsgiloadError):
+    """The load generator could not carry out the plan."""
+
+    exit_code = EXIT_INVALID

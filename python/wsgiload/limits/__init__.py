@@ -1,0 +1,36 @@
+"""CPU, memory and process limits for one server at a time, and proof that they hold.
+
+``select_backend`` chooses how; a backend makes one fresh group per launch; a ``Janitor`` makes sure
+that nothing outlives a crash. Nothing here measures or judges.
+"""
+
+from __future__ import annotations
+
+from wsgiload.limits.janitor import Janitor
+from wsgiload.limits.model import (
+    COUNTER_NAMES,
+    Backend,
+    Counters,
+    Enforcement,
+    LimitedGroup,
+    Limits,
+    Policy,
+    Remains,
+    validate_limits,
+)
+from wsgiload.limits.select import remove_stale_groups, select_backend
+
+__all__ = [
+    "COUNTER_NAMES",
+    "Backend",
+    "Counters",
+    "Enforcement",
+    "Janitor",
+    "LimitedGroup",
+    "Limits",
+    "Policy",
+    "Remains",
+    "remove_stale_groups",
+    "select_backend",
+    "validate_limits",
+]

@@ -1,0 +1,212 @@
+"""Reading and writing the kernel's control-group files: mounts, memberships, values, counters.
+
+Every function takes the directory or the root it works in, so that tests can invent a cgroupfs.
+This module decides nothing about limits and ends no process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsgiload.limits.model import COUNTER_NAMES, Counters
+
+NS_PER_US = 1_000
+READ_BYTES = 16_384
+
+Parser = Callable[[str], Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mounted hierarchy: where it is, which part of it is visible, what it controls."""
+
+    directory: Path
+    visible_root: str
+    version: int
+    controllers: frozenset[str]
+
+
+def under(root: Path, absolute: str) -> Path:
+    """An absolute path of the kernel's, seen from ``root``."""
+    return root / absolute.lstrip("/")
+
+
+def read_text(path: Path) -> str | None:
+    """The stripped content, or None where the file is missing or unreadable."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def read_int(path: Path) -> int | None:
+    """The number in a file, or None where there is none (``max`` included)."""
+    try:
+        return int(read_text(path) or "")
+    except ValueError:
+        return None
+
+
+def write_text(path: Path, value: str) -> None:
+    """Write to a file the kernel made; unlike ``Path.write_text`` this never creates one."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, value.encode())
+    finally:
+        os.close(descriptor)
+
+
+def make_directory(path: Path) -> None:
+    """Make a group; on a real cgroupfs the kernel fills it with its files."""
+    path.mkdir()
+
+
+def find_mounts(root: Path) -> list[Mount]:
+    """The control-group mounts of this process, as /proc/self/mountinfo lists them."""
+    text = read_text(under(root, "/proc/self/mountinfo")) or ""
+    return [mount for line in text.splitlines() if (mount := _parse_mount(root, line))]
+
+
+def _parse_mount(root: Path, line: str) -> Mount | None:
+    head, _, tail = line.partition(" - ")
+    before, after = head.split(), tail.split()
+    if len(before) < 5 or len(after) < 3 or after[0] not in ("cgroup", "cgroup2"):
+        return None
+    # the kernel writes spaces in paths as octal escapes
+    point = before[4].replace("\\040", " ")
+    options = frozenset(after[2].split(","))
+    return Mount(under(root, point), before[3], 2 if after[0] == "cgroup2" else 1, options)
+
+
+def own_memberships(root: Path) -> dict[str, str]:
+    """Controller to path of the group this process is in; the v2 hierarchy has the key ``""``."""
+    memberships: dict[str, str] = {}
+    for line in (read_text(under(root, "/proc/self/cgroup")) or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        memberships.update(dict.fromkeys(controllers.split(","), path))
+    return memberships
+
+
+def own_directory(mount: Mount, path: str) -> Path:
+    """Where the group ``path`` is below a mount that may show only a part of its hierarchy."""
+    inside = mount.visible_root.rstrip("/")
+    if inside and not (path == inside or path.startswith(inside + "/")):
+        return mount.directory
+    return under(mount.directory, path[len(inside) :])
+
+
+def ancestors(directory: Path, top: Path) -> Iterator[Path]:
+    """The directory and everything above it, up to and including ``top``."""
+    yield directory
+    while directory != top and top in directory.parents:
+        directory = directory.parent
+        yield directory
+
+
+def minimum(values: Sequence[float | None]) -> float | None:
+    """The smallest of the known values."""
+    return min((value for value in values if value is not None), default=None)
+
+
+def swap_is_on(root: Path) -> bool:
+    """Whether this machine has any swap at all (the file's first line is a heading)."""
+    return len((read_text(under(root, "/proc/swaps")) or "").splitlines()) > 1
+
+
+def flat_keys(text: str) -> dict[str, int]:
+    """``key value`` lines, the format of cpu.stat, memory.stat and memory.events."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        with suppress(ValueError):
+            found[key] = int(value)
+    return found
+
+
+def renamed(columns: Mapping[str, str], factor: int = 1) -> Parser:
+    """A parser of flat keys that keeps those named in ``columns`` under the names given there."""
+
+    def parse(text: str) -> dict[str, int]:
+        found = flat_keys(text)
+        return {name: found[key] * factor for key, name in columns.items() if key in found}
+
+    return parse
+
+
+def single(name: str) -> Parser:
+    """A parser of a file that holds one number."""
+    return lambda text: {name: int(text)}
+
+
+def pressure(columns: Mapping[str, str]) -> Parser:
+    """A parser of PSI files: the total of the lines ``some`` and ``full``, in nanoseconds."""
+
+    def parse(text: str) -> dict[str, int]:
+        totals: dict[str, int] = {}
+        for line in text.splitlines():
+            kind, _, rest = line.partition(" ")
+            if kind in columns and "total=" in rest:
+                totals[columns[kind]] = int(rest.rpartition("total=")[2]) * NS_PER_US
+        return totals
+
+    return parse
+
+
+CPU_PRESSURE = pressure({"some": "psi_cpu_some_ns", "full": "psi_cpu_full_ns"})
+MEMORY_PRESSURE = pressure({"some": "psi_memory_some_ns"})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file that counters come from, and how rarely it is to be read."""
+
+    path: Path
+    parse: Parser
+    spacing_ns: int = 0
+
+
+class CounterFiles:
+    """Counters from files that stay open: reading that way costs a fifteenth of opening each time.
+
+    A file that is missing or fails leaves its counters None.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._lock = threading.Lock()  # a descriptor must not be closed, and reused, under a reader
+        self._files: list[tuple[int, Source]] = []
+        self._due_ns: dict[int, int] = {}
+        for source in sources:
+            with suppress(OSError):
+                self._files.append((os.open(source.path, os.O_RDONLY | os.O_CLOEXEC), source))
+
+    def read(self) -> Counters:
+        """Everything that can be read and is due, at this moment."""
+        values: dict[str, int] = {}
+        with self._lock:
+            for descriptor, source in self._files:
+                if self._is_due(descriptor, source.spacing_ns):
+                    with suppress(OSError, ValueError):
+                        values.update(source.parse(os.pread(descriptor, READ_BYTES, 0).decode()))
+        return Counters(**{name: value for name, value in values.items() if name in COUNTER_NAMES})
+
+    def _is_due(self, descriptor: int, spacing_ns: int) -> bool:
+        if not spacing_ns:
+            return True
+        now_ns = time.monotonic_ns()
+        if now_ns < self._due_ns.get(descriptor, 0):
+            return False
+        self._due_ns[descriptor] = now_ns + spacing_ns
+        return True
+
+    def close(self) -> None:
+        """Give the descriptors back; later reads find nothing."""
+        with self._lock:
+            for descriptor, _ in self._files:
+                os.close(descriptor)
+            self._files.clear()

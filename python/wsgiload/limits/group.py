@@ -1,0 +1,115 @@
+"""One control group as the kernel sees it: the directories of one group in one or more hierarchies.
+
+The same for v1 and v2; what differs, which files and which limits, is decided by those modules.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from wsgiload.errors import LimitsError
+from wsgiload.limits import sweep
+from wsgiload.limits.files import CounterFiles, Source, read_int
+from wsgiload.limits.launch import launch, reap
+from wsgiload.limits.model import Counters, Enforcement, Limits, Remains
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """Where a group is: its directories in the order of entry, its counters, its memory peak."""
+
+    directories: tuple[Path, ...]
+    sources: tuple[Source, ...]
+    memory_peak: Path | None
+
+
+class ControlGroup:
+    """A fresh group for one server."""
+
+    def __init__(self, name: str, files: GroupFiles, limits: Limits, enforcement: Enforcement) -> None:
+        self.name = name
+        self.enforcement = enforcement
+        self._files = files
+        self._server_cpus = limits.server_cpus
+        self._counters = CounterFiles(files.sources)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._last: tuple[Counters, int | None] | None = None  # set once closed
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        """Start a process that is inside, and pinned, before its first instruction."""
+        entries = [directory / "cgroup.procs" for directory in self._files.directories]
+        process = launch(argv, env=env, cwd=cwd, log=log, entries=entries, server_cpus=self._server_cpus)
+        self._processes.append(process)
+        return process
+
+    def pids(self) -> list[int]:
+        """The living processes inside; a zombie is not listed."""
+        return sweep.members_of(self._files.directories)
+
+    def read_counters(self) -> Counters:
+        """The raw counters now, or the final ones once the group is closed."""
+        return self._last[0] if self._last else self._counters.read()
+
+    def oom_kills(self) -> int | None:
+        """How many processes the kernel ended here for want of memory."""
+        return self.read_counters().oom_kill
+
+    def memory_peak_bytes(self) -> int | None:
+        """The kernel's high-water mark, or None where it keeps none."""
+        if self._last:
+            return self._last[1]
+        return read_int(self._files.memory_peak) if self._files.memory_peak else None
+
+    def remains(self) -> Remains:
+        """What a crash would leave behind."""
+        return Remains(directories=self._files.directories)
+
+    def kill(self) -> None:
+        """End every process inside; raises if any survives."""
+        survivors = sweep.end_members(self._files.directories)
+        reap(self._processes)
+        if survivors:
+            raise LimitsError(f"processes {survivors} survived SIGKILL", "look at their state with ps")
+
+    def close(self) -> None:
+        """Kill, keep the final counters, remove the directories."""
+        if self._last:
+            return
+        self.kill()
+        self._last = (self._counters.read(), self.memory_peak_bytes())
+        self._counters.close()
+        left = sweep.remove_directories(self._files.directories)
+        if left:
+            raise LimitsError(f"cannot remove {', '.join(map(str, left))}", "remove them with rmdir")
+
+
+def discard(directories: Sequence[Path]) -> None:
+    """Take back the directories of a group that could not be finished."""
+    for directory in directories:
+        with suppress(OSError):
+            sweep.remove_directory(directory)
+
+
+def refuse_unmet(group: ControlGroup, limits: Limits, reasons: Mapping[str, str]) -> ControlGroup:
+    """Under the strict policy a group that does not hold every limit is removed and refused."""
+    missing = group.enforcement.not_enforced
+    if limits.policy == "strict" and missing:
+        group.close()
+        why = "; ".join(f"{name}: {reasons.get(name) or _found(group, name)}" for name in missing)
+        raise LimitsError(
+            f"{group.enforcement.backend} does not hold the limit on {', '.join(missing)} ({why})",
+            "drop that limit, or give --limits best-effort to go on without it",
+        )
+    return group
+
+
+def _found(group: ControlGroup, limit: str) -> str:
+    keys = {"cpus": "effective_cpus", "memory": "effective_memory_bytes", "swap": "swap_bytes"}
+    return f"the kernel says {group.enforcement.read_back.get(keys.get(limit, limit))}"

@@ -1,0 +1,75 @@
+"""Starting a process that is pinned and inside its groups before its first own instruction.
+
+Memory charges do not move with a process, so moving it in after its start would miss them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from wsgiload.errors import LimitsError, ServerError
+
+# "0" means the writer itself; after the last write the shell becomes the server, keeping its pid
+ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
+
+
+def launch(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    log: IO[bytes],
+    entries: Sequence[Path] = (),
+    server_cpus: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Run ``argv`` in a new session; ``entries`` are the cgroup.procs files it writes itself into.
+
+    With entries, a program that does not exist shows as exit code 127 and a line in the log.
+    """
+    paths = [str(path) for path in entries]
+    command = ["/bin/sh", "-c", ENTER_SCRIPT, "wsgiload-enter", *paths, "--", *argv] if paths else list(argv)
+    with _affinity(server_cpus):
+        try:
+            return subprocess.Popen(
+                command,
+                env=dict(env),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            cause = f"{argv[0]} cannot be started in {cwd}: {error.strerror}"
+            raise ServerError(cause, "check that both exist", step="launch") from error
+
+
+@contextmanager
+def _affinity(cores: Sequence[int]) -> Iterator[None]:
+    """Pin the calling thread for a moment: a child inherits that, with no code between fork and exec."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cores)
+    except OSError as error:
+        raise LimitsError(f"cannot pin to the cores {list(cores)}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def reap(processes: Sequence[subprocess.Popen[bytes]], timeout_s: float = 1.0) -> None:
+    """Collect the exit codes of our own children that were just killed."""
+    for process in processes:
+        try:
+            process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            continue  # the caller's check for survivors reports it

@@ -1,0 +1,209 @@
+"""What the limits of a server are, and what every way of enforcing them offers.
+
+Pure data, protocols and rules; nothing here touches a control group or a process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from wsgiload.cpus import format_cpu_list
+from wsgiload.errors import LimitsError
+
+MIN_QUOTA_US = 1_000  # the kernel refuses less
+MIN_PERIOD_US = 1_000
+MAX_PERIOD_US = 1_000_000
+MIN_MEMORY_BYTES = 4 * 1024 * 1024  # below this not even the entering shell survives
+UNLIMITED_MEMORY_BYTES = 1 << 60  # cgroup v1 writes "no limit" as a number near 2**63
+PAGE_BYTES = 4096
+
+Policy = Literal["strict", "best-effort", "none"]
+ReadBackValue = int | float | str | None
+ReadBack = Mapping[str, ReadBackValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one server may use. Swap is always off where memory is limited."""
+
+    cpus: float | None = None  # CPU time in cores
+    memory_bytes: int | None = None
+    pids: int | None = None
+    server_cpus: tuple[int, ...] = ()  # cores the server may run on; () means no pinning
+    policy: Policy = "strict"
+    cpu_period_us: int = 100_000
+
+    def requested(self) -> tuple[str, ...]:
+        """Names of the limits that were asked for."""
+        asked = {"cpus": self.cpus, "memory": self.memory_bytes, "pids": self.pids}
+        return tuple(name for name, value in asked.items() if value is not None)
+
+    def quota_us(self) -> int | None:
+        """The CFS quota to write, or None where pinning alone already is the CPU limit."""
+        if self.cpus is None or (self.server_cpus and self.cpus >= len(self.server_cpus)):
+            return None
+        return round(self.cpus * self.cpu_period_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcement:
+    """What holds: what the kernel says after writing, and which requested limits it does not hold."""
+
+    backend: str
+    read_back: ReadBack
+    not_enforced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Raw counters at one moment, named as the columns of resources.csv; None where unknown."""
+
+    cpu_usage_ns: int | None = None
+    cpu_user_ns: int | None = None
+    cpu_system_ns: int | None = None
+    nr_periods: int | None = None
+    nr_throttled: int | None = None
+    throttled_ns: int | None = None  # summed over cores: never a wall time
+    memory_bytes: int | None = None
+    memory_anon_bytes: int | None = None  # costly to read: at most once a second
+    memory_file_bytes: int | None = None
+    oom_kill: int | None = None
+    pids: int | None = None
+    psi_cpu_some_ns: int | None = None
+    psi_cpu_full_ns: int | None = None
+    psi_memory_some_ns: int | None = None
+    listen_queue: int | None = None
+    listen_drops: int | None = None
+    steal_ns: int | None = None
+
+
+COUNTER_NAMES = tuple(field.name for field in fields(Counters))
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks)."""
+
+    directories: tuple[Path, ...] = ()
+    sessions: tuple[tuple[int, int], ...] = ()
+
+
+class LimitedGroup(Protocol):
+    """One fresh group for one launch of one server."""
+
+    name: str
+    enforcement: Enforcement
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        """Start a process that is inside before its first instruction."""
+        ...
+
+    def pids(self) -> list[int]: ...
+
+    def read_counters(self) -> Counters: ...
+
+    def oom_kills(self) -> int | None: ...
+
+    def memory_peak_bytes(self) -> int | None:
+        """The kernel's own high-water mark over the group's whole life."""
+        ...
+
+    def remains(self) -> Remains: ...
+
+    def kill(self) -> None:
+        """End every process in the group and wait, bounded, until none is left."""
+        ...
+
+    def close(self) -> None:
+        """Kill and remove; may be called again."""
+        ...
+
+
+class Backend(Protocol):
+    """One way of limiting; makes groups."""
+
+    name: str
+
+    def create(self, limits: Limits, label: str) -> LimitedGroup: ...
+
+
+def validate_limits(limits: Limits, available_cpus: Sequence[int]) -> None:
+    """Refuse what no kernel could enforce here, before anything is started."""
+    _validate_cpus(limits, tuple(available_cpus))
+    if limits.memory_bytes is not None and limits.memory_bytes < MIN_MEMORY_BYTES:
+        raise LimitsError(
+            f"asks for {limits.memory_bytes} bytes of memory, no server starts in that",
+            "give --memory 4MiB or more (a Python server needs about 64MiB)",
+        )
+    if limits.pids is not None and limits.pids < 1:
+        raise LimitsError(f"asks for {limits.pids} processes", "give --pids 1 or more")
+
+
+def _validate_cpus(limits: Limits, available_cpus: tuple[int, ...]) -> None:
+    if not MIN_PERIOD_US <= limits.cpu_period_us <= MAX_PERIOD_US:
+        raise LimitsError(
+            f"the CPU period of {limits.cpu_period_us} µs is outside what the kernel takes",
+            f"choose between {MIN_PERIOD_US} and {MAX_PERIOD_US} µs",
+        )
+    unknown = sorted(set(limits.server_cpus) - set(available_cpus))
+    if unknown:
+        raise LimitsError(
+            f"pins the server to {format_cpu_list(unknown)}, available are {format_cpu_list(available_cpus)}",
+            f"choose --server-cpus from {format_cpu_list(available_cpus)}",
+        )
+    if limits.cpus is None:
+        return
+    if limits.cpus > len(available_cpus):
+        count = len(available_cpus)
+        raise LimitsError(f"asks for {limits.cpus:g} CPUs, this machine has {count}", f"give --cpus {count}")
+    if limits.server_cpus and limits.cpus > len(limits.server_cpus):
+        raise LimitsError(
+            f"asks for {limits.cpus:g} CPUs but pins the server to {format_cpu_list(limits.server_cpus)}",
+            "name more cores in --server-cpus or lower --cpus",
+        )
+    if not limits.cpus * limits.cpu_period_us >= MIN_QUOTA_US:
+        least = MIN_QUOTA_US / limits.cpu_period_us
+        raise LimitsError(f"asks for {limits.cpus:g} CPUs, the kernel's least is {least:g}", f"give --cpus {least:g}")
+
+
+def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]:
+    """Names of requested limits that what was read back does not bear out.
+
+    A tighter limit further up counts too: the run would not be what its label says.
+    """
+    checks = {
+        "cpus": limits.cpus is None or _close(read_back.get("effective_cpus"), limits.cpus, 0.001),
+        "memory": limits.memory_bytes is None
+        or _close(read_back.get("effective_memory_bytes"), limits.memory_bytes, PAGE_BYTES),
+        "swap": limits.memory_bytes is None or not swap_on or read_back.get("swap_bytes") == 0,
+        "pids": limits.pids is None or read_back.get("pids") == limits.pids,
+    }
+    return tuple(name for name, holds in checks.items() if not holds)
+
+
+def _close(found: ReadBackValue, asked: float, tolerance: float) -> bool:
+    return isinstance(found, int | float) and abs(found - asked) < tolerance
+
+
+_GROUP_NAME = re.compile(r"wsgiload-(?P<pid>[0-9]+)-[0-9a-f]{8}-.+")
+
+
+def new_group_name(label: str) -> str:
+    """A name no other group has, from which a later run can tell whether its maker still lives."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", label) or "group"
+    return f"wsgiload-{os.getpid()}-{secrets.token_hex(4)}-{plain[:100]}"
+
+
+def maker_pid(group_name: str) -> int | None:
+    """The process that made a group of this name, or None for a group that is not ours."""
+    match = _GROUP_NAME.fullmatch(group_name)
+    return int(match["pid"]) if match else None

@@ -1,0 +1,120 @@
+"""Choosing how limits are enforced here, by trying: make a group, limit it, enter it, remove it.
+
+What is asked for and cannot hold is refused under the strict policy and recorded otherwise;
+a server never runs unlimited without saying so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from wsgiload.cpus import available_cpus
+from wsgiload.errors import LimitsError, WsgiloadError
+from wsgiload.limits import files, sweep, v1, v2
+from wsgiload.limits.model import Backend, Limits, maker_pid, validate_limits
+from wsgiload.limits.unlimited import UnlimitedBackend
+
+PROBE_TIMEOUT_S = 10.0
+
+
+def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
+    """The best backend for these limits; groups that crashed runs left are removed on the way."""
+    validate_limits(limits, available_cpus())
+    if limits.policy == "none":
+        return UnlimitedBackend()
+    remove_stale_groups(root)
+    # every candidate is asked leniently, so that the one that holds most can be chosen
+    lenient = replace(limits, policy="best-effort")
+    held: list[tuple[int, Backend]] = []
+    causes: list[LimitsError] = []
+    for backend in candidates(root):
+        try:
+            missing = probe(backend, lenient if limits.policy == "best-effort" else limits)
+        except LimitsError as error:
+            causes.append(error)
+            continue
+        if not missing:
+            return backend
+        held.append((len(missing), backend))
+    if limits.policy == "strict" and limits.requested():
+        raise _refusal(limits, causes)
+    held.append((len(limits.requested()), UnlimitedBackend()))
+    return min(held, key=lambda pair: pair[0])[1]
+
+
+def candidates(root: Path) -> list[Backend]:
+    """What is mounted here, the more capable first."""
+    found: list[Backend] = []
+    mount = v2.find_mount(root)
+    if mount and files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
+        found.append(v2.V2Backend(root))
+    if set(v1.find_own(root)) & set(v1.CONTROLLERS):
+        found.append(v1.V1Backend(root))
+    return found
+
+
+def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
+    """Really make, limit, enter and remove a group; returns the limits that do not hold."""
+    group = backend.create(limits, "probe")
+    try:
+        with Path(os.devnull).open("wb") as log:
+            process = group.spawn(["/bin/true"], env={}, cwd=Path("/"), log=log)
+            code = process.wait(PROBE_TIMEOUT_S)
+    except WsgiloadError as error:
+        raise LimitsError(f"{backend.name}: {error.cause}", error.cure) from error
+    finally:
+        group.close()
+    if code != 0:
+        raise LimitsError(f"{backend.name}: a process cannot enter a group (exit code {code})", "run as root")
+    return group.enforcement.not_enforced
+
+
+def _refusal(limits: Limits, causes: list[LimitsError]) -> LimitsError:
+    asked = ", ".join(limits.requested())
+    why = "; ".join(error.cause for error in causes) or "no control groups are mounted that could hold them"
+    cures = [error.cure for error in causes if error.cure]
+    cure = cures[0] if cures else "run as root, or give --limits best-effort to measure without"
+    return LimitsError(f"the limits asked for ({asked}) cannot be enforced here: {why}", cure)
+
+
+def remove_stale_groups(root: Path = Path("/")) -> list[str]:
+    """Remove the groups of wsgiload processes that no longer live; returns their names.
+
+    Members are killed first. What cannot be removed is left, it hinders nobody.
+    """
+    removed: set[str] = set()
+    for base in _bases(root):
+        for directory in _children(base):
+            maker = maker_pid(directory.name)
+            if maker is not None and not _lives(maker, root):
+                sweep.end_members([directory])
+                if not sweep.remove_directories([directory]):
+                    removed.add(directory.name)
+            elif (match := v2.LEAF_NAME.fullmatch(directory.name)) and not _lives(int(match["pid"]), root):
+                # never killed: in a container it may hold the user's shell; removable only when empty
+                with suppress(OSError):
+                    sweep.remove_directory(directory)
+    return sorted(removed)
+
+
+def _bases(root: Path) -> Iterable[Path]:
+    found = [own for own, _ in v1.find_own(root).values()]
+    mount = v2.find_mount(root)
+    if mount:
+        found.append(v2.own_base(root, mount))
+    return dict.fromkeys(found)
+
+
+def _children(base: Path) -> list[Path]:
+    try:
+        return [path for path in base.iterdir() if path.is_dir()]
+    except OSError:
+        return []
+
+
+def _lives(pid: int, root: Path) -> bool:
+    return files.under(root, f"/proc/{pid}").exists()

@@ -1,0 +1,182 @@
+"""Ending whatever runs in a group or a session, and removing group directories.
+
+Also the whole body of the janitor's child process, which runs this file alone: it must import
+nothing but the standard library, and must not depend on the package being importable.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+END_TIMEOUT_S = 10.0
+FREEZE_TIMEOUT_S = 0.2
+FIRST_PAUSE_S = 0.001
+LONGEST_PAUSE_S = 0.05
+
+
+def members_of(directories: Iterable[Path]) -> list[int]:
+    """The processes in these groups and in any group made below them."""
+    found: set[int] = set()
+    for directory in directories:
+        for path, _, _ in os.walk(directory):
+            with suppress(OSError):
+                found.update(map(int, Path(path, "cgroup.procs").read_text().split()))
+    # 0 stands for a process of another pid namespace, and as a target would mean ourselves
+    return sorted(pid for pid in found if pid > 1 and pid != os.getpid())
+
+
+def end_members(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -> list[int]:
+    """Kill every member and wait until none is left; returns those that survived the timeout."""
+    deadline_s = time.monotonic() + timeout_s
+    pause_s = FIRST_PAUSE_S
+    while members := members_of(directories):
+        if not _kill_groups(directories):
+            _kill_frozen(directories)
+        if time.monotonic() > deadline_s:
+            return members
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+    return []
+
+
+def remove_directories(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -> list[Path]:
+    """End the members and remove the groups, deepest first; returns those that could not be removed."""
+    deadline_s = time.monotonic() + timeout_s
+    pause_s = FIRST_PAUSE_S
+    while left := [directory for directory in directories if not _remove_tree(directory)]:
+        if time.monotonic() > deadline_s:
+            return left
+        # someone may have entered between the check and now, for example a wrapper that was starting
+        end_members(left, max(0.0, deadline_s - time.monotonic()))
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+    return []
+
+
+def remove_directory(directory: Path) -> bool:
+    """Remove one empty group; False while it is busy or cannot be removed."""
+    try:
+        directory.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _remove_tree(directory: Path) -> bool:
+    below = [Path(path) for path, _, _ in os.walk(directory, topdown=False)]
+    return all(remove_directory(path) for path in (below or [directory]))
+
+
+def _kill_groups(directories: Sequence[Path]) -> bool:
+    """Use the kernel's own kill, which no fork can outrun; False where it does not cover all members."""
+    able = [directory for directory in directories if _try_write(directory / "cgroup.kill", "1")]
+    return bool(able) and set(members_of(directories)) <= set(members_of(able))
+
+
+def _kill_frozen(directories: Sequence[Path]) -> None:
+    """Kill one by one; frozen first where there is a freezer, so that nothing forks meanwhile."""
+    freezers = [path for path in directories if _try_write(path / "freezer.state", "FROZEN")]
+    deadline_s = time.monotonic() + FREEZE_TIMEOUT_S
+    while any(_is_freezing(path) for path in freezers) and time.monotonic() < deadline_s:
+        time.sleep(FIRST_PAUSE_S)
+    for pid in members_of(directories):
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    for path in freezers:
+        _try_write(path / "freezer.state", "THAWED")
+
+
+def _is_freezing(directory: Path) -> bool:
+    try:
+        return (directory / "freezer.state").read_text().strip() == "FREEZING"
+    except OSError:
+        return False
+
+
+def _try_write(path: Path, value: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.write(descriptor, value.encode()) > 0
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(descriptor)
+
+
+def process_stat(pid: int) -> tuple[str, int, int] | None:
+    """State, session and start time in ticks of a process, or None where it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        fields = text.rpartition(")")[2].split()  # the name before it may contain anything
+        return fields[0], int(fields[3]), int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def session_members(session: int, started_ticks: int) -> list[int]:
+    """The living processes of the session that began at this time; a reused number finds none."""
+    leader = process_stat(session)
+    if leader is not None and leader[2] != started_ticks:
+        return []
+    found: list[int] = []
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        stat = process_stat(pid)
+        if stat and stat[0] not in "ZX" and stat[1] == session and stat[2] >= started_ticks:
+            found.append(pid)
+    return found
+
+
+def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT_S) -> list[int]:
+    """Kill a whole session and wait until none is left; returns those that survived the timeout."""
+    deadline_s = time.monotonic() + timeout_s
+    pause_s = FIRST_PAUSE_S
+    while members := session_members(session, started_ticks):
+        for pid in members:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline_s:
+            return members
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+    return []
+
+
+def main() -> None:
+    """Keep the register read from standard input; when that ends, end and remove what is still in it.
+
+    Lines are ``add <json>`` and ``drop <json>``, with the keys name, directories and sessions.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before
+    register: dict[str, dict[str, Any]] = {}
+    for line in sys.stdin:
+        verb, _, payload = line.partition(" ")
+        entry = json.loads(payload)
+        if verb == "add":
+            register[entry["name"]] = entry
+        else:
+            register.pop(entry["name"], None)
+    for entry in register.values():
+        for session, started_ticks in entry["sessions"]:
+            end_session(session, started_ticks)
+        directories = [Path(path) for path in entry["directories"]]
+        end_members(directories)
+        remove_directories(directories)
+
+
+if __name__ == "__main__":
+    main()

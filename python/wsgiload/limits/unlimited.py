@@ -1,0 +1,163 @@
+"""No control group at all: pinning, and a process tree that is found by its session.
+
+Nothing asked for is enforced here, and it says so. An address-space limit is not a stand-in for a
+memory limit (the server would see an error instead of being killed), so none is set.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.errors import LimitsError
+from wsgiload.limits import sweep
+from wsgiload.limits.launch import launch, reap
+from wsgiload.limits.model import Counters, Enforcement, Limits, ReadBack, Remains, new_group_name
+
+NAME = "none"
+NS_PER_S = 1_000_000_000
+
+
+class UnlimitedBackend:
+    """Starts servers without limits."""
+
+    name = NAME
+
+    def create(self, limits: Limits, label: str) -> UnlimitedGroup:
+        """Refuse under the strict policy, otherwise record what does not hold."""
+        asked = () if limits.policy == "none" else limits.requested()
+        if asked and limits.policy == "strict":
+            raise LimitsError(
+                f"without control groups the limit on {', '.join(asked)} cannot hold",
+                "run as root or in a delegated group, or give --limits best-effort",
+            )
+        return UnlimitedGroup(new_group_name(label), limits, asked)
+
+
+class UnlimitedGroup:
+    """The sessions of the processes started here, and whatever they started.
+
+    A daemon that leaves both its session and its parents between two looks is lost; only a
+    control group would hold it.
+    """
+
+    def __init__(self, name: str, limits: Limits, not_enforced: tuple[str, ...]) -> None:
+        cores = limits.server_cpus or available_cpus()
+        read_back: ReadBack = {"affinity": format_cpu_list(cores), "effective_cpus": float(len(cores))}
+        self.name = name
+        self.enforcement = Enforcement(NAME, read_back, not_enforced)
+        self._server_cpus = limits.server_cpus
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._sessions: list[tuple[int, int]] = []
+        self._seen: dict[int, psutil.Process] = {}
+        self._last: Counters | None = None  # set once closed
+
+    def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        """Start a process, pinned, in its own session."""
+        process = launch(argv, env=env, cwd=cwd, log=log, server_cpus=self._server_cpus)
+        self._processes.append(process)
+        stat = sweep.process_stat(process.pid)
+        if stat is not None:
+            self._sessions.append((process.pid, stat[2]))
+        return process
+
+    def pids(self) -> list[int]:
+        """The living processes of the tree."""
+        return [process.pid for process in self._living()]
+
+    def read_counters(self) -> Counters:
+        """CPU time and resident memory over the tree; shared pages count once per process."""
+        if self._last:
+            return self._last
+        members = self._living()
+        times = [found for found in map(_usage, members) if found is not None]
+        if not times:
+            return Counters()
+        user_ns, system_ns, resident_bytes = (sum(column) for column in zip(*times, strict=True))
+        return Counters(
+            cpu_usage_ns=user_ns + system_ns,
+            cpu_user_ns=user_ns,
+            cpu_system_ns=system_ns,
+            memory_bytes=resident_bytes,
+            pids=len(times),
+        )
+
+    def oom_kills(self) -> int | None:
+        """Unknown: only a control group counts them."""
+        return None
+
+    def memory_peak_bytes(self) -> int | None:
+        """Unknown for a whole tree."""
+        return None
+
+    def remains(self) -> Remains:
+        """The sessions a crash would leave behind; known only after the spawn."""
+        return Remains(sessions=tuple(self._sessions))
+
+    def kill(self) -> None:
+        """End the tree; raises if any of it survives."""
+        deadline_s = time.monotonic() + sweep.END_TIMEOUT_S
+        pause_s = sweep.FIRST_PAUSE_S
+        while members := self._living():
+            if time.monotonic() > deadline_s:
+                survivors = [process.pid for process in members]
+                raise LimitsError(f"processes {survivors} survived SIGKILL", "look at their state with ps")
+            for process in members:
+                with suppress(psutil.Error):
+                    process.send_signal(signal.SIGKILL)
+            reap(self._processes, pause_s)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, sweep.LONGEST_PAUSE_S)
+        reap(self._processes)
+
+    def close(self) -> None:
+        """Kill; there is nothing to remove."""
+        if self._last is None:
+            counters = self.read_counters()
+            self.kill()
+            self._last = counters
+
+    def _living(self) -> list[psutil.Process]:
+        for pid in self._candidates():
+            if pid not in self._seen:
+                with suppress(psutil.Error):
+                    self._seen[pid] = psutil.Process(pid)
+        # psutil compares start times, so a number that was reused is not mistaken for ours
+        self._seen = {pid: process for pid, process in self._seen.items() if _is_living(process)}
+        return list(self._seen.values())
+
+    def _candidates(self) -> Iterable[int]:
+        for session, started_ticks in self._sessions:
+            yield from sweep.session_members(session, started_ticks)
+        for process in list(self._seen.values()):
+            with suppress(psutil.Error):
+                yield from [child.pid for child in process.children(recursive=True)]
+
+
+def _is_living(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _usage(process: psutil.Process) -> tuple[int, int, int] | None:
+    """User and system time with that of ended children, and resident memory."""
+    try:
+        with process.oneshot():
+            times, memory = process.cpu_times(), process.memory_info()
+    except psutil.Error:
+        return None
+    user_ns = round((times.user + times.children_user) * NS_PER_S)
+    system_ns = round((times.system + times.children_system) * NS_PER_S)
+    return user_ns, system_ns, memory.rss

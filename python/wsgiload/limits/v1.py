@@ -1,0 +1,204 @@
+"""Limits by cgroup v1 hierarchies, with a parallel v2 group on hybrid hosts.
+
+A v2 hierarchy without controllers still gives pressure (PSI) and a kill that no fork can outrun.
+Groups are made below our own, so limits set further up stay in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.errors import LimitsError
+from wsgiload.limits import files
+from wsgiload.limits.files import Source
+from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
+from wsgiload.limits.model import (
+    UNLIMITED_MEMORY_BYTES,
+    Enforcement,
+    Limits,
+    ReadBackValue,
+    new_group_name,
+    unmet,
+)
+
+NAME = "cgroup-v1"
+CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory", "pids", "freezer")
+UNIFIED = ""  # the key of the v2 hierarchy in /proc/self/cgroup
+MEMORY_STAT_SPACING_NS = 1_000_000_000  # reading it makes the kernel add up all cores
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A group being made: controller to directory, and why a limit could not be set."""
+
+    directories: dict[str, Path] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def attempt(self, limit: str, controller: str, values: Mapping[str, int]) -> None:
+        """Write a limit's files in order; a refusal is noted, not raised."""
+        directory = self.directories.get(controller)
+        if directory is None:
+            self.reasons.setdefault(limit, f"the {controller} controller cannot be used")
+            return
+        for name, value in values.items():
+            try:
+                files.write_text(directory / name, str(value))
+            except OSError as error:
+                self.reasons.setdefault(limit, f"{name}: {error.strerror}")
+                return
+
+
+class V1Backend:
+    """Makes groups in every mounted v1 hierarchy that matters."""
+
+    name = NAME
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._mounts = find_own(root)
+
+    def create(self, limits: Limits, label: str) -> ControlGroup:
+        """Make the group, set its limits, read them back."""
+        name = new_group_name(label)
+        draft = self._make_directories(name, limits)
+        _write_limits(draft, limits)
+        read_back = self._read_back(draft, limits)
+        missing = unmet(limits, read_back, files.swap_is_on(self._root))
+        found = GroupFiles(
+            tuple(dict.fromkeys(draft.directories.values())),
+            _sources(draft.directories),
+            _file_of(draft.directories, "memory", "memory.max_usage_in_bytes"),
+        )
+        group = ControlGroup(name, found, limits, Enforcement(NAME, read_back, missing))
+        return refuse_unmet(group, limits, draft.reasons)
+
+    def _make_directories(self, name: str, limits: Limits) -> _Draft:
+        draft = _Draft()
+        made: set[Path] = set()
+        error: OSError | None = None
+        for controller, (own, _) in self._mounts.items():
+            directory = own / name
+            try:
+                if directory not in made:
+                    files.make_directory(directory)
+                    made.add(directory)
+                if controller == "cpuset":
+                    _open_cpuset(directory, limits)
+            except OSError as failure:
+                error = failure
+                continue
+            draft.directories[controller] = directory
+        discard([path for path in made if path not in draft.directories.values()])
+        if not set(draft.directories) & set(CONTROLLERS):
+            reason = error.strerror if error else "no v1 hierarchy is mounted"
+            discard(list(draft.directories.values()))
+            raise LimitsError(f"cannot make a cgroup v1 group: {reason}", "run as root, or without limits")
+        return draft
+
+    def _read_back(self, draft: _Draft, limits: Limits) -> dict[str, ReadBackValue]:
+        cpu, memory = draft.directories.get("cpu"), draft.directories.get("memory")
+        memory_bytes = _memory_limit(memory)
+        swap_total = files.read_int(memory / "memory.memsw.limit_in_bytes") if memory else None
+        both_known = memory_bytes is not None and swap_total is not None
+        cores = limits.server_cpus or available_cpus()
+        cpu_limits = [_cpu_limit(path) for path in self._upwards("cpu", cpu)]
+        return {
+            "cpu_quota_us": files.read_int(cpu / "cpu.cfs_quota_us") if cpu else None,
+            "cpu_period_us": files.read_int(cpu / "cpu.cfs_period_us") if cpu else None,
+            "memory_bytes": memory_bytes,
+            "swap_bytes": (swap_total or 0) - (memory_bytes or 0) if both_known else None,
+            "pids": _number_of(draft.directories, "pids", "pids.max"),
+            "cpuset": _text_of(draft.directories, "cpuset", "cpuset.cpus"),
+            "affinity": format_cpu_list(cores),
+            "effective_cpus": files.minimum([*cpu_limits, float(len(cores))]),
+            "effective_memory_bytes": files.minimum([_memory_limit(path) for path in self._upwards("memory", memory)]),
+        }
+
+    def _upwards(self, controller: str, directory: Path | None) -> list[Path]:
+        if directory is None:
+            return []
+        return list(files.ancestors(directory, self._mounts[controller][1]))
+
+
+def find_own(root: Path) -> dict[str, tuple[Path, Path]]:
+    """Controller to (our own group, top of the visible hierarchy), the v2 hierarchy under ``""``."""
+    memberships = files.own_memberships(root)
+    found: dict[str, tuple[Path, Path]] = {}
+    for mount in files.find_mounts(root):
+        present = mount.controllers.intersection(CONTROLLERS) if mount.version == 1 else (UNIFIED,)
+        for name in present:
+            if name in memberships:
+                found.setdefault(name, (files.own_directory(mount, memberships[name]), mount.directory))
+    return found
+
+
+def _open_cpuset(directory: Path, limits: Limits) -> None:
+    """A new v1 cpuset is empty, and nothing may enter it until both of these are written."""
+    parent = directory.parent
+    for name in ("cpuset.mems", "cpuset.cpus"):
+        inherited = files.read_text(parent / name) or ""
+        pinned = format_cpu_list(limits.server_cpus) if name == "cpuset.cpus" else ""
+        files.write_text(directory / name, pinned or inherited)
+
+
+def _write_limits(draft: _Draft, limits: Limits) -> None:
+    quota_us = limits.quota_us()
+    if quota_us is not None:
+        values = {"cpu.cfs_period_us": limits.cpu_period_us, "cpu.cfs_quota_us": quota_us}
+        draft.attempt("cpus", "cpu", values)
+    if limits.memory_bytes is not None:
+        draft.attempt("memory", "memory", {"memory.limit_in_bytes": limits.memory_bytes})
+        # memory plus swap may not be below memory, hence second; missing where swap is not accounted
+        draft.attempt("swap", "memory", {"memory.memsw.limit_in_bytes": limits.memory_bytes})
+    if limits.pids is not None:
+        draft.attempt("pids", "pids", {"pids.max": limits.pids})
+
+
+def _cpu_limit(directory: Path) -> float | None:
+    quota_us = files.read_int(directory / "cpu.cfs_quota_us")
+    period_us = files.read_int(directory / "cpu.cfs_period_us")
+    return quota_us / period_us if quota_us and period_us and quota_us > 0 else None
+
+
+def _memory_limit(directory: Path | None) -> int | None:
+    limit = files.read_int(directory / "memory.limit_in_bytes") if directory else None
+    return None if limit is None or limit >= UNLIMITED_MEMORY_BYTES else limit
+
+
+def _file_of(directories: Mapping[str, Path], controller: str, name: str) -> Path | None:
+    return directories[controller] / name if controller in directories else None
+
+
+def _number_of(directories: Mapping[str, Path], controller: str, name: str) -> int | None:
+    path = _file_of(directories, controller, name)
+    return files.read_int(path) if path else None
+
+
+def _text_of(directories: Mapping[str, Path], controller: str, name: str) -> str | None:
+    path = _file_of(directories, controller, name)
+    return files.read_text(path) if path else None
+
+
+def _sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
+    periods = {"nr_periods": "nr_periods", "nr_throttled": "nr_throttled", "throttled_time": "throttled_ns"}
+    memory = {"total_rss": "memory_anon_bytes", "total_cache": "memory_file_bytes"}
+    wanted: list[tuple[str, str, Callable[[str], Mapping[str, int]], int]] = [
+        ("cpuacct", "cpuacct.usage", files.single("cpu_usage_ns"), 0),
+        ("cpuacct", "cpuacct.usage_user", files.single("cpu_user_ns"), 0),
+        ("cpuacct", "cpuacct.usage_sys", files.single("cpu_system_ns"), 0),
+        ("cpu", "cpu.stat", files.renamed(periods), 0),
+        ("memory", "memory.usage_in_bytes", files.single("memory_bytes"), 0),
+        ("memory", "memory.stat", files.renamed(memory), MEMORY_STAT_SPACING_NS),
+        ("memory", "memory.oom_control", files.renamed({"oom_kill": "oom_kill"}), 0),
+        ("pids", "pids.current", files.single("pids"), 0),
+        (UNIFIED, "cpu.pressure", files.CPU_PRESSURE, 0),
+        (UNIFIED, "memory.pressure", files.MEMORY_PRESSURE, 0),
+    ]
+    return tuple(
+        Source(directories[controller] / name, parse, spacing_ns)
+        for controller, name, parse, spacing_ns in wanted
+        if controller in directories
+    )

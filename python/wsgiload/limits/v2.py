@@ -1,0 +1,210 @@
+"""Limits by the unified hierarchy, cgroup v2, written directly.
+
+Works below a group that was delegated to this user, or as root. Where the kernel demands that a
+group with controllers has no processes of its own, wsgiload moves into a leaf and back at its end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.errors import LimitsError
+from wsgiload.limits import files
+from wsgiload.limits.files import Mount, Source
+from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
+from wsgiload.limits.model import Enforcement, Limits, ReadBackValue, new_group_name, unmet
+
+NAME = "cgroup-v2"
+CONTROLLERS = ("cpu", "memory", "pids", "cpuset")
+CONTROLLER_OF_LIMIT = {"cpus": "cpu", "memory": "memory", "pids": "pids"}
+LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
+MEMORY_STAT_SPACING_NS = 1_000_000_000
+DELEGATION_CURE = "start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …  (or run as root)"
+
+
+class V2Backend:
+    """Makes groups below our own group of the unified hierarchy."""
+
+    name = NAME
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._mount = find_mount(root)
+        self._base = own_base(root, self._mount) if self._mount else None
+
+    def create(self, limits: Limits, label: str) -> ControlGroup:
+        """Make the group, set its limits, read them back."""
+        if self._mount is None or self._base is None:
+            raise LimitsError("no cgroup v2 hierarchy is mounted", "run as root, or without limits")
+        reasons = _delegate(self._base, self._root, limits)
+        name = new_group_name(label)
+        directory = self._base / name
+        try:
+            files.make_directory(directory)
+        except OSError as error:
+            raise _cannot("make a group", directory, error) from error
+        _write_limits(directory, limits, reasons)
+        read_back = _read_back(directory, self._mount.directory, limits)
+        missing = unmet(limits, read_back, files.swap_is_on(self._root))
+        found = GroupFiles((directory,), _sources(directory), directory / "memory.peak")
+        group = ControlGroup(name, found, limits, Enforcement(NAME, read_back, missing))
+        return refuse_unmet(group, limits, reasons)
+
+
+def find_mount(root: Path) -> Mount | None:
+    """The unified hierarchy, whether or not it has any controllers."""
+    return next((mount for mount in files.find_mounts(root) if mount.version == 2), None)
+
+
+def own_base(root: Path, mount: Mount) -> Path:
+    """The group below which to work: our own, or its parent where we are in a leaf made earlier."""
+    own = files.own_directory(mount, files.own_memberships(root).get("", "/"))
+    return own.parent if LEAF_NAME.fullmatch(own.name) else own
+
+
+def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:
+    """Hand the controllers down to groups below ``base``; returns why some limits cannot hold."""
+    present = set((files.read_text(base / "cgroup.controllers") or "").split())
+    handed_down = set((files.read_text(base / "cgroup.subtree_control") or "").split())
+    wanted = [name for name in CONTROLLERS if name in present - handed_down]
+    try:
+        if wanted:
+            _hand_down(base, root, wanted)
+    except OSError as error:
+        if limits.policy == "strict" and limits.requested():
+            raise _cannot("hand controllers down", base, error) from error
+        present = handed_down
+    return {
+        limit: f"the {CONTROLLER_OF_LIMIT[limit]} controller is not available in {base}"
+        for limit in limits.requested()
+        if CONTROLLER_OF_LIMIT[limit] not in present
+    }
+
+
+def _hand_down(base: Path, root: Path, controllers: Iterable[str]) -> None:
+    line = " ".join(f"+{name}" for name in controllers)
+    control = base / "cgroup.subtree_control"
+    try:
+        files.write_text(control, line)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        # a group with processes of its own may not hand controllers down (the real root may)
+        leaf = _move_to_leaf(base, root)
+        atexit.register(_move_back, base, leaf, os.getpid())
+        files.write_text(control, line)
+
+
+def _move_to_leaf(base: Path, root: Path) -> Path:
+    """Empty ``base`` into a leaf: all of it in a container, elsewhere only this process's family."""
+    leaf = base / f"wsgiload-orchestrator-{os.getpid()}"
+    if not leaf.is_dir():
+        files.make_directory(leaf)
+    in_container = files.own_memberships(root).get("") == "/"
+    inside = _members(base)
+    for pid in inside if in_container else _family(os.getpid(), inside, root):
+        with suppress(ProcessLookupError):
+            files.write_text(leaf / "cgroup.procs", str(pid))
+    return leaf
+
+
+def _move_back(base: Path, leaf: Path, mover_pid: int) -> None:
+    """Undo the move when wsgiload ends: first the controllers, then the processes, then the leaf."""
+    if os.getpid() != mover_pid:
+        return  # a forked child ending is not the end
+    with suppress(OSError):
+        given = (files.read_text(base / "cgroup.subtree_control") or "").split()
+        files.write_text(base / "cgroup.subtree_control", " ".join(f"-{name}" for name in given))
+        for pid in _members(leaf):
+            with suppress(ProcessLookupError):
+                files.write_text(base / "cgroup.procs", str(pid))
+    discard([leaf])
+
+
+def _members(directory: Path) -> list[int]:
+    return [int(pid) for pid in (files.read_text(directory / "cgroup.procs") or "").split() if pid != "0"]
+
+
+def _family(ancestor: int, pids: Iterable[int], root: Path) -> list[int]:
+    """The ancestor and its descendants among these processes."""
+    return [pid for pid in pids if ancestor in _lineage(pid, root)]
+
+
+def _lineage(pid: int, root: Path) -> Iterable[int]:
+    while pid > 0:
+        yield pid
+        stat = files.read_text(files.under(root, f"/proc/{pid}/stat")) or ""
+        fields = stat.rpartition(")")[2].split()
+        pid = int(fields[1]) if len(fields) > 1 else 0
+
+
+def _write_limits(directory: Path, limits: Limits, reasons: dict[str, str]) -> None:
+    values: list[tuple[str, str, str]] = []
+    quota_us = limits.quota_us()
+    if quota_us is not None:
+        values.append(("cpus", "cpu.max", f"{quota_us} {limits.cpu_period_us}"))
+    if limits.memory_bytes is not None:
+        values.append(("memory", "memory.max", str(limits.memory_bytes)))
+        values.append(("swap", "memory.swap.max", "0"))  # missing where swap is not accounted
+    if limits.pids is not None:
+        values.append(("pids", "pids.max", str(limits.pids)))
+    if limits.server_cpus:
+        values.append(("cpuset", "cpuset.cpus", format_cpu_list(limits.server_cpus)))
+    # memory.oom.group stays 0: a prefork server loses a worker and goes on, as in production
+    for limit, name, value in values:
+        try:
+            files.write_text(directory / name, value)
+        except OSError as error:
+            reasons.setdefault(limit, f"{name}: {error.strerror}")
+
+
+def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBackValue]:
+    quota_us, period_us = _cpu_max(directory)
+    cores = limits.server_cpus or available_cpus()
+    upwards = list(files.ancestors(directory, top))
+    quotas = [_cpu_max(path) for path in upwards]
+    cpu_limits = [quota / period for quota, period in quotas if quota and period]
+    return {
+        "cpu_quota_us": quota_us,
+        "cpu_period_us": period_us,
+        "memory_bytes": files.read_int(directory / "memory.max"),
+        "swap_bytes": files.read_int(directory / "memory.swap.max"),
+        "pids": files.read_int(directory / "pids.max"),
+        "cpuset": files.read_text(directory / "cpuset.cpus.effective"),
+        "affinity": format_cpu_list(cores),
+        "effective_cpus": files.minimum([*cpu_limits, float(len(cores))]),
+        "effective_memory_bytes": files.minimum([files.read_int(path / "memory.max") for path in upwards]),
+    }
+
+
+def _cpu_max(directory: Path) -> tuple[int | None, int | None]:
+    quota, _, period = (files.read_text(directory / "cpu.max") or "").partition(" ")
+    return (int(quota) if quota.isdigit() else None, int(period) if period.isdigit() else None)
+
+
+def _sources(directory: Path) -> tuple[Source, ...]:
+    usage = {"usage_usec": "cpu_usage_ns", "user_usec": "cpu_user_ns", "system_usec": "cpu_system_ns"}
+    microseconds = files.renamed({**usage, "throttled_usec": "throttled_ns"}, files.NS_PER_US)
+    counts = files.renamed({"nr_periods": "nr_periods", "nr_throttled": "nr_throttled"})
+    memory = files.renamed({"anon": "memory_anon_bytes", "file": "memory_file_bytes"})
+    wanted: list[tuple[str, Callable[[str], Mapping[str, int]], int]] = [
+        ("cpu.stat", lambda text: {**microseconds(text), **counts(text)}, 0),
+        ("memory.current", files.single("memory_bytes"), 0),
+        ("memory.stat", memory, MEMORY_STAT_SPACING_NS),
+        ("memory.events", files.renamed({"oom_kill": "oom_kill"}), 0),
+        ("pids.current", files.single("pids"), 0),
+        ("cpu.pressure", files.CPU_PRESSURE, 0),
+        ("memory.pressure", files.MEMORY_PRESSURE, 0),
+    ]
+    return tuple(Source(directory / name, parse, spacing_ns) for name, parse, spacing_ns in wanted)
+
+
+def _cannot(action: str, directory: Path, error: OSError) -> LimitsError:
+    return LimitsError(f"cannot {action} in {directory}: {error.strerror}", DELEGATION_CURE)

@@ -1,0 +1,154 @@
+"""An invented cgroupfs that behaves like the kernel where the code depends on it, and the real one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wsgiload.errors import LimitsError
+from wsgiload.limits import Limits, files, select_backend, sweep
+
+MIB = 1024 * 1024
+V1_FILES = {
+    "cpu": {
+        "cpu.cfs_quota_us": "-1",
+        "cpu.cfs_period_us": "100000",
+        "cpu.stat": "nr_periods 0\nnr_throttled 0",
+    },
+    "cpuacct": {"cpuacct.usage": "7", "cpuacct.usage_user": "5", "cpuacct.usage_sys": "2"},
+    "cpuset": {"cpuset.cpus": "", "cpuset.mems": ""},
+    "memory": {
+        "memory.limit_in_bytes": "9223372036854771712",
+        "memory.memsw.limit_in_bytes": "9223372036854771712",
+        "memory.usage_in_bytes": "4096",
+        "memory.max_usage_in_bytes": "8192",
+        "memory.stat": "rss 1\ntotal_rss 100\ntotal_cache 200",
+        "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3",
+    },
+    "pids": {"pids.max": "max", "pids.current": "1"},
+    "freezer": {"freezer.state": "THAWED"},
+}
+V2_CORE = {
+    "cgroup.controllers": "",
+    "cgroup.subtree_control": "",
+    "cgroup.kill": "",
+    "cpu.stat": "usage_usec 7\nuser_usec 5\nsystem_usec 2",
+    "cpu.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\nfull avg10=0 avg60=0 avg300=0 total=9",
+    "memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=13",
+}
+V2_FILES = {
+    "cpu": {
+        "cpu.max": "max 100000",
+        "cpu.stat": "usage_usec 7\nuser_usec 5\nnr_periods 4\nnr_throttled 3\nthrottled_usec 2",
+    },
+    "memory": {
+        "memory.max": "max",
+        "memory.swap.max": "max",
+        "memory.current": "4096",
+        "memory.peak": "8192",
+        "memory.stat": "anon 100\nfile 200",
+        "memory.events": "low 0\nhigh 0\nmax 0\noom 1\noom_kill 3",
+    },
+    "pids": {"pids.max": "max", "pids.current": "1"},
+    "cpuset": {"cpuset.cpus": "", "cpuset.cpus.effective": "0-1"},
+}
+
+
+class FakeKernel:
+    """A root directory with control-group mounts; new groups get the files the kernel would make."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.made: list[Path] = []
+        self._mounts: list[str] = []
+        self._memberships: list[str] = []
+        self._missing: set[str] = set()
+        self.write("proc/swaps", "Filename Type Size Used Priority")
+
+    def write(self, path: str, text: str) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text + "\n")
+        return target
+
+    def without(self, *names: str) -> None:
+        """Files this kernel does not have."""
+        self._missing.update(names)
+
+    def mount_v1(self, controllers: str, group: str = "/", visible: str = "/") -> Path:
+        point = f"/sys/fs/cgroup/{controllers}"
+        return self._mount(point, visible, group, f"cgroup cgroup rw,{controllers}", controllers)
+
+    def mount_v2(self, controllers: str, group: str = "/", point: str = "/sys/fs/cgroup") -> Path:
+        own = self._mount(point, "/", group, "cgroup2 cgroup2 rw", "")
+        (own / "cgroup.controllers").write_text(controllers + "\n")
+        return own
+
+    def _mount(self, point: str, visible: str, group: str, kind: str, controllers: str) -> Path:
+        number = len(self._mounts) + 30
+        self._mounts.append(f"{number} 1 0:{number} {visible} {point} rw,relatime - {kind}")
+        self._memberships.append(f"{number}:{controllers}:{group}")
+        self.write("proc/self/mountinfo", "\n".join(self._mounts))
+        self.write("proc/self/cgroup", "\n".join(self._memberships))
+        inside = group if visible == "/" else group[len(visible) :]
+        own = self.root / point.lstrip("/") / inside.strip("/")
+        own.mkdir(parents=True, exist_ok=True)
+        self._fill(own)
+        return own
+
+    def make(self, directory: Path) -> None:
+        directory.mkdir()
+        self._fill(directory)
+        self.made.append(directory)
+
+    def _fill(self, directory: Path) -> None:
+        contents = {"cgroup.procs": ""}
+        hierarchy = directory.relative_to(self.root / "sys/fs/cgroup").parts[:1]
+        names = hierarchy[0].split(",") if hierarchy else []
+        if set(names) & set(V1_FILES):
+            for name in names:
+                contents |= V1_FILES.get(name, {})
+        else:
+            contents |= V2_CORE
+            handed = directory.parent / "cgroup.subtree_control"
+            for name in handed.read_text().replace("+", "").split() if handed.exists() else []:
+                contents |= V2_FILES[name]
+        for name, text in contents.items():
+            if name not in self._missing:
+                (directory / name).write_text(text + "\n")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
+    fake = FakeKernel(tmp_path)
+    monkeypatch.setattr(files, "make_directory", fake.make)
+
+    def remove(directory: Path) -> bool:
+        shutil.rmtree(directory, ignore_errors=True)
+        return True
+
+    monkeypatch.setattr(sweep, "remove_directory", remove)
+    return fake
+
+
+@pytest.fixture(scope="session")
+def real_limits() -> Limits:
+    """Limits this machine really enforces, or a skip that says why it does not."""
+    limits = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=64)
+    try:
+        select_backend(limits)
+    except LimitsError as error:
+        pytest.skip(f"no control groups here: {error}")
+    return limits
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Fails a test that leaves a group of this process behind."""
+    yield
+    mounts = [mount.directory for mount in files.find_mounts(Path("/"))]
+    assert [path for mount in mounts for path in mount.rglob(f"wsgiload-{os.getpid()}-*")] == []

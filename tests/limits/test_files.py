@@ -1,0 +1,85 @@
+"""Parsing of what the kernel writes, on text as kernels really write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wsgiload.limits import files
+from wsgiload.limits.files import CounterFiles, Mount, Source
+from wsgiload.limits.model import Counters
+
+
+def test_reads_mounts_and_skips_the_rest(tmp_path: Path) -> None:
+    proc = tmp_path / "proc/self"
+    proc.mkdir(parents=True)
+    (proc / "mountinfo").write_text(
+        "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
+        "32 31 0:29 /docker/ab /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+        "33 31 0:30 / /mnt/with\\040space rw - cgroup2 cgroup2 rw,nsdelegate\n"
+    )
+    (proc / "cgroup").write_text("2:cpu,cpuacct:/docker/ab/x\n1:name=systemd:/\n0::/user.slice\n")
+    first, second = files.find_mounts(tmp_path)
+    assert first.directory == tmp_path / "sys/fs/cgroup/cpu,cpuacct"
+    assert first.version == 1 and {"cpu", "cpuacct"} <= first.controllers
+    assert second.version == 2 and second.directory == tmp_path / "mnt/with space"
+    own = files.own_memberships(tmp_path)
+    assert own == {"cpu": "/docker/ab/x", "cpuacct": "/docker/ab/x", "name=systemd": "/", "": "/user.slice"}
+    assert files.own_directory(first, own["cpu"]) == first.directory / "x"
+    assert files.own_directory(second, own[""]) == second.directory / "user.slice"
+
+
+def test_a_group_outside_the_visible_part_falls_back_to_the_mount() -> None:
+    mount = Mount(Path("/cg"), "/docker/ab", 1, frozenset())
+    assert files.own_directory(mount, "/docker/abc") == Path("/cg")
+    assert files.own_directory(mount, "/docker/ab") == Path("/cg")
+
+
+def test_nothing_is_mounted_where_proc_is_missing(tmp_path: Path) -> None:
+    assert files.find_mounts(tmp_path) == []
+    assert files.own_memberships(tmp_path) == {}
+    assert not files.swap_is_on(tmp_path)
+
+
+def test_pressure_becomes_nanoseconds() -> None:
+    text = "some avg10=1.53 avg60=0.44 avg300=0.10 total=508146\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7"
+    assert files.CPU_PRESSURE(text) == {"psi_cpu_some_ns": 508_146_000, "psi_cpu_full_ns": 7_000}
+    assert files.CPU_PRESSURE(text.splitlines()[0]) == {"psi_cpu_some_ns": 508_146_000}
+
+
+def test_ancestors_stop_at_the_top() -> None:
+    assert list(files.ancestors(Path("/a/b/c"), Path("/a"))) == [Path("/a/b/c"), Path("/a/b"), Path("/a")]
+    assert list(files.ancestors(Path("/x"), Path("/a"))) == [Path("/x")]
+
+
+def test_writing_never_creates_a_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.write_text(tmp_path / "cpu.max", "1")
+
+
+def test_counters_from_files_that_are_missing_or_broken_are_none(tmp_path: Path) -> None:
+    (tmp_path / "usage").write_text("12\n")
+    (tmp_path / "broken").write_text("not a number\n")
+    readers = CounterFiles(
+        [
+            Source(tmp_path / "usage", files.single("cpu_usage_ns")),
+            Source(tmp_path / "broken", files.single("memory_bytes")),
+            Source(tmp_path / "absent", files.single("pids")),
+        ]
+    )
+    assert readers.read() == Counters(cpu_usage_ns=12)
+    (tmp_path / "usage").write_text("15\n")
+    assert readers.read().cpu_usage_ns == 15
+    readers.close()
+    readers.close()
+    assert readers.read() == Counters()
+
+
+def test_a_costly_file_is_read_rarely(tmp_path: Path) -> None:
+    (tmp_path / "memory.stat").write_text("anon 5\n")
+    parse = files.renamed({"anon": "memory_anon_bytes"})
+    readers = CounterFiles([Source(tmp_path / "memory.stat", parse, 3_600_000_000_000)])
+    assert readers.read().memory_anon_bytes == 5
+    assert readers.read().memory_anon_bytes is None  # not a stale value
+    readers.close()

@@ -1,0 +1,79 @@
+"""Rules about limits: what is refused, when a quota is written, what counts as not enforced."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from wsgiload.errors import LimitsError
+from wsgiload.limits.model import Limits, maker_pid, new_group_name, unmet, validate_limits
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("limits", "cause"),
+    [
+        (Limits(cpus=99), "asks for 99 CPUs, this machine has 2"),
+        (Limits(cpus=0.001), "the kernel's least is 0.01"),
+        (Limits(cpus=-1), "asks for -1 CPUs"),
+        (Limits(cpus=float("nan")), "asks for nan CPUs"),
+        (Limits(cpus=2, server_cpus=(1,)), "asks for 2 CPUs but pins the server to 1"),
+        (Limits(server_cpus=(7,)), "pins the server to 7, available are 0-1"),
+        (Limits(cpu_period_us=10), "the CPU period of 10 µs"),
+        (Limits(memory_bytes=4 * MIB - 1), "bytes of memory"),
+        (Limits(pids=0), "asks for 0 processes"),
+    ],
+)
+def test_refuses_what_cannot_be_enforced(limits: Limits, cause: str) -> None:
+    with pytest.raises(LimitsError, match=cause) as caught:
+        validate_limits(limits, (0, 1))
+    assert caught.value.cure
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(), Limits(cpus=2), Limits(cpus=0.01), Limits(memory_bytes=4 * MIB, pids=1, server_cpus=(0, 1))],
+)
+def test_accepts_what_can_be(limits: Limits) -> None:
+    validate_limits(limits, (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("limits", "quota_us"),
+    [
+        (Limits(), None),
+        (Limits(cpus=1, server_cpus=(1,)), None),
+        (Limits(cpus=0.5, server_cpus=(1,)), 50_000),
+        (Limits(cpus=1, server_cpus=(0, 1)), 100_000),
+        (Limits(cpus=2), 200_000),
+        (Limits(cpus=0.5, cpu_period_us=10_000), 5_000),
+    ],
+)
+def test_writes_a_quota_only_where_pinning_is_not_enough(limits: Limits, quota_us: int | None) -> None:
+    assert limits.quota_us() == quota_us
+
+
+def test_what_was_not_read_back_is_not_enforced() -> None:
+    limits = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=10)
+    assert unmet(limits, {}, swap_on=True) == ("cpus", "memory", "swap", "pids")
+    holds = {"effective_cpus": 0.5, "effective_memory_bytes": 64 * MIB, "pids": 10}
+    assert unmet(limits, holds, swap_on=False) == ()
+    assert unmet(limits, {**holds, "swap_bytes": 0}, swap_on=True) == ()
+    assert unmet(limits, {**holds, "effective_memory_bytes": 32 * MIB}, swap_on=False) == ("memory",)
+    assert unmet(Limits(), {}, swap_on=True) == ()
+
+
+def test_a_page_less_of_memory_is_still_what_was_asked_for() -> None:
+    limits = Limits(memory_bytes=64 * MIB + 100)
+    assert unmet(limits, {"effective_memory_bytes": 64 * MIB}, swap_on=False) == ()
+
+
+def test_a_group_name_tells_its_maker() -> None:
+    name = new_group_name("gunicorn/gthread @ 100")
+    assert "/" not in name
+    assert maker_pid(name) == os.getpid()
+    assert new_group_name("x") != new_group_name("x")
+    assert maker_pid("wsgiload-orchestrator-12") is None
+    assert maker_pid("docker-12-abcdef01-x") is None

@@ -1,0 +1,77 @@
+"""Who gets which cores."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus, format_cpu_list, parse_cpu_list
+from wsgiload.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [("", ()), ("0", (0,)), ("1,3-5", (1, 3, 4, 5)), (" 2 , 0-1\n", (0, 1, 2)), ("3,3-3", (3,))],
+)
+def test_reads_the_list_format(text: str, cores: tuple[int, ...]) -> None:
+    assert parse_cpu_list(text) == cores
+
+
+@pytest.mark.parametrize("text", ["a", "1-", "-1", "5-3", "1;2", "²", "1-2-3"])
+def test_refuses_other_formats(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_cpu_list(text)
+
+
+@pytest.mark.parametrize("cores", [(), (0,), (1, 3, 4, 5), (0, 1, 2, 64)])
+def test_writes_what_it_reads(cores: tuple[int, ...]) -> None:
+    assert parse_cpu_list(format_cpu_list(cores)) == cores
+
+
+@pytest.mark.parametrize(
+    ("count", "cpus", "server", "client", "shared"),
+    [
+        (1, None, (0,), (0,), True),
+        (1, 0.5, (0,), (0,), True),
+        (2, None, (1,), (0,), False),
+        (2, 0.5, (1,), (0,), False),
+        (2, 1.0, (1,), (0,), False),
+        (2, 2.0, (0, 1), (0, 1), True),
+        (3, 1.5, (1, 2), (0,), False),
+        (4, 1.0, (3,), (0, 1, 2), False),
+        (4, 1.5, (2, 3), (0, 1), False),
+        (4, None, (2, 3), (0, 1), False),
+        (4, 4.0, (0, 1, 2, 3), (0, 1, 2, 3), True),
+        (8, 2.0, (6, 7), (0, 1, 2, 3, 4, 5), False),
+    ],
+)
+def test_divides_cores(
+    count: int, cpus: float | None, server: tuple[int, ...], client: tuple[int, ...], shared: bool
+) -> None:
+    assert assign_cpus(range(count), cpus, None, None) == CpuPlan(server, client, shared)
+
+
+def test_keeps_to_the_cores_that_are_available() -> None:
+    assert assign_cpus([3, 5], 1.0, None, None) == CpuPlan((5,), (3,), False)
+
+
+def test_takes_what_was_named() -> None:
+    assert assign_cpus(range(4), 1.0, (0,), None) == CpuPlan((0,), (1, 2, 3), False)
+    assert assign_cpus(range(4), 1.0, None, (3,)) == CpuPlan((2,), (3,), False)
+    assert assign_cpus(range(2), 1.0, None, (1,)) == CpuPlan((0,), (1,), False)
+    assert assign_cpus(range(2), None, None, (0, 1)) == CpuPlan((1,), (0, 1), True)
+    assert assign_cpus(range(2), 1.0, (1,), (1,)) == CpuPlan((1,), (1,), True)
+
+
+def test_refuses_cores_that_are_not_there() -> None:
+    with pytest.raises(UsageError, match="--server-cpus names 7, available are 0-1"):
+        assign_cpus(range(2), None, (7,), None)
+    with pytest.raises(UsageError, match="--client-cpus names 2-3"):
+        assign_cpus(range(2), None, None, (2, 3))
+    with pytest.raises(UsageError, match="no core"):
+        assign_cpus((), None, None, None)
+
+
+def test_available_cores_are_those_of_this_process() -> None:
+    assert set(available_cpus()) == os.sched_getaffinity(0)

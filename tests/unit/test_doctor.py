@@ -1,0 +1,133 @@
+"""The checks of this machine, on invented machines and once on the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wsgiload import doctor
+from wsgiload.doctor import CpuTimes, Finding, run_checks
+
+Write = Callable[[str, str], None]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def put(path: str, text: str) -> None:
+        target = tmp_path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text + "\n")
+
+    return put
+
+
+def test_every_finding_here_is_complete() -> None:
+    findings = run_checks(watch_s=0.05)
+    names = [finding.check for finding in findings]
+    assert len(set(names)) == len(names) >= 14
+    for finding in findings:
+        assert finding.message and finding.level in ("green", "amber", "red")
+        assert finding.level != "red" or finding.cure
+        assert finding.level != "green" or finding.value is not None
+
+
+def test_what_cannot_be_known_is_never_green(tmp_path: Path) -> None:
+    own = {"cores", "uv", "open files"}  # these ask the process, not the files
+    findings = [finding for finding in run_checks(tmp_path, 0) if finding.check not in own]
+    assert {finding.level for finding in findings} == {"amber", "red"}
+    assert [finding.check for finding in findings if finding.level == "red"] == ["cgroups"]
+    assert all(finding.value is None for finding in findings)
+
+
+@pytest.mark.parametrize(("cores", "level"), [((0,), "red"), ((0, 1), "amber"), ((0, 1, 2, 3), "green")])
+def test_cores(cores: tuple[int, ...], level: str) -> None:
+    assert doctor.check_cores(cores).level == level
+
+
+@pytest.mark.parametrize(
+    ("check", "path", "text", "level", "value"),
+    [
+        (doctor.check_backlog, "proc/sys/net/core/somaxconn", "128", "amber", 128),
+        (doctor.check_backlog, "proc/sys/net/core/somaxconn", "4096", "green", 4096),
+        (doctor.check_ports, "proc/sys/net/ipv4/ip_local_port_range", "32768\t60999", "green", 28232),
+        (doctor.check_ports, "proc/sys/net/ipv4/ip_local_port_range", "60000 60999", "amber", 1000),
+        (doctor.check_congestion_control, "proc/sys/net/ipv4/tcp_congestion_control", "bbr", "amber", "bbr"),
+        (
+            doctor.check_congestion_control,
+            "proc/sys/net/ipv4/tcp_congestion_control",
+            "cubic",
+            "green",
+            "cubic",
+        ),
+        (doctor.check_swap, "proc/swaps", "Filename Type Size Used Priority", "green", 0),
+        (doctor.check_swap, "proc/swaps", "Filename\n/dev/sda2 partition 100 0 -2", "green", 0),
+        (doctor.check_swap, "proc/swaps", "Filename\n/dev/sda2 partition 100 8 -2", "amber", 8192),
+        (
+            doctor.check_huge_pages,
+            "sys/kernel/mm/transparent_hugepage/enabled",
+            "[always] madvise never",
+            "amber",
+            "always",
+        ),
+        (
+            doctor.check_huge_pages,
+            "sys/kernel/mm/transparent_hugepage/enabled",
+            "always [madvise] never",
+            "green",
+            "madvise",
+        ),
+        (doctor.check_smt, "sys/devices/system/cpu/smt/active", "1", "amber", 1),
+        (doctor.check_load, "proc/loadavg", "900.5 1 1 1/1 1", "red", 900.5),
+        (doctor.check_load, "proc/loadavg", "0.00 0 0 1/1 1", "green", 0.0),
+    ],
+)
+def test_a_file_and_what_it_means(
+    tmp_path: Path,
+    write: Write,
+    check: Callable[[Path], Finding],
+    path: str,
+    text: str,
+    level: str,
+    value: str | int | float,
+) -> None:
+    write(path, text)
+    finding = check(tmp_path)
+    assert (finding.level, finding.value) == (level, value)
+    assert (finding.cure is None) == (level == "green")
+
+
+@pytest.mark.parametrize(("clock", "level"), [("tsc", "green"), ("kvm-clock", "green"), ("hpet", "amber")])
+def test_clocksource(tmp_path: Path, write: Write, clock: str, level: str) -> None:
+    write("sys/devices/system/clocksource/clocksource0/current_clocksource", clock)
+    assert doctor.check_clocksource(tmp_path).level == level
+
+
+def test_every_core_must_have_the_performance_governor(tmp_path: Path, write: Write) -> None:
+    write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance")
+    assert doctor.check_governor(tmp_path).level == "green"
+    write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave")
+    finding = doctor.check_governor(tmp_path)
+    assert (finding.level, finding.value) == ("amber", "performance,powersave")
+
+
+def test_foreign_load_and_steal_from_two_readings(tmp_path: Path, write: Write) -> None:
+    write("proc/stat", "cpu  10 1 4 100 5 1 1 3 7 0\ncpu0 1 1 1 1 1 1 1 1 1 1")
+    assert doctor.read_cpu_times(tmp_path) == CpuTimes(busy=17, stolen=3, total=125)
+    before = CpuTimes(0, 0, 0)
+    busy, steal = doctor.judge_cpu_times(before, CpuTimes(busy=50, stolen=2, total=100), cores=2)
+    assert (busy.level, busy.value) == ("red", 1.0)
+    assert (steal.level, steal.value) == ("amber", 0.02)
+    assert {f.level for f in doctor.judge_cpu_times(before, CpuTimes(1, 0, 100), 2)} == {"green"}
+
+
+def test_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.resource, "getrlimit", lambda which: (256, 4096))
+    finding = doctor.check_open_files()
+    assert (finding.level, finding.cure) == ("red", "ulimit -n 4096")
+
+
+def test_uv_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda name, path: None)
+    assert doctor.check_uv().level == "red"

@@ -1,0 +1,75 @@
+"""What the kernel says about listening sockets, on real sockets and on recorded tables."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from wsgiload.listen_queue import listener_pids, read_listen_queue
+
+HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+
+
+def tcp_line(port: int, state: str, inode: int, address: str = "0100007F") -> str:
+    return f"   0: {address}:{port:04X} 00000000:0000 {state} 0:0 00:0 0 0 0 {inode} 1 0 100 0 0 10 0"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_counts_connections_that_wait_to_be_accepted() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=8) as server, ExitStack() as clients:
+        port = server.getsockname()[1]
+        queue = read_listen_queue(port)
+        if queue is None:
+            pytest.skip("this kernel does not answer sock_diag")
+        assert (queue.queue, queue.backlog, queue.drops) == (0, 8, 0)
+        for _ in range(3):
+            clients.enter_context(socket.create_connection(("127.0.0.1", port)))
+        queue = read_listen_queue(port)
+        assert queue is not None and queue.queue == 3
+
+
+def test_sums_sockets_that_share_a_port() -> None:
+    with ExitStack() as servers:
+        first = servers.enter_context(socket.create_server(("127.0.0.1", 0), backlog=4, reuse_port=True))
+        port = first.getsockname()[1]
+        servers.enter_context(socket.create_server(("127.0.0.1", port), backlog=5, reuse_port=True))
+        queue = read_listen_queue(port)
+        assert queue is None or queue.backlog == 9
+
+
+def test_nothing_listens() -> None:
+    port = free_port()
+    assert read_listen_queue(port) is None
+    assert listener_pids(port) == set()
+
+
+def test_the_owner_of_a_listening_socket_is_known() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert listener_pids(server.getsockname()[1]) == {os.getpid()}
+
+
+def test_owners_from_recorded_tables(tmp_path: Path) -> None:
+    net = tmp_path / "proc/net"
+    net.mkdir(parents=True)
+    established, listening = tcp_line(8000, "01", 11), tcp_line(8000, "0A", 12)
+    (net / "tcp").write_text("\n".join([HEADING, established, listening, tcp_line(8001, "0A", 13)]) + "\n")
+    (net / "tcp6").write_text(f"{HEADING}\n{tcp_line(8000, '0A', 14, '0' * 32)}\n")
+    for pid, inode in ((5, 12), (6, 14), (7, 11), (8, 12)):
+        descriptors = tmp_path / f"proc/{pid}/fd"
+        descriptors.mkdir(parents=True)
+        (descriptors / "3").symlink_to(f"socket:[{inode}]")
+    assert listener_pids(8000, tmp_path) == {5, 6, 8}
+    assert listener_pids(8001, tmp_path) is None  # someone listens, but nobody who can be seen
+    assert listener_pids(8002, tmp_path) == set()
+
+
+def test_without_tables_nothing_is_known(tmp_path: Path) -> None:
+    assert listener_pids(8000, tmp_path) is None

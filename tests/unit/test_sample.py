@@ -1,0 +1,161 @@
+"""Sampling at fixed moments, and what the samples add up to."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from wsgiload.limits import COUNTER_NAMES, Counters
+from wsgiload.sample import RESOURCE_COLUMNS, ResourceSummary, Sample, Sampler, summarise
+
+MS = 1_000_000
+CONTRACT_COLUMNS = (
+    "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
+    "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
+    "listen_queue,listen_drops,steal_ns"
+)
+CONTRACT_KEYS = (
+    "cpu_cores_mean cpu_cores_peak cpu_ns_per_request memory_peak_bytes memory_mean_bytes "
+    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops processes_peak"
+)
+
+
+class Ticking:
+    """A group whose CPU counter grows by one per reading; some readings fail."""
+
+    def __init__(self, fails: Callable[[int], bool] = lambda reading: False) -> None:
+        self.readings = 0
+        self._fails = fails
+
+    def read_counters(self) -> Counters:
+        self.readings += 1
+        if self._fails(self.readings):
+            raise OSError("gone")
+        return Counters(cpu_usage_ns=self.readings)
+
+
+def wait_for(sampler: Sampler, count: int) -> None:
+    deadline_s = time.monotonic() + 20
+    while len(sampler.samples) < count:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)
+
+
+def at(milliseconds: int, **values: int) -> Sample:
+    return Sample(milliseconds * MS, 0, Counters(**values))
+
+
+def test_names_are_those_of_the_contract() -> None:
+    assert ",".join(RESOURCE_COLUMNS) == CONTRACT_COLUMNS
+    assert list(ResourceSummary().to_dict()) == CONTRACT_KEYS.split()
+    row = at(1, pids=3).row("cell")
+    assert len(row) == len(RESOURCE_COLUMNS) == len(COUNTER_NAMES) + 2
+    assert row[:2] == ["cell", MS] and row[RESOURCE_COLUMNS.index("pids")] == 3
+
+
+def test_samples_in_order_with_one_at_the_end() -> None:
+    group = Ticking()
+    with Sampler(group, interval_ns=2 * MS) as sampler:
+        wait_for(sampler, 5)
+    samples = sampler.stop()
+    times = [sample.t_ns for sample in samples]
+    assert times == sorted(times) and len(samples) == group.readings
+    assert all(sample.late_ns >= 0 for sample in samples)
+    assert samples[-1].late_ns < 1_000 * MS
+    assert samples[0].counters.steal_ns is not None
+
+
+def test_a_long_interval_does_not_delay_the_end() -> None:
+    with Sampler(Ticking(), interval_ns=3_600_000 * MS) as sampler:
+        wait_for(sampler, 1)
+    assert len(sampler.samples) == 2
+
+
+def test_a_source_that_fails_becomes_none(tmp_path: Path) -> None:
+    group = Ticking(fails=lambda reading: reading % 2 == 0)
+    with Sampler(group, interval_ns=MS, root=tmp_path) as sampler:
+        wait_for(sampler, 4)
+    assert [sample.counters.cpu_usage_ns for sample in sampler.samples[:4]] == [1, None, 3, None]
+    assert sampler.samples[0].counters.steal_ns is None
+
+
+def test_stopping_what_never_began() -> None:
+    assert Sampler(Ticking()).stop() == ()
+
+
+def test_reads_the_accept_queue_of_a_port() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=4) as server:
+        port = server.getsockname()[1]
+        with (
+            socket.create_connection(("127.0.0.1", port)),
+            Sampler(Ticking(), port=port, interval_ns=MS) as sampler,
+        ):
+            wait_for(sampler, 2)
+    assert sampler.samples[0].counters.listen_queue == 1
+    assert sampler.samples[0].counters.listen_drops == 0
+
+
+def test_adds_up_what_lies_in_the_window() -> None:
+    samples = [
+        at(0, cpu_usage_ns=0, memory_bytes=900, oom_kill=0, pids=9, nr_periods=0, nr_throttled=0),
+        at(100, cpu_usage_ns=90 * MS, memory_bytes=100, oom_kill=1, pids=2, nr_periods=1, nr_throttled=1),
+        at(200, cpu_usage_ns=110 * MS, memory_bytes=300, oom_kill=1, pids=4, nr_periods=2, nr_throttled=1),
+        at(300, cpu_usage_ns=190 * MS, memory_bytes=200, oom_kill=1, pids=3, nr_periods=5, nr_throttled=2),
+        at(400, cpu_usage_ns=900 * MS, memory_bytes=900, oom_kill=2, pids=9, nr_periods=9, nr_throttled=9),
+    ]
+    summary = summarise(samples, (50 * MS, 350 * MS), ok_count=30)
+    assert summary.cpu_cores_mean == pytest.approx(0.5)
+    assert summary.cpu_cores_peak == pytest.approx(0.8)
+    assert summary.cpu_ns_per_request == 5 * MS  # 0.5 cores over 300 ms for 30 requests
+    assert (summary.memory_peak_bytes, summary.memory_mean_bytes) == (300, 200)
+    assert summary.throttled_period_ratio == pytest.approx(0.25)
+    assert summary.oom_kills == 2  # also those outside the window
+    assert summary.processes_peak == 4
+    assert summary.listen_drops is None and summary.psi_cpu_some_ratio is None
+    assert summarise(samples, (50 * MS, 350 * MS), 30, memory_peak_bytes=950).memory_peak_bytes == 950
+
+
+def test_pressure_and_accept_queue() -> None:
+    samples = [
+        at(0, psi_cpu_some_ns=5 * MS, listen_queue=0, listen_drops=2),
+        at(100, psi_cpu_some_ns=30 * MS, listen_queue=7, listen_drops=2),
+        at(200, psi_cpu_some_ns=55 * MS, listen_queue=1, listen_drops=6),
+    ]
+    summary = summarise(samples, (0, 200 * MS), None)
+    assert summary.psi_cpu_some_ratio == pytest.approx(0.25)
+    assert (summary.listen_queue_peak, summary.listen_drops) == (7, 4)
+
+
+@pytest.mark.parametrize("samples", [[], [at(5)], [at(5, cpu_usage_ns=3)], [at(5), at(6)]])
+def test_too_little_is_unknown_not_zero(samples: list[Sample]) -> None:
+    summary = summarise(samples, (0, 10 * MS), 10)
+    assert set(summary.to_dict().values()) == {None}
+
+
+def test_no_request_no_cost_per_request() -> None:
+    samples = [at(0, cpu_usage_ns=0), at(100, cpu_usage_ns=MS)]
+    assert summarise(samples, (0, 100 * MS), 0).cpu_ns_per_request is None
+    assert summarise(samples, (0, 100 * MS), None).cpu_ns_per_request is None
+
+
+def test_a_counter_that_went_back_is_unknown() -> None:
+    samples = [at(0, cpu_usage_ns=9, listen_drops=9), at(100, cpu_usage_ns=3, listen_drops=0)]
+    summary = summarise(samples, (0, 100 * MS), 1)
+    assert summary.cpu_cores_mean is None and summary.listen_drops is None
+
+
+def test_a_very_short_last_step_makes_no_peak() -> None:
+    samples = [at(0, cpu_usage_ns=0), at(100, cpu_usage_ns=10 * MS), at(200, cpu_usage_ns=20 * MS)]
+    samples.append(at(201, cpu_usage_ns=24 * MS))
+    assert summarise(samples, (0, 300 * MS), 1).cpu_cores_peak == pytest.approx(0.1)
+
+
+def test_gaps_are_bridged_by_the_times_really_sampled() -> None:
+    samples = [at(0, cpu_usage_ns=0), at(100), at(400, cpu_usage_ns=200 * MS)]
+    assert summarise(samples, (0, 400 * MS), 1).cpu_cores_mean == pytest.approx(0.5)
+    assert asdict(samples[1].counters)["cpu_usage_ns"] is None
