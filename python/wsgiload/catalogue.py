@@ -1,0 +1,157 @@
+"""Reads the server files and resolves the names a user types into variants to run.
+
+It loads and selects; it makes no environment and starts no process. Each file is imported by its path under
+a private name, so that ``servers/gevent.py`` never shadows the package ``gevent``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from wsgiload.contract import Server, Variant
+from wsgiload.errors import UsageError
+
+DEFAULT_FOLDER = Path(__file__).parent / "_servers"
+PROFILES = ("tuned",)
+ALL = "all"
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVariant:
+    """One thing to run: a server in one of its variants."""
+
+    server: Server
+    variant: Variant
+
+    @property
+    def id(self) -> str:
+        """``server-variant``; only the server's name where the variant is called ``default``."""
+        return self.server.name if self.variant.name == "default" else f"{self.server.name}-{self.variant.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every server found, by name."""
+
+    servers: tuple[Server, ...]
+
+    def variants(self) -> list[ServerVariant]:
+        """Every variant, refused ones included."""
+        return [ServerVariant(server, variant) for server in self.servers for variant in server.variants]
+
+    def select(self, names: Sequence[str] | None = None) -> list[ServerVariant]:
+        """The variants meant by ``names``, in the order asked for, each once.
+
+        A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``. None means
+        ``default``: every variant that installs without a compiler and is neither legacy nor refused.
+        """
+        if names is None:
+            return self._default()
+        wanted = [name.strip().lower() for name in names if name.strip()]
+        if not wanted:
+            raise UsageError("no server was named", "see `wsgiload servers list`, or leave --servers out")
+        selected: dict[str, ServerVariant] = {}
+        for name in wanted:
+            for found in self._meant_by(name):
+                selected.setdefault(found.id, found)
+        return list(selected.values())
+
+    def servers_named(self, names: Sequence[str] | None = None) -> list[Server]:
+        """The servers behind ``select(names)``, each once: what has to be installed."""
+        return list({found.server.name: found.server for found in self.select(names)}.values())
+
+    def _meant_by(self, name: str) -> list[ServerVariant]:
+        if name == ALL:
+            return self._runnable()
+        return self._default() if name == DEFAULT else [self._resolve(name)]
+
+    def _default(self) -> list[ServerVariant]:
+        return [found for found in self._runnable() if not found.server.needs_compiler and not found.server.legacy]
+
+    def _runnable(self) -> list[ServerVariant]:
+        return [found for found in self.variants() if found.server.reason is None]
+
+    def _resolve(self, name: str) -> ServerVariant:
+        known = {found.id: found for found in self.variants()}
+        for server in self.servers:
+            default = next(variant for variant in server.variants if variant.name == server.default_variant)
+            known.setdefault(server.name, ServerVariant(server, default))
+        found = known.get(name)
+        if found is None:
+            close = difflib.get_close_matches(name, [*known, ALL, DEFAULT], n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(close)}?" if close else "see `wsgiload servers list`"
+            raise UsageError(f"unknown server {name!r}", hint)
+        if found.server.reason is not None:
+            raise UsageError(f"server {name!r} cannot be run: {found.server.reason}", "see `wsgiload servers list`")
+        return found
+
+
+def load_catalogue(folder: Path = DEFAULT_FOLDER) -> Catalogue:
+    """Load every server file of ``folder``; an error names the file that breaks the contract."""
+    if not folder.is_dir():
+        raise UsageError(f"the folder of server files is missing: {folder}", "reinstall wsgiload")
+    # Resolved, so that a checkout reached through the symlink in the package gives the same paths.
+    return Catalogue(tuple(_load_server(path) for path in sorted(folder.resolve().glob("*.py"))))
+
+
+def catalogue_rows(
+    catalogue: Catalogue, installed: Collection[str] = frozenset()
+) -> list[dict[str, str | bool | list[str] | None]]:
+    """``servers list --json``: one row per variant; ``installed`` names the servers in the cache."""
+    return [
+        {
+            "name": found.server.name,
+            "variant": found.variant.name,
+            "profiles": list(PROFILES),
+            "python": found.server.pythons,
+            "status": _status(found.server, installed),
+            "legacy": found.server.legacy,
+            "reason": found.server.reason,
+        }
+        for found in catalogue.variants()
+    ]
+
+
+def _status(server: Server, installed: Collection[str]) -> str:
+    if server.reason is not None:
+        return "refused"
+    return "installed" if server.name in installed else "available"
+
+
+def _load_server(path: Path) -> Server:
+    try:
+        server = getattr(_import_file(path), "SERVER", None)
+    except Exception as error:
+        raise UsageError(f"server file {path} cannot be read: {type(error).__name__}: {error}") from error
+    if not isinstance(server, Server):
+        raise UsageError(f"server file {path} defines no SERVER", "see wsgiload.contract for what a file must provide")
+    for fault in _faults(server):
+        raise UsageError(f"server file {path}: {fault}")
+    return server
+
+
+def _import_file(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(f"wsgiload_server_{path.stem}", path)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def _faults(server: Server) -> Iterable[str]:
+    names = [variant.name for variant in server.variants]
+    if server.name != server.source.stem:
+        yield f"the server is called {server.name!r}; the file and the server share one name"
+    if server.default_variant not in names:
+        yield f"default_variant {server.default_variant!r} is not among its variants {names}"
+    if len(set(names)) != len(names):
+        yield f"a variant name stands twice in {names}"
+    if any("==" not in requirement for requirement in server.requirements):
+        yield "every requirement must be pinned with =="

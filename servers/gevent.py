@@ -1,0 +1,48 @@
+"""gevent's own WSGI server, pywsgi: one process, one event loop, one greenlet per connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant
+
+REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner: pywsgi has no command line."""
+    return [
+        # -P: the runner's folder must not come first on sys.path.
+        *(str(context.python), "-P", str(Path(__file__).parent / "runners" / "run_gevent.py")),
+        *("--host", context.host, "--port", str(context.port)),
+        *("--backlog", str(context.backlog)),
+        context.app,
+    ]
+
+
+SERVER = Server(
+    name="gevent",
+    summary="gevent.pywsgi: single process, greenlets on one event loop",
+    homepage="https://www.gevent.org/",
+    source=Path(__file__),
+    requirements=("gevent==26.9.0",),
+    distribution="gevent",
+    variants=(
+        Variant(
+            name="pywsgi",
+            summary="one process, one greenlet per connection, no limit on their number",
+            keepalive=True,
+            uses_workers=False,
+            uses_threads=False,
+            notes=(
+                f"log=None: by default every request is written to standard error ({REFERENCE})",
+                f"backlog as everywhere (default 128; {REFERENCE})",
+                "gevent.monkey.patch_all() before the app is imported: the app's sleeps and sockets yield",
+                "idle connections are never closed; compute-bound code blocks the loop",
+            ),
+        ),
+    ),
+    default_variant="pywsgi",
+    command=command,
+    ignored_variables=("GEVENT_*", "GREENLET_*"),
+)

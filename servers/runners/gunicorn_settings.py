@@ -1,0 +1,1 @@
+"""Deliberately empty: given to gunicorn as its configuration, so that it does not look for another one."""

@@ -1,0 +1,43 @@
+"""Runs an app in cheroot. Started in cheroot's environment, so it imports no wsgiload."""
+
+# The server is not installed where this file is checked.
+# mypy: disable-error-code="import-untyped,import-not-found"
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+
+from cheroot import wsgi
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--backlog", type=int, required=True)
+    parser.add_argument("--timeout", type=int, required=True)
+    parser.add_argument("app")
+    options = parser.parse_args()
+    module, _, name = options.app.partition(":")
+    server = wsgi.Server(
+        (options.host, options.port),
+        getattr(importlib.import_module(module), name),
+        numthreads=options.threads,
+        max=options.threads,  # a pool that never grows: capacity is the declared number of threads
+        request_queue_size=options.backlog,
+        timeout=options.timeout,
+        shutdown_timeout=1,
+    )
+    server.keep_alive_conn_limit = None
+    # safe_start() stops the server in order when it sees SystemExit; without this SIGTERM simply kills.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    server.safe_start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Runs an app in gevent.pywsgi. Started in gevent's environment, so it imports no wsgiload."""
+
+# The server is not installed where this file is checked.
+# mypy: disable-error-code="import-untyped,import-not-found"
+
+from gevent import monkey
+
+monkey.patch_all()  # before anything else is imported, the app included
+
+import argparse  # noqa: E402
+import importlib  # noqa: E402
+import signal  # noqa: E402
+
+import gevent  # noqa: E402
+from gevent.pywsgi import WSGIServer  # noqa: E402
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--backlog", type=int, required=True)
+    parser.add_argument("app")
+    options = parser.parse_args()
+    module, _, name = options.app.partition(":")
+    app = getattr(importlib.import_module(module), name)
+    server = WSGIServer((options.host, options.port), app, backlog=options.backlog, log=None)
+    server.stop_timeout = 1  # connections kept alive would otherwise hold the stop
+    gevent.signal_handler(signal.SIGTERM, server.stop)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

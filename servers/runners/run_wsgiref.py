@@ -1,0 +1,33 @@
+"""Runs an app in wsgiref. Standard library only; it imports no wsgiload."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+
+class SilentHandler(WSGIRequestHandler):
+    """Writes no line per request."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Drop the line."""
+
+
+def main() -> None:
+    """Serve until a signal ends the process."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--backlog", type=int, required=True)
+    parser.add_argument("app")
+    options = parser.parse_args()
+    module, _, name = options.app.partition(":")
+    app = getattr(importlib.import_module(module), name)
+    # On the class, because the socket listens before make_server returns.
+    WSGIServer.request_queue_size = options.backlog
+    make_server(options.host, options.port, app, handler_class=SilentHandler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

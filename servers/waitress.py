@@ -1,0 +1,52 @@
+"""waitress: one process, one select or poll loop, a pool of threads for the app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant
+
+ARGUMENTS = "https://docs.pylonsproject.org/projects/waitress/en/stable/arguments.html"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """``python -m waitress`` (the same as waitress-serve)."""
+    return [
+        *(str(context.python), "-m", "waitress"),
+        f"--listen={context.address}",
+        f"--threads={context.threads}",
+        f"--backlog={context.backlog}",
+        # One above, for the prober; at the limit waitress stops to accept.
+        f"--connection-limit={context.max_connections + 1}",
+        f"--channel-timeout={context.idle_timeout_s}",
+        "--asyncore-use-poll",
+        context.app,
+    ]
+
+
+SERVER = Server(
+    name="waitress",
+    summary="single process, pure Python, thread pool behind one loop",
+    homepage="https://docs.pylonsproject.org/projects/waitress/",
+    source=Path(__file__),
+    requirements=("waitress==3.0.2",),
+    distribution="waitress",
+    variants=(
+        Variant(
+            name="default",
+            summary="thread pool",
+            keepalive=True,
+            uses_workers=False,
+            uses_threads=True,
+            notes=(
+                f"--connection-limit above the load: at the default 100 it stops accepting ({ARGUMENTS})",
+                f"--channel-timeout longer than the run (default 120 s; {ARGUMENTS})",
+                f"--asyncore-use-poll: select() ends at descriptor 1024 ({ARGUMENTS})",
+                "no access log exists; 'Task queue depth' warnings under overload go to the server's log and "
+                "cost CPU (https://github.com/Pylons/waitress/issues/309)",
+            ),
+        ),
+    ),
+    default_variant="default",
+    command=command,
+)

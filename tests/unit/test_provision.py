@@ -1,0 +1,179 @@
+"""What provisioning decides without building anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wsgiload import provision as module
+from wsgiload.contract import Server, Variant
+from wsgiload.errors import ProvisionError, UsageError
+from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
+from wsgiload.provision import (
+    Conflict,
+    Environment,
+    build_failure,
+    cache_folder,
+    find_conflicts,
+    install_all,
+    installed_servers,
+    provision,
+)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def interpreter() -> AppInterpreter:
+    return bundled_app_interpreter()
+
+
+def make_server(folder: Path, lock: str | None = "# nothing\n") -> Server:
+    """A server without requirements: its environment needs no index."""
+    if lock is not None:
+        (folder / "locks").mkdir(exist_ok=True)
+        (folder / "locks" / "plain.txt").write_text(lock)
+    return Server(
+        name="plain",
+        summary="s",
+        homepage="h",
+        source=folder / "plain.py",
+        requirements=(),
+        distribution=None,
+        variants=(Variant("default", "s", False, False, False),),
+        default_variant="default",
+        command=lambda variant, context: [],
+    )
+
+
+def make_environment(**changes: object) -> Environment:
+    made = Environment("plain", Path("/e/bin/python"), Path("/e/bin"), "1", "3.11.0", "0" * 64, False, 0.0, (), ())
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def quiet(line: str) -> None:
+    """No progress wanted."""
+
+
+def test_the_cache_follows_the_usual_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSGILOAD_CACHE_DIR", "/one")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/two")
+    assert cache_folder() == Path("/one")
+    monkeypatch.delenv("WSGILOAD_CACHE_DIR")
+    assert cache_folder() == Path("/two/wsgiload")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert cache_folder() == Path("/home/someone/.cache/wsgiload")
+
+
+def test_an_environment_is_built_once_and_then_taken_from_the_cache(
+    tmp_path: Path, interpreter: AppInterpreter, cache: Path
+) -> None:
+    server = make_server(tmp_path)
+    said: list[str] = []
+    assert installed_servers([server], interpreter) == frozenset()
+    first = provision(server, interpreter, log=said.append)
+    second = provision(server, interpreter, log=said.append)
+    assert (first.built, second.built) == (True, False)
+    assert first.python == second.python
+    assert len(said) == 1
+    assert second.version == interpreter.version
+    assert installed_servers([server], interpreter) == {"plain"}
+    assert sorted(path.suffix for path in (cache / "environments").iterdir() if path.is_file()) == [".lock"]
+    assert not list((cache / "environments").glob("*.unfinished"))
+    assert list((cache / "logs").glob("plain-*.log"))
+
+
+def test_another_lock_is_another_environment(tmp_path: Path, interpreter: AppInterpreter) -> None:
+    first = provision(make_server(tmp_path), interpreter, log=quiet)
+    second = provision(make_server(tmp_path, "# other\n"), interpreter, log=quiet)
+    assert first.python != second.python
+    assert first.lock_sha256 != second.lock_sha256
+
+
+def test_an_incomplete_environment_is_built_again(tmp_path: Path, interpreter: AppInterpreter) -> None:
+    server = make_server(tmp_path)
+    first = provision(server, interpreter, log=quiet)
+    (first.bin.parent / module.FACTS_FILE).unlink()
+    assert provision(server, interpreter, log=quiet).built
+
+
+def test_a_failed_build_leaves_only_its_log(tmp_path: Path, interpreter: AppInterpreter, cache: Path) -> None:
+    broken = replace(make_server(tmp_path, "x" * 10), requirements=("plain==1",))  # no hash: refused at once
+    with pytest.raises(ProvisionError, match=r"plain could not be installed.*whole log is in") as caught:
+        provision(broken, interpreter, log=quiet)
+    assert caught.value.log_tail
+    assert caught.value.step == "provision"
+    assert [path for path in (cache / "environments").iterdir() if path.is_dir()] == []
+    assert isinstance(install_all([broken], interpreter, log=quiet)["plain"], ProvisionError)
+
+
+def test_a_server_without_a_lock_says_so(tmp_path: Path, interpreter: AppInterpreter) -> None:
+    with pytest.raises(ProvisionError, match="has no lock"):
+        provision(make_server(tmp_path, None), interpreter, log=quiet)
+
+
+def test_an_interpreter_out_of_range_is_refused(tmp_path: Path, interpreter: AppInterpreter) -> None:
+    server = replace(make_server(tmp_path), python_max=(3, 9), python_min=(3, 8))
+    with pytest.raises(UsageError, match=r"plain runs on Python >=3\.8,<=3\.9"):
+        provision(server, interpreter, log=quiet)
+
+
+def test_a_cache_that_cannot_be_written_is_told(
+    tmp_path: Path, interpreter: AppInterpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(ProvisionError, match="WSGILOAD_CACHE_DIR"):
+        provision(make_server(tmp_path), interpreter, log=quiet)
+
+
+def test_only_differing_versions_conflict() -> None:
+    server = {"greenlet": "3", "gunicorn": "27", "packaging": "26"}
+    app = {"greenlet": "2", "packaging": "26", "flask": "3"}
+    assert find_conflicts(server, app) == (Conflict("greenlet", "3", "2"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "package"),
+    [
+        ("error: command 'gcc' failed: No such file or directory", "gcc"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'gcc'", "gcc"),
+        ("/bin/sh: 1: gcc: not found", "gcc"),
+        (
+            "plugins/python/uwsgi_python.h:4:10: fatal error: Python.h: No such file or directory",
+            "python3-dev",
+        ),
+    ],
+)
+def test_a_failed_build_names_the_missing_system_package(tmp_path: Path, text: str, package: str) -> None:
+    server = replace(make_server(tmp_path), needs_compiler=True, system_packages=("gcc", "python3-dev"))
+    error = build_failure(server, "start\n" + text + "\nend\n", tmp_path / "build.log")
+    assert f"system package {package} is missing" in error.cause
+    assert "apt-get install -y" in (error.cure or "")
+    assert package in (error.cure or "")
+    assert text in error.log_tail
+
+
+def test_the_launch_sees_the_app_and_none_of_the_callers_python_settings() -> None:
+    inherited = {
+        "PYTHONPATH": "/x",
+        "VIRTUAL_ENV": "/z",
+        "HOME": "/h",
+        "SERVE_ARGS": "--evil",
+        "PATH": "/bin",
+    }
+    layered = make_environment(layered_site_packages=(Path("/a"), Path("/b")), ignored_variables=("SERVE_*",))
+    assert layered.environ(Path("/app"), inherited) == {
+        "HOME": "/h",
+        "PATH": "/bin",
+        "PYTHONPATH": "/app",
+        "PYTHONUNBUFFERED": "1",
+        "WSGILOAD_APP_SITE": "/a:/b",
+    }
