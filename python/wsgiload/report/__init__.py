@@ -1,0 +1,28 @@
+"""Tables for the terminal and one offline HTML page, made from stored results only.
+
+``html`` and matplotlib are loaded when a page is asked for, so that the terminal tables stay quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.report.catalogue import print_checks, print_server
+from wsgiload.report.table import print_doctor, print_load, print_servers, print_sweep
+
+__all__ = [
+    "print_checks",
+    "print_doctor",
+    "print_load",
+    "print_server",
+    "print_servers",
+    "print_sweep",
+    "write_html",
+]
+
+
+def write_html(run_dir: Path) -> Path:
+    """Write report.html into the run directory and return its path."""
+    from wsgiload.report import html
+
+    return html.write_html(run_dir)

@@ -1,0 +1,316 @@
+"""What the report says in words: the verdict, the validity of the measurement, and a sentence per chart.
+
+Pure. Two things happening together are said to have "coincided"; a cause is never claimed here, since a sweep
+does not intervene. Servers are described, not ranked: with fewer than four runs the page says so as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from wsgiload.report import words
+from wsgiload.report.cells import (
+    KEPT_UP_GOODPUT,
+    KEPT_UP_RATIO,
+    Cell,
+    Sweep,
+    finite_median,
+    lookup,
+    median_of,
+    median_upper_ns,
+)
+from wsgiload.report.strip import Strip
+from wsgiload.report.words import Json
+
+NOTABLE_THROTTLING = 0.01
+
+
+def kept_up_meaning(sweep: Sweep) -> str:
+    """What the words "kept up" promise."""
+    share = f"{KEPT_UP_RATIO * 100:g} % of the offered requests answered correctly"
+    if not sweep.open_loop:
+        return f"“Kept up” means: valid and at least {share}, in every run; a closed loop offers no rate."
+    goodput = f"correct answers at {KEPT_UP_GOODPUT * 100:g} % or more of the scheduled rate"
+    return f"“Kept up” means: valid, at least {share}, and {goodput}, in every run."
+
+
+def headline(sweep: Sweep) -> str:
+    """The one sentence on top of the page."""
+    if not sweep.labels or not sweep.loads:
+        return "Nothing was measured."
+    for load in reversed(sweep.loads):
+        kept = [label for label in sweep.labels if kept_up(sweep.at(label, load))]
+        if kept:
+            return _headline_at(sweep, load, kept)
+    subject = "The server" if len(sweep.labels) == 1 else f"None of {len(sweep.labels)} servers"
+    negation = " did not keep" if len(sweep.labels) == 1 else " kept"
+    lowest = sweep.load_words(sweep.loads[0])
+    return f"{subject}{negation} up with {lowest}, the lowest load tried{_inside(sweep)}."
+
+
+def _headline_at(sweep: Sweep, load: float, kept: list[str]) -> str:
+    subject = kept[0] if len(sweep.labels) == 1 else f"{len(kept)} of {len(sweep.labels)} servers"
+    first = f"{subject} kept up with {sweep.load_words(load)}{_inside(sweep)}"
+    higher = [other for other in sweep.loads if other > load]
+    if higher:
+        first += f"; none did at {sweep.load_words(higher[0])}" if len(sweep.labels) > 1 else ""
+    values = [(value, label) for label in kept if (value := median_upper_ns(sweep.at(label, load), 0.99)) is not None]
+    whose = "Their p99 response time" if len(values) > 1 else "p99 response time"
+    return f"{first}. {_range(values, whose)}".strip()
+
+
+def _inside(sweep: Sweep) -> str:
+    cpus, memory = sweep.experiment.get("cpus"), sweep.experiment.get("memory_bytes")
+    limits = [f"{cpus:g} CPU" + ("s" if cpus != 1 else "")] if cpus is not None else []
+    limits += [words.format_bytes(memory)] if memory is not None else []
+    return f" inside {words.join_words(limits)}" if limits else ""
+
+
+def _range(values: list[tuple[float, str]], subject: str) -> str:
+    if not values:
+        return ""
+    (least, lowest), (most, highest) = min(values), max(values)
+    if len(values) == 1 or lowest == highest:
+        return f"{subject} was {words.format_duration_ns(least)}."
+    ends = f"{words.format_duration_ns(least)} ({lowest}) to {words.format_duration_ns(most)} ({highest})"
+    return f"{subject} ranged from {ends}."
+
+
+def kept_up(cells: tuple[Cell, ...]) -> bool:
+    """Every run kept up; an invalid run says nothing, so it counts neither for nor against."""
+    telling = [cell for cell in cells if cell.status != "invalid"]
+    return bool(telling) and all(cell.kept_up() for cell in telling)
+
+
+def server_sentence(sweep: Sweep, label: str) -> str:
+    """How far one server kept up, and what the first load looked like at which it did not."""
+    kept = 0
+    while kept < len(sweep.loads) and kept_up(sweep.at(label, sweep.loads[kept])):
+        kept += 1
+    parts = []
+    if kept:
+        load = sweep.loads[kept - 1]
+        cells = sweep.at(label, load)
+        p99 = words.format_duration_ns(median_upper_ns(cells, 0.99))
+        cores = median_of(cells, "resources", "cpu_cores_mean")
+        used = f", {words.format_cores(cores)} CPU cores" if cores is not None else ""
+        reach = "every load, up to " if kept == len(sweep.loads) > 1 else ""
+        parts.append(f"kept up with {reach}{sweep.load_words(load)} (p99 {p99}{used})")
+    if kept < len(sweep.loads):
+        load = sweep.loads[kept]
+        parts.append(f"at {sweep.load_words(load)} {_shortfall(sweep.at(label, load))}")
+    return "; ".join(parts) + "."
+
+
+def _shortfall(cells: tuple[Cell, ...]) -> str:
+    """The first run at this load that did not keep up, in words."""
+    if not cells:
+        return "it was not measured"
+    behind = sorted((cell for cell in cells if not cell.kept_up()), key=lambda cell: cell.status == "invalid")
+    cell = behind[0]
+    if cell.raw.get("failure") is not None:
+        return f"it {cell.verdict_words()}"
+    if cell.status in ("invalid", "failed"):
+        return f"the measurement is {cell.verdict_words()} and says nothing about the server"
+    said = f"it answered {words.format_ratio(cell.ok_ratio)} of the requests correctly"
+    said += f" ({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
+    throttled = cell.resource("throttled_period_ratio")
+    if throttled is not None and throttled > NOTABLE_THROTTLING:
+        said += f"; that coincided with throttling in {words.format_ratio(throttled)} of the CPU periods"
+    return said
+
+
+def status_counts(sweep: Sweep) -> str:
+    """ "20 valid, 2 warn, 1 invalid, 1 failed"."""
+    statuses = [cell.status for cell in sweep.cells]
+    counts = [f"{statuses.count(name)} {name}" for name in ("valid", "warn", "invalid", "failed") if name in statuses]
+    return f"{words.plural(len(sweep.cells), 'cell')}: {', '.join(counts)}"
+
+
+def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
+    """How well the load generator itself did, by its own account."""
+    facts = []
+    lags = [(lag, cell) for cell in sweep.cells if (lag := cell.number("send_lag_ns", "quantiles", "0.99")) is not None]
+    if lags:
+        lag, cell = max(lags, key=lambda item: item[0])
+        where = f"{cell.label} at {sweep.load_words(cell.load)}"
+        facts.append(f"Send lag p99 was {words.format_duration_ns(lag)} at worst ({where}).")
+    else:
+        facts.append(f"Send lag: {words.NOT_MEASURED}.")
+    dropped = sum(int(lookup(cell.outcomes, "dropped") or 0) for cell in sweep.cells)
+    errors = sum(int(lookup(cell.outcomes, "client_error") or 0) for cell in sweep.cells)
+    facts.append(
+        f"{words.format_count(dropped)} requests were scheduled and never sent; "
+        f"{words.format_count(errors)} failed in the client itself."
+    )
+    waits = [value for load in loads.values() if (value := lookup(load, "client", "run_queue_wait_ns")) is not None]
+    if waits:
+        facts.append(f"The client waited for a CPU {words.format_duration_ns(max(waits))} at worst in one cell.")
+    return facts
+
+
+def limit_facts(sweep: Sweep) -> list[str]:
+    """Which limits held, and which asked-for ones did not."""
+    backends = sorted({str(lookup(cell.raw, "limits", "backend")) for cell in sweep.cells} - {"None"})
+    missing = sorted({str(name) for cell in sweep.cells for name in lookup(cell.raw, "limits", "not_enforced") or ()})
+    if not missing and backends in ([], ["none"]):
+        return ["No limits were set." if backends else "Limits: not measured."]
+    facts = [f"Limits by {words.join_words(backends)}."]
+    facts.append(f"Not enforced: {words.join_words(missing)}." if missing else "Every limit asked for was set.")
+    return facts
+
+
+def response_time_caption(sweep: Sweep) -> str:
+    """What the response-time chart shows at the highest load."""
+    if not sweep.loads:
+        return "Nothing was measured."
+    load = sweep.loads[-1]
+    medians = [(median_upper_ns(sweep.at(label, load), 0.99), label) for label in sweep.labels]
+    finite = [(value, label) for value, label in medians if value is not None]
+    missing = [label for value, label in medians if value is None]
+    unmeasured = [label for label in missing if not _any_usable(sweep.at(label, load))]
+    endless = [label for label in missing if label not in unmeasured]
+    text = _range(finite, f"At {sweep.load_words(load)}, p99 response time")
+    if endless:
+        text += f" No finite p99 there for {words.join_words(endless)}."
+    return " ".join(part for part in (text.strip(), _unmeasured(unmeasured), _growth(sweep)) if part)
+
+
+def _any_usable(cells: tuple[Cell, ...]) -> bool:
+    return any(cell.usable for cell in cells)
+
+
+def _unmeasured(labels: list[str]) -> str:
+    return f"No valid result there for {words.join_words(labels)}." if labels else ""
+
+
+def _growth(sweep: Sweep) -> str:
+    first, last = sweep.loads[0], sweep.loads[-1]
+    factors = []
+    for label in sweep.labels:
+        low, high = (median_upper_ns(sweep.at(label, load), 0.99) for load in (first, last))
+        if low and high:
+            factors.append((high / low, label))
+    if not factors or first == last:
+        return ""
+    factor, label = max(factors)
+    span = f"Between {sweep.load_words(first)} and {sweep.load_words(last)}"
+    return f"{span} it grew most for {label}, {words.format_factor(factor)}-fold."
+
+
+RESPONSE_TIME_READING = (
+    "Over all offered requests, from the intended send. Dots are runs, lines join medians over runs. The "
+    "shaded rail holds what has no finite value: the server's marker where the quantile was not met (a "
+    "dotted thread reaches down to the lower bound that is known), a cross where the server failed; a number "
+    "beside it counts the runs. Hollow markers are invalid measurements."
+)
+
+
+def goodput_caption(sweep: Sweep) -> str:
+    """Who answered what was offered, and the most that the others reached."""
+    if not sweep.loads:
+        return "Nothing was measured."
+    load = sweep.loads[-1]
+    kept = [label for label in sweep.labels if kept_up(sweep.at(label, load))]
+    text = f"{len(kept)} of {len(sweep.labels)} servers kept up with {sweep.load_words(load)}."
+    unmeasured = [label for label in sweep.labels if not _any_usable(sweep.at(label, load))]
+    peaks = []
+    for label in (label for label in sweep.labels if label not in unmeasured):
+        medians = [median_of(sweep.at(label, other), "rate_result", "goodput_per_s") for other in sweep.loads]
+        known = [value for value in medians if value is not None]
+        if label not in kept and known:
+            peaks.append((max(known), label))
+    if peaks:
+        most = ", ".join(f"{label} {words.format_per_s(peak)}" for peak, label in sorted(peaks))
+        text += f" The most that the others answered correctly at any load tried: {most}."
+    return f"{text} {_unmeasured(unmeasured)}".strip()
+
+
+def resource_caption(sweep: Sweep) -> str:
+    """CPU and memory at the highest load, and where throttling coincided with it."""
+    if not sweep.loads:
+        return "Nothing was measured."
+    load = sweep.loads[-1]
+    cores = [
+        value
+        for label in sweep.labels
+        if (value := median_of(sweep.at(label, load), "resources", "cpu_cores_mean")) is not None
+    ]
+    if not cores:
+        return f"CPU and memory: {words.NOT_MEASURED}."
+    limit = sweep.experiment.get("cpus")
+    of_limit = f" of {limit:g}" if limit is not None else ""
+    used = f"between {min(cores):.2f} and {max(cores):.2f}{of_limit} CPU cores"
+    text = f"At {sweep.load_words(load)} the servers used {used}."
+    throttled = []
+    for label in sweep.labels:
+        ratio = median_of(sweep.at(label, load), "resources", "throttled_period_ratio")
+        if ratio is not None and ratio > NOTABLE_THROTTLING:
+            throttled.append(f"{label} ({words.format_ratio(ratio)} of periods)")
+    if throttled:
+        text += f" This load coincided with CPU throttling for {words.join_words(throttled)}."
+    kills = sum(int(cell.resource("oom_kills") or 0) for cell in sweep.cells)
+    return text + (
+        f" {words.plural(kills, 'process')} killed for lack of memory."
+        if kills == 1
+        else f" {kills} processes were killed for lack of memory."
+        if kills
+        else ""
+    )
+
+
+def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
+    """Whose tail is longest relative to its median, at the highest load shown where one is known."""
+    for load in reversed(loads):
+        ratios = []
+        for label in sweep.labels:
+            middle, tail = (median_upper_ns(sweep.at(label, load), quantile) for quantile in (0.5, 0.99))
+            if middle and tail:
+                ratios.append((tail / middle, label))
+        if ratios:
+            (least, shortest), (most, longest) = min(ratios), max(ratios)
+            text = f"At {sweep.load_words(load)}, p99 was {words.format_factor(most)} times the median"
+            text += f" for {longest}"
+            return text + (f" and {words.format_factor(least)} times for {shortest}." if longest != shortest else ".")
+    return "No quantile has a finite value."
+
+
+SPECTRUM_READING = (
+    "Medians over runs, over all offered requests. A line ends where fewer than ten requests lie beyond the "
+    "quantile, or where it has no finite value."
+)
+
+
+def strip_caption(strip: Strip) -> str:
+    """The slowest interval of the cell, and how much throttling coincided with it."""
+    known = [(value, index) for index, value in enumerate(strip.p99_ns) if value is not None]
+    if not known:
+        return "No interval of this cell had a correct answer."
+    slowest, index = max(known)
+    middle = finite_median([float(value) for value, _ in known]) or 0.0
+    time = strip.middles_s[index]
+    text = (
+        f"p99 per interval had a median of {words.format_duration_ns(middle)} and was highest, "
+        f"{words.format_duration_ns(slowest)}, in the interval around {time:.1f} s"
+    )
+    return text + _throttling_around(strip, time)
+
+
+def _throttling_around(strip: Strip, time: float) -> str:
+    half = strip.length_s / max(1, len(strip.middles_s)) / 2
+    near = [
+        sample.throttled_ratio
+        for sample in strip.busy
+        if sample.throttled_ratio is not None and sample.end_s > time - half and sample.start_s < time + half
+    ]
+    overall = [sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None]
+    if not near or not overall:
+        return "; throttling was not measured there."
+    share, usual = math.fsum(near) / len(near), math.fsum(overall) / len(overall)
+    if share == 0:
+        return f", with which no CPU throttling coincided ({words.format_ratio(usual)} of periods in all)."
+    return (
+        f", which coincided with throttling in {words.format_ratio(share)} of the CPU periods "
+        f"(against {words.format_ratio(usual)} over the cell)."
+    )

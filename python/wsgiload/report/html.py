@@ -1,0 +1,405 @@
+"""One offline HTML page from a run directory.
+
+Reads the store and nothing else, loads nothing from anywhere, runs no script. The order of the page is fixed:
+verdict, validity, curves with their data, the cells over time, errors, all cells, plan and host, raw files.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wsgiload.report import charts, findings, svg, table, words
+from wsgiload.report.cells import (
+    FEWEST_RUNS_FOR_INFERENCE,
+    Cell,
+    Sweep,
+    conditions,
+    lookup,
+    median_upper_ns,
+    read_sweep,
+)
+from wsgiload.report.run_files import RunFiles, read_run
+from wsgiload.report.strip import Strip, make_strip
+from wsgiload.report.words import Json
+
+MOST_STRIPS = 48
+MOST_GRID_LOADS = 6
+LARGEST_DOWNLOAD_BYTES = 2 << 20
+_DOWNLOADS = (
+    ("summary.json", "application/json"),
+    ("run.json", "application/json"),
+    ("intervals.csv", "text/csv"),
+    ("resources.csv", "text/csv"),
+)
+_FAILURES = (
+    ("http_status", "HTTP status"),
+    ("bad_body", "wrong body"),
+    ("reset", "reset"),
+    ("stale", "stale connection"),
+    ("refused", "refused"),
+    ("connect_timeout", "connect timeout"),
+    ("timeout", "timeout"),
+    ("dropped", "dropped"),
+    ("unfinished", "unfinished"),
+    ("client_error", "client error"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text: the first ``names`` columns are words, the rest are numbers."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    names: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One figure of the page."""
+
+    name: str
+    svg: str
+    caption: str
+    reading: str
+    data: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStrips:
+    """The cells of one server over time."""
+
+    label: str
+    charts: tuple[Chart, ...]
+
+
+def write_html(run_dir: Path) -> Path:
+    """Write report.html into the run directory and return its path."""
+    page = run_dir / "report.html"
+    text = render(read_run(run_dir))
+    unfinished = run_dir / "report.html.tmp"
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(page)
+    return page
+
+
+def render(files: RunFiles) -> str:
+    """The whole page as text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("wsgiload.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("template.html.j2").render(_context(files))
+
+
+def _context(files: RunFiles) -> dict[str, Any]:
+    sweep = _with_keepalive(read_sweep(files.summary), files)
+    strips, left_out = _strips(sweep, files)
+    return {
+        "title": _page_title(sweep),
+        "status": str(files.summary.get("status") or files.run.get("status")),
+        "started": str(files.run.get("started_utc") or "start not recorded"),
+        "conditions": conditions(sweep.experiment),
+        "headline": findings.headline(sweep),
+        "kept_up_meaning": findings.kept_up_meaning(sweep),
+        "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS_FOR_INFERENCE else "",
+        "loads": [sweep.load_words(load) for load in sweep.loads] if len(sweep.loads) <= MOST_GRID_LOADS else [],
+        "servers": [_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
+        "status_counts": findings.status_counts(sweep),
+        "validity_class": _worst(sweep),
+        "remarks": _remarks(sweep),
+        "facts": findings.generator_facts(sweep, files.loads) + findings.limit_facts(sweep),
+        "charts": _sweep_charts(sweep, files),
+        "strips": strips,
+        "strips_left_out": left_out,
+        "errors": _error_grid(sweep, files.loads),
+        "cells": _cell_grid(sweep),
+        "verdicts": [cell.status for cell in sweep.cells],
+        "plan": _facts(sweep.experiment),
+        "host": _facts(files.run.get("host") or {}),
+        "downloads": [_download(files.directory / name, kind) for name, kind in _DOWNLOADS],
+        "palette": _palette(),
+    }
+
+
+def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
+    """The keep-alive policy for the titles: from the experiment, else from the plan of a load."""
+    if sweep.experiment.get("keepalive") is not None:
+        return sweep
+    for load in files.loads.values():
+        keepalive = lookup(load, "plan", "keepalive")
+        if isinstance(keepalive, str | int):
+            return Sweep({**sweep.experiment, "keepalive": keepalive}, sweep.cells, sweep.labels, sweep.loads)
+    return sweep
+
+
+def _page_title(sweep: Sweep) -> str:
+    app = str(sweep.experiment.get("app") or sweep.experiment.get("name") or "WSGI app")
+    path = str(sweep.experiment.get("path") or "")
+    servers = words.plural(len(sweep.labels), "server")
+    if not sweep.loads:
+        return f"{app} {path}: {servers}"
+    first, last = sweep.loads[0], sweep.loads[-1]
+    unit = "requests/s" if sweep.open_loop else "connections"
+    span = words.format_rate(first) if first == last else f"{words.format_rate(first)} to {words.format_rate(last)}"
+    return f"{app}{' ' + path if path else ''}: {servers}, {span} {unit}"
+
+
+def _server(sweep: Sweep, index: int, label: str) -> dict[str, Any]:
+    shown = sweep.loads if len(sweep.loads) <= MOST_GRID_LOADS else ()
+    return {
+        "label": label,
+        "index": index % len(svg.PALETTE),
+        "sentence": findings.server_sentence(sweep, label),
+        "marks": [_mark(sweep.at(label, load)) for load in shown],
+    }
+
+
+def _mark(cells: tuple[Cell, ...]) -> dict[str, str]:
+    """One field of the verdict grid: a sign, p99, and what the sign means."""
+    if not cells:
+        return {"kind": "none", "sign": "", "value": words.MISSING, "meaning": words.NOT_MEASURED}
+    if any(cell.status == "failed" for cell in cells):
+        return {"kind": "failed", "sign": "", "value": "failed", "meaning": "the server failed"}
+    if all(cell.status == "invalid" for cell in cells):
+        return {"kind": "invalid", "sign": "", "value": "invalid", "meaning": "the measurement is invalid"}
+    middle = median_upper_ns(cells, 0.99)
+    endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), cells[0])
+    value = words.format_duration_ns(middle) if middle is not None else endless.quantile_words(0.99)
+    if findings.kept_up(cells):
+        return {"kind": "kept", "sign": "✓", "value": value, "meaning": "kept up"}
+    return {"kind": "behind", "sign": "✗", "value": value.partition(" (")[0], "meaning": "did not keep up"}
+
+
+def _worst(sweep: Sweep) -> str:
+    statuses = {cell.status for cell in sweep.cells}
+    return next((status for status in ("invalid", "failed", "warn") if status in statuses), "valid")
+
+
+def _remarks(sweep: Sweep) -> list[dict[str, str]]:
+    levels = {"red": "invalid", "yellow": "warn"}
+    remarks = []
+    for sentence, style, cells in table.remarks(sweep):
+        level = levels.get(style, "note")
+        head, _, tail = sentence.partition(": ") if level != "note" else ("", "", sentence)
+        remarks.append({"head": head, "sentence": tail, "level": level, "cells": cells})
+    return remarks
+
+
+def _sweep_charts(sweep: Sweep, files: RunFiles) -> list[Chart]:
+    loads = charts.spectrum_loads(sweep)
+    return [
+        Chart(
+            "response-time",
+            charts.response_time_chart(sweep),
+            findings.response_time_caption(sweep),
+            findings.RESPONSE_TIME_READING,
+            _time_grid(sweep, files.loads),
+        ),
+        Chart(
+            "goodput",
+            charts.goodput_chart(sweep),
+            findings.goodput_caption(sweep),
+            "Only answers with the expected status and body count.",
+            _grid(sweep, _GOODPUT_COLUMNS),
+        ),
+        Chart(
+            "resources",
+            charts.resource_chart(sweep),
+            findings.resource_caption(sweep),
+            "From the server's own control group. The throttled share is one of CPU periods, not of time.",
+            _grid(sweep, _RESOURCE_COLUMNS),
+        ),
+        Chart(
+            "spectrum",
+            charts.spectrum_chart(sweep),
+            findings.spectrum_caption(sweep, loads),
+            findings.SPECTRUM_READING,
+            _spectrum_grid(sweep),
+        ),
+    ]
+
+
+Column = tuple[str, Callable[[Cell], str]]
+
+_GOODPUT_COLUMNS: tuple[Column, ...] = (
+    ("offered/s", lambda cell: words.format_rate(cell.number("rate_result", "offered_per_s"))),
+    ("sent/s", lambda cell: words.format_rate(cell.number("rate_result", "sent_per_s"))),
+    ("answered/s", lambda cell: words.format_rate(cell.number("rate_result", "achieved_per_s"))),
+    ("correct/s", lambda cell: words.format_rate(cell.goodput_per_s)),
+    ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
+)
+_RESOURCE_COLUMNS: tuple[Column, ...] = (
+    ("CPU mean", lambda cell: words.format_cores(cell.resource("cpu_cores_mean"))),
+    ("CPU peak", lambda cell: words.format_cores(cell.resource("cpu_cores_peak"))),
+    ("CPU per request", lambda cell: words.format_duration_ns(cell.resource("cpu_ns_per_request"))),
+    ("memory mean", lambda cell: words.format_bytes(cell.resource("memory_mean_bytes"))),
+    ("memory peak", lambda cell: words.format_bytes(cell.resource("memory_peak_bytes"))),
+    ("throttled", lambda cell: words.format_ratio(cell.resource("throttled_period_ratio"))),
+    ("CPU pressure", lambda cell: words.format_ratio(cell.resource("psi_cpu_some_ratio"))),
+    ("listen queue", lambda cell: words.format_count(cell.resource("listen_queue_peak"))),
+    ("listen drops", lambda cell: words.format_count(cell.resource("listen_drops"))),
+    ("OOM kills", lambda cell: words.format_count(cell.resource("oom_kills"))),
+    ("processes", lambda cell: words.format_count(cell.resource("processes_peak"))),
+)
+_CELL_COLUMNS: tuple[Column, ...] = (
+    ("achieved/s", _GOODPUT_COLUMNS[3][1]),
+    ("ok", _GOODPUT_COLUMNS[4][1]),
+    ("p50", lambda cell: cell.quantile_words(0.5)),
+    ("p99", lambda cell: cell.quantile_words(0.99)),
+    ("p99.9", lambda cell: cell.quantile_words(0.999)),
+    (
+        "service p50",
+        lambda cell: words.format_duration_ns(cell.number("service_time_ns", "quantiles", "0.5")),
+    ),
+    ("send lag p99", lambda cell: words.format_duration_ns(cell.number("send_lag_ns", "quantiles", "0.99"))),
+    ("CPU", _RESOURCE_COLUMNS[0][1]),
+    ("memory", _RESOURCE_COLUMNS[4][1]),
+    ("throttled", _RESOURCE_COLUMNS[5][1]),
+)
+
+
+def _lead(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
+    return (cell.label, words.format_rate(cell.load), *((str(cell.run),) if sweep.runs > 1 else ()))
+
+
+def _lead_headings(sweep: Sweep) -> tuple[str, ...]:
+    load = "offered/s" if sweep.open_loop else "connections"
+    return ("server", load, "run") if sweep.runs > 1 else ("server", load)
+
+
+def _grid(sweep: Sweep, columns: Sequence[Column]) -> Grid:
+    columns = [column for column in columns if column[0] not in _lead_headings(sweep)]
+    headings = (*_lead_headings(sweep), *(name for name, _ in columns))
+    rows = tuple((*_lead(sweep, cell), *(shown(cell) for _, shown in columns)) for cell in sweep.cells)
+    return Grid(headings, rows)
+
+
+def _time_grid(sweep: Sweep, loads: dict[str, Json]) -> Grid:
+    def interval(cell: Cell) -> str:
+        return words.format_interval(lookup(loads.get(cell.id), "response_time_ns", "intervals_95", "0.99"))
+
+    return _grid(sweep, (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct answers, this run", interval)))
+
+
+def _spectrum_grid(sweep: Sweep) -> Grid:
+    def column(quantile: float) -> Column:
+        return words.quantile_name(quantile), lambda cell: cell.quantile_words(quantile)
+
+    return _grid(sweep, [column(quantile) for quantile in charts.SPECTRUM_QUANTILES])
+
+
+def _cell_grid(sweep: Sweep) -> Grid:
+    lead = _lead_headings(sweep)
+    headings = ("server", "version", "verdict", *lead[1:], *(name for name, _ in _CELL_COLUMNS))
+    return Grid(headings, tuple(_cell_row(sweep, cell) for cell in sweep.cells), names=3)
+
+
+def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
+    """One cell; of a failed one without results, the message stands in place of the numbers."""
+    version, failure = str(cell.raw.get("version") or words.MISSING), cell.raw.get("failure")
+    verdict = f"failed: {failure['step']}" if failure is not None else cell.verdict_words()
+    lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
+    if failure is not None and cell.outcomes is None:
+        return (*lead, str(failure["message"]))
+    # "not met (0.7 % failed)" would widen the column for a share that stands two columns further left
+    return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
+
+
+def _error_grid(sweep: Sweep, loads: dict[str, Json]) -> Grid:
+    """Failures by kind, only the kinds and the cells that had any."""
+    kinds = [(key, name) for key, name in _FAILURES if any(lookup(cell.outcomes, key) for cell in sweep.cells)]
+    rows = []
+    for cell in sweep.cells:
+        outcomes = cell.outcomes
+        if cell.raw.get("failure") is None and (outcomes is None or not words.failed_ratio(outcomes)):
+            continue
+        counts = [words.format_count(lookup(outcomes, key)) for key, _ in kinds]
+        ratio = words.format_ratio(words.failed_ratio(outcomes))
+        failure = cell.raw.get("failure")
+        codes = f"failed: {failure['step']}" if failure is not None else _status_codes(loads.get(cell.id))
+        rows.append((*_lead(sweep, cell), words.format_count(lookup(outcomes, "scheduled")), ratio, *counts, codes))
+    return Grid(
+        (*_lead_headings(sweep), "scheduled", "failed", *(name for _, name in kinds), "status codes"),
+        tuple(rows),
+    )
+
+
+def _status_codes(load: Json | None) -> str:
+    codes = lookup(load, "status_codes")
+    return (
+        ", ".join(f"{code}: {words.format_count(count)}" for code, count in sorted(codes.items()))
+        if codes
+        else words.MISSING
+    )
+
+
+def _strips(sweep: Sweep, files: RunFiles) -> tuple[list[ServerStrips], int]:
+    """The cells over time; where there are very many, the first run of each stands for the others."""
+    made = [make_strip(cell, files.intervals.get(cell.id, ()), files.samples.get(cell.id, ())) for cell in sweep.cells]
+    strips = [strip for strip in made if strip is not None]
+    chosen = strips
+    if len(chosen) > MOST_STRIPS:
+        chosen = [strip for strip in chosen if strip.cell.run == min(cell.run for cell in sweep.cells)]
+    chosen = chosen[:MOST_STRIPS]
+    groups = []
+    for label in sweep.labels:
+        own = [strip for strip in chosen if strip.cell.label == label]
+        if own:
+            charts_of = tuple(_strip_chart(strip, sweep, f"time-{strips.index(strip)}") for strip in own)
+            groups.append(ServerStrips(label, charts_of))
+    return groups, len(strips) - len(chosen)
+
+
+def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
+    rows = tuple(
+        (f"{middle:.1f} s", *(words.format_duration_ns(value) for value in times), words.format_count(failed))
+        for middle, *times, failed in zip(
+            strip.middles_s, strip.p50_ns, strip.p99_ns, strip.max_ns, strip.failed, strict=True
+        )
+    )
+    data = Grid(("middle of interval", "p50", "p99", "max", "failed"), rows, names=0)
+    drawing = charts.strip_chart(strip, sweep.experiment, name)
+    return Chart(name, drawing, findings.strip_caption(strip), "", data)
+
+
+def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name.replace("_", " "), _fact(name, value)) for name, value in facts.items()]
+
+
+def _fact(name: str, value: object) -> str:
+    if value is None:
+        return words.MISSING
+    if name.endswith("_bytes") and isinstance(value, int | float):
+        return words.format_bytes(value)
+    if name.endswith("_s") and isinstance(value, int | float):
+        return words.format_seconds(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_fact(str(key), item)}" for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_fact("", item) for item in value)
+    return f"{value:,g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _download(path: Path, kind: str) -> dict[str, str]:
+    if not path.is_file():
+        return {"name": path.name, "uri": "", "said": "not written by this run"}
+    size_bytes = path.stat().st_size
+    if size_bytes > LARGEST_DOWNLOAD_BYTES:
+        return {"name": path.name, "uri": "", "said": f"{words.format_bytes(size_bytes)}, beside this page"}
+    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    return {"name": path.name, "uri": f"data:{kind};base64,{data}", "said": words.format_bytes(size_bytes)}
+
+
+def _palette() -> list[tuple[int, str, str]]:
+    return [(index, light, dark) for index, (light, dark) in enumerate(zip(svg.PALETTE, svg.DARK_PALETTE, strict=True))]

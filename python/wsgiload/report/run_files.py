@@ -1,0 +1,67 @@
+"""Reads a run directory for the report: the JSON files whole, the two CSV files by cell.
+
+Never writes, and never fails over a file that an interrupted run did not get to: what is missing is empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsgiload.errors import UsageError
+from wsgiload.report.words import Json
+
+Row = dict[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """Everything the report is made of."""
+
+    directory: Path
+    run: Json
+    summary: Json
+    intervals: dict[str, list[Row]]
+    samples: dict[str, list[Row]]
+    loads: dict[str, Json]
+
+
+def read_run(directory: Path) -> RunFiles:
+    """Read one run directory; run.json and summary.json must be there."""
+    summary = _required_json(directory / "summary.json")
+    loads = {}
+    for cell in summary["cells"]:
+        path = directory / "load" / f"{cell['id']}.json"
+        if path.is_file():
+            loads[str(cell["id"])] = _required_json(path)
+    return RunFiles(
+        directory=directory,
+        run=_required_json(directory / "run.json"),
+        summary=summary,
+        intervals=_rows_by_cell(directory / "intervals.csv"),
+        samples=_rows_by_cell(directory / "resources.csv"),
+        loads=loads,
+    )
+
+
+def _required_json(path: Path) -> Json:
+    try:
+        document: Json = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} is missing", "name a run directory, such as .wsgiload/runs/<run>") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not valid JSON: {error}", "repeat the run") from error
+    return document
+
+
+def _rows_by_cell(path: Path) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = defaultdict(list)
+    if path.is_file():
+        with path.open(newline="", encoding="utf-8") as file:
+            for line in csv.DictReader(file):
+                cell = line.pop("cell")
+                rows[cell].append({name: int(float(text)) if text else None for name, text in line.items()})
+    return dict(rows)

@@ -1,0 +1,291 @@
+"""Results as tables on a terminal: a sweep, one load, the server catalogue, the findings of the doctor.
+
+Builds rich renderables from finished results; it measures nothing and decides nothing. The verdict stands
+above every number, and what is not valid is explained in words under the table, each reason once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from wsgiload.report import words
+from wsgiload.report.cells import FEWEST_RUNS_FOR_INFERENCE, Cell, Sweep, conditions, lookup, read_sweep
+from wsgiload.report.words import Json
+
+FULL_WIDTH = 150
+_STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
+_LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
+_LOAD_QUANTILES = (0.5, 0.9, 0.99, 0.999)
+_LOAD_TIMES = (
+    ("response time", "response_time_ns"),
+    ("service time", "service_time_ns"),
+    ("send lag", "send_lag_ns"),
+    ("pool wait", "pool_wait_ns"),
+    ("connect", "connect_time_ns"),
+    ("first byte", "first_byte_ns"),
+)
+
+
+class Finding(Protocol):
+    """One thing the doctor looked at."""
+
+    @property
+    def check(self) -> str: ...
+    @property
+    def level(self) -> str: ...
+    @property
+    def value(self) -> object: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def cure(self) -> str | None: ...
+
+
+def print_sweep(summary: Json, console: Console) -> None:
+    """The table of a sweep, then the notes and the reasons of every cell that is not simply valid."""
+    sweep = read_sweep(summary)
+    title = Text(conditions(sweep.experiment), style="dim")
+    with _wide(console):
+        console.print(Group(title, *_fitting_table(sweep, console), *_remarks(sweep)))
+
+
+def print_load(report: Json, console: Console) -> None:
+    """The result of one load, given as the JSON document of that load."""
+    _print(console, Group(*_load_head(report), _times_table(report), _outcomes_line(report)))
+
+
+def print_servers(rows: Iterable[Json], console: Console | None = None) -> None:
+    """The catalogue of servers."""
+    table = _table("server", "variant", "profiles", "python", "status")
+    for row in rows:
+        status = str(row["status"]) + (" (legacy)" if row.get("legacy") else "")
+        reason = f": {row['reason']}" if row.get("reason") else ""
+        fields = (_listed(row.get("variant")), _listed(row.get("profiles")), _listed(row.get("python")))
+        table.add_row(str(row["name"]), *fields, Text(status + reason))
+    _print(console or Console(), table)
+
+
+def print_doctor(findings: Iterable[Finding | Json], console: Console | None = None) -> None:
+    """What would spoil a measurement here, the worst first, each with its cure."""
+    table = _table("level", "check", "value", "finding")
+    for finding in sorted(findings, key=lambda finding: _LEVELS.get(str(_field(finding, "level")), (2, ""))[0]):
+        level, cure = str(_field(finding, "level")), _field(finding, "cure")
+        message = Text(str(_field(finding, "message")))
+        if cure:
+            message.append(f"\n→ {cure}", style="bold")
+        value = _field(finding, "value")
+        shown = words.NOT_MEASURED if value is None else str(value)
+        table.add_row(Text(level, style=_LEVELS.get(level, (2, ""))[1]), str(_field(finding, "check")), shown, message)
+    _print(console or Console(), table)
+
+
+def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
+    """One row per cell, grouped by server, without the columns that are ``left_out``."""
+    load = "offered/s" if sweep.open_loop else "connections"
+    columns = [column for column in _RESULT_COLUMNS if column[0] not in left_out]
+    table = _table()
+    table.add_column("server", no_wrap=True)
+    for heading in (load, *(("run",) if sweep.runs > 1 else ()), *(heading for heading, _ in columns)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold", min_width=_VERDICT_WIDTH)
+    for label in sweep.labels:
+        for position, cell in enumerate(sweep.of(label)):
+            lead = [words.format_rate(cell.load)] + ([str(cell.run)] if sweep.runs > 1 else [])
+            numbers = [shown(cell) for _, shown in columns]
+            table.add_row(Text(label if position == 0 else ""), *lead, *numbers, _verdict(cell))
+        table.add_section()
+    return table
+
+
+_VERDICT_WIDTH = 14
+_RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
+    ("achieved/s", lambda cell: words.format_rate(cell.goodput_per_s)),
+    ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
+    ("p50", lambda cell: _short(cell, 0.5)),
+    ("p99", lambda cell: _short(cell, 0.99)),
+    ("p99.9", lambda cell: _short(cell, 0.999)),
+    (
+        "service p50",
+        lambda cell: words.format_duration_ns(cell.number("service_time_ns", "quantiles", "0.5")),
+    ),
+    ("CPU cores", lambda cell: words.format_cores(cell.resource("cpu_cores_mean"))),
+    ("memory", lambda cell: words.format_bytes(cell.resource("memory_peak_bytes"))),
+    ("throttled", lambda cell: words.format_ratio(cell.resource("throttled_period_ratio"))),
+)
+_DISPENSABLE = ("service p50", "throttled", "memory", "p50", "CPU cores", "p99.9")
+
+
+def _short(cell: Cell, probability: float) -> str:
+    """The quantile without the failed share, which the column "ok" already tells."""
+    return cell.quantile_words(probability).partition(" (")[0]
+
+
+def _fitting_table(sweep: Sweep, console: Console) -> list[RenderableType]:
+    """The table with as many columns as fit; what had to go is named."""
+    left_out: list[str] = []
+    table = sweep_table(sweep)
+    for heading in _DISPENSABLE:
+        if _needed_width(table, console) <= console.width:
+            break
+        left_out.append(heading)
+        table = sweep_table(sweep, left_out)
+    if not left_out:
+        return [table]
+    named = words.join_words([heading for heading, _ in _RESULT_COLUMNS if heading in left_out])
+    return [table, Text(f"Not shown for want of width: {named}.", style="dim")]
+
+
+def _needed_width(table: Table, console: Console) -> int:
+    """The width at which only the verdict has to wrap."""
+    verdict = table.columns[-1]
+    verdict.max_width = _VERDICT_WIDTH
+    width = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    verdict.max_width = None
+    return width
+
+
+def _verdict(cell: Cell) -> Text:
+    return Text(cell.verdict_words(), style=_STYLES.get(cell.status, ""))
+
+
+def _remarks(sweep: Sweep) -> list[RenderableType]:
+    lines: list[RenderableType] = [
+        Text("Times are response times over all offered requests, counted from the intended send.", style="dim")
+    ]
+    lines += [Text(f"{sentence} [{cells}]", style=style) for sentence, style, cells in remarks(sweep)]
+    if sweep.runs < FEWEST_RUNS_FOR_INFERENCE:
+        lines.append(Text(no_inference(sweep.runs), style="yellow"))
+    return lines
+
+
+def no_inference(runs: int) -> str:
+    """What fewer than four runs do not allow."""
+    return f"No inference between servers possible from {words.plural(runs, 'run')}."
+
+
+def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
+    """Every reason and every note once: its sentence, its style, and the cells it holds for."""
+    places: dict[tuple[str, str], list[Cell]] = {}
+    for cell in sweep.cells:
+        for sentence, level in _sentences(cell):
+            places.setdefault((sentence, _STYLES.get(level, "")), []).append(cell)
+    ordered = sorted(places.items(), key=lambda item: ("red", "yellow", "").index(item[0][1]))
+    return [(sentence, style, _cell_names(cells, sweep)) for (sentence, style), cells in ordered]
+
+
+def _sentences(cell: Cell) -> list[tuple[str, str]]:
+    reasons: Sequence[Json] = lookup(cell.raw, "verdict", "reasons") or ()
+    sentences = [(words.reason_words(reason), str(reason["level"])) for reason in reasons]
+    sentences += [(note, "note") for note in cell.notes]
+    for probability in (0.99, 0.999):
+        count = lookup(cell.outcomes, "scheduled")
+        if count is not None and not words.enough_requests(count, probability):
+            needed = words.format_count(10 / (1 - probability))
+            name = words.quantile_name(probability)
+            sentences.append((f"{name} is not shown: it needs {needed} requests or more", "note"))
+    return sentences
+
+
+def _cell_names(cells: Sequence[Cell], sweep: Sweep) -> str:
+    if len(cells) == len(sweep.cells) and len(cells) > 1:
+        return "all cells"
+    runs_at: dict[str, dict[float, list[int]]] = {}
+    for cell in cells:
+        runs_at.setdefault(cell.label, {}).setdefault(cell.load, []).append(cell.run)
+    names = []
+    for label, loads in runs_at.items():
+        shown = [words.format_rate(load) + _runs(runs, sweep) for load, runs in loads.items()]
+        names.append(f"{label} at {', '.join(shown)}")
+    return "; ".join(names)
+
+
+def _runs(runs: Sequence[int], sweep: Sweep) -> str:
+    if len(runs) == sweep.runs:
+        return ""
+    return f" ({'run' if len(runs) == 1 else 'runs'} {words.join_words([str(run) for run in runs])})"
+
+
+def _load_head(report: Json) -> list[RenderableType]:
+    verdict, rate, outcomes = report["verdict"], report["rate"], report["outcomes"]
+    bounds = lookup(report, "offered_quantiles_ns", "0.99")
+    shown = bounds if words.enough_requests(outcomes["scheduled"], 0.99) else None
+    offered = words.format_per_s(rate["offered_per_s"]) if rate["offered_per_s"] is not None else "closed loop"
+    headline = (
+        f"offered {offered}, sent {words.format_per_s(rate['sent_per_s'])}, "
+        f"answered correctly {words.format_per_s(rate['goodput_per_s'])} "
+        f"({words.format_ratio(words.ok_ratio(outcomes))} of offered), "
+        f"p99 of all offered {words.format_bounds(shown, 0.99, outcomes)}"
+    )
+    status = Text("verdict: ").append(words.verdict_words(verdict), style=_STYLES.get(verdict["status"], ""))
+    reasons = [Text(words.reason_words(reason)) for reason in verdict.get("reasons") or ()]
+    share = words.format_ratio(words.ok_ratio(outcomes))
+    return [status, *reasons, Text(headline), Text(f"Times of the correct answers ({share}):", style="dim")]
+
+
+def _times_table(report: Json) -> Table:
+    table = _table("time")
+    for heading in ("count", *(words.quantile_name(quantile) for quantile in _LOAD_QUANTILES), "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, key in _LOAD_TIMES:
+        histogram: Json | None = report.get(key)
+        if histogram is None:
+            table.add_row(name, words.NOT_MEASURED, *[words.MISSING] * (len(_LOAD_QUANTILES) + 1))
+            continue
+        count, shown = histogram["count"], []
+        for quantile in _LOAD_QUANTILES:
+            value = lookup(histogram, "quantiles", f"{quantile:g}")
+            enough = words.enough_requests(count, quantile)
+            shown.append(words.format_duration_ns(value if enough else None))
+        table.add_row(name, words.format_count(count), *shown, words.format_duration_ns(histogram["max"]))
+    return table
+
+
+def _outcomes_line(report: Json) -> Text:
+    kinds = [f"{name} {words.format_count(count)}" for name, count in report["outcomes"].items() if count]
+    connections = report.get("connections") or {}
+    opened = words.format_count(connections.get("opened"))
+    return Text(f"requests: {', '.join(kinds)}\nconnections opened: {opened}")
+
+
+def _field(finding: Finding | Json, name: str) -> Any:
+    return finding.get(name) if isinstance(finding, Mapping) else getattr(finding, name)
+
+
+def _listed(value: object) -> str:
+    if value is None:
+        return words.MISSING
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(str(item) for item in value)
+    return str(value)
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _print(console: Console, renderable: RenderableType) -> None:
+    with _wide(console):
+        console.print(renderable)
+
+
+@contextmanager
+def _wide(console: Console) -> Iterator[None]:
+    """Full width into files and pipes, whose width nobody chose."""
+    width = console.width
+    if not console.is_terminal and width < FULL_WIDTH:
+        console.width = FULL_WIDTH
+    try:
+        yield
+    finally:
+        console.width = width

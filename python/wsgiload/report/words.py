@@ -1,0 +1,203 @@
+"""Numbers and verdicts as words: durations, rates, sizes, shares and quantile bounds.
+
+Pure: text in, text out, no printing and no files. A number that is not known is an en dash here and never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Json = Mapping[str, Any]
+
+MISSING = "–"
+NOT_MEASURED = "not measured"
+
+_DURATION_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+_SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_SURE_FAILURES = ("http_status", "bad_body", "reset", "stale", "refused", "client_error")
+
+
+def three_digits(value: float) -> str:
+    """The value with three significant digits, thousands separated, whole digits never cut off."""
+    rounded = float(f"{value:.3g}")
+    if rounded == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{decimals}f}"
+
+
+def format_duration_ns(duration_ns: float | None) -> str:
+    """12_345_678 becomes "12.3 ms"."""
+    if duration_ns is None:
+        return MISSING
+    rounded = float(f"{duration_ns:.3g}")  # round first: 999.6 µs is 1.00 ms, not 1000 µs
+    for unit_ns, unit in _DURATION_UNITS:
+        if abs(rounded) >= unit_ns:
+            return f"{three_digits(rounded / unit_ns)} {unit}"
+    return f"{rounded:.0f} ns"
+
+
+def format_seconds(duration_s: float | None) -> str:
+    """A planned duration, without digits that nobody typed: 10 becomes "10 s", 0.25 becomes "250 ms"."""
+    if duration_s is None:
+        return MISSING
+    return f"{duration_s * 1000:g} ms" if 0 < duration_s < 1 else f"{duration_s:g} s"
+
+
+def format_count(value: float | None) -> str:
+    """A whole number with thousands separated."""
+    return MISSING if value is None else f"{round(value):,}"
+
+
+def format_rate(per_s: float | None) -> str:
+    """A rate per second without its unit: whole from 100 on, three digits below."""
+    if per_s is None:
+        return MISSING
+    if float(per_s).is_integer() or per_s >= 100:
+        return f"{round(per_s):,}"
+    return three_digits(per_s)
+
+
+def format_per_s(per_s: float | None) -> str:
+    """A rate with its unit: "2,000/s"."""
+    return MISSING if per_s is None else f"{format_rate(per_s)}/s"
+
+
+def format_bytes(size_bytes: float | None) -> str:
+    """ "512 MiB" when that is exact, otherwise three digits: "48.3 MiB"."""
+    if size_bytes is None:
+        return MISSING
+    for unit_bytes, unit in _SIZE_UNITS:
+        if size_bytes >= unit_bytes:
+            exact = size_bytes % unit_bytes == 0
+            return f"{size_bytes // unit_bytes:,.0f} {unit}" if exact else f"{_size(size_bytes, unit_bytes)} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def _size(size_bytes: float, unit_bytes: int) -> str:
+    size = size_bytes / unit_bytes
+    return f"{size:,.0f}" if size >= 1000 else three_digits(size)  # 1,023 MiB is not yet 1.02 GiB
+
+
+def format_ratio(ratio: float | None) -> str:
+    """A share in percent; what is not all of it never rounds to 100 %, what is not nothing never to 0 %."""
+    if ratio is None:
+        return MISSING
+    percent = ratio * 100
+    if percent <= 0:
+        return "0 %"
+    if percent == 100:
+        return "100 %"
+    if percent < 0.1:
+        return "< 0.001 %" if percent < 0.001 else f"{percent:.1g} %"
+    decimals = 1
+    while percent < 100 and decimals < 4 and float(f"{percent:.{decimals}f}") >= 100:
+        decimals += 1
+    text = f"{percent:.{decimals}f}"
+    return "> 99.999 %" if percent < 100 and float(text) >= 100 else f"{text} %"
+
+
+def format_cores(cores: float | None) -> str:
+    """CPU cores kept busy, two decimals."""
+    return MISSING if cores is None else f"{cores:.2f}"
+
+
+def format_factor(factor: float) -> str:
+    """How many times: "3.1" below ten, "14" from ten on."""
+    return f"{factor:.1f}" if factor < 9.95 else f"{factor:,.0f}"
+
+
+def format_cpu_list(cpus: object) -> str:
+    """CPU numbers as given, whether "0-1" or [0, 1]."""
+    if cpus is None:
+        return "any"
+    if isinstance(cpus, Sequence) and not isinstance(cpus, str):
+        return ",".join(str(cpu) for cpu in cpus)
+    return str(cpus)
+
+
+def plural(count: int, noun: str) -> str:
+    """ "1 run", "6 runs"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def join_words(items: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+
+
+def quantile_name(probability: float) -> str:
+    """0.999 becomes "p99.9"."""
+    return f"p{probability * 100:.10g}"
+
+
+def enough_requests(count: int | None, probability: float) -> bool:
+    """Whether at least ten requests lie beyond the quantile; below that it says nothing worth printing."""
+    return count is not None and count * (1 - probability) >= 10 - 1e-9
+
+
+def failed_ratio(outcomes: Json | None) -> float | None:
+    """Share of the offered requests that were not answered correctly."""
+    if outcomes is None or not outcomes["scheduled"]:
+        return None
+    return float(1 - outcomes["ok"] / outcomes["scheduled"])
+
+
+def ok_ratio(outcomes: Json | None) -> float | None:
+    """Share of the offered requests that were answered correctly."""
+    if outcomes is None or not outcomes["scheduled"]:
+        return None
+    return float(outcomes["ok"] / outcomes["scheduled"])
+
+
+def format_bounds(bounds: Json | None, probability: float, outcomes: Json | None) -> str:
+    """A headline quantile: "18.4 ms", ">= 1.00 s", or "not met (0.7 % failed)".
+
+    A request cut off by a timeout is only known to be slower than that: a lower bound. One that failed for
+    sure has no response time at all; where such failures alone exceed 1 - p there is no bound worth printing.
+    """
+    if bounds is None:
+        return MISSING
+    low_ns, high_ns = bounds.get("low"), bounds.get("high")
+    if high_ns is None:
+        if low_ns is None or _surely_failed(outcomes) > 1 - probability:
+            return f"not met ({format_ratio(failed_ratio(outcomes))} failed)"
+        return f">= {format_duration_ns(low_ns)}"
+    low, high = format_duration_ns(low_ns), format_duration_ns(high_ns)
+    return high if low in (high, MISSING) else f"{low} to {high}"
+
+
+def _surely_failed(outcomes: Json | None) -> float:
+    if outcomes is None or not outcomes["scheduled"]:
+        return 0.0
+    return float(sum(outcomes[kind] for kind in _SURE_FAILURES) / outcomes["scheduled"])
+
+
+def format_interval(interval: Sequence[float | None] | None) -> str:
+    """A 95 % interval: "17.9 ms to 19.2 ms", or "from 17.9 ms, unbounded"."""
+    if interval is None or interval[0] is None:
+        return MISSING
+    low = format_duration_ns(interval[0])
+    return f"from {low}, unbounded" if interval[1] is None else f"{low} to {format_duration_ns(interval[1])}"
+
+
+def verdict_words(verdict: Json | None) -> str:
+    """ "valid", "warn (C5)", "invalid: client (C4, C8)"."""
+    if verdict is None:
+        return NOT_MEASURED
+    status = str(verdict["status"])
+    checks = sorted({str(reason["check"]) for reason in verdict.get("reasons") or ()})
+    blamed = f"{status}: {verdict['blame']}" if status == "invalid" and verdict.get("blame") else status
+    return f"{blamed} ({', '.join(checks)})" if checks and status != "valid" else blamed
+
+
+def failure_words(failure: Json) -> str:
+    """ "failed: readiness: no correct answer within 30 s"."""
+    return f"failed: {failure['step']}: {str(failure['message']).strip()}"
+
+
+def reason_words(reason: Json) -> str:
+    """One sentence for one validity reason, its check in front, without saying the same number twice."""
+    return f"{reason['check']} ({reason['level']}): {str(reason['message']).strip()}"

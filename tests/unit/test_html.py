@@ -1,0 +1,211 @@
+"""The page: complete, in order, offline, and careful with its words."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from wsgiload.errors import UsageError
+from wsgiload.report import write_html
+from wsgiload.report.cells import read_sweep
+from wsgiload.report.findings import limit_facts
+
+from .report_fixture import read_summary, write_run
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+class Page(HTMLParser):
+    """What a test wants to know of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._hidden = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._hidden += tag == "style"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag == "style"
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+@pytest.fixture(scope="module")
+def source(run_dir: Path) -> str:
+    path = write_html(run_dir)
+    assert path == run_dir / "report.html"
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(source: str) -> Page:
+    return Page(source)
+
+
+def test_the_page_comes_in_its_order(page: Page) -> None:
+    sections = [attributes["id"] for attributes in page.named("section")]
+    assert sections == ["verdict", "validity", "curves", "time", "errors", "cells", "plan", "raw"]
+    figures = [attributes["id"] for attributes in page.named("figure")]
+    assert figures[:4] == ["response-time", "goodput", "resources", "spectrum"]
+    assert len(figures) == 4 + 23
+
+
+def test_the_page_asks_nobody_for_anything(source: str, page: Page) -> None:
+    policies = [tag["content"] for tag in page.named("meta") if tag.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == [POLICY]
+    assert not {"script", "link", "iframe", "object", "img"} & {tag for tag, _ in page.tags}
+    for _, attributes in page.tags:
+        assert not any(name.startswith("on") for name in attributes)
+        for name in ("src", "href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:"))
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", source))
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", source))
+    assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert "@import" not in source
+
+
+def test_every_chart_has_a_finding_and_its_data(source: str) -> None:
+    for figure in re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL):
+        caption = re.search(r"<figcaption><b>(.+?)</b>", figure, flags=re.DOTALL)
+        assert caption and caption.group(1).endswith(".")
+        assert figure.count("<svg ") == 1
+        assert re.search(r"<details class=\"data\"><summary>Data</summary>.*<tbody>\s*<tr", figure, flags=re.DOTALL)
+
+
+def test_no_identifier_is_used_twice(page: Page) -> None:
+    identifiers = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_verdict_is_said_in_words(page: Page) -> None:
+    assert (
+        "4 of 8 servers kept up with 3,000/s inside 2 CPUs and 512 MiB. Their p99 response time ranged from "
+        "5.31 ms (gunicorn-gevent) to 83.9 ms (waitress)."
+    ) in page.text
+    assert "No inference between servers possible from 1 run." in page.text
+    assert (
+        "kept up with 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s it answered 77.9 % of the requests "
+        "correctly (2,332/s), p99 >= 1.00 s; that coincided with throttling in 41.4 % of the CPU periods."
+    ) in page.text
+    assert (
+        "at 3,000/s it failed: readiness: no correct answer within 30 s; the process ended with code 1."
+    ) in page.text
+
+
+def test_validity_lists_every_doubt_once(page: Page) -> None:
+    assert "24 cells: 19 valid, 3 warn, 1 invalid, 1 failed." in page.text
+    assert page.text.count("keep-alive not honoured: measured with a new connection per request") == 1
+    assert page.text.count("the generator's own lateness moved p99 by 8.3 %") == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"backend": "none", "not_enforced": []}, ["No limits were set."]),
+        ({"backend": "none", "not_enforced": ["memory"]}, ["Limits by none.", "Not enforced: memory."]),
+        (
+            {"backend": "cgroup-v2", "not_enforced": []},
+            ["Limits by cgroup-v2.", "Every limit asked for was set."],
+        ),
+        (None, ["Limits: not measured."]),
+    ],
+)
+def test_limits_are_told_as_they_held(run_dir: Path, limits: dict[str, object] | None, said: list[str]) -> None:
+    cell = {**read_summary(run_dir)["cells"][0], "limits": limits}
+    assert limit_facts(read_sweep({"experiment": {}, "cells": [cell]})) == said
+
+
+def test_nothing_is_said_to_cause_anything(page: Page) -> None:
+    assert not re.search(r"\b(because|due to|caused? by|bottleneck|thanks to|owing to)\b", page.text, re.IGNORECASE)
+    assert "coincided with" in page.text
+
+
+def test_every_title_names_the_conditions(source: str) -> None:
+    titled = re.findall(r"aria-label=\"[^\"]*", source)
+    assert titled
+    subtitle = "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s warm-up · "
+    assert source.count(subtitle + "1 run<") == 5  # the head of the page and four charts
+    assert source.count(subtitle + "run 1 · ") == 23
+
+
+def test_the_raw_files_are_inside(run_dir: Path, page: Page) -> None:
+    links = {tag["download"]: tag["href"] or "" for tag in page.named("a")}
+    assert set(links) == {"summary.json", "run.json", "intervals.csv", "resources.csv"}
+    for name, link in links.items():
+        kind, _, data = str(link).partition(";base64,")
+        assert kind in ("data:application/json", "data:text/csv")
+        assert base64.b64decode(data) == (run_dir / str(name)).read_bytes()
+
+
+def test_the_page_is_the_same_twice(run_dir: Path, source: str) -> None:
+    assert write_html(run_dir).read_text(encoding="utf-8") == source
+    assert not (run_dir / "report.html.tmp").exists()
+
+
+def test_names_and_messages_are_escaped(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    summary = read_summary(run)
+    summary["cells"] = summary["cells"][:1]
+    summary["cells"][0]["notes"] = ["<script>alert(1)</script>"]
+    (run / "summary.json").write_text(json.dumps(summary))
+    text = write_html(run).read_text(encoding="utf-8")
+    assert "<script" not in text and "&lt;script&gt;alert(1)" in text
+
+
+def test_runs_and_an_interruption_are_told(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", runs=4)
+    summary = read_summary(run)
+    summary["status"] = "interrupted"
+    summary["cells"] = [cell for cell in summary["cells"] if cell["server"] == "waitress"]
+    (run / "summary.json").write_text(json.dumps(summary))
+    page = Page(write_html(run).read_text(encoding="utf-8"))
+    assert "interrupted: not every cell was measured" in page.text
+    assert "No inference" not in page.text
+
+
+def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    summary = read_summary(run)
+    summary["cells"] = [cell for cell in summary["cells"] if cell["failure"]]
+    (run / "summary.json").write_text(json.dumps(summary))
+    for name in ("intervals.csv", "resources.csv"):
+        (run / name).unlink()
+    text = Page(write_html(run).read_text(encoding="utf-8")).text
+    assert "The server did not keep up with 3,000/s, the lowest load tried inside 2 CPUs and 512 MiB." in text
+    assert "intervals.csv (not written by this run)" in text
+
+
+def test_a_closed_loop_has_connections_on_its_axis(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", closed_loop=True)
+    text = Page(write_html(run).read_text(encoding="utf-8")).text
+    assert "hello /: 8 servers, 100 to 300 connections" in text
+    assert "a closed loop offers no rate" in text
+
+
+def test_a_directory_that_is_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"summary\.json is missing; name a run directory"):
+        write_html(tmp_path)

@@ -1,0 +1,75 @@
+"""The JSON Schemas accept what the contract describes and nothing beside it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from wsgiload.errors import UsageError
+from wsgiload.schema import NAMES, load_schema
+
+from .report_fixture import read_summary, write_run
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+def errors(name: str, document: Any) -> list[str]:
+    return [error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_schema_is_a_schema(name: str) -> None:
+    Draft202012Validator.check_schema(load_schema(name))
+    assert load_schema(name)["$id"] == f"urn:wsgiload:schema:{name}"
+
+
+def test_an_unknown_schema_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="there is no schema 'load-9'; use load-1 or summary-1"):
+        load_schema("load-9")
+
+
+def test_a_summary_and_its_loads_are_accepted(run_dir: Path) -> None:
+    assert errors("summary-1", read_summary(run_dir)) == []
+    loads = sorted((run_dir / "load").iterdir())
+    assert len(loads) == 23
+    for path in loads:
+        assert errors("load-1", json.loads(path.read_text())) == []
+
+
+def test_a_closed_loop_summary_is_accepted(tmp_path: Path) -> None:
+    assert errors("summary-1", read_summary(write_run(tmp_path / "run", closed_loop=True))) == []
+
+
+def test_additional_keys_are_allowed_only_where_said(run_dir: Path) -> None:
+    summary = read_summary(run_dir)
+    summary["experiment"]["keepalive"] = "on"
+    summary["cells"][0]["limits"]["read_back"]["anything"] = 1
+    assert errors("summary-1", summary) == []
+    summary["cells"][0]["surprise"] = 1
+    assert errors("summary-1", summary) == ["$.cells[0]"]
+
+
+def test_missing_keys_and_wrong_outcomes_are_found(run_dir: Path) -> None:
+    load = json.loads((run_dir / "load" / "waitress@1000#1.json").read_text())
+    broken = copy.deepcopy(load)
+    del broken["clock"]
+    assert errors("load-1", broken) == ["$"]
+    broken = copy.deepcopy(load)
+    broken["outcomes"]["ok"] = 1.5
+    broken["status_codes"]["abc"] = 1
+    assert sorted(errors("load-1", broken)) == ["$.outcomes.ok", "$.status_codes"]
+
+
+def test_both_schemas_define_shared_parts_alike() -> None:
+    load, summary = (load_schema(name)["$defs"] for name in NAMES)
+    shared = set(load) & set(summary)
+    assert shared == {"verdict", "reason", "rate", "outcomes", "histogram", "offered_quantiles", "bounds"}
+    assert all(load[name] == summary[name] for name in shared)

@@ -1,0 +1,173 @@
+"""What the terminal shows: every cell, every doubt in words, nothing made up."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from wsgiload.report import print_doctor, print_load, print_servers, print_sweep
+from wsgiload.report.cells import read_sweep
+from wsgiload.report.table import remarks
+
+from .report_fixture import read_summary, write_run
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+def console(width: int = 150, terminal: bool = False) -> Console:
+    return Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
+
+
+def shown(target: Console) -> list[str]:
+    assert isinstance(target.file, io.StringIO)
+    return [line.strip() for line in target.file.getvalue().splitlines()]
+
+
+def sweep_lines(summary: dict[str, Any], width: int = 150, terminal: bool = False) -> list[str]:
+    target = console(width, terminal)
+    print_sweep(summary, target)
+    assert target.width == width
+    return shown(target)
+
+
+def row(lines: list[str], start: str) -> list[str]:
+    line = next(line for line in lines if line.startswith(start))
+    return [field for field in line.split("  ") if field]
+
+
+def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
+    lines = sweep_lines(read_summary(run_dir))
+    assert lines[0] == (
+        "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s warm-up · 1 run"
+    )
+    assert [field.strip() for field in row(lines, "server")] == [
+        "server", "offered/s", "achieved/s", "ok", "p50", "p99", "p99.9", "service p50", "CPU cores",
+        "memory", "throttled", "verdict",
+    ]  # fmt: skip
+    assert [field.strip() for field in row(lines, "gunicorn-gthread")] == [
+        "gunicorn-gthread", "1,000", "1,007", "100 %", "1.11 ms", "3.32 ms", "4.63 ms", "884 µs", "0.63",
+        "107 MiB", "0 %", "valid",
+    ]  # fmt: skip
+    cells = [line for line in lines if line.endswith(("valid", "(C15)", "(C4)", "failed: readiness:"))]
+    assert len(cells) == 24
+
+
+def test_a_failed_cell_says_where_and_why_and_has_no_numbers(run_dir: Path) -> None:
+    lines = sweep_lines(read_summary(run_dir), width=240)
+    failed = next(line for line in lines if "failed:" in line)
+    fields = failed.split()
+    assert fields[:11] == ["3,000", *["–"] * 9, "failed:"]
+    assert failed.endswith("failed: readiness: no correct answer within 30 s; the process ended with code 1")
+
+
+def test_overload_is_a_bound_or_not_met_and_never_a_number(run_dir: Path) -> None:
+    lines = sweep_lines(read_summary(run_dir))
+    overloaded = [line for line in lines if "48.0 %" in line]
+    assert overloaded[0].split()[3:11] == ["%", ">=", "1.00", "s", ">=", "1.00", "s", "not"]
+
+
+def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
+    found = remarks(read_sweep(read_summary(run_dir)))
+    assert [(style, cells) for _, style, cells in found] == [
+        ("red", "uwsgi at 3,000"),
+        ("yellow", "gunicorn-sync at 3,000; wsgiref at 2,000, 3,000"),
+        ("", "gunicorn-sync at 1,000, 2,000, 3,000"),
+    ]
+    assert found[2][0] == "keep-alive not honoured: measured with a new connection per request"
+
+
+def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -> None:
+    assert sweep_lines(read_summary(run_dir))[-1] == "No inference between servers possible from 1 run."
+    lines = sweep_lines(read_summary(write_run(tmp_path / "six", runs=6)))
+    assert not any("No inference" in line for line in lines)
+    assert "waitress at 3,000 (runs 2, 3 and 6)" in " ".join(lines)
+
+
+def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> None:
+    lines = sweep_lines(read_summary(run_dir), width=100, terminal=True)
+    assert "Not shown for want of width: p50, service p50, memory and throttled." in lines
+    assert all(len(line) <= 100 and "…" not in line for line in lines)
+    piped = sweep_lines(read_summary(run_dir), width=80)
+    assert not any(line.startswith("Not shown") for line in piped)
+
+
+def test_a_closed_loop_counts_connections(tmp_path: Path) -> None:
+    lines = sweep_lines(read_summary(write_run(tmp_path / "run", closed_loop=True)))
+    assert lines[0].startswith("closed loop · one request at a time on each connection · ")
+    assert [field.strip() for field in row(lines, "server")][1] == "connections"
+    assert [field.strip() for field in row(lines, "waitress")][1] == "100"
+
+
+def test_too_few_requests_give_a_dash_and_a_reason(run_dir: Path) -> None:
+    summary = read_summary(run_dir)
+    summary["cells"] = summary["cells"][3:4]
+    summary["cells"][0]["outcomes"].update(scheduled=500, ok=500)
+    lines = sweep_lines(summary)
+    assert [field.strip() for field in row(lines, "gunicorn-gthread")][4:7] == ["1.11 ms", "–", "–"]
+    assert "p99 is not shown: it needs 1,000 requests or more [gunicorn-gthread at 1,000]" in lines
+
+
+def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
+    target = console(100)
+    print_load(json.loads((run_dir / "load" / "waitress@3000#1.json").read_text()), target)
+    lines = shown(target)
+    assert lines[0] == "verdict: valid"
+    assert lines[1] == (
+        "offered 3,014/s, sent 3,014/s, answered correctly 2,993/s (99.3 % of offered), p99 of all offered 83.9 ms"
+    )
+    assert lines[2] == "Times of the correct answers (99.3 %):"
+    assert [field.strip() for field in row(lines, "connect")] == ["connect", "not measured", *["–"] * 5]
+    assert [field.strip() for field in row(lines, "response time")] == [
+        "response time", "59,859", "13.2 ms", "42.3 ms", "83.9 ms", "125 ms", "234 ms",
+    ]  # fmt: skip
+    assert lines[-2:] == ["requests: scheduled 60,280, ok 59,859, http_status 421", "connections opened: 64"]
+
+
+def test_the_catalogue_gives_reasons() -> None:
+    target = console()
+    base = {"variant": None, "profiles": ["default", "many"], "python": ">=3.9"}
+    print_servers(
+        [
+            {"name": "waitress", **base, "status": "ready", "legacy": False, "reason": None},
+            {"name": "uwsgi", **base, "status": "unavailable", "legacy": True, "reason": "no C compiler"},
+        ],
+        target,
+    )
+    lines = shown(target)
+    assert lines[3].split() == ["waitress", "–", "default,", "many", ">=3.9", "ready"]
+    assert lines[4].endswith("unavailable (legacy): no C compiler")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    check: str
+    level: str
+    value: object
+    message: str
+    cure: str | None
+
+
+def test_the_doctor_starts_with_the_worst_and_gives_cures() -> None:
+    target = console()
+    fine = Looked("cores", "green", 4, "enough CPUs", None)
+    slow = {
+        "check": "governor",
+        "level": "red",
+        "value": None,
+        "message": "the CPU slows down",
+        "cure": "fix it",
+    }
+    print_doctor([fine, slow], target)
+    lines = shown(target)
+    assert lines[3].split() == ["red", "governor", "not", "measured", "the", "CPU", "slows", "down"]
+    assert lines[4] == "→ fix it"
+    assert lines[5].split() == ["green", "cores", "4", "enough", "CPUs"]

@@ -1,0 +1,147 @@
+"""Numbers become words without claiming more than is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wsgiload.report import words
+
+
+def outcomes(**counts: int) -> dict[str, Any]:
+    kinds = dict.fromkeys(
+        (
+            "ok",
+            "http_status",
+            "bad_body",
+            "reset",
+            "stale",
+            "refused",
+            "connect_timeout",
+            "timeout",
+            "dropped",
+            "unfinished",
+            "client_error",
+        ),
+        0,
+    )
+    kinds.update(counts)
+    return {"scheduled": sum(kinds.values()), **kinds}
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "text"),
+    [
+        (None, "–"),
+        (0, "0 ns"),
+        (512, "512 ns"),
+        (999.6, "1.00 µs"),
+        (12_345, "12.3 µs"),
+        (999_600, "1.00 ms"),
+        (12_345_678, "12.3 ms"),
+        (100_000_000, "100 ms"),
+        (1_000_000_000, "1.00 s"),
+        (75_400_000_000, "75.4 s"),
+        (1_234_000_000_000, "1,230 s"),
+    ],
+)
+def test_durations_have_three_digits(duration_ns: float | None, text: str) -> None:
+    assert words.format_duration_ns(duration_ns) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (None, "–"),
+        (0, "0 %"),
+        (1, "100 %"),
+        (0.007, "0.7 %"),
+        (0.9, "90.0 %"),
+        (0.9996, "99.96 %"),
+        (0.99996, "99.996 %"),
+        (0.99999999, "> 99.999 %"),
+        (0.0004, "0.04 %"),
+        (0.0000001, "< 0.001 %"),
+    ],
+)
+def test_shares_never_round_to_all_or_nothing(ratio: float | None, text: str) -> None:
+    assert words.format_ratio(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (None, "–"),
+        (0, "0 B"),
+        (1000, "1000 B"),
+        (512 << 20, "512 MiB"),
+        (50_646_220, "48.3 MiB"),
+        ((1 << 30) - 1, "1,024 MiB"),
+        (3 << 29, "1.50 GiB"),
+    ],
+)
+def test_sizes(size_bytes: float | None, text: str) -> None:
+    assert words.format_bytes(size_bytes) == text
+
+
+@pytest.mark.parametrize(("per_s", "text"), [(None, "–"), (2000, "2,000"), (99.5, "99.5"), (1998.6, "1,999")])
+def test_rates(per_s: float | None, text: str) -> None:
+    assert words.format_rate(per_s) == text
+
+
+def test_a_known_quantile_is_a_number() -> None:
+    assert words.format_bounds({"low": 18_400_000, "high": 18_400_000}, 0.99, outcomes(ok=1000)) == "18.4 ms"
+
+
+def test_a_quantile_cut_off_by_a_timeout_is_a_lower_bound() -> None:
+    bounds = {"low": 1_000_000_000, "high": None}
+    assert words.format_bounds(bounds, 0.99, outcomes(ok=980, timeout=20)) == ">= 1.00 s"
+
+
+@pytest.mark.parametrize("low", [None, 18_400_000])
+def test_a_quantile_that_failures_exceed_is_not_met(low: int | None) -> None:
+    met = words.format_bounds({"low": low, "high": None}, 0.999, outcomes(ok=993, http_status=7))
+    assert met == "not met (0.7 % failed)"
+
+
+def test_a_quantile_between_two_bounds_shows_both() -> None:
+    bounds = {"low": 18_400_000, "high": 21_000_000}
+    assert words.format_bounds(bounds, 0.99, outcomes(ok=1000)) == "18.4 ms to 21.0 ms"
+    assert words.format_bounds(None, 0.99, None) == "–"
+
+
+def test_a_quantile_needs_ten_requests_beyond_it() -> None:
+    assert words.enough_requests(1000, 0.99)
+    assert words.enough_requests(10_000, 0.999)
+    assert not words.enough_requests(999, 0.99)
+    assert not words.enough_requests(None, 0.5)
+
+
+def test_intervals() -> None:
+    assert words.format_interval([17_900_000, 19_200_000]) == "17.9 ms to 19.2 ms"
+    assert words.format_interval([17_900_000, None]) == "from 17.9 ms, unbounded"
+    assert words.format_interval(None) == "–"
+
+
+def test_verdicts_name_who_is_to_blame_and_why() -> None:
+    reasons = [{"check": "C8"}, {"check": "C4"}]
+    assert words.verdict_words({"status": "valid", "blame": None, "reasons": []}) == "valid"
+    assert words.verdict_words({"status": "warn", "blame": None, "reasons": reasons}) == "warn (C4, C8)"
+    invalid = {"status": "invalid", "blame": "client", "reasons": reasons}
+    assert words.verdict_words(invalid) == "invalid: client (C4, C8)"
+    assert words.verdict_words(None) == "not measured"
+
+
+def test_small_words() -> None:
+    assert words.failure_words({"step": "launch", "message": " port in use "}) == "failed: launch: port in use"
+    assert [words.plural(count, "run") for count in (1, 6)] == ["1 run", "6 runs"]
+    assert [words.join_words(list(names)) for names in ("", "a", "ab", "abc")] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
+    assert [words.quantile_name(quantile) for quantile in (0.5, 0.99, 0.999)] == ["p50", "p99", "p99.9"]
+    assert [words.format_seconds(seconds) for seconds in (10, 0.25, None)] == ["10 s", "250 ms", "–"]
+    assert [words.format_cpu_list(cpus) for cpus in ("0-1", [0, 1], None)] == ["0-1", "0,1", "any"]
