@@ -1,0 +1,56 @@
+# Every target installs what it needs first; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
+export CARGO_TERM_COLOR ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help sweep test check build wheel lock bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 2000 and 3000 requests per second
+	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
+
+test: build ## Run every test
+	cargo test --release --locked --workspace --exclude wsgiload-pybind
+	$(BIN)/pytest
+
+check: build ## Formatting, lints, types and the stub of the extension
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check python servers tests tools bench
+	$(BIN)/ruff check python servers tests tools bench
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
+
+build: $(VENV)/.built ## Make .venv with wsgiload in it, and target/release/loadgen and refsrv
+
+$(VENV)/.installed: requirements/locked.txt
+	tools/system-packages "$(PYTHON)"
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/locked.txt
+	touch $@
+
+$(VENV)/.built: $(VENV)/.installed $(RUST_SOURCES) pyproject.toml
+	cargo build --release --locked --package loadgen --package refsrv
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
+	touch $@
+
+wheel: $(VENV)/.installed ## Build an installable wheel into dist/
+	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --release --locked --out dist
+
+lock: $(VENV)/.installed ## Resolve the newest versions of everything again
+	cargo update
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
+	  --group dev pyproject.toml --output-file requirements/locked.txt
+	$(BIN)/python tools/lock-servers
+
+bench: build ## What a request costs the generator, paired with wrk where it is installed
+	$(BIN)/python bench/client_cost.py
+
+clean: ## Remove everything that was built; stored runs stay
+	rm -rf $(VENV) target dist python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache

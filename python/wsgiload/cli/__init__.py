@@ -1,0 +1,76 @@
+"""The command line: flags in, calls, results on standard output, progress on standard error.
+
+This package and ``report`` are the only ones that print, and this one alone decides exit codes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from wsgiload.cli._doctor import doctor
+from wsgiload.cli._load import load
+from wsgiload.cli._report import report
+from wsgiload.cli._servers import servers
+from wsgiload.cli._sweep import sweep
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, WsgiloadError
+
+EXIT_CODES = """\b
+Exit codes: 0 done and valid (warnings allowed), 2 usage or configuration,
+97 a server could not start, died or ran out of memory, 98 measurement
+invalid, 99 a threshold failed, 130 interrupted (partial results are kept)."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.version_option(package_name="wsgiload")
+def wsgiload() -> None:
+    """Which WSGI server, with which settings, serves your app at the lowest tail latency inside your CPU and memory
+    limits, and how sure are you?"""
+
+
+for command in (sweep, load, report, servers, doctor):
+    wsgiload.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with the documented code; never a traceback for what a user did."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        code = wsgiload.main(arguments, prog_name="wsgiload", standalone_mode=False)
+    except click.UsageError as error:
+        return _usage_error(error)
+    except click.ClickException as error:
+        return _complain(error.format_message(), EXIT_USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted", EXIT_INTERRUPTED)
+    except WsgiloadError as error:
+        return _complain(str(error), error.exit_code)
+    except BrokenPipeError:
+        return EXIT_OK  # whoever read our output has seen enough
+    return code if isinstance(code, int) else EXIT_OK
+
+
+def _usage_error(error: click.UsageError) -> int:
+    command = error.ctx.command_path if error.ctx else "wsgiload"
+    text = error.format_message().rstrip(".")
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(text, err=True)
+        return EXIT_USAGE
+    return _complain(f"{text}; see `{command} --help`", EXIT_USAGE)
+
+
+def _complain(text: str, code: int) -> int:
+    click.echo(f"wsgiload: {text}", err=True)
+    return code
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

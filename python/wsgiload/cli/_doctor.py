@@ -1,0 +1,22 @@
+"""``wsgiload doctor``: what on this machine would spoil a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from wsgiload.cli._output import write_json
+from wsgiload.doctor import run_checks
+from wsgiload.report import print_doctor
+
+
+@click.command()
+@click.option("--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON.")
+def doctor(json_file: str | None) -> None:
+    """Tell what on this machine would spoil a measurement, and the command that mends it."""
+    findings = run_checks()
+    if json_file is not None:
+        write_json([asdict(finding) for finding in findings], json_file)
+    else:
+        print_doctor(findings)

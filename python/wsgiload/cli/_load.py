@@ -1,0 +1,126 @@
+"""``wsgiload load``: drive a URL that already runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import Console
+
+from wsgiload.cli._options import (
+    DURATION,
+    ConfiguredCommand,
+    load_options,
+    output_options,
+    read_body,
+    read_file,
+    request_options,
+    together,
+)
+from wsgiload.cli._output import complain, write_json
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_THRESHOLD
+from wsgiload.load import Handle, Report
+from wsgiload.plan import Level, LoadOptions, Request, load_plan
+from wsgiload.report import print_load
+from wsgiload.threshold import failed_thresholds, parse_threshold
+
+# After Ctrl-C the generator has only to add up what it has.
+STOP_TIMEOUT_S = 1.0
+
+
+@click.command(cls=ConfiguredCommand)
+@click.argument("url")
+@together(
+    click.option("-R", "-q", "--rate", "--qps", "rate", type=float, help="Offered rate per second: open loop."),
+    click.option(
+        "-c",
+        "--connections",
+        type=click.IntRange(min=1),
+        help="Users of a closed loop; with --rate, most connections.",
+    ),
+    click.option("--warmup", type=DURATION, default="0s", show_default=True, help="Load before the measurement."),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Reproduces every random choice.",
+    ),
+)
+@load_options
+@request_options
+@output_options
+def load(
+    url: str,
+    rate: float | None,
+    connections: int | None,
+    threshold: tuple[str, ...],
+    json_file: str | None,
+    quiet: bool,
+    dry_run: bool,
+    **options: Any,
+) -> int:
+    """Drive URL and report latencies from the intended send.
+
+    With --rate the load is open: arrivals follow a schedule, whatever the server does. Without it the load is
+    closed: each of --connections users waits for its answer before it asks again.
+    """
+    thresholds = [parse_threshold(text) for text in threshold]
+    plan = _plan(url, rate, connections, options)
+    if dry_run:
+        write_json(plan, json_file or "-")
+        return EXIT_OK
+    report, interrupted = _carry_out(plan, quiet)
+    if report is None:
+        complain("interrupted before there was a report")
+        return EXIT_INTERRUPTED
+    if json_file is not None:
+        write_json(report.to_dict(), json_file)
+    if json_file != "-":
+        print_load(report.to_dict(), Console())
+    failed = failed_thresholds(thresholds, [("", report.to_dict())])
+    for sentence in failed:
+        complain(sentence)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    if report.verdict.status == "invalid":
+        return EXIT_INVALID
+    return EXIT_THRESHOLD if failed else EXIT_OK
+
+
+def _plan(url: str, rate: float | None, connections: int | None, options: dict[str, Any]) -> dict[str, Any]:
+    request = Request(
+        method=options["method"],
+        headers=tuple(options["header"]),
+        body=read_body(options["body"], options["body_file"]),
+        statuses=options["expect_status"],
+        expected_body=read_file(options["expect_body_file"]),
+    )
+    cap = options["max_connections"] or (connections if rate is not None else None)
+    load = LoadOptions(
+        duration_ns=options["duration"],
+        warmup_ns=options["warmup"],
+        arrivals=options["arrivals"],
+        on_busy=options["on_busy"],
+        max_connections=cap,
+        think_time_ns=options["think_time"],
+        keepalive=options["keepalive"],
+        timeout_ns=options["timeout"],
+        deadline_ns=options["deadline"],
+        threads=options["threads"],
+    )
+    level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
+    return load_plan(url, request, load, level, options["seed"])
+
+
+def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:
+    """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
+    with Handle(plan) as handle:
+        if not quiet:
+            click.echo(f"driving {plan['url']} …", err=True)
+        try:
+            handle.wait()
+        except KeyboardInterrupt:
+            handle.stop()
+            return (handle.result() if handle.wait(STOP_TIMEOUT_S) else None), True
+        return handle.result(), False

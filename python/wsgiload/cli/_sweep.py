@@ -1,0 +1,292 @@
+"""``wsgiload sweep``: the headline command."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from wsgiload.cli._options import (
+    CONNECTIONS,
+    CPUS,
+    DURATION,
+    NAMES,
+    RATES,
+    SIZE,
+    ConfiguredCommand,
+    load_options,
+    output_options,
+    read_body,
+    read_file,
+    request_options,
+    together,
+)
+from wsgiload.cli._output import complain, write_json
+from wsgiload.cpus import parse_cpu_list
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.plan import (
+    DEFAULT_MAX_CONNECTIONS,
+    Cell,
+    Experiment,
+    Level,
+    LoadOptions,
+    Request,
+    ResourceLimits,
+    expand,
+    plain,
+)
+from wsgiload.report import print_sweep
+from wsgiload.report.words import format_duration_ns, verdict_words
+from wsgiload.summary import exit_code
+from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, plan_cpus, resolve_servers, run_sweep
+from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
+
+DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
+
+
+class _Progress(SweepEvents):
+    """One line per cell, on standard error."""
+
+    def message(self, text: str) -> None:
+        click.echo(text, err=True)
+
+    def cell_started(self, cell: Cell, place: int, count: int) -> None:
+        click.echo(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", err=True, nl=False)
+
+    def cell_ended(self, summary: dict[str, Any], place: int, count: int) -> None:
+        if summary["failure"] is not None:
+            click.echo(f"failed: {summary['failure']['message']}", err=True)
+            return
+        high = (summary["offered_quantiles_ns"] or {}).get("0.99", {}).get("high")
+        p99 = format_duration_ns(high) if high is not None else "not met"
+        click.echo(f"p99 {p99}, {verdict_words(summary['verdict'])}", err=True)
+
+
+@click.command(cls=ConfiguredCommand)
+@click.argument("app", required=False)
+@together(
+    click.option(
+        "--rates",
+        "-R",
+        "--rate",
+        "rates",
+        type=RATES,
+        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000]",
+    ),
+    click.option("-c", "--connections", type=CONNECTIONS, help="Users of a closed loop, instead of --rates."),
+    click.option(
+        "--servers",
+        type=NAMES,
+        help="Servers, see `wsgiload servers list`.  [default: all that need no compiler]",
+    ),
+    click.option("--app-name", help="A bundled app instead of APP: hello, json1k, cpu or sleep."),
+    click.option("--path", help="Path of every request.  [default: /]"),
+    click.option(
+        "--chdir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=".",
+        help="Folder from which APP is imported.",
+    ),
+    click.option("--python", help="Interpreter of APP.  [default: an active or local .venv, else wsgiload's]"),
+    click.option(
+        "--runs",
+        type=click.IntRange(1, 1000),
+        default=1,
+        show_default=True,
+        help="Repetitions, each with fresh processes.",
+    ),
+    click.option("--warmup", type=DURATION, default="2s", show_default=True, help="Load before each measurement."),
+    click.option(
+        "--cooldown",
+        type=DURATION,
+        default="1s",
+        show_default=True,
+        help="Load after each measurement, not measured.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help="Reproduces arrivals and the order of the cells.",
+    ),
+    click.option("--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"),
+    click.option("--ready-timeout", type=DURATION, default="30s", show_default=True, help="Longest start of a server."),
+    click.option("--name", help="Name of the run directory.  [default: the app's]"),
+)
+@together(
+    click.option("--cpus", type=CPUS, default="1", show_default=True, help="CPU limit of the server, in cores."),
+    click.option(
+        "--memory",
+        type=SIZE,
+        default="512MiB",
+        show_default=True,
+        help="Memory limit of the server, swap off.",
+    ),
+    click.option(
+        "--pids",
+        type=click.IntRange(min=1),
+        default=512,
+        show_default=True,
+        help="Most processes and threads of the server.",
+    ),
+    click.option(
+        "--limits",
+        type=click.Choice(["strict", "best-effort", "none"]),
+        default="strict",
+        show_default=True,
+        help="What to do when a limit cannot be enforced.",
+    ),
+    click.option("--server-cpus", help="Cores of the server, such as 1 or 2-3."),
+    click.option("--client-cpus", help="Cores of the load generator."),
+)
+@load_options
+@request_options
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".wsgiload/runs",
+    show_default=True,
+    help="Folder of run directories.",
+)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well.")
+@output_options
+def sweep(
+    app: str | None,
+    threshold: tuple[str, ...],
+    json_file: str | None,
+    html: Path | None,
+    quiet: bool,
+    dry_run: bool,
+    **options: Any,
+) -> int:
+    """Measure servers at rising load: fresh process, fresh limits and open-loop load for each server and rate.
+
+    APP is module:callable, imported from the current folder with the interpreter of an active or local .venv.
+    Without APP, the bundled app hello is measured.
+    """
+    thresholds = [parse_threshold(text) for text in threshold]
+    experiment = _experiment(app, options)
+    if dry_run:
+        write_json(_dry_run(experiment), json_file or "-")
+        return EXIT_OK
+    result = run_sweep(experiment, SweepEvents() if quiet else _Progress())
+    return _tell(result, thresholds, json_file, html)
+
+
+def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:
+    if json_file is not None:
+        write_json(result.summary, json_file)
+    if json_file != "-":
+        print_sweep(result.summary, Console())
+        click.echo(f"run: {result.run_dir}")
+        if result.report is not None:
+            click.echo(f"report: {result.report}")
+    if html is not None and result.report is not None:
+        shutil.copyfile(result.report, html)
+    failed = failed_thresholds(thresholds, [(cell["id"], cell) for cell in result.summary["cells"]])
+    for sentence in failed:
+        complain(sentence)
+    code = exit_code(result.summary, thresholds_failed=bool(failed))
+    if code == EXIT_INTERRUPTED:
+        complain(f"interrupted; what was finished is in {result.run_dir}")
+    return code
+
+
+def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
+    if app is not None and options["app_name"] is not None:
+        raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
+    app_dir: Path = options["chdir"].resolve()
+    path, expected_body = options["path"] or "/", read_file(options["expect_body_file"])
+    is_bundled = app is None
+    if app is None:
+        app, app_dir, own_path, own_body = bundled_request(options["app_name"] or "hello")
+        path = options["path"] or own_path
+        expected_body = expected_body if expected_body is not None else own_body
+    elif not app_dir.is_dir():
+        raise UsageError(f"there is no folder {options['chdir']}", "name the folder of the app with --chdir")
+    return Experiment(
+        name=_name(options["name"] or app),
+        app=app,
+        app_dir=app_dir,
+        request=Request(
+            path=path,
+            method=options["method"],
+            headers=tuple(options["header"]),
+            body=read_body(options["body"], options["body_file"]),
+            statuses=options["expect_status"],
+            expected_body=expected_body,
+        ),
+        load=_load_options(options),
+        levels=_levels(options["rates"], options["connections"]),
+        servers=options["servers"],
+        runs=options["runs"],
+        seed=options["seed"],
+        limits=_limits(options),
+        bundled=is_bundled,
+        python=options["python"],
+        port=options["port"],
+        ready_timeout_ns=options["ready_timeout"],
+        out=options["out"],
+    )
+
+
+def _load_options(options: dict[str, Any]) -> LoadOptions:
+    return LoadOptions(
+        duration_ns=options["duration"],
+        warmup_ns=options["warmup"],
+        cooldown_ns=options["cooldown"],
+        arrivals=options["arrivals"],
+        on_busy=options["on_busy"],
+        max_connections=options["max_connections"] or DEFAULT_MAX_CONNECTIONS,
+        think_time_ns=options["think_time"],
+        keepalive=options["keepalive"],
+        timeout_ns=options["timeout"],
+        deadline_ns=options["deadline"],
+        threads=options["threads"],
+    )
+
+
+def _levels(rates: tuple[float, ...] | None, connections: tuple[int, ...] | None) -> tuple[Level, ...]:
+    if rates is not None and connections is not None:
+        raise UsageError(
+            "--rates and --connections were both given",
+            "give --rates for an open loop or --connections for a closed one; --max-connections caps an open loop",
+        )
+    if connections is not None:
+        return tuple(Level(connections=count) for count in connections)
+    return tuple(Level(rate_per_s=rate) for rate in rates or DEFAULT_RATES)
+
+
+def _limits(options: dict[str, Any]) -> ResourceLimits:
+    return ResourceLimits(
+        cpus=options["cpus"],
+        memory_bytes=options["memory"],
+        pids=options["pids"],
+        policy=options["limits"],
+        server_cpus=parse_cpu_list(options["server_cpus"]) if options["server_cpus"] else None,
+        client_cpus=parse_cpu_list(options["client_cpus"]) if options["client_cpus"] else None,
+    )
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "sweep"
+
+
+def _dry_run(experiment: Experiment) -> dict[str, Any]:
+    """The resolved plan, the cores of both sides, and how long it will take at least."""
+    found = resolve_servers(experiment)
+    cpu_plan, _ = plan_cpus(experiment.limits)
+    order = expand(experiment, tuple(found))
+    plan: dict[str, Any] = plain(experiment)
+    return plan | {
+        "servers": list(found),
+        "cpu_plan": plain(cpu_plan),
+        "order": [cell.id for cell in order],
+        "load_seconds": len(order) * experiment.load.load_ns / 1e9,
+    }

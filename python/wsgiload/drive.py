@@ -1,0 +1,82 @@
+"""Runs one load in a generator process of its own, pinned to the client's cores and outside the server's limits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+from wsgiload.errors import LoadError
+
+POLL_S = 0.1
+# After a stop the generator has only to add up what it has.
+STOP_TIMEOUT_S = 30.0
+
+
+def drive(plan: dict[str, Any], cpus: Sequence[int], should_stop: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+    """Carry the plan out and return the report's JSON. ``should_stop`` is asked ten times a second.
+
+    An exception while waiting (Ctrl-C) stops the load before it goes on.
+    """
+    # A file, because a report can be larger than a pipe holds and nobody reads while the load runs.
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "wsgiload._driver"],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=complaints,
+            start_new_session=True,
+        )
+        try:
+            _order(process, {"plan": plan, "cpus": list(cpus)})
+            while not _has_ended(process, POLL_S):
+                if should_stop():
+                    _end(process)
+        finally:
+            _end(process)
+        return _result(process, output, complaints)
+
+
+def _order(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
+    assert process.stdin is not None
+    # A generator that died at its start is no surprise here: its complaint is read with the result.
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.flush()
+
+
+def _has_ended(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask for the end by closing the generator's input, and insist if it does not come."""
+    if process.stdin is not None and not process.stdin.closed:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    if not _has_ended(process, STOP_TIMEOUT_S):
+        process.kill()
+        process.wait()
+
+
+def _result(process: subprocess.Popen[bytes], output: IO[bytes], complaints: IO[bytes]) -> dict[str, Any]:
+    output.seek(0)
+    try:
+        report: dict[str, Any] = json.loads(output.read())
+    except ValueError:
+        complaints.seek(0)
+        last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
+        raise LoadError(
+            f"the load generator ended with code {process.returncode} and no report: {' '.join(last)}"
+        ) from None
+    if "error" in report:
+        raise LoadError(report["error"])
+    return report

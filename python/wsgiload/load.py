@@ -1,0 +1,215 @@
+"""One load from Python: start it, wait for it, read its report. Python touches no single request.
+
+Blocks only where it says so; the interpreter stays free for other threads while a load runs, and Ctrl-C works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from wsgiload._loadgen import Histogram, LoadHandle
+from wsgiload.errors import LoadError, UsageError
+from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One doubt about a run: which check, how grave, and the figure against its limit."""
+
+    check: str
+    level: Literal["warn", "invalid"]
+    message: str
+    value: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a run's figures stand, and whose doing it is when they do not."""
+
+    status: Literal["valid", "warn", "invalid"]
+    blame: Literal["client", "host", "method", "server"] | None
+    reasons: tuple[Reason, ...]
+
+
+class Report:
+    """The report of one load. ``to_dict()`` is the documented JSON; the rest are views of it."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: Json) -> None:
+        self._data = data
+
+    def to_dict(self) -> Json:
+        """The whole report, as documented in ``docs/metrics.md``."""
+        return self._data
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the figures stand."""
+        verdict = self._data["verdict"]
+        reasons = tuple(Reason(**reason) for reason in verdict["reasons"])
+        return Verdict(verdict["status"], verdict["blame"], reasons)
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How the arrivals of the measure phase ended; ``scheduled`` is the sum of the rest."""
+        return dict(self._data["outcomes"])
+
+    @property
+    def rate(self) -> Mapping[str, float]:
+        """Requests per second over the measure window: offered, sent, achieved, goodput."""
+        return dict(self._data["rate"])
+
+    @property
+    def response_time(self) -> Histogram | None:
+        """Intended send to last byte of the right answers, in nanoseconds; None when there was none."""
+        return self.histogram("response_time_ns")
+
+    @property
+    def service_time(self) -> Histogram | None:
+        """Actual send to last byte of the right answers, in nanoseconds; excludes waiting to send."""
+        return self.histogram("service_time_ns")
+
+    @property
+    def send_lag(self) -> Histogram | None:
+        """The generator's own lateness, in nanoseconds."""
+        return self.histogram("send_lag_ns")
+
+    def histogram(self, name: str) -> Histogram | None:
+        """The histogram behind one of the distributions of the report, None where nothing was measured."""
+        distribution = self._data[name]
+        if distribution is None:
+            return None
+        return Histogram.from_hdr_v2(base64.b64decode(distribution["hdr_v2"]))
+
+    def __repr__(self) -> str:
+        return f"<Report {self.verdict.status}: {self.outcomes['ok']} of {self.outcomes['scheduled']} ok>"
+
+
+class Handle:
+    """A load that runs. Use it as a context manager to be sure that it has stopped."""
+
+    __slots__ = ("_inner", "_report")
+
+    def __init__(self, plan: Json) -> None:
+        try:
+            self._inner = LoadHandle(json.dumps(plan))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        self._report: Report | None = None
+
+    def stop(self) -> None:
+        """Ask the load to end now; its result holds what was measured, marked as interrupted."""
+        self._inner.stop()
+
+    def done(self) -> bool:
+        """Whether the load has ended."""
+        return self._inner.is_done()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end, no longer than ``timeout`` seconds; says whether it has ended."""
+        return self._inner.wait(timeout)
+
+    def result(self) -> Report:
+        """Wait for the end and return the report. Ctrl-C stops the load and raises KeyboardInterrupt."""
+        if self._report is None:
+            self._report = Report(self._finish())
+        return self._report
+
+    def _finish(self) -> Json:
+        try:
+            data: Json = json.loads(self._inner.result_json())
+        except KeyboardInterrupt:
+            self._inner.stop()
+            self._inner.wait(1.0)
+            raise
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        except RuntimeError as error:
+            raise LoadError(str(error)) from error
+        return data
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._inner.stop()
+        self._inner.wait(None)
+
+
+def start(
+    url: str,
+    *,
+    rate: float | None = None,
+    connections: int | None = None,
+    duration: float = 10.0,
+    warmup: float = 0.0,
+    method: str = "GET",
+    headers: Sequence[tuple[str, str]] | Mapping[str, str] = (),
+    body: bytes | None = None,
+    arrivals: Arrivals = "poisson",
+    on_busy: OnBusy = "grow",
+    max_connections: int | None = None,
+    think_time: float = 0.0,
+    keepalive: Keepalive = "on",
+    timeout: float = 10.0,
+    deadline: float | None = None,
+    statuses: Sequence[int] = (200,),
+    expected_body: bytes | None = None,
+    threads: int = 1,
+    seed: int = 0,
+) -> Handle:
+    """Start a load on ``url`` and return at once.
+
+    With ``rate`` (requests per second) the load is open: arrivals follow a schedule, whatever the server does, and
+    ``connections`` caps the connections. Without it the load is closed: ``connections`` users each wait for an
+    answer before they ask again. Durations are seconds.
+    """
+    pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+    request = Request(method=method, headers=pairs, body=body, statuses=tuple(statuses), expected_body=expected_body)
+    load = LoadOptions(
+        duration_ns=_ns(duration),
+        warmup_ns=_ns(warmup),
+        arrivals=arrivals,
+        on_busy=on_busy,
+        max_connections=max_connections or (connections if rate is not None else None),
+        think_time_ns=_ns(think_time),
+        keepalive=keepalive,
+        timeout_ns=_ns(timeout),
+        deadline_ns=None if deadline is None else _ns(deadline),
+        threads=threads,
+    )
+    level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
+    return Handle(load_plan(url, request, load, level, seed))
+
+
+def load(url: str, **options: Any) -> Report:
+    """Carry out a load and return its report; the options are those of ``start``. Blocks; Ctrl-C works."""
+    with start(url, **options) as handle:
+        return handle.result()
+
+
+async def aload(url: str, **options: Any) -> Report:
+    """Carry out a load without blocking the event loop; cancelling the task stops the load."""
+    with start(url, **options) as handle:
+        while not handle.done():
+            await asyncio.sleep(0.05)
+        return handle.result()
+
+
+def _ns(seconds: float) -> int:
+    if not 0 <= seconds < 1e7:
+        raise UsageError(f"{seconds!r} is not a duration in seconds")
+    return round(seconds * NS_PER_S)

@@ -1,0 +1,306 @@
+"""What the user asks for, as frozen data: an Experiment, and the cells it consists of in the order they are run.
+
+Nothing here starts, measures or writes anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import random
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from wsgiload.errors import UsageError
+from wsgiload.limits.model import Policy
+from wsgiload.units import NS_PER_S
+
+Arrivals = Literal["poisson", "constant"]
+OnBusy = Literal["grow", "queue", "shed"]
+Keepalive = Literal["on", "off"] | int
+
+DEFAULT_TIMEOUT_NS = 10 * NS_PER_S
+# No backlog in the catalogue holds more, so further connections would only wait in the kernel.
+DEFAULT_MAX_CONNECTIONS = 1_000
+
+# What the generator takes; said here so that it is said before a server is started.
+LONGEST_LOAD_NS = 24 * 3600 * NS_PER_S
+LEAST_TIMEOUT_NS, LONGEST_TIMEOUT_NS = 1_000_000, 3600 * NS_PER_S
+HIGHEST_RATE_PER_S = 10_000_000
+MOST_USERS = 1_000_000
+MOST_THREADS = 256
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PATH = re.compile(r"/[\x21-\x7e]*")
+# ASCII only: the probe and the generator would encode anything else differently.
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
+
+def _require(holds: bool, cause: str, cure: str | None = None) -> None:
+    if not holds:
+        raise UsageError(cause, cure)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What each request is, and what counts as a right answer."""
+
+    path: str = "/"
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    statuses: tuple[int, ...] = (200,)
+    expected_body: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if not self.path.startswith("/"):
+            raise UsageError(f"the path {self.path!r} does not begin with a slash", f"write --path /{self.path}")
+        _require(bool(_PATH.fullmatch(self.path)), f"the path {self.path!r} is no URL path", "percent-encode it")
+        _require(bool(_TOKEN.fullmatch(self.method)), f"{self.method!r} is not a request method", "write one like GET")
+        for name, value in self.headers:
+            allowed = bool(_TOKEN.fullmatch(name) and _FIELD_VALUE.fullmatch(value))
+            _require(allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How requests are sent, whatever the server and the level. Times in nanoseconds."""
+
+    duration_ns: int
+    warmup_ns: int = 0
+    cooldown_ns: int = 0
+    arrivals: Arrivals = "poisson"
+    on_busy: OnBusy = "grow"
+    max_connections: int | None = None
+    think_time_ns: int = 0
+    keepalive: Keepalive = "on"
+    timeout_ns: int = DEFAULT_TIMEOUT_NS
+    deadline_ns: int | None = None
+    interval_ns: int = NS_PER_S
+    threads: int = 1
+    spin_window_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.duration_ns > 0, "the duration must be longer than 0")
+        _require(self.load_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
+        least, most = LEAST_TIMEOUT_NS, LONGEST_TIMEOUT_NS
+        _require(least <= self.timeout_ns <= most, "the timeout must lie between 1ms and 1h")
+        _require(self.deadline_ns is None or self.deadline_ns > 0, "the deadline must be longer than 0")
+        _require(1 <= self.threads <= MOST_THREADS, f"threads must lie between 1 and {MOST_THREADS}")
+        fewest = self.threads if self.max_connections is None else self.max_connections
+        _require(fewest >= self.threads, "max_connections must be at least the number of threads")
+
+    @property
+    def load_ns(self) -> int:
+        """From the first intended send to the end of the last."""
+        return self.warmup_ns + self.duration_ns + self.cooldown_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One load: an offered rate (open loop) or a number of users (closed loop)."""
+
+    rate_per_s: float | None = None
+    connections: int | None = None
+
+    def __post_init__(self) -> None:
+        rate, users = self.rate_per_s, self.connections
+        if rate is not None:
+            possible = math.isfinite(rate) and 0 < rate <= HIGHEST_RATE_PER_S
+            _require(possible, f"the rate {rate:g} does not lie above 0 and up to {HIGHEST_RATE_PER_S:,} per second")
+        if users is not None:
+            _require(1 <= users <= MOST_USERS, f"{users} connections do not lie between 1 and {MOST_USERS:,}")
+
+    @property
+    def text(self) -> str:
+        """``1000``, or ``c100`` for a closed loop: short enough for a file name, and different for different levels."""
+        return f"{self.rate_per_s:.15g}" if self.rate_per_s is not None else f"c{self.connections}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimits:
+    """What a server may use; None where nothing is asked for."""
+
+    cpus: float | None = 1.0
+    memory_bytes: int | None = 512 * 1024**2
+    pids: int | None = 512
+    policy: Policy = "strict"
+    server_cpus: tuple[int, ...] | None = None
+    client_cpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Everything one sweep measures."""
+
+    name: str
+    app: str
+    app_dir: Path
+    request: Request
+    load: LoadOptions
+    levels: tuple[Level, ...]
+    servers: tuple[str, ...] | None = None
+    runs: int = 1
+    seed: int = 1
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
+    bundled: bool = False
+    python: str | None = None
+    port: int | None = None
+    ready_timeout_ns: int = 30 * NS_PER_S
+    out: Path = Path(".wsgiload/runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One server at one level in one run."""
+
+    server: str
+    level: Level
+    run: int
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """``server@level#run``: unique in a sweep, and a tag in the interval log."""
+        return f"{self.server}@{self.level.text}#{self.run}"
+
+
+def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]:
+    """The cells in the order they are run: a complete block per run, servers and levels in seeded random order.
+
+    A fixed or rising order would confound the load with warm-up, leaks and the host's drift. At one level of one
+    run every server meets the same arrivals.
+    """
+    order = random.Random(experiment.seed)
+    cells = []
+    for run in range(1, experiment.runs + 1):
+        for server in order.sample(servers, len(servers)):
+            for level in order.sample(experiment.levels, len(experiment.levels)):
+                cells.append(Cell(server, level, run, _arrival_seed(experiment.seed, level, run)))
+    return tuple(cells)
+
+
+def _arrival_seed(seed: int, level: Level, run: int) -> int:
+    # A checksum, because Python's own hash of a string differs from process to process.
+    return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
+
+
+def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed: int) -> dict[str, Any]:
+    """The plan of one load as the generator takes it."""
+    model: dict[str, Any]
+    if level.rate_per_s is not None:
+        model = {
+            "open": {
+                "rate_per_s": level.rate_per_s,
+                "arrivals": load.arrivals,
+                "on_busy": load.on_busy,
+                "max_connections": load.max_connections,
+            }
+        }
+    else:
+        model = {"closed": {"connections": level.connections, "think_time_ns": load.think_time_ns}}
+    keepalive = load.keepalive
+    return {
+        "url": url,
+        "method": request.method,
+        "headers": [list(pair) for pair in request.headers],
+        "body_base64": _base64(request.body),
+        "load": model,
+        "phases": {
+            "warmup_ns": load.warmup_ns,
+            "measure_ns": load.duration_ns,
+            "cooldown_ns": load.cooldown_ns,
+        },
+        "interval_ns": load.interval_ns,
+        "keepalive": {"requests": keepalive} if isinstance(keepalive, int) else keepalive,
+        "timeout_ns": load.timeout_ns,
+        "deadline_ns": load.deadline_ns,
+        "threads": load.threads,
+        "seed": seed,
+        "spin_window_ns": load.spin_window_ns,
+        "check": {"statuses": list(request.statuses), "body_base64": _base64(request.expected_body)},
+    }
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def without_keepalive(load: LoadOptions) -> LoadOptions:
+    """The same load with a connection per request, for a server that closes after each answer anyway."""
+    return replace(load, keepalive="off")
+
+
+def parse_keepalive(text: str) -> Keepalive:
+    """``on``, ``off``, or the number of requests that a connection carries."""
+    if text == "on":
+        return "on"
+    if text == "off":
+        return "off"
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise UsageError(f"{text!r} is not a keep-alive", "write on, off, or a number of requests per connection")
+
+
+def parse_header(text: str) -> tuple[str, str]:
+    """``Name: value``."""
+    name, colon, value = text.partition(":")
+    if not colon or not _TOKEN.fullmatch(name.strip()):
+        raise UsageError(f"{text!r} is not a header field", "write it as 'Name: value'")
+    return name.strip(), value.strip()
+
+
+def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mapping[str, Any]:
+    """The experiment as summary.json tells it."""
+    rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
+    connections = [level.connections for level in experiment.levels if level.connections is not None]
+    is_open = bool(rates)
+    load, limits = experiment.load, experiment.limits
+    return {
+        "name": experiment.name,
+        "app": experiment.app,
+        "path": experiment.request.path,
+        "method": experiment.request.method,
+        "rates": rates or None,
+        "connections": connections or None,
+        "arrivals": load.arrivals if is_open else None,
+        "on_busy": load.on_busy if is_open else None,
+        "max_connections": load.max_connections if is_open else None,
+        "keepalive": load.keepalive,
+        "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
+        "duration_s": load.duration_ns / NS_PER_S,
+        "warmup_s": load.warmup_ns / NS_PER_S,
+        "cooldown_s": load.cooldown_ns / NS_PER_S,
+        "timeout_s": load.timeout_ns / NS_PER_S,
+        "runs": experiment.runs,
+        "cpus": limits.cpus,
+        "memory_bytes": limits.memory_bytes,
+        "pids": limits.pids,
+        "limits_policy": limits.policy,
+        "server_cpus": _as_list(limits.server_cpus),
+        "client_cpus": _as_list(limits.client_cpus),
+        "servers": list(servers),
+    }
+
+
+def _as_list(cores: tuple[int, ...] | None) -> list[int] | None:
+    return None if cores is None else list(cores)
+
+
+def plain(value: object) -> Any:
+    """Plain data for run.json: dataclasses as objects, bytes as base64, paths as text."""
+    if isinstance(value, bytes):
+        return _base64(value)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {key: plain(item) for key, item in asdict(value).items()}  # type: ignore[call-overload]
+    return value

@@ -1,0 +1,130 @@
+"""Waits until a server gives a right answer, and probes whether it keeps connections. An open port proves nothing."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from dataclasses import dataclass
+
+from wsgiload.errors import ServerError
+from wsgiload.launch import HOST, ServerProcess
+from wsgiload.listen_queue import listener_pids
+from wsgiload.plan import Request
+from wsgiload.units import NS_PER_S
+
+POLL_S = 0.02
+ANSWER_TIMEOUT_S = 5.0
+# A complete but wrong answer can be a server that still imports its app; after this long it is the answer.
+WRONG_ANSWER_PATIENCE_NS = 3 * NS_PER_S
+STEP = "readiness"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of the server; ``problem`` is None when it is right."""
+
+    status: int | None
+    problem: str | None
+
+
+def ask(port: int, request: Request, timeout_s: float = ANSWER_TIMEOUT_S) -> Answer:
+    """One request on a connection of its own."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
+    try:
+        return _exchange(connection, request)
+    finally:
+        connection.close()
+
+
+def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answer:
+    try:
+        connection.request(request.method, request.path, request.body, dict(request.headers))
+        response = connection.getresponse()
+        body = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        return Answer(None, f"{type(error).__name__}: {error}")
+    if response.status not in request.statuses:
+        return Answer(response.status, f"{request.method} {request.path} was answered with {response.status}")
+    if request.expected_body is not None and body != request.expected_body:
+        return Answer(response.status, f"{request.method} {request.path} was answered with a wrong body")
+    return Answer(response.status, None)
+
+
+def wait_until_ready(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> float:
+    """Poll until the answer is right; seconds since the call. Raises ServerError when it cannot become so."""
+    started_ns = time.monotonic_ns()
+    wrong_since_ns: int | None = None
+    while True:
+        _require_alive(server)
+        answer = ask(port, request)
+        now_ns = time.monotonic_ns()
+        if answer.problem is None:
+            _require_own_listener(server, port)
+            return (now_ns - started_ns) / NS_PER_S
+        wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
+        if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_ANSWER_PATIENCE_NS:
+            raise _wrong_answer(server, answer, request)
+        if now_ns - started_ns > timeout_ns:
+            raise ServerError(
+                f"{server.found.id} gave no right answer within {timeout_ns / NS_PER_S:g} s ({answer.problem})",
+                "give it longer with --ready-timeout, or look at its log",
+                step=STEP,
+                log_tail=server.log_tail(),
+            )
+        time.sleep(POLL_S)
+
+
+def _require_alive(server: ServerProcess) -> None:
+    kills = server.group.oom_kills()
+    if kills:
+        raise out_of_memory(server, kills, "while it started", STEP)
+    if server.exit_code() is not None:
+        raise ServerError(
+            f"{server.found.id} {server.describe_exit()}",
+            "the end of its log says why",
+            step="start",
+            log_tail=server.log_tail(),
+        )
+
+
+def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
+    """The error for a server that the kernel killed for want of memory."""
+    processes = "a process" if kills == 1 else f"{kills} processes"
+    return ServerError(
+        f"{server.found.id} needs more memory than its limit: the kernel killed {processes} of it {when}",
+        "raise --memory, or lower the number of workers",
+        step=step,
+        log_tail=server.log_tail(),
+    )
+
+
+def _wrong_answer(server: ServerProcess, answer: Answer, request: Request) -> ServerError:
+    cure = "the server's log says why"
+    if answer.status == 404:
+        cure = "name a path that the app answers with --path"
+    elif answer.status is not None and answer.status < 500 and answer.status not in request.statuses:
+        cure = f"name another --path, or accept it with --expect-status {answer.status}"
+    return ServerError(f"{server.found.id}: {answer.problem}", cure, step=STEP, log_tail=server.log_tail())
+
+
+def _require_own_listener(server: ServerProcess, port: int) -> None:
+    """Another program on the port could have answered in the server's place."""
+    owners = listener_pids(port)
+    if owners and not owners & set(server.group.pids()):
+        raise ServerError(
+            f"port {port} is held by process {', '.join(map(str, sorted(owners)))}, not by {server.found.id}",
+            "choose another --port, or leave it out and a free one is taken",
+            step=STEP,
+            log_tail=server.log_tail(),
+        )
+
+
+def keeps_connections(port: int, request: Request) -> bool:
+    """Whether two requests are answered on one connection."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=ANSWER_TIMEOUT_S)
+    try:
+        connection.connect()
+        connection.auto_open = 0  # a second connection must not pass for the first
+        return all(_exchange(connection, request).problem is None for _ in range(2))
+    finally:
+        connection.close()

@@ -1,0 +1,87 @@
+"""What was measured of one cell, and what all cells of a sweep share. Data only: nothing here starts or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wsgiload.cpus import CpuPlan
+from wsgiload.errors import ServerError, WsgiloadError
+from wsgiload.limits.model import Enforcement, Limits
+from wsgiload.plan import Cell, Experiment
+from wsgiload.provision import Environment
+from wsgiload.sample import ResourceSummary, Sample, summarise
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What every cell of a sweep shares."""
+
+    experiment: Experiment
+    cpu_plan: CpuPlan
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ServerExit:
+    """How a server ended; ``clean`` says that it obeyed and left nothing behind."""
+
+    code: int | None
+    signal: str | None
+    clean: bool
+    stop_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a cell has no result that stands."""
+
+    step: str
+    message: str
+    log_tail: str
+
+    @classmethod
+    def of(cls, error: WsgiloadError) -> Failure:
+        """From the error that ended the cell."""
+        step = error.step if isinstance(error, ServerError) else "load"
+        tail = error.log_tail if isinstance(error, ServerError) else ""
+        return cls(step, str(error), tail)
+
+
+@dataclass(slots=True)
+class CellRecord:
+    """Everything measured of one cell; filled step by step, so that a failure keeps what came before it."""
+
+    cell: Cell
+    environment: Environment | None = None
+    load: Json | None = None
+    samples: Sequence[Sample] = ()
+    enforcement: Enforcement | None = None
+    memory_peak_bytes: int | None = None
+    oom_kills: int | None = None
+    keepalive_honoured: bool | None = None
+    ready_s: float | None = None
+    server_exit: ServerExit | None = None
+    failure: Failure | None = None
+    interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def resources(self) -> ResourceSummary | None:
+        """What the server used in the measure window; without a report, over the samples there are."""
+        if not self.samples:
+            return None if self.oom_kills is None else ResourceSummary(oom_kills=self.oom_kills)
+        window = (self.samples[0].t_ns, self.samples[-1].t_ns)
+        ok_count = None
+        if self.load is not None:
+            phases, start_ns = self.load["plan"]["phases"], self.load["clock"]["monotonic_ns"]
+            from_ns = start_ns + phases["warmup_ns"]
+            window = (from_ns, from_ns + phases["measure_ns"])
+            answered_per_s = self.load["rate"]["achieved_per_s"]
+            ok_count = round(answered_per_s * phases["measure_ns"] / NS_PER_S)
+        summary = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
+        kills = [kills for kills in (summary.oom_kills, self.oom_kills) if kills is not None]
+        return replace(summary, oom_kills=max(kills, default=None))

@@ -1,0 +1,142 @@
+"""Turns the records of cells into summary.json. Pure: it measures, writes and prints nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wsgiload.catalogue import ServerVariant
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.plan import Cell, experiment_facts
+from wsgiload.record import CellRecord, Setting
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+Status = Literal["complete", "interrupted", "failed"]
+
+_DISTRIBUTIONS = ("response_time_ns", "service_time_ns", "send_lag_ns", "connect_time_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A sweep as far as it has come."""
+
+    order: Sequence[Cell]
+    records: Sequence[CellRecord]
+    status: Status
+
+
+def summarise_sweep(found: Mapping[str, ServerVariant], setting: Setting, progress: Progress) -> Json:
+    """summary.json without its version."""
+    experiment = setting.experiment
+    facts = dict(experiment_facts(experiment, tuple(found)))
+    facts["server_cpus"] = list(setting.cpu_plan.server_cpus)
+    facts["client_cpus"] = list(setting.cpu_plan.client_cpus)
+    return {
+        "status": progress.status,
+        "experiment": facts,
+        "order": [cell.id for cell in progress.order],
+        "seed": experiment.seed,
+        "cells": [summarise_cell(record, found[record.cell.server], setting) for record in progress.records],
+    }
+
+
+def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -> Json:
+    """One entry of ``cells``; what was not measured is None."""
+    cell, load = record.cell, record.load
+    environment, resources, ended = record.environment, record.resources(), record.server_exit
+    return {
+        "id": cell.id,
+        "server": found.server.name,
+        "variant": found.variant.name,
+        "version": environment.version if environment else None,
+        "python": environment.python_version if environment else None,
+        "rate": cell.level.rate_per_s,
+        "connections": cell.level.connections,
+        "run": cell.run,
+        "verdict": _verdict(record, setting),
+        "rate_result": load["rate"] if load else None,
+        "outcomes": load["outcomes"] if load else None,
+        **{name: load[name] if load else None for name in _DISTRIBUTIONS},
+        "offered_quantiles_ns": load["offered_quantiles_ns"] if load else None,
+        "limits": _limits(record, setting),
+        "resources": resources.to_dict() if resources else None,
+        "server_exit": {"code": ended.code, "signal": ended.signal, "clean": ended.clean} if ended else None,
+        "failure": _failure(record),
+        "warmup_s": setting.experiment.load.warmup_ns / NS_PER_S,
+        "duration_s": setting.experiment.load.duration_ns / NS_PER_S,
+        "keepalive_honoured": record.keepalive_honoured,
+        "notes": list(record.notes),
+    }
+
+
+def _failure(record: CellRecord) -> Json | None:
+    failure = record.failure
+    if failure is None:
+        return None
+    return {"step": failure.step, "message": failure.message, "log_tail": failure.log_tail}
+
+
+def _limits(record: CellRecord, setting: Setting) -> Json | None:
+    enforcement = record.enforcement
+    if enforcement is None:
+        return None
+    return {
+        "backend": enforcement.backend,
+        "cpus": setting.limits.cpus,
+        "memory_bytes": setting.limits.memory_bytes,
+        "pids": setting.limits.pids,
+        "server_cpus": list(setting.cpu_plan.server_cpus),
+        "client_cpus": list(setting.cpu_plan.client_cpus),
+        "read_back": dict(enforcement.read_back),
+        "not_enforced": list(enforcement.not_enforced),
+    }
+
+
+def _reason(check: str, level: str, message: str, value: object, limit: object) -> Json:
+    return {"check": check, "level": level, "message": message, "value": value, "limit": limit}
+
+
+def _verdict(record: CellRecord, setting: Setting) -> Json | None:
+    """The generator's verdict, with what only the orchestrator can know."""
+    if record.failure is not None:
+        reason = _reason("failure", "invalid", record.failure.message, 1, 0)
+        blame = "client" if record.load is None and record.failure.step == "load" else "server"
+        return {"status": "invalid", "blame": blame, "reasons": [reason]}
+    if record.load is None:
+        return None
+    verdict = record.load["verdict"]
+    added = _own_reasons(record, setting)
+    if not added:
+        return dict(verdict)
+    is_first = verdict["status"] == "valid"
+    return {
+        "status": "warn" if is_first else verdict["status"],
+        "blame": "host" if is_first else verdict["blame"],
+        "reasons": [*verdict["reasons"], *added],
+    }
+
+
+def _own_reasons(record: CellRecord, setting: Setting) -> list[Json]:
+    reasons = []
+    if setting.cpu_plan.shared_cores:
+        message = "shared_cores: the server and the load generator compete for the same cores"
+        reasons.append(_reason("C19", "warn", message, True, False))
+    if record.enforcement is not None and record.enforcement.not_enforced:
+        missing = ", ".join(record.enforcement.not_enforced)
+        message = f"not limited as asked: {missing} could not be enforced here"
+        reasons.append(_reason("limits", "warn", message, missing, None))
+    return reasons
+
+
+def exit_code(summary: Json, *, thresholds_failed: bool = False) -> int:
+    """The documented exit code: interrupted before failed server before invalid measurement before threshold."""
+    cells = summary["cells"]
+    if summary["status"] == "interrupted":
+        return EXIT_INTERRUPTED
+    if any(cell["failure"] is not None and cell["verdict"]["blame"] == "server" for cell in cells):
+        return EXIT_SERVER
+    if any(cell["verdict"] is None or cell["verdict"]["status"] == "invalid" for cell in cells):
+        return EXIT_INVALID
+    return EXIT_THRESHOLD if thresholds_failed else EXIT_OK

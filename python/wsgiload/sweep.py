@@ -1,0 +1,219 @@
+"""A whole sweep: plan → provision → every cell in turn, each stored before the next → report.
+
+It decides nothing about a single cell (see ``run``) and prints nothing: what happens is told to ``SweepEvents``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wsgiload import launch
+from wsgiload.bundled import BUNDLED, DEFAULT_APP
+from wsgiload.catalogue import ServerVariant, load_catalogue
+from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
+from wsgiload.errors import AppImportError, ProvisionError, UsageError, WsgiloadError
+from wsgiload.host import host_facts
+from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
+from wsgiload.limits import Janitor, Limits, select_backend
+from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, plain
+from wsgiload.provision import Environment, provision
+from wsgiload.record import CellRecord, Failure, Setting
+from wsgiload.report import write_html
+from wsgiload.run import Bench, run_cell
+from wsgiload.store import RunDirectory
+from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
+
+Json = dict[str, Any]
+Environments = Mapping[str, Environment | WsgiloadError]
+
+
+class SweepEvents:
+    """What a sweep tells while it runs; the default listens to nothing."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line."""
+
+    def cell_started(self, cell: Cell, place: int, count: int) -> None:
+        """Cell ``place`` of ``count`` begins."""
+
+    def cell_ended(self, summary: Json, place: int, count: int) -> None:
+        """Its entry in summary.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """A finished, failed or interrupted sweep; everything else is in its run directory."""
+
+    run_dir: Path
+    summary: Json
+    report: Path | None
+
+    @property
+    def exit_code(self) -> int:
+        """The documented exit code, thresholds apart."""
+        return exit_code(self.summary)
+
+    def to_dict(self) -> Json:
+        """The content of summary.json."""
+        return self.summary
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """A sweep under way."""
+
+    found: Mapping[str, ServerVariant]
+    order: tuple[Cell, ...]
+    bench: Bench
+    directory: RunDirectory
+    events: SweepEvents
+    records: list[CellRecord] = field(default_factory=list)
+
+    def summary(self, status: Status) -> Json:
+        return summarise_sweep(self.found, self.bench.setting, Progress(self.order, self.records, status))
+
+    def keep(self, record: CellRecord, status: Status) -> None:
+        """The cell is on disk, and in the summary, before the next begins."""
+        self.directory.write_cell(record.cell.id, record.load, record.samples)
+        self.records.append(record)
+        self.directory.write_summary({"schema_version": 1} | self.summary(status))
+
+    def write_status(self, status: Status) -> Json:
+        summary = self.summary(status)
+        self.directory.write_summary(summary)
+        plan = plain(self.bench.setting.experiment) | {"order": [cell.id for cell in self.order]}
+        self.directory.write_run({"status": status, "plan": plan, "host": host_facts()})
+        return {"schema_version": 1} | summary
+
+
+def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
+    """The servers that a sweep measures, by id."""
+    return {found.id: found for found in load_catalogue().select(experiment.servers)}
+
+
+def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
+    """Which cores either side gets, and the limits to enforce."""
+    is_limited = limits.policy != "none"
+    cpus = limits.cpus if is_limited else None
+    cpu_plan = assign_cpus(available_cpus(), _possible(cpus), limits.server_cpus, limits.client_cpus)
+    return cpu_plan, Limits(
+        cpus=cpus,
+        memory_bytes=limits.memory_bytes if is_limited else None,
+        pids=limits.pids if is_limited else None,
+        server_cpus=cpu_plan.server_cpus,
+        policy=limits.policy,
+    )
+
+
+def _possible(cpus: float | None) -> float | None:
+    if cpus is not None and cpus > len(available_cpus()):
+        raise UsageError(
+            f"--cpus {cpus:g} asks for more than the {len(available_cpus())} CPUs of this machine",
+            f"give --cpus {len(available_cpus())} or less",
+        )
+    return cpus
+
+
+def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> SweepResult:
+    """Measure every cell and write the run directory. What cannot be used is a UsageError before anything starts;
+    a server that fails is a cell with a failure; Ctrl-C ends the sweep with what is finished."""
+    events = events or SweepEvents()
+    found = resolve_servers(experiment)
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    backend = select_backend(limits)
+    if experiment.port is not None:
+        launch.require_free_port(experiment.port)
+    interpreter = _interpreter(experiment)
+    app_failure = _app_failure(experiment, interpreter)
+    directory = RunDirectory(experiment.out, experiment.name)
+    with Janitor() as janitor:
+        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        order = expand(experiment, tuple(found))
+        sweep = _Sweep(found, order, bench, directory, events)
+        sweep.write_status("failed")  # what stands if nothing more can be written
+        status: Status = "failed"
+        try:
+            environments = _provision(sweep, interpreter, app_failure)
+            status = _run_cells(sweep, environments)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        finally:
+            summary = sweep.write_status(status)
+    report = write_html(directory.path) if sweep.records else None
+    return SweepResult(directory.path, summary, report)
+
+
+def _interpreter(experiment: Experiment) -> AppInterpreter:
+    if experiment.bundled:
+        return bundled_app_interpreter()
+    return find_app_interpreter(experiment.app_dir, experiment.python)
+
+
+def _app_failure(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
+    """A name that does not exist is the caller's to correct; an app that breaks fails every cell."""
+    if experiment.bundled:
+        return None
+    try:
+        check_app(experiment.app, interpreter, experiment.app_dir)
+    except AppImportError as error:
+        return error
+    return None
+
+
+def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImportError | None) -> Environments:
+    environments: dict[str, Environment | WsgiloadError] = {}
+    if app_failure is not None:
+        return dict.fromkeys(sweep.found, app_failure)
+    for server_id, found in sweep.found.items():
+        try:
+            environments[server_id] = provision(found.server, interpreter, log=sweep.events.message)
+        except ProvisionError as error:
+            environments[server_id] = error
+    return environments
+
+
+def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
+    count = len(sweep.order)
+    with _pinned(sweep.bench.setting.cpu_plan.client_cpus):
+        for place, cell in enumerate(sweep.order, start=1):
+            sweep.events.cell_started(cell, place, count)
+            record = _run_one(sweep, cell, environments[cell.server])
+            if record.interrupted:
+                return "interrupted"
+            status: Status = "complete" if place == count else "interrupted"
+            sweep.keep(record, status)
+            summary = summarise_cell(record, sweep.found[cell.server], sweep.bench.setting)
+            sweep.events.cell_ended(summary, place, count)
+    return "complete"
+
+
+def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
+    if isinstance(environment, WsgiloadError):
+        return CellRecord(cell, failure=Failure.of(environment))
+    log_path = sweep.directory.server_log(cell.id)
+    return run_cell(cell, sweep.found[cell.server], environment, sweep.bench, log_path)
+
+
+@contextmanager
+def _pinned(cpus: tuple[int, ...]) -> Iterator[None]:
+    """Keep this process and its sampler off the server's cores while cells are measured."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def bundled_request(name: str) -> tuple[str, Path, str, bytes]:
+    """``(module:callable, folder, path, expected body)`` of a bundled app."""
+    app = BUNDLED.get(name)
+    if app is None:
+        known = ", ".join(BUNDLED)
+        raise UsageError(f"there is no bundled app {name!r}", f"choose one of {known} (default: {DEFAULT_APP})")
+    return app.app, app.app_dir, app.path, app.expected_body

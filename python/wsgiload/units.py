@@ -1,0 +1,107 @@
+"""Reads what a person types: durations, sizes, lists of numbers. Nanoseconds, bytes and numbers come out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from wsgiload.errors import UsageError
+
+NS_PER_S = 1_000_000_000
+
+_DURATION_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": NS_PER_S,
+    "m": 60 * NS_PER_S,
+    "h": 3600 * NS_PER_S,
+}
+_SIZE_BYTES = {
+    "": 1,
+    "b": 1,
+    "k": 1024,
+    "kib": 1024,
+    "kb": 1000,
+    "m": 1024**2,
+    "mib": 1024**2,
+    "mb": 1000**2,
+    "g": 1024**3,
+    "gib": 1024**3,
+    "gb": 1000**3,
+}
+_QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+Number = TypeVar("Number", int, float)
+
+# A list longer than this was surely not meant; each entry is a measurement of its own.
+MOST_LEVELS = 1_000
+# What a signed 64-bit number holds: neither the kernel nor the generator takes more.
+LARGEST = 2**63 - 1
+
+
+def _quantity(text: str) -> tuple[float, str] | None:
+    match = _QUANTITY.fullmatch(text)
+    return (float(match[1]), match[2].lower()) if match else None
+
+
+def _whole(amount: float, text: str) -> int:
+    if amount > LARGEST:
+        raise UsageError(f"{text!r} is too large", "look at its unit")
+    return round(amount)
+
+
+def parse_duration_ns(text: str) -> int:
+    """``30s``, ``250ms``, ``1.5``, ``2m``: seconds without a unit. Nanoseconds."""
+    quantity = _quantity(text)
+    if quantity is None or (quantity[1] and quantity[1] not in _DURATION_NS):
+        raise UsageError(f"{text!r} is not a duration", "write it like 30s, 250ms or 1.5")
+    return _whole(quantity[0] * _DURATION_NS[quantity[1] or "s"], text)
+
+
+def parse_size_bytes(text: str) -> int:
+    """``512MiB``, ``1g``, ``65536``: powers of 1024 unless the unit is kB, MB or GB. Bytes."""
+    quantity = _quantity(text)
+    if quantity is None or quantity[1] not in _SIZE_BYTES:
+        raise UsageError(f"{text!r} is not a size", "write it like 512MiB or 1GiB")
+    return _whole(quantity[0] * _SIZE_BYTES[quantity[1]], text)
+
+
+def parse_cpus(text: str) -> float:
+    """``1``, ``0.5``, ``1.5cpu``, ``500m``: CPU time in cores."""
+    quantity = _quantity(text)
+    scale = {"": 1.0, "cpu": 1.0, "cpus": 1.0, "m": 0.001}.get(quantity[1]) if quantity else None
+    if quantity is None or scale is None or quantity[0] <= 0:
+        raise UsageError(f"{text!r} is not a number of CPUs", "write it like 1, 0.5 or 1500m")
+    return quantity[0] * scale
+
+
+def parse_rates(text: str) -> tuple[float, ...]:
+    """``1000,2000`` and ``1000:5000:500`` (both ends included): requests per second, each above 0."""
+    return _parse_levels(text, float, "rate", "1000,2000,3000 or 1000:5000:500")
+
+
+def parse_connections(text: str) -> tuple[int, ...]:
+    """``10,100`` and ``10:100:10`` (both ends included): whole numbers, each above 0."""
+    return _parse_levels(text, int, "number of connections", "10,20,50 or 10:100:10")
+
+
+def _parse_levels(text: str, number: Callable[[str], Number], noun: str, example: str) -> tuple[Number, ...]:
+    cure = f"write a list like {example}"
+    levels: list[Number] = []
+    for part in text.split(","):
+        try:
+            bounds = [number(piece) for piece in part.split(":")]
+        except ValueError:
+            raise UsageError(f"{part.strip()!r} is not a {noun}", cure) from None
+        if any(not math.isfinite(bound) or bound <= 0 for bound in bounds):
+            raise UsageError(f"{part.strip()!r} is not a {noun} above 0", cure)
+        match bounds:
+            case [level]:
+                levels.append(level)
+            case [low, high, step] if low <= high and (high - low) / step < MOST_LEVELS:
+                levels.extend(low + index * step for index in range(math.floor((high - low) / step + 1e-9) + 1))
+            case _:
+                raise UsageError(f"{part.strip()!r} is not a range of {noun}s from:to:step", cure)
+    return tuple(dict.fromkeys(levels))
