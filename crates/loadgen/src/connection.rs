@@ -86,13 +86,11 @@ impl Connection for HyperConnection {
         if self.sender.ready().await.is_err() {
             return Err(NothingSent);
         }
-        // Counted first: a timeout drops this future, and the request was sent all the same.
-        let before = self.requests.replace(self.requests.get() + 1);
         let answer = self.sender.send_request(target.request(is_last)).await;
         if self.stamps.write_start_ns() == 0 {
-            self.requests.set(before);
             return Err(NothingSent);
         }
+        self.requests.set(self.requests.get() + 1);
         match answer {
             Ok(response) => Ok(self.read_body(response, target, is_last).await),
             Err(error) => Ok(self.failed(&error, None)),

@@ -46,11 +46,11 @@ impl Outcome {
         Self::ClientError,
     ];
 
-    /// Whether the answer never came while somebody was still willing to wait: the elapsed time is a lower bound
-    /// of the response time.
+    /// Whether an answer might still have come when nobody waited for it any longer: the elapsed time is a lower
+    /// bound of the response time. A dropped arrival was never sent, so it is a plain failure.
     #[must_use]
     pub fn is_censored(self) -> bool {
-        matches!(self, Self::ConnectTimeout | Self::Timeout | Self::Dropped | Self::Unfinished)
+        matches!(self, Self::ConnectTimeout | Self::Timeout | Self::Unfinished)
     }
 
     /// Whether a complete HTTP answer came, right or wrong.

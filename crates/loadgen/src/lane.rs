@@ -293,3 +293,19 @@ impl<S: Source + 'static> Shared<S> {
         self.recorder.borrow_mut().connections.ended(lane.carried.take());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrival_that_was_just_handed_over_has_none_of_the_instants_of_the_one_before() {
+        let lane = Lane::default();
+        let arrival = |intended_ns| Arrival { intended_ns, eligible_ns: intended_ns };
+        lane.begin(arrival(1));
+        lane.progress.set(Stamps { connect_start_ns: 2, connect_ready_ns: 3, ..Stamps::default() });
+        lane.hand_over(arrival(4));
+        let unfinished = lane.unfinished(5).expect("the lane has an arrival in its hands");
+        assert_eq!((unfinished.arrival, unfinished.stamps), (arrival(4), Stamps::default()));
+    }
+}

@@ -421,7 +421,7 @@ mod tests {
             recorder.ended(&ended(NS_PER_S, outcome));
         }
         assert_eq!(recorder.measures().response.count(), 1);
-        assert_eq!(recorder.censored().count(), 4);
+        assert_eq!(recorder.censored().count(), 3);
         assert_eq!(recorder.phase(Phase::Measure).accounted(), 11);
     }
 

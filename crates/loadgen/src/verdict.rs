@@ -132,8 +132,14 @@ impl Verdict {
     }
 }
 
+/// Two or three digits: more would claim what no check can tell.
 fn percent(share: f64) -> String {
-    format!("{:.3} %", share * 100.0)
+    let percent = share * 100.0;
+    match percent {
+        _ if percent >= 10.0 => format!("{percent:.0} %"),
+        _ if percent >= 1.0 => format!("{percent:.1} %"),
+        _ => format!("{percent:.2} %"),
+    }
 }
 
 fn milliseconds(ns: u64) -> String {

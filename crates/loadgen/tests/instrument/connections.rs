@@ -37,6 +37,8 @@ fn a_kept_connection_carries_every_request() {
     let connections = &trial.report.connections;
     assert_eq!((connections.opened, connections.reused, connections.closed_by_server), (1, 99, 0));
     assert_eq!(trial.report.measures().connect.count(), 1);
+    let requests = connections.requests_per_connection.unwrap();
+    assert_eq!((requests.min, requests.max), (100, 100), "the connection that was open to the end");
 }
 
 #[test]
@@ -59,7 +61,8 @@ fn three_requests_per_connection_are_three() {
     let connections = &trial.report.connections;
     assert_eq!((connections.opened, connections.closed_by_server), (34, 0), "100 / 3, rounded up");
     let requests = connections.requests_per_connection.unwrap();
-    assert_eq!((requests.min, requests.max), (3, 3), "of those that ended");
+    assert_eq!((requests.min, requests.max), (1, 3), "the last connection carried the hundredth alone");
+    assert!((requests.mean - 100.0 / 34.0).abs() < 1e-9, "{}", requests.mean);
 }
 
 #[test]

@@ -164,8 +164,12 @@ fn a_user_gives_up_after_the_timeout_and_asks_again() {
         (2, trial.scheduled() - 2),
         "each request either opened its connection or reused one, the one that was given up included"
     );
-    let most = connections.requests_per_connection.map(|requests| requests.max);
-    assert_eq!(most, Some(trial.scheduled() - 4), "four requests went over the first connection");
+    let requests = connections.requests_per_connection.unwrap();
+    assert_eq!(
+        (requests.min, requests.max),
+        (4, trial.scheduled() - 4),
+        "the first connection ended with the fourth request, which was given up"
+    );
 }
 
 #[test]
