@@ -43,6 +43,8 @@ def headline(sweep: Sweep) -> str:
         kept = [label for label in sweep.labels if kept_up(sweep.at(label, load))]
         if kept:
             return _headline_at(sweep, load, kept)
+    if not _tells(sweep, sweep.loads[0]):
+        return "No measurement stands, so nothing can be said about the servers; see the reasons below."
     subject = "The server" if len(sweep.labels) == 1 else f"None of {len(sweep.labels)} servers"
     negation = " did not keep" if len(sweep.labels) == 1 else " kept"
     lowest = sweep.load_words(sweep.loads[0])
@@ -53,11 +55,16 @@ def _headline_at(sweep: Sweep, load: float, kept: list[str]) -> str:
     subject = kept[0] if len(sweep.labels) == 1 else f"{len(kept)} of {len(sweep.labels)} servers"
     first = f"{subject} kept up with {sweep.load_words(load)}{_inside(sweep)}"
     higher = [other for other in sweep.loads if other > load]
-    if higher:
+    if higher and _tells(sweep, higher[0]):
         first += f"; none did at {sweep.load_words(higher[0])}" if len(sweep.labels) > 1 else ""
     values = [(value, label) for label in kept if (value := median_upper_ns(sweep.at(label, load), 0.99)) is not None]
     whose = "Their p99 response time" if len(values) > 1 else "p99 response time"
     return f"{first}. {_range(values, whose)}".strip()
+
+
+def _tells(sweep: Sweep, load: float) -> bool:
+    """Whether any measurement at this load says something about a server."""
+    return any(cell.status != "invalid" for label in sweep.labels for cell in sweep.at(label, load))
 
 
 def _inside(sweep: Sweep) -> str:

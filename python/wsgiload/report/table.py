@@ -172,26 +172,53 @@ def no_inference(runs: int) -> str:
 
 
 def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
-    """Every reason and every note once: its sentence, its style, and the cells it holds for."""
-    places: dict[tuple[str, str], list[Cell]] = {}
+    """Every check that was not met and every note once: its sentence, its style, and the cells it holds for.
+
+    A check that several cells did not meet is told with its worst figure.
+    """
+    found = [*_reasons(sweep), *_notes(sweep)]
+    ordered = sorted(found, key=lambda remark: ("red", "yellow", "").index(remark[1]))
+    return [(sentence, style, _cell_names(cells, sweep)) for sentence, style, cells in ordered]
+
+
+def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
+    places: dict[tuple[str, str], list[tuple[Json, Cell]]] = {}
     for cell in sweep.cells:
-        for sentence, level in _sentences(cell):
-            places.setdefault((sentence, _STYLES.get(level, "")), []).append(cell)
-    ordered = sorted(places.items(), key=lambda item: ("red", "yellow", "").index(item[0][1]))
-    return [(sentence, style, _cell_names(cells, sweep)) for (sentence, style), cells in ordered]
+        for reason in lookup(cell.raw, "verdict", "reasons") or ():
+            # A failure's sentence is its own; a check's sentences differ by the figure only.
+            key = reason["check"] if reason["check"] != "failure" else reason["message"]
+            places.setdefault((key, str(reason["level"])), []).append((reason, cell))
+    remarks = []
+    for (_, level), entries in places.items():
+        worst, _ = max(entries, key=lambda entry: _figure(entry[0]))
+        sentence = words.reason_words(worst)
+        if len({str(reason["message"]) for reason, _ in entries}) > 1:
+            sentence += f" (the worst of {len(entries)} cells)"
+        remarks.append((sentence, _STYLES.get(level, ""), [cell for _, cell in entries]))
+    return remarks
 
 
-def _sentences(cell: Cell) -> list[tuple[str, str]]:
-    reasons: Sequence[Json] = lookup(cell.raw, "verdict", "reasons") or ()
-    sentences = [(words.reason_words(reason), str(reason["level"])) for reason in reasons]
-    sentences += [(note, "note") for note in cell.notes]
-    for probability in (0.99, 0.999):
-        count = lookup(cell.outcomes, "scheduled")
-        if count is not None and not words.enough_requests(count, probability):
-            needed = words.format_count(10 / (1 - probability))
-            name = words.quantile_name(probability)
-            sentences.append((f"{name} is not shown: it needs {needed} requests or more", "note"))
-    return sentences
+def _figure(reason: Json) -> float:
+    value = reason["value"]
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
+    places: dict[str, list[Cell]] = {}
+    for cell in sweep.cells:
+        for sentence in [*cell.notes, *_hidden_quantiles(cell)]:
+            places.setdefault(sentence, []).append(cell)
+    return [(sentence, _STYLES.get("note", ""), cells) for sentence, cells in places.items()]
+
+
+def _hidden_quantiles(cell: Cell) -> list[str]:
+    count = lookup(cell.outcomes, "scheduled")
+    return [
+        f"{words.quantile_name(probability)} is not shown: it needs "
+        f"{words.format_count(10 / (1 - probability))} requests or more"
+        for probability in (0.99, 0.999)
+        if count is not None and not words.enough_requests(count, probability)
+    ]
 
 
 def _cell_names(cells: Sequence[Cell], sweep: Sweep) -> str:
