@@ -31,13 +31,13 @@ build: $(VENV)/.built ## Make .venv with wsgiload in it, and target/release/load
 
 $(VENV)/.installed: requirements/locked.txt
 	tools/system-packages "$(PYTHON)"
-	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/locked.txt
 	touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(RUST_SOURCES) pyproject.toml
 	cargo build --release --locked --package loadgen --package refsrv
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
+	env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
 	touch $@
 
 wheel: $(VENV)/.installed ## Build an installable wheel into dist/

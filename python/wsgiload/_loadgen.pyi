@@ -2,9 +2,10 @@
 
 from typing import Any, Self, final
 
-__all__ = ["Histogram", "LoadHandle", "build_info", "monotonic_ns"]
+__all__ = ["Histogram", "LoadHandle", "build_info", "check_plan", "monotonic_ns"]
 
 def monotonic_ns() -> int: ...
+def check_plan(plan_json: str) -> None: ...
 def build_info() -> tuple[str, str, str, str | None]: ...
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wsgiload.errors import UsageError
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Arrivals,
@@ -44,6 +45,8 @@ def sweep(
     durations are seconds. Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a
     failure, see ``SweepResult.summary``.
     """
+    if rates and connections:
+        raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")
     bundled = bundled_request("hello") if app is None else None
     levels = [Level(rate_per_s=float(rate)) for rate in rates or ([] if connections else [1000, 2000, 3000])]
     levels += [Level(connections=count) for count in connections or ()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,19 @@ from wsgiload import launch, readiness
 from wsgiload.bundled import BUNDLED, DEFAULT_APP, BundledApp
 from wsgiload.catalogue import ServerVariant
 from wsgiload.contract import LaunchContext
+from wsgiload.cpus import available_cpus
 from wsgiload.errors import WsgiloadError
 from wsgiload.interpreter import AppInterpreter
-from wsgiload.launch import ServerProcess
-from wsgiload.limits import Janitor, LimitedGroup, Limits, select_backend
+from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.listen_queue import read_listen_queue
-from wsgiload.plan import Request
-from wsgiload.provision import provision
+from wsgiload.plan import DEFAULT_TIMEOUT_NS, Request
+from wsgiload.provision import Environment, provision
+from wsgiload.serve import Place, Served, Service, serving
 from wsgiload.units import NS_PER_S
 
 READY_TIMEOUT_NS = 30 * NS_PER_S
+# Enough to meet each of two workers, as good as surely.
+REQUESTS = 20
 
 
 @dataclass(slots=True)
@@ -54,53 +56,46 @@ def check_servers(
     chosen: Sequence[ServerVariant], interpreter: AppInterpreter, *, log: Callable[[str], None]
 ) -> list[CheckResult]:
     """Launch each variant once and check it; one that fails does not stop the others."""
+    limits = Limits(server_cpus=available_cpus(), policy="best-effort")
     results = []
     with Janitor() as janitor:
+        place = Place(limits, select_backend(limits), janitor)
         for found in chosen:
             log(f"checking {found.id}")
             result = CheckResult(found.id)
             try:
-                _check(found, interpreter, janitor, result, log)
+                environment = provision(found.server, interpreter, log=log)
+                result.version = environment.version
+                _check(found, environment, place, result)
             except WsgiloadError as error:
                 result.failure = str(error)
             results.append(result)
     return results
 
 
-def _check(
-    found: ServerVariant,
-    interpreter: AppInterpreter,
-    janitor: Janitor,
-    result: CheckResult,
-    log: Callable[[str], None],
-) -> None:
-    environment = provision(found.server, interpreter, log=log)
-    result.version = environment.version
-    app, port = BUNDLED[DEFAULT_APP], launch.free_port()
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wsgiload-")))
-        limits = Limits(policy="best-effort")
-        group = select_backend(limits).create(limits, f"check-{found.id}")
-        stack.callback(_close, group, janitor)
-        janitor.watch(group)
-        server = ServerProcess(found, group, scratch / "server.log")
-        stack.callback(_stop, server, result)
-        context = _context(environment.python, app, port, scratch)
-        server.start(environment, context)
-        janitor.watch(group)
-        request = Request(path=app.path, expected_body=app.expected_body)
-        result.ready_s = round(readiness.wait_until_ready(server, port, request, READY_TIMEOUT_NS), 3)
-        result.right_body = all(readiness.ask(port, request).problem is None for _ in range(20))
-        result.keepalive = readiness.keeps_connections(port, request)
-        result.keepalive_as_claimed = result.keepalive == found.variant.keepalive
-        queue = read_listen_queue(port)
-        result.backlog = queue.backlog if queue else None
+def _check(found: ServerVariant, environment: Environment, place: Place, result: CheckResult) -> None:
+    app, port, served = BUNDLED[DEFAULT_APP], launch.free_port(), Served()
+    request = Request(path=app.path, expected_body=app.expected_body)
+    with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
+        service = Service(found, environment, request, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS, Path(log.name))
+        context = _context(environment, app, port)
+        try:
+            with serving(f"check-{found.id}", service, place, context, served) as server:
+                result.right_body = all(readiness.ask(port, request).problem is None for _ in range(REQUESTS))
+                result.keepalive = readiness.keeps_connections(server, port, request, DEFAULT_TIMEOUT_NS)
+                result.keepalive_as_claimed = result.keepalive == found.variant.keepalive
+                queue = read_listen_queue(port)
+                result.backlog = queue.backlog if queue else None
+        finally:
+            result.ready_s = None if served.ready_s is None else round(served.ready_s, 3)
+            if served.ended is not None:
+                result.clean_stop, result.stop_s = served.ended.clean, served.ended.stop_s
 
 
-def _context(python: Path, app: BundledApp, port: int, scratch: Path) -> LaunchContext:
-    return LaunchContext(
-        python=python,
-        bin=python.parent,
+def _context(environment: Environment, app: BundledApp, port: int) -> Callable[[Path], LaunchContext]:
+    return lambda scratch: LaunchContext(
+        python=environment.python,
+        bin=environment.bin,
         host=launch.HOST,
         port=port,
         app=app.app,
@@ -110,14 +105,3 @@ def _context(python: Path, app: BundledApp, port: int, scratch: Path) -> LaunchC
         threads=2,
         backlog=launch.usual_backlog(),
     )
-
-
-def _stop(server: ServerProcess, result: CheckResult) -> None:
-    ended = server.stop()
-    if ended is not None:
-        result.clean_stop, result.stop_s = ended.clean, ended.stop_s
-
-
-def _close(group: LimitedGroup, janitor: Janitor) -> None:
-    group.close()
-    janitor.release(group)

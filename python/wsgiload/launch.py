@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import socket
 import subprocess
@@ -22,6 +23,19 @@ LOG_TAIL_BYTES = 4_000
 BACKLOG = 1_024
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 POLL_S = 0.01
+# Some servers keep a table with a place for each descriptor they might open.
+MOST_DESCRIPTORS = 65_536
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process, and so the servers it starts, open as many descriptors as they may.
+
+    At the usual soft limit of 1,024 a server would refuse connections that the load is meant to open.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def free_port() -> int:

@@ -20,6 +20,8 @@ from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
 
+EXIT_TIMEOUT_S = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -146,7 +148,8 @@ class Handle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._inner.stop()
-        self._inner.wait(None)
+        # Bounded, because resolving a name cannot be interrupted; a stopped load harms nobody.
+        self._inner.wait(EXIT_TIMEOUT_S)
 
 
 def start(

@@ -80,7 +80,7 @@ class LoadOptions:
     keepalive: Keepalive = "on"
     timeout_ns: int = DEFAULT_TIMEOUT_NS
     deadline_ns: int | None = None
-    interval_ns: int = NS_PER_S
+    interval_ns: int | None = None  # the generator chooses by the duration
     threads: int = 1
     spin_window_ns: int | None = None
 

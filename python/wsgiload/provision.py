@@ -245,7 +245,7 @@ def _build(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[st
 
 
 def _steps(server: Server, interpreter: AppInterpreter, folder: Path) -> Iterator[list[str]]:
-    uv = find_uv_bin()
+    uv = _uv()
     # Relocatable, because the folder is renamed; its scripts find their interpreter beside themselves.
     base = str(interpreter.base_executable)
     yield [uv, "venv", "--relocatable", "--no-project", "--python", base, str(folder)]
@@ -298,6 +298,13 @@ def _most_telling(lines: list[str]) -> str:
     """The first line of an error as uv marks it, else the last line."""
     marked = [line for line in lines if line.startswith(("error:", "×", "Caused by:", "╰─▶", "├─▶"))]
     return " ".join(marked[:2] or lines[-1:] or ["no output"]).lstrip("× ")
+
+
+def _uv() -> str:
+    try:
+        return str(find_uv_bin())
+    except FileNotFoundError as error:
+        raise ProvisionError("the program uv is missing", "reinstall wsgiload, which brings it") from error
 
 
 def _site_packages(folder: Path) -> Path:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import http.client
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wsgiload.errors import ServerError
 from wsgiload.launch import HOST, ServerProcess
 from wsgiload.listen_queue import listener_pids
-from wsgiload.plan import Request
+from wsgiload.plan import DEFAULT_TIMEOUT_NS, Request
 from wsgiload.units import NS_PER_S
 
+if TYPE_CHECKING:
+    from wsgiload.serve import Service
+
 POLL_S = 0.02
-ANSWER_TIMEOUT_S = 5.0
+# What is left of a deadline can be less than any answer takes.
+MIN_ANSWER_TIMEOUT_S = 0.1
 # A complete but wrong answer can be a server that still imports its app; after this long it is the answer.
 WRONG_ANSWER_PATIENCE_NS = 3 * NS_PER_S
 STEP = "readiness"
@@ -25,9 +30,11 @@ class Answer:
 
     status: int | None
     problem: str | None
+    # The connection had ended before a byte of an answer came.
+    is_closed: bool = False
 
 
-def ask(port: int, request: Request, timeout_s: float = ANSWER_TIMEOUT_S) -> Answer:
+def ask(port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_PER_S) -> Answer:
     """One request on a connection of its own."""
     connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
     try:
@@ -41,6 +48,8 @@ def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answe
         connection.request(request.method, request.path, request.body, dict(request.headers))
         response = connection.getresponse()
         body = response.read()
+    except (http.client.NotConnected, http.client.RemoteDisconnected, ConnectionError) as error:
+        return Answer(None, f"{type(error).__name__}: {error}", is_closed=True)
     except (OSError, http.client.HTTPException) as error:
         return Answer(None, f"{type(error).__name__}: {error}")
     if response.status not in request.statuses:
@@ -50,24 +59,28 @@ def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answe
     return Answer(response.status, None)
 
 
-def wait_until_ready(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> float:
+def wait_until_ready(server: ServerProcess, port: int, service: Service) -> float:
     """Poll until the answer is right; seconds since the call. Raises ServerError when it cannot become so."""
     started_ns = time.monotonic_ns()
     wrong_since_ns: int | None = None
     while True:
         _require_alive(server)
-        answer = ask(port, request)
+        left_ns = started_ns + service.ready_timeout_ns - time.monotonic_ns()
+        answer = ask(
+            port, service.request, max(MIN_ANSWER_TIMEOUT_S, min(left_ns, service.answer_timeout_ns) / NS_PER_S)
+        )
         now_ns = time.monotonic_ns()
         if answer.problem is None:
             _require_own_listener(server, port)
             return (now_ns - started_ns) / NS_PER_S
         wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
         if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_ANSWER_PATIENCE_NS:
-            raise _wrong_answer(server, answer, request)
-        if now_ns - started_ns > timeout_ns:
+            raise _wrong_answer(server, answer, service.request)
+        if now_ns - started_ns > service.ready_timeout_ns:
             raise ServerError(
-                f"{server.found.id} gave no right answer within {timeout_ns / NS_PER_S:g} s ({answer.problem})",
-                "give it longer with --ready-timeout, or look at its log",
+                f"{server.found.id} gave no right answer within {service.ready_timeout_ns / NS_PER_S:g} s "
+                f"({answer.problem})",
+                "give it longer with --ready-timeout and --timeout, or look at its log",
                 step=STEP,
                 log_tail=server.log_tail(),
             )
@@ -119,12 +132,19 @@ def _require_own_listener(server: ServerProcess, port: int) -> None:
         )
 
 
-def keeps_connections(port: int, request: Request) -> bool:
-    """Whether two requests are answered on one connection."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=ANSWER_TIMEOUT_S)
+def keeps_connections(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> bool:
+    """Whether two requests are answered on one connection. A wrong or late answer says nothing of that: ServerError."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=timeout_ns / NS_PER_S)
     try:
         connection.connect()
         connection.auto_open = 0  # a second connection must not pass for the first
-        return all(_exchange(connection, request).problem is None for _ in range(2))
+        for _ in range(2):
+            answer = _exchange(connection, request)
+            if answer.problem is None:
+                continue
+            if answer.is_closed:
+                return False
+            raise _wrong_answer(server, answer, request)
+        return True
     finally:
         connection.close()

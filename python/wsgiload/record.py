@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsgiload.cpus import CpuPlan
-from wsgiload.errors import ServerError, WsgiloadError
+from wsgiload.errors import LimitsError, ServerError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.plan import Cell, Experiment
 from wsgiload.provision import Environment
@@ -47,6 +47,8 @@ class Failure:
     @classmethod
     def of(cls, error: WsgiloadError) -> Failure:
         """From the error that ended the cell."""
+        if isinstance(error, LimitsError):
+            return cls("limits", str(error), "")
         step = error.step if isinstance(error, ServerError) else "load"
         tail = error.log_tail if isinstance(error, ServerError) else ""
         return cls(step, str(error), tail)
@@ -67,6 +69,8 @@ class CellRecord:
     ready_s: float | None = None
     server_exit: ServerExit | None = None
     failure: Failure | None = None
+    # The load was carried out and the server survived it; only its stop may be missing.
+    measured: bool = False
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -79,9 +83,9 @@ class CellRecord:
         if self.load is not None:
             phases, start_ns = self.load["plan"]["phases"], self.load["clock"]["monotonic_ns"]
             from_ns = start_ns + phases["warmup_ns"]
-            window = (from_ns, from_ns + phases["measure_ns"])
-            answered_per_s = self.load["rate"]["achieved_per_s"]
-            ok_count = round(answered_per_s * phases["measure_ns"] / NS_PER_S)
+            window = (from_ns, from_ns + self.load["measured_ns"])
+            goodput_per_s = self.load["rate"]["goodput_per_s"] or 0
+            ok_count = round(goodput_per_s * self.load["measured_ns"] / NS_PER_S)
         summary = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
         kills = [kills for kills in (summary.oom_kills, self.oom_kills) if kills is not None]
         return replace(summary, oom_kills=max(kills, default=None))

@@ -102,7 +102,8 @@ def _verdict(record: CellRecord, setting: Setting) -> Json | None:
     """The generator's verdict, with what only the orchestrator can know."""
     if record.failure is not None:
         reason = _reason("failure", "invalid", record.failure.message, 1, 0)
-        blame = "client" if record.load is None and record.failure.step == "load" else "server"
+        without_load = "client" if record.load is None else "server"
+        blame = {"load": without_load, "limits": "host"}.get(record.failure.step, "server")
         return {"status": "invalid", "blame": blame, "reasons": [reason]}
     if record.load is None:
         return None
@@ -135,8 +136,16 @@ def exit_code(summary: Json, *, thresholds_failed: bool = False) -> int:
     cells = summary["cells"]
     if summary["status"] == "interrupted":
         return EXIT_INTERRUPTED
-    if any(cell["failure"] is not None and cell["verdict"]["blame"] == "server" for cell in cells):
+    if any(_has_failed(cell) for cell in cells):
         return EXIT_SERVER
     if any(cell["verdict"] is None or cell["verdict"]["status"] == "invalid" for cell in cells):
         return EXIT_INVALID
     return EXIT_THRESHOLD if thresholds_failed else EXIT_OK
+
+
+def _has_failed(cell: Json) -> bool:
+    """Whether the server failed, or answered nothing under load, so that it has no result that stands."""
+    if cell["failure"] is not None:
+        return bool(cell["verdict"]["blame"] == "server")
+    outcomes = cell["outcomes"]
+    return outcomes is not None and outcomes["scheduled"] > 0 and outcomes["ok"] == 0

@@ -5,6 +5,7 @@ It decides nothing about a single cell (see ``run``) and prints nothing: what ha
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,19 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from wsgiload import launch
+from wsgiload._loadgen import check_plan
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue import ServerVariant, load_catalogue
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
-from wsgiload.errors import AppImportError, ProvisionError, UsageError, WsgiloadError
+from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
+from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, Limits, select_backend
-from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, plain
+from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, load_plan, plain
 from wsgiload.provision import Environment, provision
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.report import write_html
 from wsgiload.run import Bench, run_cell
-from wsgiload.store import RunDirectory
+from wsgiload.store import SCHEMA_VERSION, RunDirectory
 from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
 
 Json = dict[str, Any]
@@ -43,6 +46,9 @@ class SweepEvents:
 
     def cell_ended(self, summary: Json, place: int, count: int) -> None:
         """Its entry in summary.json."""
+
+    def ended(self) -> None:
+        """Nothing more will be told; a cell that began and did not end was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +87,29 @@ class _Sweep:
         """The cell is on disk, and in the summary, before the next begins."""
         self.directory.write_cell(record.cell.id, record.load, record.samples)
         self.records.append(record)
-        self.directory.write_summary({"schema_version": 1} | self.summary(status))
+        self.directory.write_summary(self.summary(status))
 
     def write_status(self, status: Status) -> Json:
         summary = self.summary(status)
         self.directory.write_summary(summary)
         plan = plain(self.bench.setting.experiment) | {"order": [cell.id for cell in self.order]}
         self.directory.write_run({"status": status, "plan": plan, "host": host_facts()})
-        return {"schema_version": 1} | summary
+        return {"schema_version": SCHEMA_VERSION} | summary
 
 
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
     """The servers that a sweep measures, by id."""
     return {found.id: found for found in load_catalogue().select(experiment.servers)}
+
+
+def check_loads(experiment: Experiment) -> None:
+    """Refuse a load that the generator could not carry out, before anything is started for it."""
+    for level in experiment.levels:
+        plan = load_plan("http://127.0.0.1/", experiment.request, experiment.load, level, experiment.seed)
+        try:
+            check_plan(json.dumps(plan))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
 
 
 def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
@@ -124,8 +140,11 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
     a server that fails is a cell with a failure; Ctrl-C ends the sweep with what is finished."""
     events = events or SweepEvents()
     found = resolve_servers(experiment)
+    check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
-    backend = select_backend(limits)
+    launch.raise_descriptor_limit()
+    with uninterrupted():
+        backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     interpreter = _interpreter(experiment)
@@ -143,6 +162,7 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
         except KeyboardInterrupt:
             status = "interrupted"
         finally:
+            events.ended()
             summary = sweep.write_status(status)
     report = write_html(directory.path) if sweep.records else None
     return SweepResult(directory.path, summary, report)
@@ -172,7 +192,7 @@ def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImpor
     for server_id, found in sweep.found.items():
         try:
             environments[server_id] = provision(found.server, interpreter, log=sweep.events.message)
-        except ProvisionError as error:
+        except WsgiloadError as error:
             environments[server_id] = error
     return environments
 
@@ -183,12 +203,15 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
         for place, cell in enumerate(sweep.order, start=1):
             sweep.events.cell_started(cell, place, count)
             record = _run_one(sweep, cell, environments[cell.server])
-            if record.interrupted:
+            if record.interrupted and not record.measured:
                 return "interrupted"
             status: Status = "complete" if place == count else "interrupted"
-            sweep.keep(record, status)
+            with uninterrupted():
+                sweep.keep(record, status)
             summary = summarise_cell(record, sweep.found[cell.server], sweep.bench.setting)
             sweep.events.cell_ended(summary, place, count)
+            if record.interrupted and place < count:
+                return "interrupted"
     return "complete"
 
 

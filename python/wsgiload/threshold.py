@@ -68,7 +68,7 @@ def _value(figure: str, result: Json) -> float | None:
     outcomes = result.get("outcomes")
     if not outcomes or not outcomes["scheduled"]:
         return None
-    return float(1 - outcomes["ok"] / outcomes["scheduled"])
+    return float((outcomes["scheduled"] - outcomes["ok"]) / outcomes["scheduled"])
 
 
 def failed_thresholds(thresholds: list[Threshold], results: list[tuple[str, Json]]) -> list[str]:

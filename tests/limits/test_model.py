@@ -52,7 +52,11 @@ def test_accepts_what_can_be(limits: Limits) -> None:
     ],
 )
 def test_writes_a_quota_only_where_pinning_is_not_enough(limits: Limits, quota_us: int | None) -> None:
-    assert limits.quota_us() == quota_us
+    assert limits.quota_us(cpuset_holds=True) == quota_us
+
+
+def test_an_affinity_mask_alone_is_no_limit() -> None:
+    assert Limits(cpus=1, server_cpus=(1,)).quota_us(cpuset_holds=False) == 100_000
 
 
 def test_what_was_not_read_back_is_not_enforced() -> None:

@@ -11,7 +11,7 @@ use loadgen::plan::{Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop
 /// With --rate the load is open: arrivals follow a schedule, whatever the server does. Without it the load is closed:
 /// each of --connections users waits for its answer before it asks again.
 ///
-/// Exit codes: 0 done and valid, 2 usage, 98 measurement invalid, 130 interrupted.
+/// Exit codes: 0 done and valid, 2 usage, 97 nothing was answered correctly, 98 measurement invalid, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen", version, max_term_width = 100)]
 pub struct Arguments {
@@ -71,9 +71,9 @@ pub struct Arguments {
     /// Reproduces every random choice
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Length of a recording interval
-    #[arg(long, default_value = "1s", value_parser = duration_ns)]
-    interval: u64,
+    /// Length of a recording interval; by default 1s, longer for a long load
+    #[arg(long, value_parser = duration_ns)]
+    interval: Option<u64>,
     /// How long before a send the pacer spins; by default it depends on the rate
     #[arg(long, value_parser = duration_ns)]
     spin: Option<u64>,

@@ -139,6 +139,24 @@ impl Completion {
         self.stamps.write_start_ns != 0 && self.stamps.connect_start_ns == 0
     }
 
+    /// Wait for a connection slot; for an arrival that never got one, until its end.
+    pub fn pool_wait_ns(&self) -> u64 {
+        self.arrival.eligible_ns.saturating_sub(self.arrival.intended_ns)
+    }
+
+    /// Lateness of our own: from the instant at which the request could have gone out to its first write, connecting
+    /// apart. For an arrival that its deadline caught in a lane's hands, until then. `None` where it never got to a
+    /// lane, or where connecting failed.
+    pub fn send_lag_ns(&self) -> Option<u64> {
+        let stamps = &self.stamps;
+        if stamps.write_start_ns != 0 {
+            let connect_ns = stamps.connect_ready_ns.saturating_sub(stamps.connect_start_ns);
+            return stamps.write_start_ns.checked_sub(self.arrival.eligible_ns)?.checked_sub(connect_ns);
+        }
+        let is_caught = self.outcome == Outcome::Dropped && stamps.connect_start_ns == 0;
+        if is_caught { self.ended_ns.checked_sub(self.arrival.eligible_ns) } else { None }
+    }
+
     /// Time from the intended send to the end, whatever the end was.
     pub fn elapsed_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.arrival.intended_ns)

@@ -31,6 +31,16 @@ pub(crate) enum Next {
 pub(crate) trait Source {
     /// Says what the lane does next. Counts an arrival that it makes up itself as scheduled.
     fn after(&self, lane: &Rc<Lane>, ended: &Completion, recorder: &mut Recorder) -> Next;
+
+    /// Whether arrivals wait for a lane.
+    fn has_waiting(&self) -> bool {
+        false
+    }
+
+    /// The intended instants of the arrivals that wait for a lane, which then wait no longer.
+    fn take_waiting(&self) -> Vec<u64> {
+        Vec::new()
+    }
 }
 
 /// One connection slot.
@@ -134,11 +144,12 @@ impl<S: Source + 'static> Shared<S> {
         lane
     }
 
-    /// Counts an arrival that ended without ever reaching a lane.
+    /// Counts an arrival that ended without ever reaching a lane: turned away at once, or after waiting.
     pub fn ended_unserved(&self, intended_ns: u64, outcome: Outcome) {
         let now_ns = monotonic_ns();
+        let eligible_ns = if outcome == Outcome::Dropped { intended_ns } else { now_ns.max(intended_ns) };
         self.recorder.borrow_mut().ended(&Completion {
-            arrival: Arrival { intended_ns, eligible_ns: now_ns.max(intended_ns) },
+            arrival: Arrival { intended_ns, eligible_ns },
             stamps: Stamps::default(),
             outcome,
             status: None,
@@ -146,14 +157,17 @@ impl<S: Source + 'static> Shared<S> {
         });
     }
 
-    /// Whether any lane has an arrival in its hands.
+    /// Whether any lane has an arrival in its hands, or any arrival waits for one.
     pub fn is_busy(&self) -> bool {
-        self.lanes.borrow().iter().any(|lane| lane.is_busy())
+        self.source.has_waiting() || self.lanes.borrow().iter().any(|lane| lane.is_busy())
     }
 
-    /// Ends every arrival that is still in a lane's hands, and every connection. The lanes must not run again
+    /// Ends every arrival that waits or is in a lane's hands, and every connection. The lanes must not run again
     /// afterwards.
     pub fn end_unfinished(&self) {
+        for intended_ns in self.source.take_waiting() {
+            self.ended_unserved(intended_ns, Outcome::Unfinished);
+        }
         let now_ns = monotonic_ns();
         let mut recorder = self.recorder.borrow_mut();
         for lane in self.lanes.borrow().iter() {

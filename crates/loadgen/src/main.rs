@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 use clap::Parser as _;
-use loadgen::{Level, LoadError, LoadReport, StopToken};
+use loadgen::{Level, LoadError, LoadReport, Outcome, StopToken};
 
 const EXIT_USAGE: u8 = 2;
+const EXIT_SERVER: u8 = 97;
 const EXIT_INVALID: u8 = 98;
 const EXIT_INTERRUPTED: u8 = 130;
 
@@ -69,17 +70,22 @@ fn exit_code(report: &LoadReport, stop: &StopToken) -> u8 {
         EXIT_INTERRUPTED
     } else if report.verdict.status == Level::Invalid {
         EXIT_INVALID
+    } else if report.outcome(Outcome::Ok) == 0 {
+        EXIT_SERVER
     } else {
         0
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the result goes to standard output")]
 fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
     match arguments.json.as_deref() {
         None | Some("-") => {
-            println!("{text}");
-            std::io::stdout().flush().map_err(|error| format!("cannot write the result: {error}"))
+            let mut output = std::io::stdout().lock();
+            match writeln!(output, "{text}").and_then(|()| output.flush()) {
+                // Whoever read our output has seen enough.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                result => result.map_err(|error| format!("cannot write the result: {error}")),
+            }
         }
         Some(path) => std::fs::write(path, text).map_err(|error| format!("cannot write {path}: {error}")),
     }

@@ -60,6 +60,14 @@ impl Source for OpenSource {
             }
         }
     }
+
+    fn has_waiting(&self) -> bool {
+        !self.pending_ns.borrow().is_empty()
+    }
+
+    fn take_waiting(&self) -> Vec<u64> {
+        self.pending_ns.borrow_mut().drain(..).collect()
+    }
 }
 
 /// Sends the thread's share of the schedule; returns when the last arrival has been handed over.
@@ -94,17 +102,5 @@ fn dispatch<C: Connection + 'static>(shared: &Rc<Shared<OpenSource>>, intended_n
         } else {
             pending_ns.push_back(intended_ns);
         }
-    }
-}
-
-/// Whether arrivals still wait for a lane.
-pub(crate) fn has_pending(shared: &Shared<OpenSource>) -> bool {
-    !shared.source.pending_ns.borrow().is_empty()
-}
-
-/// Ends every arrival that still waits for a lane.
-pub(crate) fn end_pending(shared: &Shared<OpenSource>) {
-    for intended_ns in shared.source.pending_ns.borrow_mut().drain(..) {
-        shared.ended_unserved(intended_ns, Outcome::Unfinished);
     }
 }

@@ -24,9 +24,9 @@ pub struct LoadPlan {
     pub load: LoadModel,
     /// How long each phase lasts.
     pub phases: Phases,
-    /// Length of one recording interval.
-    #[serde(default = "default_interval_ns")]
-    pub interval_ns: u64,
+    /// Length of one recording interval; `None`: one second, or longer where so many would not fit into memory.
+    #[serde(default)]
+    pub interval_ns: Option<u64>,
     /// How long a connection is kept.
     #[serde(default)]
     pub keepalive: Keepalive,
@@ -186,10 +186,6 @@ fn default_method() -> String {
     "GET".to_owned()
 }
 
-fn default_interval_ns() -> u64 {
-    NS_PER_S
-}
-
 fn default_timeout_ns() -> u64 {
     10 * NS_PER_S
 }
@@ -234,7 +230,7 @@ impl LoadPlan {
             body_base64: None,
             load,
             phases: Phases { warmup_ns: 0, measure_ns, cooldown_ns: 0, drain_ns: None },
-            interval_ns: default_interval_ns(),
+            interval_ns: None,
             keepalive: Keepalive::default(),
             timeout_ns: default_timeout_ns(),
             deadline_ns: None,
@@ -249,6 +245,14 @@ impl LoadPlan {
     #[must_use]
     pub fn drain_ns(&self) -> u64 {
         self.phases.drain_ns.unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
+    }
+
+    /// Length of one recording interval.
+    #[must_use]
+    pub fn interval_ns(&self) -> u64 {
+        let most_intervals = RECORDING_BYTES_LIMIT / INTERVAL_BYTES_ESTIMATE / self.threads.max(1) as u64;
+        let shortest_ns = self.phases.measure_ns.div_ceil(most_intervals.max(1)).next_multiple_of(NS_PER_S);
+        self.interval_ns.unwrap_or(shortest_ns.max(NS_PER_S))
     }
 
     /// Intended instants that the measure phase spans, as offsets from the start.
@@ -274,14 +278,14 @@ impl LoadPlan {
         self.validate_load()?;
         require(self.phases.measure_ns > 0, "the duration must be longer than 0")?;
         require(self.phases.load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
-        require(self.interval_ns >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
+        require(self.interval_ns() >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
         require(self.timeout_ns >= NS_PER_MS, "the timeout must be at least 1ms")?;
         require(self.timeout_ns <= 3600 * NS_PER_S, "the timeout may be one hour at most")?;
         require(self.deadline_ns.is_none_or(|ns| ns > 0), "the deadline must be longer than 0")?;
         require((1..=256).contains(&self.threads), "threads must lie between 1 and 256")?;
         require(self.keepalive != Keepalive::Requests(0), "requests per connection must be at least 1")?;
         require(!self.check.statuses.is_empty(), "at least one status code must be accepted")?;
-        let intervals = self.phases.measure_ns.div_ceil(self.interval_ns);
+        let intervals = self.phases.measure_ns.div_ceil(self.interval_ns());
         require(
             intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
             &format!("{intervals} intervals would not fit into memory; use a longer interval"),
@@ -333,13 +337,25 @@ mod tests {
             ("connections", LoadPlan::closed("http://h/", 0, NS_PER_S)),
             ("threads", LoadPlan { threads: 0, ..good.clone() }),
             ("timeout", LoadPlan { timeout_ns: 0, ..good.clone() }),
-            ("interval", LoadPlan { interval_ns: 1, ..good.clone() }),
+            ("interval", LoadPlan { interval_ns: Some(1), ..good.clone() }),
             ("per connection", LoadPlan { keepalive: Keepalive::Requests(0), ..good.clone() }),
         ];
         for (word, plan) in cases {
             let message = plan.validate().expect_err(word).to_string();
             assert!(message.contains(word), "{message:?} should name {word:?}");
         }
+    }
+
+    #[test]
+    fn a_long_load_gets_longer_intervals_by_itself() {
+        let minute = LoadPlan::open("http://h/", 1.0, 60 * NS_PER_S);
+        assert_eq!(minute.interval_ns(), NS_PER_S);
+        let mut day = LoadPlan::open("http://h/", 1.0, 24 * 3600 * NS_PER_S);
+        day.threads = 8;
+        day.validate().expect("a day fits");
+        assert!(day.interval_ns() > 60 * NS_PER_S, "{}", day.interval_ns());
+        day.interval_ns = Some(NS_PER_S);
+        assert!(day.validate().expect_err("too many").to_string().contains("longer interval"));
     }
 
     #[test]

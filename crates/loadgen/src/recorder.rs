@@ -127,6 +127,29 @@ impl IntervalRecord {
     }
 }
 
+/// How the sends of the measure phase went, whatever became of the requests: the basis of the verdict on ourselves.
+#[derive(Clone, Debug, Default)]
+pub struct Sending {
+    /// Lateness of our own, of every request that was sent or that its deadline caught in a lane's hands.
+    pub lag: LatencyHistogram,
+    /// Arrivals that had to wait for a connection.
+    pub waited: u64,
+}
+
+impl Sending {
+    fn record(&mut self, completion: &Completion) {
+        self.waited += u64::from(completion.pool_wait_ns() > 0);
+        if let Some(lag_ns) = completion.send_lag_ns() {
+            self.lag.record(lag_ns);
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.lag.add(&other.lag);
+        self.waited += other.waited;
+    }
+}
+
 /// Events counted at the instant they happened inside the measure window, whenever they were intended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowCounts {
@@ -186,6 +209,7 @@ pub struct Recorder {
     censored: LatencyHistogram,
     status_codes: BTreeMap<u16, u64>,
     window: WindowCounts,
+    sending: Sending,
     inconsistent: u64,
     /// Connection counts; kept by the lanes.
     pub connections: ConnectionCounts,
@@ -196,17 +220,18 @@ impl Recorder {
     #[must_use]
     pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
         let (from, to) = plan.measure_window();
-        let count = usize::try_from(plan.phases.measure_ns.div_ceil(plan.interval_ns)).unwrap_or(usize::MAX);
+        let count = usize::try_from(plan.phases.measure_ns.div_ceil(plan.interval_ns())).unwrap_or(usize::MAX);
         Self {
             start_ns,
             measure_from_ns: start_ns + from,
             measure_to_ns: start_ns + to,
-            interval_ns: plan.interval_ns,
+            interval_ns: plan.interval_ns(),
             phases: [PhaseCounts::default(); 3],
             intervals: vec![IntervalRecord::default(); count],
             censored: LatencyHistogram::new(),
             status_codes: BTreeMap::new(),
             window: WindowCounts::default(),
+            sending: Sending::default(),
             inconsistent: 0,
             connections: ConnectionCounts::default(),
         }
@@ -252,6 +277,7 @@ impl Recorder {
         if phase != Phase::Measure {
             return;
         }
+        self.sending.record(completion);
         if let Some(status) = completion.status {
             *self.status_codes.entry(status).or_default() += 1;
         }
@@ -291,6 +317,7 @@ impl Recorder {
         self.window.sent += other.window.sent;
         self.window.answered += other.window.answered;
         self.window.ok += other.window.ok;
+        self.sending.add(&other.sending);
         self.inconsistent += other.inconsistent;
         self.connections.add(&other.connections);
     }
@@ -316,16 +343,15 @@ impl Recorder {
         &self.phases[phase as usize]
     }
 
-    /// The measure phase in slices, each with the instant at which it begins.
-    pub fn intervals(&self) -> impl Iterator<Item = (u64, &IntervalRecord)> {
+    /// The slices of the first `measured_ns` of the measure phase, each with the instant at which it begins and its
+    /// length.
+    pub fn intervals(&self, measured_ns: u64) -> impl Iterator<Item = (u64, u64, &IntervalRecord)> {
         let (from, step) = (self.measure_from_ns, self.interval_ns);
-        self.intervals.iter().enumerate().map(move |(index, record)| (from + index as u64 * step, record))
-    }
-
-    /// Length of the slice that begins at `start_ns`; the last one may be shorter.
-    #[must_use]
-    pub fn interval_length_ns(&self, start_ns: u64) -> u64 {
-        self.interval_ns.min(self.measure_to_ns - start_ns)
+        self.intervals.iter().enumerate().map_while(move |(index, record)| {
+            let begins_ns = index as u64 * step;
+            let length_ns = step.min(measured_ns.checked_sub(begins_ns)?);
+            (length_ns > 0).then_some((from + begins_ns, length_ns, record))
+        })
     }
 
     /// All slices together.
@@ -346,6 +372,18 @@ impl Recorder {
     #[must_use]
     pub fn status_codes(&self) -> &BTreeMap<u16, u64> {
         &self.status_codes
+    }
+
+    /// How the sends of the measure phase went.
+    #[must_use]
+    pub fn sending(&self) -> &Sending {
+        &self.sending
+    }
+
+    /// How much of the measure phase had taken place at `now_ns`.
+    #[must_use]
+    pub fn measured_ns(&self, now_ns: u64) -> u64 {
+        now_ns.min(self.measure_to_ns).saturating_sub(self.measure_from_ns)
     }
 
     /// Events inside the measure window.
@@ -435,7 +473,7 @@ mod tests {
             part.connections.ended(3);
             whole.merge(&part);
         }
-        let sizes: Vec<u64> = whole.intervals().map(|(_, record)| record.ok).collect();
+        let sizes: Vec<u64> = whole.intervals(3 * NS_PER_S).map(|(_, _, record)| record.ok).collect();
         assert_eq!(sizes, [0, 4, 0]);
         assert_eq!(whole.connections.most_requests, Some(3));
     }

@@ -10,7 +10,7 @@ use crate::exchange::Outcome;
 use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
 use crate::plan::{Arrivals, LoadModel, LoadPlan};
 use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
-use crate::self_measure::ThreadCost;
+use crate::self_measure::{Scheduling, ThreadCost};
 use crate::verdict::{Evidence, Expected, Verdict};
 
 /// Version of the JSON's shape.
@@ -19,12 +19,16 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Facts of a run that the record does not hold.
 #[derive(Clone, Debug)]
 pub struct RunFacts {
-    /// Cost of each generator thread.
+    /// CPU time of all generator threads over the whole run, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Cost of each generator thread from its start to its last send.
     pub costs: Vec<ThreadCost>,
     /// Share of the host's CPU time that the hypervisor took.
     pub steal_share: Option<f64>,
     /// `CLOCK_REALTIME` at the instant at which the load began.
     pub start_realtime_ns: u64,
+    /// How much of the measure phase took place.
+    pub measured_ns: u64,
     /// Whether the run was stopped before its end.
     pub is_interrupted: bool,
     /// Most connections that the run was allowed.
@@ -42,6 +46,8 @@ pub struct LoadReport {
     pub plan: LoadPlan,
     /// Whether it can be trusted.
     pub verdict: Verdict,
+    /// How much of the measure phase took place: all of it, unless the run was stopped.
+    pub measured_ns: u64,
     /// Rates over the measure window.
     pub rate: Rate,
     /// Ends of the arrivals of the measure phase.
@@ -106,17 +112,17 @@ impl Default for BuildInfo {
     }
 }
 
-/// Requests per second over the measure window.
+/// Requests per second over the part of the measure window that took place; `None` when none of it did.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rate {
-    /// Arrivals that the schedule asked for.
-    pub offered_per_s: f64,
+    /// Arrivals that the schedule asked for; `None` in a closed loop, which offers no rate.
+    pub offered_per_s: Option<f64>,
     /// First writes.
-    pub sent_per_s: f64,
+    pub sent_per_s: Option<f64>,
     /// Complete answers, right or wrong.
-    pub achieved_per_s: f64,
+    pub achieved_per_s: Option<f64>,
     /// Right answers.
-    pub goodput_per_s: f64,
+    pub goodput_per_s: Option<f64>,
 }
 
 /// A distribution of durations in nanoseconds.
@@ -190,6 +196,8 @@ pub struct Client {
     pub busy_share: f64,
     /// Share of the host's CPU time that the hypervisor took.
     pub steal_share: Option<f64>,
+    /// How the generator's threads were scheduled.
+    pub scheduling: Option<Scheduling>,
 }
 
 /// One slice of the measure phase.
@@ -239,7 +247,8 @@ impl LoadReport {
             tool: Tool { name: "wsgiload", version: env!("CARGO_PKG_VERSION"), build: BuildInfo::default() },
             plan: plan.clone(),
             verdict: Verdict::judge(&evidence),
-            rate: rate(plan, recorder, counts),
+            measured_ns: facts.measured_ns,
+            rate: rate(plan, recorder, facts.measured_ns),
             outcomes: outcomes(counts),
             status_codes: recorder.status_codes().iter().map(|(code, n)| (code.to_string(), *n)).collect(),
             response_time_ns: Distribution::of(&measures.response)?,
@@ -250,8 +259,8 @@ impl LoadReport {
             first_byte_ns: Distribution::of(&measures.first_byte)?,
             offered_quantiles_ns: offered_quantiles(&measures.response, recorder.censored(), counts.scheduled),
             connections: connections(recorder, facts),
-            client: client(recorder, facts, &measures),
-            intervals: intervals(recorder)?,
+            client: client(recorder, facts),
+            intervals: intervals(recorder, facts.measured_ns)?,
             clock: clock(recorder, facts),
             measures,
         })
@@ -308,17 +317,15 @@ fn outcomes(counts: &PhaseCounts) -> BTreeMap<&'static str, u64> {
     std::iter::once(("scheduled", counts.scheduled)).chain(ends).collect()
 }
 
-fn per_s(count: u64, length_ns: u64) -> f64 {
-    count as f64 * NS_PER_S as f64 / length_ns as f64
-}
-
-fn rate(plan: &LoadPlan, recorder: &Recorder, counts: &PhaseCounts) -> Rate {
-    let (length_ns, window) = (plan.phases.measure_ns, recorder.window());
+fn rate(plan: &LoadPlan, recorder: &Recorder, measured_ns: u64) -> Rate {
+    let window = recorder.window();
+    let per_s = |count: u64| (measured_ns > 0).then(|| count as f64 * NS_PER_S as f64 / measured_ns as f64);
+    let is_open = plan.rate_per_s().is_some();
     Rate {
-        offered_per_s: per_s(counts.scheduled, length_ns),
-        sent_per_s: per_s(window.sent, length_ns),
-        achieved_per_s: per_s(window.answered, length_ns),
-        goodput_per_s: per_s(window.ok, length_ns),
+        offered_per_s: if is_open { per_s(recorder.phase(Phase::Measure).scheduled) } else { None },
+        sent_per_s: per_s(window.sent),
+        achieved_per_s: per_s(window.answered),
+        goodput_per_s: per_s(window.ok),
     }
 }
 
@@ -375,8 +382,8 @@ fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
     }
 }
 
-fn client(recorder: &Recorder, facts: &RunFacts, measures: &Measures) -> Client {
-    let cpu_ns: u64 = facts.costs.iter().map(|cost| cost.cpu_ns).sum();
+fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
+    let cpu_ns = facts.cpu_ns;
     let answered: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]
         .into_iter()
         .flat_map(|phase| Outcome::ALL.map(|outcome| (outcome, recorder.phase(phase).of(outcome))))
@@ -387,9 +394,10 @@ fn client(recorder: &Recorder, facts: &RunFacts, measures: &Measures) -> Client 
         cpu_seconds: cpu_ns as f64 / NS_PER_S as f64,
         cpu_per_request_ns: (answered > 0).then(|| cpu_ns as f64 / answered as f64),
         run_queue_wait_ns: facts.costs.iter().map(|cost| cost.run_queue_wait_ns).sum(),
-        max_send_lag_ns: measures.send_lag.max_ns(),
+        max_send_lag_ns: recorder.sending().lag.max_ns(),
         busy_share: busiest_share(facts),
         steal_share: facts.steal_share,
+        scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
     }
 }
 
@@ -397,12 +405,12 @@ fn busiest_share(facts: &RunFacts) -> f64 {
     facts.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
 }
 
-fn intervals(recorder: &Recorder) -> Result<Vec<Interval>, LoadError> {
-    let one = |(start_ns, record): (u64, &IntervalRecord)| {
+fn intervals(recorder: &Recorder, measured_ns: u64) -> Result<Vec<Interval>, LoadError> {
+    let one = |(start_ns, length_ns, record): (u64, u64, &IntervalRecord)| {
         let response = &record.measures.response;
         Ok(Interval {
             start_ns,
-            length_ns: recorder.interval_length_ns(start_ns),
+            length_ns,
             scheduled: record.scheduled,
             sent: record.sent,
             ok: record.ok,
@@ -413,7 +421,7 @@ fn intervals(recorder: &Recorder) -> Result<Vec<Interval>, LoadError> {
             hdr_v2: if response.count() > 0 { Some(response.to_hdr_v2_base64()?) } else { None },
         })
     };
-    recorder.intervals().map(one).collect()
+    recorder.intervals(measured_ns).map(one).collect()
 }
 
 fn clock(recorder: &Recorder, facts: &RunFacts) -> Clock {
@@ -440,13 +448,12 @@ fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, measures: &M
             Some((quantile, with as f64 / without.max(1) as f64 - 1.0))
         })
         .collect();
-    let waited = measures.pool_wait.count_above(0);
     Evidence {
         scheduled: counts.scheduled,
-        expected_arrivals: expected_arrivals(plan),
+        expected_arrivals: expected_arrivals(plan, facts.measured_ns),
         lag_impact,
-        send_lag_p99_ns: measures.send_lag.quantile_ns(0.99),
-        send_lag_p999_ns: measures.send_lag.quantile_ns(0.999),
+        send_lag_p99_ns: recorder.sending().lag.quantile_ns(0.99),
+        send_lag_p999_ns: recorder.sending().lag.quantile_ns(0.999),
         response_p50_ns: measures.response.quantile_ns(0.5),
         busiest_thread_share: busiest_share(facts),
         run_queue_share: facts.costs.iter().filter_map(ThreadCost::run_queue_share).reduce(f64::max),
@@ -454,7 +461,7 @@ fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, measures: &M
         client_errors: counts.of(Outcome::ClientError),
         inconsistent: recorder.inconsistent(),
         ok: counts.of(Outcome::Ok),
-        waited_for_connection_share: waited as f64 / scheduled,
+        waited_for_connection_share: recorder.sending().waited as f64 / scheduled,
         max_connections: facts.max_connections,
         dropped: counts.of(Outcome::Dropped),
         unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
@@ -462,9 +469,9 @@ fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, measures: &M
     }
 }
 
-fn expected_arrivals(plan: &LoadPlan) -> Option<Expected> {
+fn expected_arrivals(plan: &LoadPlan, measured_ns: u64) -> Option<Expected> {
     let LoadModel::Open(open) = &plan.load else { return None };
-    let mean = open.rate_per_s * plan.phases.measure_ns as f64 / NS_PER_S as f64;
+    let mean = open.rate_per_s * measured_ns as f64 / NS_PER_S as f64;
     let tolerance = match open.arrivals {
         Arrivals::Constant => 1.0,
         Arrivals::Poisson => 4.0 * mean.sqrt(),

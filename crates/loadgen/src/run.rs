@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
 use crate::arrivals::Share;
-use crate::clock::{NS_PER_MS, monotonic_ns, realtime_ns};
+use crate::clock::{NS_PER_MS, monotonic_ns, realtime_ns, thread_cpu_ns};
 use crate::closed_loop::{self, ClosedSource};
 use crate::connection::HyperConnection;
 use crate::error::LoadError;
@@ -59,15 +59,17 @@ pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
             start_ns,
         })
         .collect();
-    let results = run_threads(threads, stop)?;
-    let steal_share = HostTicks::read().zip(host_before).map(|(now, then)| now.steal_share_since(&then));
+    let records = run_threads(threads, stop)?;
     let mut recorder = Recorder::new(plan, start_ns);
-    results.iter().for_each(|(part, _)| recorder.merge(part));
+    records.iter().for_each(|record| recorder.merge(&record.recorder));
     recorder.check_conservation()?;
+    let host_at_end = records.first().and_then(|record| record.host_at_end);
     let facts = RunFacts {
-        costs: results.into_iter().map(|(_, cost)| cost).collect(),
-        steal_share,
+        cpu_ns: records.iter().map(|record| record.cpu_ns).sum(),
+        costs: records.iter().map(|record| record.load).collect(),
+        steal_share: host_at_end.zip(host_before).map(|(now, then)| now.steal_share_since(&then)),
         start_realtime_ns: start_realtime_ns + LEAD_NS,
+        measured_ns: recorder.measured_ns(stop.stopped_ns().unwrap_or(u64::MAX)),
         is_interrupted: stop.is_stopped(),
         max_connections: max_lanes,
     };
@@ -83,9 +85,19 @@ struct ThreadPlan {
     start_ns: u64,
 }
 
-type ThreadResult = Result<(Recorder, ThreadCost), LoadError>;
+/// What one thread brings back.
+struct ThreadRecord {
+    recorder: Recorder,
+    /// Cost from its start to its last send.
+    load: ThreadCost,
+    /// CPU time over its whole life.
+    cpu_ns: u64,
+    host_at_end: Option<HostTicks>,
+}
 
-fn run_threads(plans: Vec<ThreadPlan>, stop: &StopToken) -> Result<Vec<(Recorder, ThreadCost)>, LoadError> {
+type ThreadResult = Result<ThreadRecord, LoadError>;
+
+fn run_threads(plans: Vec<ThreadPlan>, stop: &StopToken) -> Result<Vec<ThreadRecord>, LoadError> {
     let spawn = |plan: ThreadPlan| {
         let stop = stop.clone();
         thread::Builder::new()
@@ -125,8 +137,6 @@ fn run_open(runtime: &Runtime, own: ThreadPlan, open: &OpenLoop, stop: StopToken
     let start_ns = own.start_ns;
     run_lanes(runtime, own, source, spin_window_ns, stop, async move |shared, pacer| {
         open_loop::drive::<HyperConnection>(shared, share, start_ns, pacer).await;
-        drain(shared, open_loop::has_pending).await;
-        open_loop::end_pending(shared);
     })
 }
 
@@ -138,11 +148,10 @@ fn run_closed(runtime: &Runtime, own: ThreadPlan, closed: &ClosedLoop, stop: Sto
     let start_ns = own.start_ns;
     run_lanes(runtime, own, source, spin_window_ns, stop, async move |shared, pacer| {
         closed_loop::drive::<HyperConnection>(shared, users, start_ns, pacer).await;
-        drain(shared, |_| false).await;
     })
 }
 
-/// Runs one load model's `drive` to its end on this thread and returns the record and what it cost.
+/// Runs one load model's `drive` to its end on this thread, waits for what is still out, and returns the record.
 fn run_lanes<S: Source + 'static>(
     runtime: &Runtime,
     own: ThreadPlan,
@@ -151,27 +160,29 @@ fn run_lanes<S: Source + 'static>(
     stop: StopToken,
     drive: impl AsyncFnOnce(&Rc<Shared<S>>, &mut Pacer),
 ) -> ThreadResult {
-    let meter = CostMeter::start();
+    let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
     let plan = Rc::new(own.plan);
     let shared = Rc::new(Shared::new(plan, own.target, own.start_ns, source, stop.clone()));
     let tasks = LocalSet::new();
-    let spin_cpu_ns = tasks.block_on(runtime, async {
+    let (load, host_at_end) = tasks.block_on(runtime, async {
         let mut pacer = Pacer::new(spin_window_ns, stop)?;
         drive(&shared, &mut pacer).await;
-        Ok::<u64, LoadError>(pacer.spin_cpu_ns())
+        // Before the drain, whose idle waiting would make a saturated generator look relaxed.
+        let at_end = (meter.stop(pacer.spin_cpu_ns()), HostTicks::read());
+        drain(&shared).await;
+        Ok::<_, LoadError>(at_end)
     })?;
     shared.end_unfinished();
-    let cost = meter.stop(spin_cpu_ns);
     // Dropping the tasks closes the connections that are still open.
     drop(tasks);
     let recorder = shared.recorder.borrow().clone();
-    Ok((recorder, cost))
+    Ok(ThreadRecord { recorder, load, cpu_ns: thread_cpu_ns() - cpu_before_ns, host_at_end })
 }
 
 /// Waits for the answers that are still out, no longer than the plan allows.
-async fn drain<S: Source + 'static>(shared: &Rc<Shared<S>>, has_pending: impl Fn(&Shared<S>) -> bool) {
+async fn drain<S: Source + 'static>(shared: &Rc<Shared<S>>) {
     let until_ns = monotonic_ns() + shared.plan.drain_ns();
-    while (shared.is_busy() || has_pending(shared)) && monotonic_ns() < until_ns && !shared.stop.is_stopped() {
+    while shared.is_busy() && monotonic_ns() < until_ns && !shared.stop.is_stopped() {
         tokio::time::sleep(DRAIN_POLL).await;
     }
 }

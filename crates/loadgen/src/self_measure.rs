@@ -1,5 +1,7 @@
 //! What the generator costs and how much it was disturbed: the basis of the verdict on itself.
 
+use serde::Serialize;
+
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 
 /// Cost and disturbance of one generator thread, or of all together.
@@ -13,6 +15,8 @@ pub struct ThreadCost {
     pub wall_ns: u64,
     /// Time spent runnable but not running; `None` where the kernel does not say.
     pub run_queue_wait_ns: Option<u64>,
+    /// How the thread was scheduled; `None` where the kernel does not say.
+    pub scheduling: Option<Scheduling>,
 }
 
 impl ThreadCost {
@@ -27,6 +31,25 @@ impl ThreadCost {
     pub fn run_queue_share(&self) -> Option<f64> {
         self.run_queue_wait_ns.map(|wait_ns| wait_ns as f64 / self.wall_ns.max(1) as f64)
     }
+}
+
+/// How the kernel schedules a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheduling {
+    /// In turn with every other process.
+    Ordinary,
+    /// Ahead of every ordinary process.
+    Realtime,
+}
+
+/// How the calling thread is scheduled; `None` where the kernel does not say.
+pub(crate) fn scheduling() -> Option<Scheduling> {
+    let text = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
+    // The name in parentheses may hold blanks; the policy is the 39th field after it.
+    let policy: u32 = text.rsplit_once(')')?.1.split_ascii_whitespace().nth(38)?.parse().ok()?;
+    const FIFO_AND_ROUND_ROBIN: [u32; 2] = [1, 2];
+    Some(if FIFO_AND_ROUND_ROBIN.contains(&policy) { Scheduling::Realtime } else { Scheduling::Ordinary })
 }
 
 /// Measures the calling thread from its creation to [`CostMeter::stop`].
@@ -48,6 +71,7 @@ impl CostMeter {
             spin_cpu_ns,
             wall_ns: monotonic_ns() - self.wall_ns,
             run_queue_wait_ns: waited,
+            scheduling: scheduling(),
         }
     }
 }
@@ -96,6 +120,11 @@ mod tests {
         let cost = meter.stop(0);
         assert!(cost.cpu_ns >= 5_000_000 && cost.wall_ns >= 5_000_000, "{cost:?}");
         assert!(cost.busy_share() <= 1.01, "{cost:?}");
+    }
+
+    #[test]
+    fn a_thread_is_scheduled_as_an_ordinary_one_unless_somebody_said_otherwise() {
+        assert_eq!(scheduling(), Some(Scheduling::Ordinary));
     }
 
     #[test]

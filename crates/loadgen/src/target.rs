@@ -1,6 +1,7 @@
 //! Where to send and what: the URL resolved once, the request prepared once, the check decoded once.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +12,9 @@ use hyper::body::Bytes;
 
 use crate::error::LoadError;
 use crate::plan::LoadPlan;
+
+/// Longest wait for each of several addresses of one host.
+const CONNECT_PROBE: Duration = Duration::from_millis(500);
 
 /// Everything that is the same for each request of a load.
 #[derive(Clone, Debug)]
@@ -86,7 +90,11 @@ fn bad(message: String) -> LoadError {
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
     let failed = |source| LoadError::Resolve { host: host.to_owned(), source };
     let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "no address");
-    (host, port).to_socket_addrs().map_err(failed)?.next().ok_or_else(|| failed(none()))
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.collect();
+    let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, CONNECT_PROBE).is_ok();
+    // `localhost` is often both [::1] and 127.0.0.1, and a server listens on one of them.
+    let chosen = if addresses.len() > 1 { addresses.iter().find(listens) } else { None };
+    chosen.or(addresses.first()).copied().ok_or_else(|| failed(none()))
 }
 
 fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {

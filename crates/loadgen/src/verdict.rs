@@ -162,7 +162,10 @@ fn judge_bookkeeping(evidence: &Evidence, findings: &mut Findings) {
             findings.add("C2", Level::Warn, Blame::Method, (off, expected.tolerance), message);
         }
     }
-    if evidence.ok == 0 {
+    if evidence.scheduled == 0 {
+        let message = "not one arrival fell into the measurement; measure longer or at a higher rate".to_owned();
+        findings.add("no-arrival", Level::Invalid, Blame::Method, (0.0, 1.0), message);
+    } else if evidence.ok == 0 {
         let message = "no right answer came, so there is no latency to report".to_owned();
         findings.add("no-answer", Level::Warn, Blame::Server, (0.0, 1.0), message);
     }

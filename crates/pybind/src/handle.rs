@@ -27,9 +27,7 @@ impl LoadHandle {
     /// Starts the load that this plan (JSON) describes.
     #[new]
     fn new(plan_json: &str) -> PyResult<Self> {
-        let plan: LoadPlan =
-            serde_json::from_str(plan_json).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        plan.validate().map_err(to_python)?;
+        let plan = parse_plan(plan_json)?;
         let stop = StopToken::new();
         let token = stop.clone();
         let running =
@@ -51,7 +49,8 @@ impl LoadHandle {
     /// raises (Ctrl-C) ends the wait with its exception; the load goes on until it is stopped.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
-        let limit = timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        // Negative is "no wait"; too large for a duration is "no limit".
+        let limit = timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok());
         let until = limit.map(|limit| Instant::now() + limit);
         while !self.is_done() {
             let left = until.map_or(SIGNAL_CHECK, |until| until.saturating_duration_since(Instant::now()));
@@ -73,6 +72,14 @@ impl LoadHandle {
         let report = ended.map_err(|_| PyRuntimeError::new_err("the generator panicked; please report this"))?;
         Ok(report.map_err(to_python)?.to_json())
     }
+}
+
+/// A plan that can be carried out, from its JSON.
+pub(crate) fn parse_plan(plan_json: &str) -> PyResult<LoadPlan> {
+    let plan: LoadPlan =
+        serde_json::from_str(plan_json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    plan.validate().map_err(to_python)?;
+    Ok(plan)
 }
 
 impl LoadHandle {

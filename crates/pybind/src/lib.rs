@@ -19,11 +19,18 @@ fn build_info() -> (&'static str, &'static str, &'static str, Option<&'static st
     (env!("CARGO_PKG_VERSION"), build.profile, build.target_cpu, build.git_sha)
 }
 
+/// Refuses a plan (JSON) that cannot be carried out, without starting anything.
+#[pyfunction]
+fn check_plan(plan_json: &str) -> PyResult<()> {
+    handle::parse_plan(plan_json).map(|_| ())
+}
+
 /// The extension module.
 #[pymodule]
 fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
+    module.add_function(wrap_pyfunction!(check_plan, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
     module.add_class::<histogram::Histogram>()?;
     Ok(())

@@ -55,6 +55,8 @@ def run(arguments: list[str] | None = None) -> int:
         return _complain(str(error), error.exit_code)
     except BrokenPipeError:
         return EXIT_OK  # whoever read our output has seen enough
+    except OSError as error:
+        return _complain(f"{error.filename or 'a file'}: {error.strerror}", EXIT_USAGE)
     return code if isinstance(code, int) else EXIT_OK
 
 

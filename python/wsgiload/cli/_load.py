@@ -17,8 +17,8 @@ from wsgiload.cli._options import (
     request_options,
     together,
 )
-from wsgiload.cli._output import complain, write_json
-from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_THRESHOLD
+from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report
 from wsgiload.plan import Level, LoadOptions, Request, load_plan
 from wsgiload.report import print_load
@@ -65,6 +65,7 @@ def load(
     With --rate the load is open: arrivals follow a schedule, whatever the server does. Without it the load is
     closed: each of --connections users waits for its answer before it asks again.
     """
+    check_destinations(json_file)
     thresholds = [parse_threshold(text) for text in threshold]
     plan = _plan(url, rate, connections, options)
     if dry_run:
@@ -74,10 +75,10 @@ def load(
     if report is None:
         complain("interrupted before there was a report")
         return EXIT_INTERRUPTED
-    if json_file is not None:
-        write_json(report.to_dict(), json_file)
     if json_file != "-":
         print_load(report.to_dict(), Console())
+    if json_file is not None:
+        write_json(report.to_dict(), json_file)
     failed = failed_thresholds(thresholds, [("", report.to_dict())])
     for sentence in failed:
         complain(sentence)
@@ -85,6 +86,8 @@ def load(
         return EXIT_INTERRUPTED
     if report.verdict.status == "invalid":
         return EXIT_INVALID
+    if report.outcomes["ok"] == 0:
+        return EXIT_SERVER
     return EXIT_THRESHOLD if failed else EXIT_OK
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from wsgiload.errors import UsageError
 from wsgiload.report import print_sweep, write_html
+from wsgiload.store import SCHEMA_VERSION
 
 
 @click.command()
@@ -17,12 +19,18 @@ from wsgiload.report import print_sweep, write_html
 def report(runs: tuple[Path, ...]) -> None:
     """Print the tables of stored RUNS and write their report.html again."""
     for run in runs:
-        path = run / "summary.json"
-        try:
-            summary = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"{path} cannot be read: {error}", "name a run directory, such as .wsgiload/runs/<run>"
-            ) from error
-        print_sweep(summary, Console())
+        print_sweep(_read_summary(run / "summary.json"), Console())
         click.echo(f"report: {write_html(run)}")
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    cure = "name a run directory, such as .wsgiload/runs/<run>"
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", cure) from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}", cure) from error
+    if not isinstance(summary, dict) or summary.get("schema_version") != SCHEMA_VERSION or "cells" not in summary:
+        raise UsageError(f"{path} is not a summary of version {SCHEMA_VERSION}", cure)
+    return summary

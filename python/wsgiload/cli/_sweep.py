@@ -25,7 +25,7 @@ from wsgiload.cli._options import (
     request_options,
     together,
 )
-from wsgiload.cli._output import complain, write_json
+from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.plan import (
@@ -51,19 +51,28 @@ DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
 class _Progress(SweepEvents):
     """One line per cell, on standard error."""
 
+    def __init__(self) -> None:
+        self._is_line_open = False
+
     def message(self, text: str) -> None:
         click.echo(text, err=True)
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         click.echo(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", err=True, nl=False)
+        self._is_line_open = True
 
     def cell_ended(self, summary: dict[str, Any], place: int, count: int) -> None:
+        self._is_line_open = False
         if summary["failure"] is not None:
             click.echo(f"failed: {summary['failure']['message']}", err=True)
             return
         high = (summary["offered_quantiles_ns"] or {}).get("0.99", {}).get("high")
         p99 = format_duration_ns(high) if high is not None else "not met"
         click.echo(f"p99 {p99}, {verdict_words(summary['verdict'])}", err=True)
+
+    def ended(self) -> None:
+        if self._is_line_open:
+            click.echo("interrupted", err=True)
 
 
 @click.command(cls=ConfiguredCommand)
@@ -170,6 +179,7 @@ def sweep(
     APP is module:callable, imported from the current folder with the interpreter of an active or local .venv.
     Without APP, the bundled app hello is measured.
     """
+    check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
     experiment = _experiment(app, options)
     if dry_run:
@@ -180,13 +190,13 @@ def sweep(
 
 
 def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:
-    if json_file is not None:
-        write_json(result.summary, json_file)
     if json_file != "-":
         print_sweep(result.summary, Console())
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
             click.echo(f"report: {result.report}")
+    if json_file is not None:
+        write_json(result.summary, json_file)
     if html is not None and result.report is not None:
         shutil.copyfile(result.report, html)
     failed = failed_thresholds(thresholds, [(cell["id"], cell) for cell in result.summary["cells"]])

@@ -45,9 +45,12 @@ class Limits:
         asked = {"cpus": self.cpus, "memory": self.memory_bytes, "pids": self.pids}
         return tuple(name for name, value in asked.items() if value is not None)
 
-    def quota_us(self) -> int | None:
-        """The CFS quota to write, or None where pinning alone already is the CPU limit."""
-        if self.cpus is None or (self.server_cpus and self.cpus >= len(self.server_cpus)):
+    def quota_us(self, *, cpuset_holds: bool) -> int | None:
+        """The CFS quota to write, or None where the group's cpuset alone already is the CPU limit.
+
+        An affinity mask is none: any process may widen its own.
+        """
+        if self.cpus is None or (cpuset_holds and self.server_cpus and self.cpus >= len(self.server_cpus)):
             return None
         return round(self.cpus * self.cpu_period_us)
 

@@ -145,7 +145,7 @@ def _open_cpuset(directory: Path, limits: Limits) -> None:
 
 
 def _write_limits(draft: _Draft, limits: Limits) -> None:
-    quota_us = limits.quota_us()
+    quota_us = limits.quota_us(cpuset_holds="cpuset" in draft.directories)
     if quota_us is not None:
         values = {"cpu.cfs_period_us": limits.cpu_period_us, "cpu.cfs_quota_us": quota_us}
         draft.attempt("cpus", "cpu", values)

@@ -147,7 +147,7 @@ def _lineage(pid: int, root: Path) -> Iterable[int]:
 
 def _write_limits(directory: Path, limits: Limits, reasons: dict[str, str]) -> None:
     values: list[tuple[str, str, str]] = []
-    quota_us = limits.quota_us()
+    quota_us = limits.quota_us(cpuset_holds=(directory / "cpuset.cpus").exists())
     if quota_us is not None:
         values.append(("cpus", "cpu.max", f"{quota_us} {limits.cpu_period_us}"))
     if limits.memory_bytes is not None:

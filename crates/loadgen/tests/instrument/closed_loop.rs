@@ -55,7 +55,7 @@ fn users_follow_the_analysis(timing: &mut Timing, users: usize, errors: &Standar
 
     let (expected_per_s, expected_s) = mean_value_analysis(users);
     let response = &trial.report.measures().response;
-    let (per_s, response_s) = (trial.report.rate.goodput_per_s, response.mean_ns().unwrap() / 1e9);
+    let (per_s, response_s) = (trial.report.rate.goodput_per_s.unwrap(), response.mean_ns().unwrap() / 1e9);
     // Client, kernel and server add a floor to each cycle; it can only lengthen it.
     let floor_share = 200e-6 / (THINK_NS as f64 / 1e9);
     let most_per_s = expected_per_s * (1.0 + 4.0 * errors.throughput);

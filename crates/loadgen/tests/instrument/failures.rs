@@ -131,7 +131,7 @@ fn f13_where_nothing_listens_every_request_is_refused() {
     assert_sound(&report);
     assert_eq!((report.scheduled(), report.outcome(Outcome::Refused)), (100, 100));
     assert!(report.response_time_ns.is_none() && report.status_codes.is_empty());
-    assert_eq!((report.connections.opened, report.rate.sent_per_s), (0, 0.0));
+    assert_eq!((report.connections.opened, report.rate.sent_per_s), (0, Some(0.0)));
     assert!(report.offered_quantiles_ns.values().all(|bounds| bounds.low.is_none() && bounds.high.is_none()));
     assert!(report.verdict.reasons.iter().any(|reason| reason.check == "no-answer"));
 }

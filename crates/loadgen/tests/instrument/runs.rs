@@ -91,14 +91,14 @@ fn only_the_measure_phase_is_reported() {
     let phases = Phases { warmup_ns: 300 * MS, measure_ns: 500 * MS, cooldown_ns: 200 * MS, drain_ns: None };
     let trial = Trial::of(config, |url| LoadPlan {
         phases: phases.clone(),
-        interval_ns: 100 * MS,
+        interval_ns: Some(100 * MS),
         ..capped(url, 200.0, SECOND, 1)
     });
     let report = &trial.report;
     assert_eq!(trial.log.len(), 200, "the server saw every phase");
     assert_eq!((trial.scheduled(), trial.count(Outcome::Ok)), (100, 100));
     assert!(report.measures().service.min_ns() >= Some(2 * MS), "a request of another phase was reported");
-    assert_eq!(report.rate.offered_per_s, 200.0);
+    assert_eq!(report.rate.offered_per_s, Some(200.0));
     assert_eq!(report.status_codes.values().sum::<u64>(), 100);
 
     let measure_from_ns = report.clock.monotonic_ns + 300 * MS;

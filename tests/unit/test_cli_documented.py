@@ -1,0 +1,251 @@
+"""The command line as a newcomer meets it: every option explained, the promised flags there, no traceback ever."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from wsgiload.cli import run, wsgiload
+
+LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
+
+# The flags of the contract, by command, as far as this stage has them.
+BOTH = [
+    "--rate",
+    "--connections",
+    "--duration",
+    "--warmup",
+    "--header",
+    "--method",
+    "--body",
+    "--body-file",
+    "--timeout",
+    "--deadline",
+    "--arrivals",
+    "--keepalive",
+    "--on-busy",
+    "--max-connections",
+    "--threads",
+    "--seed",
+    "--threshold",
+    "--json",
+    "--quiet",
+    "--config",
+    "--dry-run",
+    "-R",
+    "-c",
+    "-d",
+    "-H",
+    "-X",
+    "-b",
+]
+SWEEP_ONLY = [
+    "--rates",
+    "--runs",
+    "--servers",
+    "--cpus",
+    "--memory",
+    "--pids",
+    "--limits",
+    "--server-cpus",
+    "--client-cpus",
+    "--out",
+    "--html",
+    "--chdir",
+    "--python",
+    "--app-name",
+    "-o",
+]
+
+ONLY_LOAD = {"--threshold", "--config"}  # judged and configured by the orchestrator
+ONLY_LOADGEN = {"--cooldown", "--interval", "--spin", "--version"}
+
+
+def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield f"{path}{name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path}{name} ")
+
+
+COMMANDS = dict(commands())
+
+
+def flags(command: click.Command) -> set[str]:
+    options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
+    return {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_says_what_it_does(name: str) -> None:
+    command = COMMANDS[name]
+    assert (command.help or "").strip().endswith((".", "check"))
+    silent = [
+        param.opts
+        for param in command.params
+        if isinstance(param, click.Option) and not param.hidden and not (param.help or "").strip()
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_explains_itself(name: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*name.split(), flag]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"Usage: wsgiload {name}")
+    assert printed.err == ""
+
+
+def test_the_commands_of_this_stage_are_there() -> None:
+    servers = {f"servers {name}" for name in ("list", "show", "install", "check")}
+    assert set(COMMANDS) >= {"sweep", "load", "report", "servers", "doctor"} | servers
+
+
+def test_sweep_has_the_flags_of_the_contract() -> None:
+    assert set(BOTH + SWEEP_ONLY) - flags(COMMANDS["sweep"]) == set()
+
+
+def test_load_has_the_flags_of_the_contract() -> None:
+    assert set(BOTH) - flags(COMMANDS["load"]) == set()
+
+
+def test_the_help_tells_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert [code for code in ("0", "2", "97", "98", "99", "130") if re.search(rf"\b{code} [a-z]", text)] == [
+        "0",
+        "2",
+        "97",
+        "98",
+        "99",
+        "130",
+    ]
+
+
+@pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
+def test_the_generator_alone_takes_the_options_of_load() -> None:
+    text = subprocess.run([LOADGEN, "--help"], capture_output=True, text=True, check=True).stdout
+    theirs = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", text, flags=re.MULTILINE))
+    theirs |= set(re.findall(r"\[alias(?:es)?: (--[a-z-]+)\]", text))
+    ours = {flag for flag in flags(COMMANDS["load"]) if flag.startswith("--")} | {"--help"}
+    assert ours - theirs == ONLY_LOAD
+    assert theirs - ours == ONLY_LOADGEN
+
+
+@pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
+@pytest.mark.parametrize("option", ["-R=5", "-c=3", "-d=1s", "-H=A: 1", "-X=POST", "-b=x"])
+def test_the_generator_alone_takes_the_short_options_of_load(option: str) -> None:
+    flag, _, value = option.partition("=")
+    words = [str(LOADGEN), "http://127.0.0.1:9/", flag, value, "--dry-run"]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "hint"),
+    [
+        ("-t", "use --threads, --timeout or --duration"),
+        ("-D", "use --body, --body-file or --duration"),
+    ],
+)
+@pytest.mark.parametrize("command", [["load", "http://127.0.0.1:9/"], ["sweep"]], ids=lambda words: words[0])
+def test_a_flag_that_means_three_things_elsewhere_is_refused_with_a_hint(
+    command: list[str], flag: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, flag, "5"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert hint in printed.err
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [["-q", "50"], ["--qps", "50"], ["--rate=50"], ["-R50"]],
+    ids=lambda words: words[0],
+)
+def test_the_names_of_other_tools_for_a_rate_are_understood(
+    alias: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["load", "http://127.0.0.1:9/", *alias, "--dry-run"]) == 0
+    assert '"rate_per_s": 50.0' in capsys.readouterr().out
+
+
+LOAD = ["load", "http://127.0.0.1:9/"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["lod"], "No such command 'lod'. Did you mean 'load'?"),
+        (["servers", "lst"], "No such command 'lst'"),
+        (["load"], "Missing argument 'URL'"),
+        (["report"], "Missing argument 'RUNS"),
+        (["report", "/nonexistent"], "/nonexistent/summary.json cannot be read: No such file or directory"),
+        (["servers", "show", "watress"], "unknown server 'watress'; did you mean waitress?"),
+        (["servers", "list", "--python", "/nonexistent/python"], "--python /nonexistent/python: no such interpreter"),
+        (["doctor", "--json", "/nonexistent/x"], "cannot write /nonexistent/x: No such file or directory"),
+        ([*LOAD, "--rat", "5"], "No such option '--rat'"),
+        ([*LOAD, "--rate", "nan"], "the rate nan does not lie above 0"),
+        ([*LOAD, "--rate", "fast"], "'fast' is not a valid float"),
+        ([*LOAD, "--duration", "0"], "the duration must be longer than 0"),
+        ([*LOAD, "--duration", "1e400s"], "'1e400s' is too large"),
+        ([*LOAD, "--connections", "0"], "0 is not in the range x>=1"),
+        ([*LOAD, "--keepalive", "0"], "'0' is not a keep-alive"),
+        ([*LOAD, "-H", "nonsense"], "'nonsense' is not a header field"),
+        ([*LOAD, "-X", "A B"], "'A B' is not a request method"),
+        ([*LOAD, "--expect-status", "99"], "'99' is not a list of status codes"),
+        ([*LOAD, "--body", "a", "--body-file", "b"], "--body and --body-file were both given"),
+        ([*LOAD, "--body-file", "/nonexistent"], "cannot read /nonexistent: No such file or directory"),
+        ([*LOAD, "--threshold", "p99"], "'p99' is not a threshold"),
+        ([*LOAD, "--config", "/nonexistent"], "cannot read /nonexistent: No such file or directory"),
+        (["sweep", "--rates", "100,abc"], "'abc' is not a rate"),
+        (["sweep", "--rates", "1:2"], "'1:2' is not a range of rates from:to:step"),
+        (["sweep", "--rates", "1e9"], "the rate 1e+09 does not lie above 0"),
+        (["sweep", "--rates", "5", "--connections", "5"], "--rates and --connections were both given"),
+        (["sweep", "--path", "json"], "the path 'json' does not begin with a slash; write --path /json"),
+        (["sweep", "--path", "/é"], "the path '/é' is no URL path"),
+        (["sweep", "-H", "X: ☃"], "header X: '☃' has characters that HTTP forbids"),
+        (["sweep", "--app-name", "nope"], "there is no bundled app 'nope'; choose one of hello, json1k"),
+        (["sweep", "a:b", "--app-name", "cpu"], "both APP 'a:b' and --app-name 'cpu' were given"),
+        (["sweep", "a:b", "--chdir", "/nonexistent"], "there is no folder /nonexistent"),
+        (["sweep", "--servers", "guncorn", "--dry-run"], "unknown server 'guncorn'; did you mean gunicorn"),
+        (["sweep", "--servers", "", "--dry-run"], "no server was named"),
+        (["sweep", "--cpus", "0"], "'0' is not a number of CPUs"),
+        (["sweep", "--memory", "much"], "'much' is not a size"),
+        (["sweep", "--server-cpus", "x"], "'x' is not a core or a range of cores"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run in this process: an exception that nobody caught would fail the test by itself."""
+    monkeypatch.chdir(tmp_path)
+    assert run(words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert printed.err.startswith("wsgiload: ")
+    assert says in printed.err
+    assert list(tmp_path.iterdir()) == [], "a mistake left something behind"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"schema_version": 9, "cells": []}', '{"schema_version": 1}', "\x00"]
+)
+def test_a_report_of_something_else_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "summary.json").write_text(text)
+    assert run(["report", str(tmp_path)]) == 2
+    printed = capsys.readouterr()
+    assert len(printed.err.splitlines()) == 1
+    assert f"{tmp_path / 'summary.json'} is not " in printed.err
+
+
+def test_without_a_command_the_help_is_shown_and_the_code_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    assert "Commands:" in capsys.readouterr().err

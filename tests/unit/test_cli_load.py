@@ -1,0 +1,121 @@
+"""``wsgiload load`` ends with the documented code for each kind of report, whatever machine the test runs on."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from wsgiload import Report
+from wsgiload.cli import _load, run
+
+from .report_fixture import write_run
+
+URL = "http://127.0.0.1:9/"
+MET, NOT_MET = "goodput>=1", "goodput>=1000000000"
+
+
+@pytest.fixture(scope="module")
+def invented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = write_run(tmp_path_factory.mktemp("invented") / "run") / "load"
+    load: dict[str, Any] = json.loads((folder / "waitress@1000#1.json").read_text())
+    return load
+
+
+class CannedHandle:
+    """Stands in for a load: its report is known, and Ctrl-C comes when it is told to."""
+
+    report: Report
+    is_interrupted = False
+    adds_up_in_time = True
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.stopped = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self.is_interrupted and not self.stopped:
+            raise KeyboardInterrupt
+        return self.adds_up_in_time
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def result(self) -> Report:
+        return self.report
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+@pytest.fixture
+def canned(invented: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> type[CannedHandle]:
+    class Handle(CannedHandle):
+        report = Report(copy.deepcopy(invented))
+
+    monkeypatch.setattr(_load, "Handle", Handle)
+    return Handle
+
+
+def spoil(canned: type[CannedHandle]) -> None:
+    reason = {"check": "C4", "level": "invalid", "message": "late", "value": 1.0, "limit": 0.5}
+    canned.report.to_dict()["verdict"] = {"status": "invalid", "blame": "client", "reasons": [reason]}
+
+
+@pytest.mark.parametrize(
+    ("invalid", "threshold", "interrupted", "code"),
+    [
+        (False, MET, False, 0),
+        (False, NOT_MET, False, 99),
+        (True, MET, False, 98),
+        (True, NOT_MET, False, 98),
+        (False, MET, True, 130),
+        (True, NOT_MET, True, 130),
+    ],
+)
+def test_the_exit_code_is_the_first_of_130_98_99_that_holds(
+    canned: type[CannedHandle],
+    capsys: pytest.CaptureFixture[str],
+    invalid: bool,
+    threshold: str,
+    interrupted: bool,
+    code: int,
+) -> None:
+    if invalid:
+        spoil(canned)
+    canned.is_interrupted = interrupted
+    assert run(["load", URL, "-R", "5", "--threshold", threshold, "--json", "-"]) == code
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == canned.report.to_dict()
+    assert ("threshold goodput>=1000000000 failed" in printed.err) == (threshold == NOT_MET)
+
+
+def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:
+    canned.report.to_dict()["verdict"]["status"] = "warn"
+    assert run(["load", URL, "-R", "5", "--quiet"]) == 0
+
+
+def test_json_in_a_file_leaves_the_table_on_standard_output(
+    canned: type[CannedHandle], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["load", URL, "-R", "5", "--quiet", "--json", str(tmp_path / "out.json")]) == 0
+    assert json.loads((tmp_path / "out.json").read_text()) == canned.report.to_dict()
+    printed = capsys.readouterr()
+    assert "response time" in printed.out
+    assert printed.err == "", "--quiet is no progress"
+
+
+def test_a_load_that_cannot_be_added_up_in_time_says_so(
+    canned: type[CannedHandle], capsys: pytest.CaptureFixture[str]
+) -> None:
+    canned.is_interrupted, canned.adds_up_in_time = True, False
+    assert run(["load", URL, "-R", "5", "--quiet"]) == 130
+    assert capsys.readouterr().err == "wsgiload: interrupted before there was a report\n"

@@ -1,0 +1,186 @@
+"""Where an option's value comes from: command line, environment, own file, pyproject.toml, default, in this order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload.cli import run
+
+SECOND_NS = 1_000_000_000
+URL = "http://127.0.0.1:9/"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and none of the caller's settings."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("CONFIG", "DURATION", "SEED", "RATES", "HEADER", "SERVERS", "JSON"):
+        monkeypatch.delenv(f"WSGILOAD_{name}", raising=False)
+    return tmp_path
+
+
+class DryRun:
+    """Runs a command with ``--dry-run`` and reads the plan it prints."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> dict[str, Any]:
+        assert run([*arguments, "--dry-run"]) == 0, self._capsys.readouterr().err
+        plan: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return plan
+
+    def refused(self, *arguments: str) -> str:
+        assert run([*arguments, "--dry-run"]) == 2
+        printed = self._capsys.readouterr()
+        assert printed.out == ""
+        lines = printed.err.splitlines()
+        assert len(lines) == 1, lines
+        return lines[0]
+
+
+@pytest.fixture
+def dry(capsys: pytest.CaptureFixture[str]) -> DryRun:
+    return DryRun(capsys)
+
+
+def duration_s(plan: dict[str, Any]) -> float:
+    return float(plan["load"]["duration_ns"] / SECOND_NS)
+
+
+def test_each_layer_goes_before_the_ones_below_it(folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert duration_s(dry("sweep")) == 10, "the default"
+    (folder / "pyproject.toml").write_text('[tool.wsgiload]\nduration = "2s"\nseed = 22\nruns = 2\n')
+    assert duration_s(dry("sweep")) == 2
+    (folder / "wsgiload.toml").write_text('duration = "3s"\nseed = 33\n')
+    assert duration_s(dry("sweep")) == 3
+    monkeypatch.setenv("WSGILOAD_DURATION", "4s")
+    assert duration_s(dry("sweep")) == 4
+    plan = dry("sweep", "--duration", "5s")
+    assert duration_s(plan) == 5
+    assert (plan["seed"], plan["runs"]) == (33, 2), "a layer hides single keys, not a whole layer below it"
+
+
+def test_a_named_file_takes_the_place_of_wsgiload_toml(
+    folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "wsgiload.toml").write_text('duration = "3s"\nruns = 3\n')
+    (folder / "other.toml").write_text('duration = "7s"\n')
+    for plan in (dry("sweep", "--config", "other.toml"), dry("sweep", "--config=other.toml")):
+        assert (duration_s(plan), plan["runs"]) == (7, 1)
+    monkeypatch.setenv("WSGILOAD_CONFIG", "other.toml")
+    assert duration_s(dry("sweep")) == 7
+
+
+def test_a_table_of_a_command_goes_before_the_top_level_and_leaves_other_commands_alone(
+    folder: Path, dry: DryRun
+) -> None:
+    (folder / "wsgiload.toml").write_text('duration = "2s"\n[sweep]\nduration = "3s"\n[load]\nseed = 9\n')
+    assert duration_s(dry("sweep")) == 3
+    load = dry("load", URL)
+    assert load["phases"]["measure_ns"] == 2 * SECOND_NS
+    assert load["seed"] == 9
+    assert dry("sweep")["seed"] == 1
+
+
+def test_a_key_at_the_top_level_applies_only_to_commands_that_have_the_option(folder: Path, dry: DryRun) -> None:
+    (folder / "wsgiload.toml").write_text('rates = [100, 200]\nrate = 50\nservers = ["wsgiref", "waitress"]\n')
+    sweep, load = dry("sweep"), dry("load", URL)
+    assert [level["rate_per_s"] for level in sweep["levels"]] == [100, 200]
+    assert sweep["servers"] == ["wsgiref", "waitress"]
+    assert load["load"]["open"]["rate_per_s"] == 50
+
+
+@pytest.mark.parametrize("value", ["[100, 200, 300]", '"100,200,300"', '"100:300:100"', '["100:300:100"]'])
+def test_a_list_is_written_as_toml_or_as_on_the_command_line(folder: Path, dry: DryRun, value: str) -> None:
+    (folder / "wsgiload.toml").write_text(f"rates = {value}\n")
+    assert [level["rate_per_s"] for level in dry("sweep")["levels"]] == [100, 200, 300]
+
+
+@pytest.mark.parametrize(
+    ("value", "fields"),
+    [('"A: 1"', [["A", "1"]]), ('["A: 1", "B: two words, one comma"]', [["A", "1"], ["B", "two words, one comma"]])],
+)
+def test_an_option_that_may_be_repeated_takes_one_value_or_a_list(
+    folder: Path, dry: DryRun, value: str, fields: list[list[str]]
+) -> None:
+    (folder / "wsgiload.toml").write_text(f"header = {value}\n")
+    assert dry("load", URL)["headers"] == fields
+
+
+def test_a_header_in_the_environment_may_have_spaces(dry: DryRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSGILOAD_HEADER", "Accept: text/html; q=1\nX: 2")
+    assert dry("load", URL)["headers"] == [["Accept", "text/html; q=1"], ["X", "2"]]
+
+
+@pytest.mark.parametrize("name", ["max-connections", "max_connections"])
+def test_a_key_may_have_dashes_or_underscores(folder: Path, dry: DryRun, name: str) -> None:
+    (folder / "wsgiload.toml").write_text(f"{name} = 77\n")
+    assert dry("sweep")["load"]["max_connections"] == 77
+
+
+def test_a_key_whose_flag_and_parameter_differ_in_name_still_counts(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "wsgiload.toml").write_text('json = "plan.json"\n')
+    assert run(["load", URL, "--dry-run"]) == 0
+    assert json.loads((folder / "plan.json").read_text())["url"] == URL
+    monkeypatch.setenv("WSGILOAD_JSON", "from-environment.json")
+    assert run(["load", URL, "--dry-run"]) == 0
+    assert (folder / "from-environment.json").exists()
+    assert capsys.readouterr().out == ""
+
+
+def test_the_files_are_those_of_the_apps_folder(folder: Path, dry: DryRun) -> None:
+    project = folder / "project"
+    project.mkdir()
+    (project / "wsgiload.toml").write_text("runs = 4\n")
+    assert dry("sweep", "--chdir", "project")["runs"] == 4
+    assert dry("sweep")["runs"] == 1
+
+
+def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun) -> None:
+    (folder / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.other]\nraets = 1\n')
+    assert dry("sweep")["runs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("wsgiload.toml", "raets = 1\n", "wsgiload.toml: unknown key 'raets'; did you mean rates?"),
+        ("wsgiload.toml", "[sweep]\nraets = 1\n", "wsgiload.toml: [sweep]: unknown key 'raets'; did you mean rates?"),
+        ("wsgiload.toml", "[load]\nraets = 1\n", "wsgiload.toml: [load]: unknown key 'raets'; did you mean rate?"),
+        ("wsgiload.toml", "[swep]\nruns = 1\n", "wsgiload.toml: unknown key 'swep'; did you mean sweep?"),
+        ("wsgiload.toml", "zzz = 1\n", "wsgiload.toml: unknown key 'zzz'; see `wsgiload sweep --help`"),
+        ("wsgiload.toml", "sweep = 1\n", "wsgiload.toml: 'sweep' is a command, its options stand in a table"),
+        ("wsgiload.toml", "runs = \n", "wsgiload.toml is not valid TOML: "),
+        ("wsgiload.toml", "duration = true\n", "Invalid value for '-d' / '-z' / '--duration': True is not a value"),
+        ("wsgiload.toml", "duration = {a = 1}\n", "Invalid value for '-d' / '-z' / '--duration': {'a': 1} is not"),
+        ("wsgiload.toml", 'duration = "soon"\n', "Invalid value for '-d' / '-z' / '--duration': 'soon' is not a"),
+        ("pyproject.toml", "[tool.wsgiload]\nraets = 1\n", "pyproject.toml: unknown key 'raets'; did you mean rates?"),
+        ("pyproject.toml", "[tool]\nwsgiload = 5\n", "pyproject.toml: tool.wsgiload is not a table"),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_line_that_names_file_and_key(
+    folder: Path, dry: DryRun, name: str, text: str, says: str
+) -> None:
+    (folder / name).write_text(text)
+    assert dry.refused("sweep").startswith(f"wsgiload: {says}")
+
+
+def test_a_file_that_is_no_text_is_one_line(folder: Path, dry: DryRun) -> None:
+    (folder / "wsgiload.toml").write_bytes(b"\xff\xfe\x00")
+    assert dry.refused("sweep").startswith("wsgiload: wsgiload.toml is not valid TOML: ")
+
+
+def test_a_named_file_must_exist_and_the_usual_one_need_not(dry: DryRun) -> None:
+    assert dry.refused("sweep", "--config", "gone.toml") == "wsgiload: cannot read gone.toml: No such file or directory"
+
+
+def test_a_mistake_in_the_environment_names_the_option(dry: DryRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSGILOAD_DURATION", "bogus")
+    assert "'--duration': 'bogus' is not a duration" in dry.refused("sweep")

@@ -1,0 +1,251 @@
+"""An experiment expands to the same cells in the same order wherever it is read, and only what can be run is a plan."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload.cli import run
+from wsgiload.errors import UsageError
+from wsgiload.load import Handle
+from wsgiload.plan import (
+    Experiment,
+    Level,
+    LoadOptions,
+    Request,
+    expand,
+    experiment_facts,
+    load_plan,
+    parse_header,
+    parse_keepalive,
+    plain,
+    without_keepalive,
+)
+from wsgiload.units import NS_PER_S
+
+SERVERS = ("cheroot", "waitress", "wsgiref")
+LOAD = LoadOptions(duration_ns=NS_PER_S)
+EXPERIMENT = Experiment(
+    name="hello",
+    app="hello:app",
+    app_dir=Path("/apps"),
+    request=Request(),
+    load=LOAD,
+    levels=tuple(Level(rate_per_s=rate) for rate in (100.0, 200.0, 300.0)),
+    runs=4,
+)
+
+
+def made(**changes: Any) -> dict[str, Any]:
+    """The generator's plan for an open loop of 50 per second, with changed options."""
+    return load_plan("http://127.0.0.1:9/", Request(), replace(LOAD, **changes), Level(rate_per_s=50.0), seed=3)
+
+
+def kept(understood: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """Of what was understood, the keys that were asked for."""
+    return {
+        key: kept(understood[key], value) if isinstance(value, dict) else understood[key]
+        for key, value in asked.items()
+    }
+
+
+# --- the cells
+
+
+def test_each_run_is_a_complete_block_and_a_server_stands_in_it_only_once() -> None:
+    cells = expand(EXPERIMENT, SERVERS)
+    assert len(cells) == 4 * 3 * 3
+    for run_number in range(1, 5):
+        block = cells[(run_number - 1) * 9 : run_number * 9]
+        assert {cell.run for cell in block} == {run_number}
+        assert {(cell.server, cell.level.text) for cell in block} == {
+            (server, level.text) for server in SERVERS for level in EXPERIMENT.levels
+        }
+
+
+def test_the_order_is_random_and_the_seed_reproduces_it() -> None:
+    order = [cell.id for cell in expand(EXPERIMENT, SERVERS)]
+    assert order == [cell.id for cell in expand(EXPERIMENT, SERVERS)]
+    assert order != [cell.id for cell in expand(replace(EXPERIMENT, seed=2), SERVERS)]
+    blocks = {tuple(name.partition("#")[0] for name in order[start : start + 9]) for start in range(0, 36, 9)}
+    assert len(blocks) > 1, "every run had the same order"
+
+
+def test_this_seed_gives_this_order_on_every_machine() -> None:
+    one = replace(EXPERIMENT, runs=1, levels=EXPERIMENT.levels[:2])
+    assert [cell.id for cell in expand(one, ("a", "b"))] == ["a@200#1", "a@100#1", "b@200#1", "b@100#1"]
+
+
+def test_at_one_level_of_one_run_every_server_meets_the_same_arrivals() -> None:
+    seeds: dict[tuple[str, int], set[int]] = {}
+    for cell in expand(EXPERIMENT, SERVERS):
+        seeds.setdefault((cell.level.text, cell.run), set()).add(cell.seed)
+    assert all(len(found) == 1 for found in seeds.values())
+    assert len(set.union(*seeds.values())) == 12, "two levels or two runs share their arrivals"
+
+
+def test_adding_a_server_does_not_change_the_arrivals_of_the_others() -> None:
+    few = {cell.id: cell.seed for cell in expand(EXPERIMENT, SERVERS[:2])}
+    more = {cell.id: cell.seed for cell in expand(EXPERIMENT, SERVERS)}
+    assert few.items() <= more.items()
+
+
+def test_identifiers_are_unique_also_where_levels_differ_only_slightly() -> None:
+    rates = (10_000.01, 10_000.02, 1_234_567.0, 1_234_568.0, 0.1, 0.2)
+    levels = (*(Level(rate_per_s=rate) for rate in rates), Level(connections=100))
+    cells = expand(replace(EXPERIMENT, levels=levels), SERVERS)
+    assert len({cell.id for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [
+        (Level(rate_per_s=1000.0), "1000"),
+        (Level(rate_per_s=2_000_000.0), "2000000"),
+        (Level(rate_per_s=0.1 + 0.2), "0.3"),
+        (Level(connections=50), "c50"),
+    ],
+)
+def test_a_level_is_named_as_one_would_write_it(level: Level, text: str) -> None:
+    assert level.text == text
+
+
+# --- the plan of one load
+
+
+def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> None:
+    request = Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00body", (200, 404), b"right")
+    load = replace(LOAD, warmup_ns=5, cooldown_ns=7, keepalive=3, deadline_ns=9, threads=2, max_connections=4)
+    plan = load_plan("http://h:1/x", request, load, Level(rate_per_s=50.0), seed=3)
+    assert json.loads(json.dumps(plan)) == plan
+    assert plan["headers"] == [["A", "1"], ["A", "2"]]
+    assert base64.b64decode(plan["body_base64"]) == b"\x00body"
+    assert plan["check"] == {"statuses": [200, 404], "body_base64": base64.b64encode(b"right").decode()}
+    assert plan["phases"] == {"warmup_ns": 5, "measure_ns": NS_PER_S, "cooldown_ns": 7}
+    assert plan["keepalive"] == {"requests": 3}
+    assert plan["load"] == {
+        "open": {"rate_per_s": 50.0, "arrivals": "poisson", "on_busy": "grow", "max_connections": 4}
+    }
+
+
+def test_users_make_a_closed_loop() -> None:
+    plan = load_plan("http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0)
+    assert plan["load"] == {"closed": {"connections": 5, "think_time_ns": 8}}
+
+
+def test_without_keepalive_only_that_changes() -> None:
+    assert without_keepalive(replace(LOAD, keepalive=7, threads=2)) == replace(LOAD, keepalive="off", threads=2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"keepalive": "off"},
+        {"keepalive": 5},
+        {"arrivals": "constant", "on_busy": "queue", "max_connections": 3},
+        {"on_busy": "shed", "deadline_ns": NS_PER_S},
+        {"warmup_ns": 1, "cooldown_ns": 1, "threads": 2},
+    ],
+)
+def test_the_generator_takes_every_plan_python_makes(changes: dict[str, Any]) -> None:
+    """It is given one, stopped at once, and tells the plan it understood."""
+    plan = made(**changes)
+    with Handle(plan) as handle:
+        handle.stop()
+        understood = handle.result().to_dict()["plan"]
+    assert kept(understood, plan) == plan | {"spin_window_ns": understood["spin_window_ns"]}
+
+
+def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["load", "http://127.0.0.1:9/", "-R", "50", "-d", "1s", "--seed", "3", "--dry-run"]
+    assert run(arguments) == 0
+    assert json.loads(capsys.readouterr().out) == made()
+
+
+# --- what is refused before anything starts
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Request(path="x"), "the path 'x' does not begin with a slash; write --path /x"),
+        (lambda: Request(path="/a b"), "the path '/a b' is no URL path; percent-encode it"),
+        (lambda: Request(path="/é"), "the path '/é' is no URL path"),
+        (lambda: Request(method="A B"), "'A B' is not a request method"),
+        (lambda: Request(method=""), "'' is not a request method"),
+        (lambda: Request(headers=(("X", "a\r\nY: b"),)), "header X: "),
+        (lambda: Request(headers=(("X", "☃"),)), "header X: '☃' has characters that HTTP forbids"),
+        (lambda: Request(headers=(("a b", "1"),)), "header a b: "),
+        (lambda: replace(LOAD, duration_ns=0), "the duration must be longer than 0"),
+        (lambda: replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S), "one load may last 24 hours at most"),
+        (lambda: replace(LOAD, timeout_ns=0), "the timeout must lie between"),
+        (lambda: replace(LOAD, timeout_ns=4000 * NS_PER_S), "the timeout must lie between"),
+        (lambda: replace(LOAD, deadline_ns=0), "the deadline must be longer than 0"),
+        (lambda: replace(LOAD, threads=0), "threads must lie between 1 and 256"),
+        (lambda: replace(LOAD, threads=4, max_connections=3), "max_connections must be at least"),
+        (lambda: Level(rate_per_s=float("nan")), "the rate nan does not lie above 0"),
+        (lambda: Level(rate_per_s=0.0), "the rate 0 does not lie above 0"),
+        (lambda: Level(rate_per_s=1e9), "the rate 1e+09 does not lie"),
+        (lambda: Level(connections=0), "0 connections do not lie between 1 and 1,000,000"),
+    ],
+)
+def test_a_plan_that_could_not_be_carried_out_is_refused_at_once(make: Any, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        make()
+    assert str(raised.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("text", "keepalive"), [("on", "on"), ("off", "off"), ("1", 1), ("100", 100)], ids=lambda value: str(value)
+)
+def test_keepalive_is_on_off_or_a_number_of_requests(text: str, keepalive: object) -> None:
+    assert parse_keepalive(text) == keepalive
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "yes", "ON ", "²"])
+def test_any_other_keepalive_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a keep-alive; write on, off, or a number of requests"):
+        parse_keepalive(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("Accept: text/html", ("Accept", "text/html")),
+        ("X-Empty:", ("X-Empty", "")),
+        ("Host:example.org:80", ("Host", "example.org:80")),
+        ("  Cookie :  a=b  ", ("Cookie", "a=b")),
+    ],
+)
+def test_a_header_field_is_split_at_its_first_colon(text: str, field: tuple[str, str]) -> None:
+    assert parse_header(text) == field
+
+
+@pytest.mark.parametrize("text", ["", "no colon", ": value", "two words: x", "Ümlaut: x"])
+def test_any_other_header_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a header field; write it as 'Name: value'"):
+        parse_header(text)
+
+
+# --- what is told of it
+
+
+def test_the_facts_of_an_experiment_name_either_rates_or_connections() -> None:
+    facts = experiment_facts(EXPERIMENT, SERVERS)
+    assert (facts["rates"], facts["connections"]) == ([100.0, 200.0, 300.0], None)
+    assert facts["servers"] == list(SERVERS)
+    closed = experiment_facts(replace(EXPERIMENT, levels=(Level(connections=5),)), SERVERS)
+    assert (closed["rates"], closed["connections"], closed["arrivals"]) == (None, [5], None)
+
+
+def test_an_experiment_becomes_plain_data() -> None:
+    told = plain(replace(EXPERIMENT, request=Request(body=b"\x00")))
+    assert json.loads(json.dumps(told)) == told
+    assert told["app_dir"] == "/apps"
+    assert told["request"]["body"] == "AA=="

@@ -1,0 +1,128 @@
+"""What one may rely on from Python: the names, the error tree, and types that agree with the compiled module."""
+
+from __future__ import annotations
+
+import importlib.resources
+import inspect
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import wsgiload
+from wsgiload import _loadgen
+
+PUBLIC = {
+    "AppImportError",
+    "Handle",
+    "Histogram",
+    "LimitsError",
+    "LoadError",
+    "ProvisionError",
+    "Reason",
+    "Report",
+    "ServerError",
+    "SweepResult",
+    "UsageError",
+    "Verdict",
+    "WsgiloadError",
+    "aload",
+    "load",
+    "start",
+    "sweep",
+}
+
+
+def test_the_public_names_are_these() -> None:
+    """Adding one is a promise, and removing one breaks somebody."""
+    assert set(wsgiload.__all__) == PUBLIC
+    assert sorted(wsgiload.__all__) == list(wsgiload.__all__)
+    assert all(hasattr(wsgiload, name) for name in PUBLIC)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_each_public_name_says_what_it_is(name: str) -> None:
+    assert inspect.getdoc(getattr(wsgiload, name))
+
+
+@pytest.mark.parametrize("owner", [wsgiload.Report, wsgiload.Handle, wsgiload.SweepResult])
+def test_each_public_method_says_what_it_does(owner: type) -> None:
+    silent = [
+        name
+        for name, member in vars(owner).items()
+        if not name.startswith("_")
+        and (inspect.isfunction(member) or isinstance(member, property))
+        and not inspect.getdoc(member)
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("error", "parent", "code"),
+    [
+        (wsgiload.WsgiloadError, Exception, 2),
+        (wsgiload.UsageError, wsgiload.WsgiloadError, 2),
+        (wsgiload.LimitsError, wsgiload.UsageError, 2),
+        (wsgiload.ServerError, wsgiload.WsgiloadError, 97),
+        (wsgiload.ProvisionError, wsgiload.ServerError, 97),
+        (wsgiload.AppImportError, wsgiload.ServerError, 97),
+        (wsgiload.LoadError, wsgiload.WsgiloadError, 98),
+    ],
+)
+def test_errors_form_one_tree_and_each_has_its_exit_code(
+    error: type[wsgiload.WsgiloadError], parent: type, code: int
+) -> None:
+    assert error.__bases__ == (parent,)
+    assert error.exit_code == code
+    assert str(error("cause", "cure")) == "cause; cure"
+    assert str(error("cause")) == "cause"
+
+
+def test_the_stub_agrees_with_the_compiled_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "wsgiload._loadgen"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_travel_with_the_package() -> None:
+    package = importlib.resources.files("wsgiload")
+    assert package.joinpath("py.typed").is_file()
+    assert package.joinpath("_loadgen.pyi").is_file()
+
+
+def test_the_clock_is_that_of_the_reports() -> None:
+    import time
+
+    before, ours, after = time.monotonic_ns(), _loadgen.monotonic_ns(), time.monotonic_ns()
+    assert before <= ours <= after
+
+
+def test_importing_starts_no_thread_and_touches_nothing() -> None:
+    """Importing must be free of effects: no thread, no affinity, no file in the working directory."""
+    text = (
+        "import os, signal, threading; before = os.sched_getaffinity(0), signal.getsignal(signal.SIGINT);"
+        "import wsgiload; after = os.sched_getaffinity(0), signal.getsignal(signal.SIGINT);"
+        "assert before == after; print(len(os.listdir('/proc/self/task')), threading.active_count())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert done.stdout.split() == ["1", "1"]
+    assert done.stderr == ""
+
+
+def test_a_wrong_argument_is_an_error_of_ours_before_any_thread_is_started() -> None:
+    before = threading.active_count()
+    with pytest.raises(wsgiload.UsageError, match="the rate -1 does not lie above 0"):
+        wsgiload.start("http://127.0.0.1:9/", rate=-1)
+    with pytest.raises(wsgiload.UsageError, match="-3 is not a duration in seconds"):
+        wsgiload.start("http://127.0.0.1:9/", rate=1, duration=-3)
+    with pytest.raises(wsgiload.UsageError, match="'A B' is not a request method"):
+        wsgiload.start("http://127.0.0.1:9/", rate=1, method="A B")
+    assert threading.active_count() == before

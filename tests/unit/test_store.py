@@ -1,0 +1,163 @@
+"""The run directory: the files and columns of the contract, each complete at every moment."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from wsgiload.errors import UsageError
+from wsgiload.limits.model import Counters
+from wsgiload.sample import Sample
+from wsgiload.store import RunDirectory
+
+from .test_interval_log import invented_load, read_all
+
+RESOURCE_COLUMNS = (
+    "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
+    "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
+    "listen_queue,listen_drops,steal_ns"
+)
+INTERVAL_COLUMNS = "cell,start_ns,length_ns,scheduled,sent,ok,failed,p50_ns,p99_ns,max_ns"
+
+
+def measured_load() -> dict[str, Any]:
+    load = invented_load()
+    for interval in load["intervals"]:
+        interval |= {"scheduled": 3, "sent": 3, "ok": 3, "failed": 0, "p50_ns": 5, "p99_ns": None}
+    return load
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    return RunDirectory(tmp_path / "runs", "hello")
+
+
+def test_its_name_has_the_time_the_name_and_four_digits(directory: RunDirectory, tmp_path: Path) -> None:
+    assert directory.path.parent == tmp_path / "runs"
+    assert directory.path.is_absolute()
+    assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-hello-[0-9a-f]{4}", directory.path.name)
+
+
+def test_two_of_one_second_do_not_collide(tmp_path: Path) -> None:
+    paths = {RunDirectory(tmp_path, "hello").path for _ in range(5)}
+    assert len(paths) == 5
+
+
+def test_a_folder_that_cannot_be_made_is_one_line_with_the_flag(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"cannot make the run directory .*/file/.*; choose a folder with --out"):
+        RunDirectory(tmp_path / "file", "hello")
+
+
+def test_both_tables_begin_with_the_columns_of_the_contract(directory: RunDirectory) -> None:
+    assert (directory.path / "resources.csv").read_text() == RESOURCE_COLUMNS + "\n"
+    assert (directory.path / "intervals.csv").read_text() == INTERVAL_COLUMNS + "\n"
+
+
+def test_a_cell_appends_its_rows_and_what_is_not_known_is_empty(directory: RunDirectory) -> None:
+    samples = [Sample(10, 0, Counters(cpu_usage_ns=7, memory_bytes=4096)), Sample(20, 0, Counters())]
+    directory.write_cell("a@1#1", measured_load(), samples)
+    directory.write_cell("b@1#1", None, samples[:1])
+    rows = list(csv.DictReader((directory.path / "resources.csv").read_text().splitlines()))
+    assert [(row["cell"], row["t_ns"], row["cpu_usage_ns"]) for row in rows] == [
+        ("a@1#1", "10", "7"),
+        ("a@1#1", "20", ""),
+        ("b@1#1", "10", "7"),
+    ]
+    assert {row["steal_ns"] for row in rows} == {""}
+    intervals = list(csv.DictReader((directory.path / "intervals.csv").read_text().splitlines()))
+    assert [row["cell"] for row in intervals] == ["a@1#1"] * 3
+    assert [row["max_ns"] for row in intervals] == ["3000000", "", "80000000"]
+    assert {row["p99_ns"] for row in intervals} == {""}
+
+
+def test_a_cell_without_a_load_leaves_no_load_file(directory: RunDirectory) -> None:
+    directory.write_cell("a@1#1", measured_load(), [])
+    directory.write_cell("b@1#1", None, [])
+    assert [path.name for path in (directory.path / "load").iterdir()] == ["a@1#1.json"]
+    assert json.loads((directory.path / "load" / "a@1#1.json").read_text()) == measured_load()
+
+
+def test_the_interval_log_has_one_head_and_a_tag_per_cell(directory: RunDirectory) -> None:
+    for cell in ("a@1#1", "b@1#1"):
+        directory.write_cell(cell, measured_load(), [])
+    text = (directory.path / "latency.hlog").read_text()
+    assert text.count("[Histogram log format version 1.3]") == 1
+    assert text.count("StartTimestamp") == 1
+    intervals: list[HdrHistogram] = read_all(str(directory.path / "latency.hlog"))
+    assert [interval.get_tag() for interval in intervals] == ["a@1#1", "a@1#1", "b@1#1", "b@1#1"]
+    assert [interval.get_total_count() for interval in intervals] == [3, 2, 3, 2]
+
+
+def test_the_percentile_text_has_a_part_per_cell(directory: RunDirectory) -> None:
+    for cell in ("a@1#1", "b@1#1"):
+        directory.write_cell(cell, measured_load(), [])
+    text = (directory.path / "latency.hgrm").read_text()
+    assert [line for line in text.splitlines() if line.startswith("#[") and "@" in line] == ["#[a@1#1]", "#[b@1#1]"]
+
+
+def test_run_and_summary_carry_their_version(directory: RunDirectory) -> None:
+    directory.write_run({"status": "complete"})
+    directory.write_summary({"status": "complete"})
+    run = json.loads((directory.path / "run.json").read_text())
+    assert (run["schema_version"], run["status"]) == (1, "complete")
+    assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\+00:00", run["started_utc"])
+    assert json.loads((directory.path / "summary.json").read_text()) == {"schema_version": 1, "status": "complete"}
+
+
+def test_a_reader_never_finds_half_a_summary(directory: RunDirectory) -> None:
+    """A summary is replaced as a whole: whoever reads meanwhile finds the old one or the new one."""
+    directory.write_summary({"number": 0})
+    stop, broken, seen = threading.Event(), [], set()
+
+    def read() -> None:
+        while not stop.is_set():
+            text = (directory.path / "summary.json").read_text()
+            try:
+                seen.add(json.loads(text)["number"])
+            except ValueError:
+                broken.append(text)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(1, 100):
+        directory.write_summary({"number": number, "padding": "x" * 100_000})
+    stop.set()
+    reader.join()
+    assert broken == []
+    assert seen
+    assert not list(directory.path.glob("*.unfinished"))
+
+
+def test_what_is_written_is_synced_before_the_next_cell(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file of a cell is synced after its last byte, and so is the folder that got a new name."""
+    synced: dict[str, int] = {}
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink()).removesuffix(".unfinished")
+        synced[path] = os.fstat(descriptor).st_size
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    directory.write_cell("a@1#1", measured_load(), [Sample(1, 0, Counters())])
+    directory.write_summary({})
+    names = ("intervals.csv", "resources.csv", "latency.hlog", "latency.hgrm", "load/a@1#1.json", "summary.json")
+    for path in (directory.path / name for name in names):
+        assert synced[str(path)] == path.stat().st_size
+    assert {str(directory.path), str(directory.path / "load")} <= set(synced)
+
+
+def test_a_server_log_is_named_after_its_cell(directory: RunDirectory) -> None:
+    assert directory.server_log("a@1#1") == directory.path / "server" / "a@1#1.log"
+    assert directory.server_log("a@1#1").parent.is_dir()

@@ -1,0 +1,247 @@
+"""What becomes of the records of cells in summary.json, and which exit code a sweep ends with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from wsgiload.catalogue import load_catalogue
+from wsgiload.cpus import CpuPlan
+from wsgiload.errors import LoadError, ProvisionError, ServerError
+from wsgiload.launch import ServerExit
+from wsgiload.limits import Enforcement, Limits
+from wsgiload.limits.model import Counters
+from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request
+from wsgiload.record import CellRecord, Failure, Setting
+from wsgiload.sample import Sample
+from wsgiload.schema import load_schema
+from wsgiload.summary import Progress, exit_code, summarise_cell, summarise_sweep
+from wsgiload.units import NS_PER_S
+
+from .report_fixture import write_run
+
+FOUND = {found.id: found for found in load_catalogue().select(["wsgiref", "gunicorn"])}
+LEVEL = Level(rate_per_s=1000.0)
+CELL = Cell("wsgiref", LEVEL, run=1, seed=7)
+OTHER = Cell("gunicorn-gthread", LEVEL, run=1, seed=7)
+EXPERIMENT = Experiment(
+    name="hello",
+    app="hello:app",
+    app_dir=Path("/apps"),
+    request=Request(),
+    load=LoadOptions(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
+    levels=(LEVEL,),
+)
+ENFORCED = Enforcement("cgroup-v1", {"cpus": 1.0}, ())
+FAILURE = Failure.of(ServerError("it fell over", "hold it", step="start", log_tail="Traceback"))
+
+
+def setting(*, shared_cores: bool = False) -> Setting:
+    limits = Limits(cpus=1.0, memory_bytes=2**29, pids=64)
+    return Setting(EXPERIMENT, CpuPlan((1,), (0,), shared_cores), limits)
+
+
+@pytest.fixture(scope="module")
+def invented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of a load that is valid, over 20 s from the moment 81 000 s."""
+    folder = write_run(tmp_path_factory.mktemp("invented") / "run") / "load"
+    load: dict[str, Any] = json.loads((folder / "waitress@1000#1.json").read_text())
+    assert load["verdict"]["status"] == "valid"
+    load["plan"]["phases"] = {"warmup_ns": 5 * NS_PER_S, "measure_ns": 20 * NS_PER_S}
+    return load
+
+
+@pytest.fixture
+def record(invented: dict[str, Any]) -> CellRecord:
+    """A cell that was measured without a fault: half a core in use all the time, and a peak of 64 MiB."""
+    start_ns = invented["clock"]["monotonic_ns"]
+    samples = [
+        Sample(start_ns + second * NS_PER_S, 0, Counters(cpu_usage_ns=second * NS_PER_S // 2, memory_bytes=2**25))
+        for second in range(30)
+    ]
+    return CellRecord(
+        CELL,
+        load=invented,
+        samples=samples,
+        enforcement=ENFORCED,
+        memory_peak_bytes=2**26,
+        oom_kills=0,
+        keepalive_honoured=False,
+        server_exit=ServerExit(0, None, True, 0.1),
+    )
+
+
+def with_verdict(record: CellRecord, status: str, blame: str | None) -> CellRecord:
+    assert record.load is not None
+    reasons = [] if status == "valid" else [{"check": "C4", "level": status, "message": "m", "value": 2, "limit": 1}]
+    return replace(record, load=record.load | {"verdict": {"status": status, "blame": blame, "reasons": reasons}})
+
+
+def summary_of(*records: CellRecord, status: Any = "complete", on: Setting | None = None) -> dict[str, Any]:
+    progress = Progress([CELL, OTHER], records, status)
+    return {"schema_version": 1} | summarise_sweep(FOUND, on or setting(), progress)
+
+
+def errors(summary: dict[str, Any]) -> list[str]:
+    return [error.json_path for error in Draft202012Validator(load_schema("summary-1")).iter_errors(summary)]
+
+
+# --- cells
+
+
+def test_a_measured_cell_is_told_as_the_generator_and_the_kernel_told_it(
+    record: CellRecord, invented: dict[str, Any]
+) -> None:
+    cell = summarise_cell(record, FOUND["wsgiref"], setting())
+    assert (cell["id"], cell["server"], cell["variant"]) == ("wsgiref@1000#1", "wsgiref", "default")
+    assert (cell["rate"], cell["connections"], cell["run"]) == (1000.0, None, 1)
+    assert cell["verdict"] == invented["verdict"]
+    assert cell["rate_result"] == invented["rate"]
+    assert cell["outcomes"] == invented["outcomes"]
+    assert cell["response_time_ns"] == invented["response_time_ns"]
+    assert cell["limits"]["backend"] == "cgroup-v1"
+    assert (cell["limits"]["server_cpus"], cell["limits"]["client_cpus"]) == ([1], [0])
+    assert cell["resources"]["cpu_cores_mean"] == 0.5
+    assert cell["resources"]["memory_peak_bytes"] == 2**26
+    assert cell["resources"]["oom_kills"] == 0
+    assert cell["server_exit"] == {"code": 0, "signal": None, "clean": True}
+    assert cell["failure"] is None
+    assert cell["keepalive_honoured"] is False
+    assert (cell["warmup_s"], cell["duration_s"]) == (5, 20)
+
+
+def test_a_variant_is_told_apart_from_its_server(record: CellRecord) -> None:
+    cell = summarise_cell(replace(record, cell=OTHER), FOUND["gunicorn-gthread"], setting())
+    assert (cell["server"], cell["variant"], cell["id"]) == ("gunicorn", "gthread", "gunicorn-gthread@1000#1")
+
+
+def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() -> None:
+    failed = CellRecord(CELL, failure=FAILURE, enforcement=ENFORCED, oom_kills=1)
+    cell = summarise_cell(failed, FOUND["wsgiref"], setting())
+    assert cell["failure"] == {"step": "start", "message": "it fell over; hold it", "log_tail": "Traceback"}
+    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("invalid", "server")
+    assert {name for name, value in cell.items() if value is None} >= {
+        "rate_result",
+        "outcomes",
+        "response_time_ns",
+        "service_time_ns",
+        "send_lag_ns",
+        "connect_time_ns",
+        "offered_quantiles_ns",
+        "server_exit",
+    }
+    assert cell["resources"]["oom_kills"] == 1
+    assert cell["resources"]["cpu_cores_mean"] is None
+
+
+def test_a_cell_that_never_got_an_environment_knows_neither_versions_nor_limits() -> None:
+    unbuilt = CellRecord(CELL, failure=Failure.of(ProvisionError("no compiler", step="provision")))
+    cell = summarise_cell(unbuilt, FOUND["wsgiref"], setting())
+    assert cell["failure"]["step"] == "provision"
+    assert (cell["version"], cell["python"], cell["limits"], cell["resources"]) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("valid", None), ("warn", "host")),
+        (("warn", "server"), ("warn", "server")),
+        (("invalid", "client"), ("invalid", "client")),
+    ],
+)
+def test_shared_cores_are_a_warning_beside_what_the_generator_found(
+    record: CellRecord, before: tuple[str, str | None], after: tuple[str, str]
+) -> None:
+    cell = summarise_cell(with_verdict(record, *before), FOUND["wsgiref"], setting(shared_cores=True))
+    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == after
+    assert cell["verdict"]["reasons"][-1]["check"] == "C19"
+    assert cell["verdict"]["reasons"][-1]["level"] == "warn"
+    assert "shared_cores" in cell["verdict"]["reasons"][-1]["message"]
+
+
+def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: CellRecord) -> None:
+    loose = replace(record, enforcement=Enforcement("none", {}, ("memory", "pids")))
+    cell = summarise_cell(loose, FOUND["wsgiref"], setting())
+    assert cell["limits"]["not_enforced"] == ["memory", "pids"]
+    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("warn", "host")
+    (reason,) = cell["verdict"]["reasons"]
+    assert reason["message"] == "not limited as asked: memory, pids could not be enforced here"
+
+
+def test_the_verdict_of_the_generator_is_not_changed_by_being_summarised(
+    record: CellRecord, invented: dict[str, Any]
+) -> None:
+    before = json.dumps(invented["verdict"])
+    summarise_cell(record, FOUND["wsgiref"], setting(shared_cores=True))
+    assert json.dumps(invented["verdict"]) == before
+
+
+# --- the whole
+
+
+def test_a_summary_keeps_the_order_asked_for_and_holds_only_cells_that_were_run(record: CellRecord) -> None:
+    summary = summary_of(record, status="interrupted")
+    assert summary["order"] == ["wsgiref@1000#1", "gunicorn-gthread@1000#1"]
+    assert [cell["id"] for cell in summary["cells"]] == ["wsgiref@1000#1"]
+    assert summary["status"] == "interrupted"
+    assert summary["seed"] == 1
+    assert summary["experiment"]["servers"] == list(FOUND)
+
+
+def test_every_kind_of_cell_is_accepted_by_the_schema(record: CellRecord) -> None:
+    failed = CellRecord(OTHER, failure=FAILURE, enforcement=ENFORCED, oom_kills=1)
+    unbuilt = CellRecord(OTHER, failure=FAILURE)
+    loose = replace(record, enforcement=Enforcement("none", {}, ("cpus",)))
+    assert errors(summary_of(record, failed, unbuilt, loose, on=setting(shared_cores=True))) == []
+    assert errors(summary_of(status="failed")) == []
+
+
+# --- exit codes
+
+
+@pytest.fixture
+def causes(record: CellRecord) -> dict[int, CellRecord]:
+    """A cell for each exit code that a cell can cause."""
+    return {
+        0: with_verdict(record, "warn", "server"),
+        97: CellRecord(CELL, failure=FAILURE),
+        98: with_verdict(record, "invalid", "client"),
+    }
+
+
+@pytest.mark.parametrize("code", [0, 97, 98])
+def test_each_cause_alone_has_its_code(causes: dict[int, CellRecord], code: int) -> None:
+    assert exit_code(summary_of(causes[code])) == code
+
+
+def test_a_failed_threshold_is_99_and_only_where_nothing_worse_holds(causes: dict[int, CellRecord]) -> None:
+    assert exit_code(summary_of(causes[0]), thresholds_failed=True) == 99
+    assert exit_code(summary_of(causes[98]), thresholds_failed=True) == 98
+    assert exit_code(summary_of(causes[97]), thresholds_failed=True) == 97
+
+
+def test_of_several_causes_the_first_in_the_documented_order_counts(causes: dict[int, CellRecord]) -> None:
+    for size in (2, 3):
+        for codes in combinations(causes, size):
+            expected = next(code for code in (97, 98, 0) if code in codes)
+            chosen = [causes[code] for code in codes]
+            assert exit_code(summary_of(*chosen)) == exit_code(summary_of(*reversed(chosen))) == expected
+
+
+def test_an_interrupted_sweep_is_130_whatever_else_happened(causes: dict[int, CellRecord]) -> None:
+    everything = summary_of(*causes.values(), status="interrupted")
+    assert exit_code(everything, thresholds_failed=True) == 130
+
+
+def test_a_generator_that_breaks_is_98_because_no_server_is_at_fault() -> None:
+    broken = CellRecord(CELL, failure=Failure.of(LoadError("the generator ended with code -11 and no report")))
+    summary = summary_of(broken)
+    assert summary["cells"][0]["verdict"]["blame"] == "client"
+    assert exit_code(summary) == 98
+    assert exit_code(summary_of(broken, CellRecord(OTHER, failure=FAILURE))) == 97

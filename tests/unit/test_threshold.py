@@ -1,0 +1,93 @@
+"""Objectives are read exactly, and judged by what is known for certain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wsgiload.errors import UsageError
+from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
+
+RESULT: dict[str, Any] = {
+    "offered_quantiles_ns": {
+        "0.5": {"low": 1_000_000, "high": 1_000_000},
+        "0.99": {"low": 40_000_000, "high": 60_000_000},
+        "0.999": {"low": 90_000_000, "high": None},
+    },
+    "rate": {"offered_per_s": 1000.0, "sent_per_s": 1000.0, "achieved_per_s": 990.0, "goodput_per_s": 980.0},
+    "outcomes": {"scheduled": 1000, "ok": 995, "timeout": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "figure", "comparison", "limit"),
+    [
+        ("p99<50ms", "p99", "<", 50_000_000),
+        ("p50 <= 1.5", "p50", "<=", 1_500_000_000),
+        (" p99.9 < 2s ", "p99.9", "<", 2_000_000_000),
+        ("error_rate<0.1%", "error_rate", "<", 0.001),
+        ("error_rate<=0.01", "error_rate", "<=", 0.01),
+        ("goodput>=1000", "goodput", ">=", 1000.0),
+    ],
+)
+def test_an_objective_is_a_figure_a_comparison_and_a_limit(
+    text: str, figure: str, comparison: str, limit: float
+) -> None:
+    assert parse_threshold(text) == Threshold(text, figure, comparison, pytest.approx(limit))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "'' is not a threshold; write it like 'p99<50ms'"),
+        ("p99", "'p99' is not a threshold"),
+        ("p99=50ms", "'p99=50ms' is not a threshold"),
+        ("p98<50ms", "'p98<50ms': there is no figure 'p98'; choose one of p50, p90, p95, p99"),
+        ("p99<fast", "'fast' is not a duration"),
+        ("goodput>much", "'goodput>much': 'much' is not a number"),
+    ],
+)
+def test_anything_else_is_refused_with_the_form(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_threshold(text)
+    assert str(raised.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("p50<1ms", False),
+        ("p50<=1ms", True),
+        ("p99<50ms", False),  # its upper bound is 60 ms
+        ("p99<61ms", True),
+        ("p99.9<10s", False),  # unbounded above: not met
+        ("p99.99<10s", False),  # not known
+        ("error_rate<=0.5%", True),
+        ("error_rate<0.4%", False),
+        ("goodput>=980", True),
+        ("goodput>980", False),
+    ],
+)
+def test_a_quantile_counts_by_its_upper_bound_and_what_is_unknown_is_not_met(text: str, holds: bool) -> None:
+    assert parse_threshold(text).holds(RESULT) is holds
+
+
+def test_nothing_holds_for_a_cell_that_has_no_result() -> None:
+    cell = {"offered_quantiles_ns": None, "rate_result": None, "outcomes": None}
+    for text in ("p99<1h", "error_rate<=1", "goodput>=0"):
+        assert not parse_threshold(text).holds(cell)
+    assert not parse_threshold("error_rate<=1").holds({"outcomes": {"scheduled": 0, "ok": 0}})
+
+
+def test_a_cell_of_a_sweep_and_a_report_of_a_load_are_judged_alike() -> None:
+    cell = {**RESULT, "rate_result": RESULT["rate"]}
+    del cell["rate"]
+    assert parse_threshold("goodput>=980").holds(cell)
+
+
+def test_each_failure_is_a_sentence_that_names_its_cell() -> None:
+    thresholds = [parse_threshold("p99<50ms"), parse_threshold("p50<=1ms")]
+    assert failed_thresholds(thresholds, [("wsgiref@100#1", RESULT)]) == ["threshold p99<50ms failed by wsgiref@100#1"]
+    assert failed_thresholds(thresholds, [("", RESULT)]) == ["threshold p99<50ms failed"]
+    assert failed_thresholds([], [("", RESULT)]) == []

@@ -1,0 +1,123 @@
+"""What a person types becomes nanoseconds, bytes, cores and lists, or one line that says how to write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from wsgiload.errors import UsageError
+from wsgiload.units import (
+    parse_connections,
+    parse_cpus,
+    parse_duration_ns,
+    parse_rates,
+    parse_size_bytes,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("30s", 30_000_000_000),
+        ("250ms", 250_000_000),
+        ("10us", 10_000),
+        ("7ns", 7),
+        ("1.5", 1_500_000_000),
+        (".5", 500_000_000),
+        ("2m", 120_000_000_000),
+        ("1h", 3_600_000_000_000),
+        ("1e3ms", 1_000_000_000),
+        (" 5 S ", 5_000_000_000),
+        ("0s", 0),
+    ],
+)
+def test_a_duration_without_a_unit_is_in_seconds(text: str, ns: int) -> None:
+    assert parse_duration_ns(text) == ns
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("65536", 65536),
+        ("512MiB", 512 * 1024**2),
+        ("1g", 1024**3),
+        ("1.5GiB", 3 * 1024**3 // 2),
+        ("4k", 4096),
+        ("4kB", 4000),
+        ("2MB", 2_000_000),
+        ("3GB", 3_000_000_000),
+        ("10b", 10),
+    ],
+)
+def test_a_size_counts_in_powers_of_1024_unless_it_says_otherwise(text: str, size: int) -> None:
+    assert parse_size_bytes(text) == size
+
+
+@pytest.mark.parametrize(("text", "cores"), [("1", 1.0), ("0.5", 0.5), ("1500m", 1.5), ("2cpus", 2.0)])
+def test_cpus_are_cores_or_thousandths_of_one(text: str, cores: float) -> None:
+    assert parse_cpus(text) == cores
+
+
+@pytest.mark.parametrize(
+    ("text", "rates"),
+    [
+        ("1000", (1000.0,)),
+        ("1000,2000, 3000", (1000.0, 2000.0, 3000.0)),
+        ("1000:3000:500", (1000.0, 1500.0, 2000.0, 2500.0, 3000.0)),
+        ("1000:2900:500", (1000.0, 1500.0, 2000.0, 2500.0)),
+        ("5:5:1", (5.0,)),
+        ("10,20:40:10,10", (10.0, 20.0, 30.0, 40.0)),
+        ("0.5", (0.5,)),
+    ],
+)
+def test_rates_are_lists_and_ranges_with_both_ends_each_once(text: str, rates: tuple[float, ...]) -> None:
+    assert parse_rates(text) == rates
+
+
+def test_a_range_of_fractions_reaches_its_end() -> None:
+    assert parse_rates("0.1:0.3:0.1") == pytest.approx((0.1, 0.2, 0.3))
+
+
+def test_connections_are_whole_numbers() -> None:
+    assert parse_connections("10,100:120:10") == (10, 100, 110, 120)
+    assert all(isinstance(count, int) for count in parse_connections("10:30:10"))
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "says"),
+    [
+        (parse_duration_ns, "", "'' is not a duration; write it like 30s, 250ms or 1.5"),
+        (parse_duration_ns, "soon", "'soon' is not a duration"),
+        (parse_duration_ns, "5parsecs", "'5parsecs' is not a duration"),
+        (parse_duration_ns, "-1s", "'-1s' is not a duration"),
+        (parse_duration_ns, "5m30s", "'5m30s' is not a duration"),
+        (parse_duration_ns, "1e400s", "'1e400s' is too large"),
+        (parse_duration_ns, "9e30", "'9e30' is too large"),
+        (parse_size_bytes, "12parsecs", "'12parsecs' is not a size; write it like 512MiB or 1GiB"),
+        (parse_size_bytes, "-5", "'-5' is not a size"),
+        (parse_size_bytes, "1e308g", "'1e308g' is too large"),
+        (parse_cpus, "0", "'0' is not a number of CPUs; write it like 1, 0.5 or 1500m"),
+        (parse_cpus, "half", "'half' is not a number of CPUs"),
+        (parse_cpus, "1GiB", "'1GiB' is not a number of CPUs"),
+        (parse_rates, "", "'' is not a rate; write a list like 1000,2000,3000 or 1000:5000:500"),
+        (parse_rates, "1000,,2000", "'' is not a rate"),
+        (parse_rates, "1000,abc", "'abc' is not a rate"),
+        (parse_rates, "0", "'0' is not a rate above 0"),
+        (parse_rates, "-5", "'-5' is not a rate above 0"),
+        (parse_rates, "nan", "'nan' is not a rate above 0"),
+        (parse_rates, "inf", "'inf' is not a rate above 0"),
+        (parse_rates, "5000:1000:500", "'5000:1000:500' is not a range of rates from:to:step"),
+        (parse_rates, "1:2", "'1:2' is not a range of rates from:to:step"),
+        (parse_rates, "1:2:3:4", "'1:2:3:4' is not a range of rates"),
+        (parse_rates, "1:100000:1", "'1:100000:1' is not a range of rates"),
+        (parse_rates, "1:5:0", "'1:5:0' is not a rate above 0"),
+        (parse_connections, "1.5", "'1.5' is not a number of connections; write a list like 10,20,50"),
+        (parse_connections, "0", "'0' is not a number of connections above 0"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_an_example(parse: Callable[[str], object], text: str, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(text)
+    assert str(raised.value).startswith(says)
+    assert "\n" not in str(raised.value)
