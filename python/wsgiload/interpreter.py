@@ -169,7 +169,8 @@ def normalise(name: str) -> str:
 def clean_variables(inherited: Mapping[str, str], app_dir: Path) -> dict[str, str]:
     """The inherited variables without those that choose modules; ``app_dir`` alone is on ``PYTHONPATH``."""
     kept = {name: value for name, value in inherited.items() if name not in PYTHON_VARIABLES}
-    return {**kept, "PYTHONPATH": str(app_dir)}
+    # Importing the app would otherwise write bytecode into the user's own folders.
+    return {**kept, "PYTHONPATH": str(app_dir), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def check_app(app: str, interpreter: AppInterpreter, chdir: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -45,7 +45,7 @@ def ask(port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_
 
 def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answer:
     try:
-        connection.request(request.method, request.path, request.body, dict(request.headers))
+        _send(connection, request)
         response = connection.getresponse()
         body = response.read()
     except (http.client.NotConnected, http.client.RemoteDisconnected, ConnectionError) as error:
@@ -57,6 +57,17 @@ def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answe
     if request.expected_body is not None and body != request.expected_body:
         return Answer(response.status, f"{request.method} {request.path} was answered with a wrong body")
     return Answer(response.status, None)
+
+
+def _send(connection: http.client.HTTPConnection, request: Request) -> None:
+    """The request as the generator sends it: a field that is given twice is sent twice."""
+    names = {name.lower() for name, _ in request.headers}
+    connection.putrequest(request.method, request.path, skip_host="host" in names, skip_accept_encoding=True)
+    for name, value in request.headers:
+        connection.putheader(name, value)
+    if request.body is not None and "content-length" not in names:
+        connection.putheader("Content-Length", str(len(request.body)))
+    connection.endheaders(request.body)
 
 
 def wait_until_ready(server: ServerProcess, port: int, service: Service) -> float:

@@ -63,7 +63,7 @@ SWEEP_ONLY = [
 ]
 
 ONLY_LOAD = {"--threshold", "--config"}  # judged and configured by the orchestrator
-ONLY_LOADGEN = {"--cooldown", "--interval", "--spin", "--version"}
+ONLY_LOADGEN = {"--cooldown", "--interval", "--spin", "--version", "--wire"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -194,6 +194,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "--rate", "fast"], "'fast' is not a valid float"),
         ([*LOAD, "--duration", "0"], "the duration must be longer than 0"),
         ([*LOAD, "--duration", "1e400s"], "'1e400s' is too large"),
+        ([*LOAD, "--seed", str(2**64)], "18446744073709551616 is not in the range 0<=x<=18446744073709551615"),
         ([*LOAD, "--connections", "0"], "0 is not in the range x>=1"),
         ([*LOAD, "--keepalive", "0"], "'0' is not a keep-alive"),
         ([*LOAD, "-H", "nonsense"], "'nonsense' is not a header field"),

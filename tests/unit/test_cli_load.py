@@ -98,6 +98,36 @@ def test_the_exit_code_is_the_first_of_130_98_99_that_holds(
     assert ("threshold goodput>=1000000000 failed" in printed.err) == (threshold == NOT_MET)
 
 
+def refuse_all(canned: type[CannedHandle]) -> None:
+    outcomes = canned.report.to_dict()["outcomes"]
+    outcomes |= {name: 0 for name in outcomes if name != "scheduled"} | {"refused": outcomes["scheduled"]}
+
+
+@pytest.mark.parametrize("invalid", [False, True])
+def test_a_target_that_answered_nothing_is_97_before_anything_is_said_of_the_measurement(
+    canned: type[CannedHandle], invalid: bool
+) -> None:
+    refuse_all(canned)
+    if invalid:
+        spoil(canned)
+    assert run(["load", URL, "-R", "5", "--quiet", "--threshold", NOT_MET]) == 97
+
+
+def test_a_load_in_which_nothing_was_due_says_nothing_of_the_target(canned: type[CannedHandle]) -> None:
+    refuse_all(canned)
+    outcomes = canned.report.to_dict()["outcomes"]
+    outcomes |= dict.fromkeys(outcomes, 0)
+    assert run(["load", URL, "-R", "5", "--quiet"]) == 0
+
+
+def test_a_place_where_the_result_could_not_be_written_is_refused_before_the_load(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_load, "Handle", None)
+    assert run(["load", URL, "-R", "5", "--json", str(tmp_path / "gone" / "out.json")]) == 2
+    assert capsys.readouterr().err == f"wsgiload: there is no folder {tmp_path / 'gone'}; make it, or choose another\n"
+
+
 def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:
     canned.report.to_dict()["verdict"]["status"] = "warn"
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0

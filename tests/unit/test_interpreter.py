@@ -119,7 +119,11 @@ def test_a_missing_interpreter_or_environment_is_a_usage_error(tmp_path: Path, m
 
 def test_variables_that_choose_modules_are_taken_away() -> None:
     inherited = {"PYTHONPATH": "/x", "PYTHONHOME": "/y", "VIRTUAL_ENV": "/z", "PYTHONHASHSEED": "1"}
-    assert clean_variables(inherited, Path("/app")) == {"PYTHONPATH": "/app", "PYTHONHASHSEED": "1"}
+    assert clean_variables(inherited, Path("/app")) == {
+        "PYTHONPATH": "/app",
+        "PYTHONHASHSEED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 def check(folder: Path, app: str, text: str | None = None) -> None:

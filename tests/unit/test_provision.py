@@ -174,6 +174,7 @@ def test_the_launch_sees_the_app_and_none_of_the_callers_python_settings() -> No
         "HOME": "/h",
         "PATH": "/bin",
         "PYTHONPATH": "/app",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "WSGILOAD_APP_SITE": "/a:/b",
     }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
 use loadgen::LoadPlan;
-use loadgen::plan::{Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop, Phases, ResponseCheck};
+use loadgen::plan::{Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop, Phases, ResponseCheck, Wire};
 
 /// Drives a URL and prints a JSON report whose latency starts at the intended send.
 ///
@@ -83,6 +83,9 @@ pub struct Arguments {
     /// File that holds the exact body of a right answer
     #[arg(long)]
     expect_body_file: Option<std::path::PathBuf>,
+    /// Who frames the messages: our own code, or hyper as a second opinion
+    #[arg(long, value_enum, default_value_t = WireFlag::Native)]
+    wire: WireFlag,
     /// Where the report goes; - is standard output
     #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
     pub json: Option<String>,
@@ -101,6 +104,12 @@ pub struct Arguments {
 enum ArrivalsFlag {
     Poisson,
     Constant,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WireFlag {
+    Native,
+    Hyper,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -135,6 +144,10 @@ impl Arguments {
             check: ResponseCheck {
                 statuses: self.expect_status.clone(),
                 body_base64: read(self.expect_body_file.as_deref())?.map(|bytes| STANDARD.encode(bytes)),
+            },
+            wire: match self.wire {
+                WireFlag::Native => Wire::Native,
+                WireFlag::Hyper => Wire::Hyper,
             },
         })
     }

@@ -45,6 +45,23 @@ pub(crate) trait Connection: Sized {
 
     /// Whether the server has ended the connection, as far as is known without asking the socket.
     fn is_closed(&self) -> bool;
+
+    /// What can send a request on this connection without a turn of the runtime; `None` for a protocol that cannot.
+    fn eager(&self) -> Option<Rc<dyn EagerSend>> {
+        None
+    }
+
+    /// Returns when the server ends the connection while no request is under way.
+    async fn ended_while_idle(&self) {
+        std::future::pending().await
+    }
+}
+
+/// Sends a request from outside the connection's own task.
+pub(crate) trait EagerSend {
+    /// Writes the request, or its beginning, at once; the exchange then goes on from there. `false` when nothing was
+    /// written, and the exchange has to begin as usual.
+    fn try_send(&self, is_last: bool) -> bool;
 }
 
 /// The connection had ended before a byte of the request was written.
@@ -184,26 +201,29 @@ fn connection_says(headers: &HeaderMap, token: &str) -> bool {
 }
 
 /// Compares a body with the expected one as it arrives, without keeping it.
-struct BodyCheck<'a> {
+pub(crate) struct BodyCheck<'a> {
     expected: Option<&'a Bytes>,
     length: usize,
     is_right: bool,
 }
 
 impl<'a> BodyCheck<'a> {
-    fn new(expected: Option<&'a Bytes>) -> Self {
+    /// Without an expected body every body is right.
+    pub fn new(expected: Option<&'a Bytes>) -> Self {
         Self { expected, length: 0, is_right: true }
     }
 
-    fn take(&mut self, bytes: &Bytes) {
+    /// Takes the next part.
+    pub fn take(&mut self, bytes: &[u8]) {
         let (from, to) = (self.length, self.length + bytes.len());
         self.length = to;
         if let Some(expected) = self.expected {
-            self.is_right &= expected.get(from..to) == Some(&bytes[..]);
+            self.is_right &= expected.get(from..to) == Some(bytes);
         }
     }
 
-    fn is_right(&self) -> bool {
+    /// Whether all parts together are the expected body.
+    pub fn is_right(&self) -> bool {
         self.is_right && self.expected.is_none_or(|expected| expected.len() == self.length)
     }
 }
@@ -239,7 +259,7 @@ mod tests {
             (vec![], false),
         ] {
             let mut check = BodyCheck::new(Some(&expected));
-            frames.iter().for_each(|frame| check.take(&Bytes::from_static(frame.as_bytes())));
+            frames.iter().for_each(|frame| check.take(frame.as_bytes()));
             assert_eq!(check.is_right(), right, "{frames:?}");
         }
         assert!(BodyCheck::new(None).is_right());

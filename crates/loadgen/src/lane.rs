@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::clock::monotonic_ns;
-use crate::connection::{Connection, NothingSent, connect_failure};
+use crate::connection::{Connection, EagerSend, NothingSent, connect_failure};
 use crate::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::plan::LoadPlan;
 use crate::recorder::Recorder;
@@ -52,15 +52,31 @@ pub(crate) struct Lane {
     wire: RefCell<Option<Rc<SocketStamps>>>,
     /// Requests that the lane's connection has carried, the one under way included; 0 without a connection.
     carried: Cell<u64>,
+    /// While the lane waits: its connection, for sending before the lane has its turn.
+    offered: RefCell<Option<Offer>>,
+    is_sent_ahead: Cell<bool>,
     wake: Notify,
 }
 
+/// A kept connection that whoever hands over an arrival may send on at once.
+struct Offer {
+    sender: Rc<dyn EagerSend>,
+    wire: Rc<SocketStamps>,
+    is_last: bool,
+}
+
 impl Lane {
-    /// Gives a waiting lane its next arrival.
+    /// Gives a waiting lane its next arrival, and sends its request at once where the lane's connection can.
     pub fn hand_over(&self, arrival: Arrival) {
         self.handed_over.set(Some(arrival));
         // At once, not when the lane runs: until then the instants would be those of the arrival before.
         self.begin(arrival);
+        if let Some(offer) = self.offered.take()
+            && offer.sender.try_send(offer.is_last)
+        {
+            self.wire.replace(Some(offer.wire));
+            self.is_sent_ahead.set(true);
+        }
         self.wake.notify_one();
     }
 
@@ -185,8 +201,11 @@ impl<S: Source + 'static> Shared<S> {
         let mut next = Next::Wait;
         loop {
             let arrival = match next {
-                Next::Serve(arrival) => arrival,
-                Next::Wait => lane.handed_over().await,
+                Next::Serve(arrival) => {
+                    lane.begin(arrival);
+                    arrival
+                }
+                Next::Wait => self.wait(&mut slot, lane).await,
                 Next::End => break,
             };
             let completion = self.serve(&mut slot, lane, arrival).await;
@@ -200,9 +219,31 @@ impl<S: Source + 'static> Shared<S> {
         }
     }
 
+    /// Waits for the next arrival with the connection on offer, and lets go of one that the server ends meanwhile.
+    async fn wait<C: Connection>(&self, slot: &mut Option<C>, lane: &Lane) -> Arrival {
+        loop {
+            let Some(connection) = slot.as_ref() else { return lane.handed_over().await };
+            // With a deadline the lane looks at the clock before it sends.
+            if self.plan.deadline_ns.is_none() {
+                lane.offered.replace(connection.eager().map(|sender| Offer {
+                    sender,
+                    wire: connection.stamps(),
+                    is_last: self.plan.keepalive.is_last(connection.requests()),
+                }));
+            }
+            tokio::select! {
+                biased;
+                arrival = lane.handed_over() => return arrival,
+                () = connection.ended_while_idle() => {
+                    lane.offered.take();
+                    self.let_go(slot, lane, true);
+                }
+            }
+        }
+    }
+
     /// Serves one arrival to its end.
     async fn serve<C: Connection>(&self, slot: &mut Option<C>, lane: &Lane, arrival: Arrival) -> Completion {
-        lane.begin(arrival);
         let started_ns = monotonic_ns();
         let is_late = |deadline_ns| started_ns >= arrival.intended_ns.saturating_add(deadline_ns);
         if self.plan.deadline_ns.is_some_and(is_late) {
@@ -246,7 +287,9 @@ impl<S: Source + 'static> Shared<S> {
                 }
             };
             let Some(connection) = slot.as_mut() else { continue };
-            lane.watch(connection.stamps());
+            if !lane.is_sent_ahead.take() {
+                lane.watch(connection.stamps());
+            }
             lane.carried.set(connection.requests() + 1);
             let is_last = self.plan.keepalive.is_last(connection.requests());
             match connection.exchange(&self.target, is_last).await {

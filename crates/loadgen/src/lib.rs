@@ -22,6 +22,7 @@ mod arrivals;
 pub mod clock;
 mod closed_loop;
 mod connection;
+mod decoder;
 mod error;
 mod exchange;
 mod histogram;
@@ -37,6 +38,7 @@ mod stamped_io;
 mod stop;
 mod target;
 mod verdict;
+mod wire;
 
 pub use arrivals::{Schedule, Share};
 pub use error::LoadError;

@@ -68,10 +68,10 @@ fn carry_out(arguments: &Arguments, stop: &StopToken) -> Result<LoadReport, Fail
 fn exit_code(report: &LoadReport, stop: &StopToken) -> u8 {
     if stop.is_stopped() {
         EXIT_INTERRUPTED
+    } else if report.outcome(Outcome::Ok) == 0 && report.scheduled() > 0 {
+        EXIT_SERVER
     } else if report.verdict.status == Level::Invalid {
         EXIT_INVALID
-    } else if report.outcome(Outcome::Ok) == 0 {
-        EXIT_SERVER
     } else {
         0
     }

@@ -48,6 +48,20 @@ pub struct LoadPlan {
     /// What counts as a right answer.
     #[serde(default)]
     pub check: ResponseCheck,
+    /// Who frames the messages.
+    #[serde(default)]
+    pub wire: Wire,
+}
+
+/// Who frames the messages on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wire {
+    /// Our own framing: cheapest, and a due request goes out without a turn of the runtime.
+    #[default]
+    Native,
+    /// hyper: the second opinion.
+    Hyper,
 }
 
 /// Where the arrivals come from.
@@ -238,6 +252,7 @@ impl LoadPlan {
             seed: 0,
             spin_window_ns: None,
             check: ResponseCheck::default(),
+            wire: Wire::default(),
         }
     }
 

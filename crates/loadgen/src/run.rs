@@ -11,17 +11,18 @@ use tokio::task::LocalSet;
 use crate::arrivals::Share;
 use crate::clock::{NS_PER_MS, monotonic_ns, realtime_ns, thread_cpu_ns};
 use crate::closed_loop::{self, ClosedSource};
-use crate::connection::HyperConnection;
+use crate::connection::{Connection, HyperConnection};
 use crate::error::LoadError;
 use crate::lane::{Shared, Source};
 use crate::open_loop::{self, BusyPolicy, OpenSource};
 use crate::pacer::{Pacer, automatic_spin_window_ns};
-use crate::plan::{ClosedLoop, LoadModel, LoadPlan, OpenLoop};
+use crate::plan::{ClosedLoop, LoadModel, LoadPlan, OpenLoop, Wire};
 use crate::recorder::Recorder;
 use crate::report::{LoadReport, RunFacts};
 use crate::self_measure::{CostMeter, HostTicks, ThreadCost};
 use crate::stop::StopToken;
 use crate::target::Target;
+use crate::wire::WireConnection;
 
 /// The first intended send lies this far ahead, so that every thread is ready for it.
 const LEAD_NS: u64 = 20 * NS_PER_MS;
@@ -118,13 +119,25 @@ fn run_thread(own: ThreadPlan, stop: StopToken) -> ThreadResult {
         .event_interval(EVENT_INTERVAL)
         .build()
         .map_err(|source| LoadError::System { action: "start its runtime", source })?;
-    match own.plan.load.clone() {
-        LoadModel::Open(open) => run_open(&runtime, own, &open, stop),
-        LoadModel::Closed(closed) => run_closed(&runtime, own, &closed, stop),
+    match own.plan.wire {
+        Wire::Native => run_over::<WireConnection>(&runtime, own, stop),
+        Wire::Hyper => run_over::<HyperConnection>(&runtime, own, stop),
     }
 }
 
-fn run_open(runtime: &Runtime, own: ThreadPlan, open: &OpenLoop, stop: StopToken) -> ThreadResult {
+fn run_over<C: Connection + 'static>(runtime: &Runtime, own: ThreadPlan, stop: StopToken) -> ThreadResult {
+    match own.plan.load.clone() {
+        LoadModel::Open(open) => run_open::<C>(runtime, own, &open, stop),
+        LoadModel::Closed(closed) => run_closed::<C>(runtime, own, &closed, stop),
+    }
+}
+
+fn run_open<C: Connection + 'static>(
+    runtime: &Runtime,
+    own: ThreadPlan,
+    open: &OpenLoop,
+    stop: StopToken,
+) -> ThreadResult {
     let threads = own.plan.threads;
     let ten_seconds_worth = (10.0 * open.rate_per_s).ceil() as usize;
     let max_pending = open.max_pending.unwrap_or(ten_seconds_worth.max(10 * own.max_lanes)) / threads;
@@ -136,18 +149,23 @@ fn run_open(runtime: &Runtime, own: ThreadPlan, open: &OpenLoop, stop: StopToken
         own.plan.spin_window_ns.unwrap_or_else(|| automatic_spin_window_ns(Some(thread_rate_per_s)));
     let start_ns = own.start_ns;
     run_lanes(runtime, own, source, spin_window_ns, stop, async move |shared, pacer| {
-        open_loop::drive::<HyperConnection>(shared, share, start_ns, pacer).await;
+        open_loop::drive::<C>(shared, share, start_ns, pacer).await;
     })
 }
 
-fn run_closed(runtime: &Runtime, own: ThreadPlan, closed: &ClosedLoop, stop: StopToken) -> ThreadResult {
+fn run_closed<C: Connection + 'static>(
+    runtime: &Runtime,
+    own: ThreadPlan,
+    closed: &ClosedLoop,
+    stop: StopToken,
+) -> ThreadResult {
     let users = share_of(closed.connections, own.thread, own.plan.threads);
     let end_ns = own.start_ns + own.plan.phases.load_ns();
     let source = ClosedSource::new(closed.think_time_ns, end_ns, own.plan.seed, own.thread, stop.clone());
     let spin_window_ns = own.plan.spin_window_ns.unwrap_or_else(|| automatic_spin_window_ns(None));
     let start_ns = own.start_ns;
     run_lanes(runtime, own, source, spin_window_ns, stop, async move |shared, pacer| {
-        closed_loop::drive::<HyperConnection>(shared, users, start_ns, pacer).await;
+        closed_loop::drive::<C>(shared, users, start_ns, pacer).await;
     })
 }
 

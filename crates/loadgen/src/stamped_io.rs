@@ -48,13 +48,22 @@ impl SocketStamps {
         self.end_of_stream_ns.get()
     }
 
-    fn wrote(&self) {
+    /// Notes that the connection is over.
+    pub fn end_now(&self) {
+        if self.end_of_stream_ns.get() == 0 {
+            self.end_of_stream_ns.set(monotonic_ns());
+        }
+    }
+
+    /// Notes the instant before a write, if it is the first of the exchange.
+    pub fn before_write(&self) {
         if self.write_start_ns.get() == 0 {
             self.write_start_ns.set(monotonic_ns());
         }
     }
 
-    fn read(&self, outcome: &io::Result<usize>) {
+    /// Notes the instant after a read that has ended.
+    pub fn after_read(&self, outcome: &io::Result<usize>) {
         let now_ns = monotonic_ns();
         match outcome {
             Ok(0) | Err(_) => self.end_of_stream_ns.set(now_ns),
@@ -91,7 +100,7 @@ impl AsyncRead for StampedStream {
         let poll = Pin::new(&mut self.stream).poll_read(context, buffer);
         if let Poll::Ready(outcome) = poll {
             let count = outcome.map(|()| buffer.filled().len() - before);
-            self.stamps.read(&count);
+            self.stamps.after_read(&count);
             return Poll::Ready(count.map(|_| ()));
         }
         Poll::Pending
@@ -100,7 +109,7 @@ impl AsyncRead for StampedStream {
 
 impl AsyncWrite for StampedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.stamps.wrote();
+        self.stamps.before_write();
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 

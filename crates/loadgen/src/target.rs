@@ -1,6 +1,7 @@
 //! Where to send and what: the URL resolved once, the request prepared once, the check decoded once.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::rc::Rc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -36,6 +37,9 @@ impl Target {
         if uri.scheme_str() != Some("http") {
             return Err(bad(format!("url {:?}: only http:// can be driven", plan.url)));
         }
+        if authority.port().is_none() && !authority.as_str().ends_with(authority.host()) {
+            return Err(bad(format!("url {:?}: the port must lie between 0 and 65535", plan.url)));
+        }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         let address = resolve(host, authority.port_u16().unwrap_or(80))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -70,6 +74,29 @@ impl Target {
             request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         request
+    }
+
+    /// The request as it stands on the wire: for a connection that is kept, and for its last request.
+    pub fn request_bytes(&self) -> (Rc<[u8]>, Rc<[u8]>) {
+        let bytes = |is_last| {
+            let request = self.request(is_last);
+            let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+            for (name, value) in request.headers() {
+                bytes.extend_from_slice(name.as_str().as_bytes());
+                bytes.extend_from_slice(b": ");
+                bytes.extend_from_slice(value.as_bytes());
+                bytes.extend_from_slice(b"\r\n");
+            }
+            bytes.extend_from_slice(b"\r\n");
+            bytes.extend_from_slice(&self.body);
+            Rc::from(bytes)
+        };
+        (bytes(false), bytes(true))
+    }
+
+    /// Whether the method is HEAD.
+    pub fn is_head(&self) -> bool {
+        self.method == Method::HEAD
     }
 
     /// Whether the answer has a body by its status and the request's method alone.
@@ -142,8 +169,30 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_a_request_are_those_of_the_protocol() {
+        let mut post = plan("http://127.0.0.1:8000/a?b");
+        post.method = "POST".into();
+        post.headers = vec![("X-A".into(), "b".into())];
+        post.body_base64 = Some("aGVsbG8=".into());
+        let (kept, last) = Target::prepare(&post).expect("target").request_bytes();
+        let kept = std::str::from_utf8(&kept).expect("text").to_ascii_lowercase();
+        assert!(kept.starts_with("post /a?b http/1.1\r\n"), "{kept}");
+        assert!(kept.ends_with("\r\n\r\nhello"), "{kept}");
+        for field in ["host: 127.0.0.1:8000\r\n", "x-a: b\r\n", "content-length: 5\r\n"] {
+            assert_eq!(kept.matches(field).count(), 1, "{field} in {kept}");
+        }
+        assert!(!kept.contains("connection:"));
+        assert!(std::str::from_utf8(&last).expect("text").contains("connection: close\r\n"));
+    }
+
+    #[test]
     fn what_cannot_be_sent_is_refused_by_name() {
-        for (url, word) in [("https://h/", "only http://"), ("/path", "no host"), ("http://a b/", "url")] {
+        for (url, word) in [
+            ("https://h/", "only http://"),
+            ("/path", "no host"),
+            ("http://127.0.0.1:99999/", "port"),
+            ("http://a b/", "url"),
+        ] {
             let message = Target::prepare(&plan(url)).expect_err(url).to_string();
             assert!(message.contains(word), "{url}: {message}");
         }

@@ -41,7 +41,7 @@ STOP_TIMEOUT_S = 1.0
     click.option("--warmup", type=DURATION, default="0s", show_default=True, help="Load before the measurement."),
     click.option(
         "--seed",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, 2**64 - 1),
         default=0,
         show_default=True,
         help="Reproduces every random choice.",
@@ -84,10 +84,10 @@ def load(
         complain(sentence)
     if interrupted:
         return EXIT_INTERRUPTED
+    if report.outcomes["ok"] == 0 < report.outcomes["scheduled"]:
+        return EXIT_SERVER
     if report.verdict.status == "invalid":
         return EXIT_INVALID
-    if report.outcomes["ok"] == 0:
-        return EXIT_SERVER
     return EXIT_THRESHOLD if failed else EXIT_OK
 
 

@@ -40,7 +40,7 @@ from wsgiload.plan import (
     plain,
 )
 from wsgiload.report import print_sweep
-from wsgiload.report.words import format_duration_ns, verdict_words
+from wsgiload.report.words import enough_requests, format_bounds, quantile_name, verdict_words
 from wsgiload.summary import exit_code
 from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, plan_cpus, resolve_servers, run_sweep
 from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
@@ -66,9 +66,10 @@ class _Progress(SweepEvents):
         if summary["failure"] is not None:
             click.echo(f"failed: {summary['failure']['message']}", err=True)
             return
-        high = (summary["offered_quantiles_ns"] or {}).get("0.99", {}).get("high")
-        p99 = format_duration_ns(high) if high is not None else "not met"
-        click.echo(f"p99 {p99}, {verdict_words(summary['verdict'])}", err=True)
+        quantile = 0.99 if enough_requests(summary["outcomes"]["scheduled"], 0.99) else 0.5
+        bounds = summary["offered_quantiles_ns"].get(str(quantile))
+        figure = format_bounds(bounds, quantile, summary["outcomes"])
+        click.echo(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}", err=True)
 
     def ended(self) -> None:
         if self._is_line_open:
@@ -118,7 +119,7 @@ class _Progress(SweepEvents):
     ),
     click.option(
         "--seed",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, 2**64 - 1),
         default=1,
         show_default=True,
         help="Reproduces arrivals and the order of the cells.",

@@ -26,9 +26,9 @@ def print_server(found: ServerVariant, console: Console) -> None:
         "needs": ", ".join(server.system_packages) if server.needs_compiler else "no compiler",
     }
     for name, value in facts.items():
-        console.print(f"  {name + ':':14}{value}", highlight=False, soft_wrap=True)
+        console.print(f"  {name + ':':14}{value}", highlight=False, markup=False, soft_wrap=True)
     for note in variant.notes:
-        console.print(f"  · {note}", highlight=False, soft_wrap=True)
+        console.print(f"  · {note}", highlight=False, markup=False, soft_wrap=True)
     console.print()
 
 
@@ -55,7 +55,7 @@ def print_checks(rows: Iterable[Mapping[str, Any]], console: Console) -> None:
         )
     console.print(table)
     for failure in failures:
-        console.print(failure, style="red", highlight=False, soft_wrap=True)
+        console.print(failure, style="red", highlight=False, markup=False, soft_wrap=True)
 
 
 def _number(value: float | None) -> str:

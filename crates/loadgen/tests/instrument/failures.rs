@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 
-use loadgen::plan::{Keepalive, LoadModel, ResponseCheck};
+use loadgen::plan::{Keepalive, LoadModel, ResponseCheck, Wire};
 use loadgen::{LoadPlan, Outcome, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, Service, When};
 
@@ -62,6 +62,13 @@ fn f11_requests_given_up_bound_the_quantiles_that_they_reach_and_no_others() {
 #[test]
 fn f13_each_kind_of_failure_is_counted_exactly() {
     let _alone = alone();
+    for wire in [Wire::Native, Wire::Hyper] {
+        each_kind_of_failure_is_counted(wire);
+    }
+}
+
+/// Two implementations of the protocol that share no line must count alike.
+fn each_kind_of_failure_is_counted(wire: Wire) {
     // Over one connection the order at the server is that of the schedule, and each close meets the next request.
     let faults = FaultPlan::none()
         .with(Fault::Status(503), When::Every { n: 100, offset: 10 })
@@ -69,7 +76,10 @@ fn f13_each_kind_of_failure_is_counted_exactly() {
         .with(Fault::Truncate, When::at(vec![30, 130, 131, 132, 530]))
         .with(Fault::WrongBody, When::at(vec![0, 40, 41, 42, 440, 640]))
         .with(Fault::StaleClose, When::at(vec![50, 51, 350, 650, 651, 750, 850]));
-    let trial = Trial::of(faulty(0, faults), |url| checking_the_body(capped(url, 1_000.0, SECOND, 1)));
+    let trial = Trial::of(faulty(0, faults), |url| LoadPlan {
+        wire,
+        ..checking_the_body(capped(url, 1_000.0, SECOND, 1))
+    });
     assert_eq!((trial.scheduled(), trial.stats.arrivals, trial.stats.stale_closed), (1_000, 993, 7));
     assert_outcomes(
         &trial,

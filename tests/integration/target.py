@@ -1,0 +1,97 @@
+"""A small HTTP/1.1 server in this process that counts what it answers; a target whose every answer is known."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+BODY = b"counted\n"
+
+
+class CountingServer(ThreadingHTTPServer):
+    """Answers ``/`` with 200, ``/missing`` with 404, and ``/never`` not before it is closed."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 1024
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self._lock = threading.Lock()
+        self.answered = 0
+        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.closing = threading.Event()
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.server_address[1]}/"
+
+    def count(self, seen: tuple[str, str, dict[str, str], bytes]) -> None:
+        """One more answer."""
+        with self._lock:
+            self.answered += 1
+            self.seen.append(seen)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that goes away is no news."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body in one segment
+    server: CountingServer
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if self.path == "/never":
+            self.server.closing.wait(60)
+            self.close_connection = True
+            return
+        self.server.count(
+            (self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+        )
+        self.send_response(404 if self.path == "/missing" else 200)
+        self.send_header("Content-Length", str(len(BODY)))
+        self.end_headers()
+        self.wfile.write(BODY)
+
+    do_GET = do_POST = _answer
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Drop the line."""
+
+
+def unused_port() -> int:
+    """A port of the loopback interface on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def wait_for(server: CountingServer, answers: int, timeout_s: float = 30.0) -> None:
+    """Wait until it has answered so often."""
+    end = time.monotonic() + timeout_s
+    while server.answered < answers:
+        assert time.monotonic() < end, f"only {server.answered} of {answers} answers"
+        time.sleep(0.01)

@@ -1,0 +1,387 @@
+"""A whole sweep: what it measures, what it writes, what its limits do, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
+from jsonschema import Draft202012Validator
+
+import wsgiload
+from wsgiload.plan import ResourceLimits
+from wsgiload.schema import load_schema
+
+from .command import Command, Done, Running, read_json, until
+
+pytestmark = [pytest.mark.servers, pytest.mark.limits]
+
+SERVERS = ("waitress", "gunicorn-gthread", "wsgiref")
+RATES = (100, 200)
+CELLS = [f"{server}@{rate}#1" for server in SERVERS for rate in RATES]
+BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--quiet")
+MIB = 1024**2
+
+RESOURCE_COLUMNS = (
+    "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
+    "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
+    "listen_queue,listen_drops,steal_ns"
+)
+INTERVAL_COLUMNS = "cell,start_ns,length_ns,scheduled,sent,ok,failed,p50_ns,p99_ns,max_ns"
+
+HUNGRY = """
+    def eat():
+        return b"x" * (200 * 1024 * 1024)
+"""
+HUNGRY_AT_IMPORT = """
+    eaten = eat()
+
+    def app(environ, start_response):
+        start_response("200 OK", [("Content-Length", "0")])
+        return []
+"""
+HUNGRY_AT_REQUEST = """
+    def app(environ, start_response):
+        eaten = eat()
+        start_response("200 OK", [("Content-Length", "0")])
+        return []
+"""
+
+
+def schema_errors(name: str, document: dict[str, Any]) -> list[str]:
+    return [error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def expected_code(summary: dict[str, Any]) -> int:
+    """Of a sweep in which no server failed: the verdicts alone decide."""
+    assert [cell["failure"] for cell in summary["cells"]] == [None] * len(summary["cells"])
+    return 98 if any(cell["verdict"]["status"] == "invalid" for cell in summary["cells"]) else 0
+
+
+# --- a sweep over three servers
+
+
+@pytest.fixture(scope="module")
+def hello(tmp_path_factory: pytest.TempPathFactory, limits_refused: str | None) -> Iterator[tuple[Command, Done]]:
+    """The bundled hello on three servers at two rates."""
+    if limits_refused is not None:
+        pytest.skip(limits_refused)
+    command = Command(tmp_path_factory.mktemp("hello") / "command")
+    try:
+        words = ("--servers", ",".join(SERVERS), "--rates", "100,200", "--duration", "1s", "--warmup", "200ms")
+        yield command, command.run("sweep", *words, "--cooldown", "0s", "--html", "copy.html", "--json", "copy.json")
+    finally:
+        command.clean_up()
+
+
+def cell_of(hello: tuple[Command, Done], name: str) -> dict[str, Any]:
+    return hello[1].cells[name]
+
+
+each_cell = pytest.mark.parametrize("name", CELLS)
+
+
+def test_it_ends_as_its_verdicts_say_and_tells_where_everything_is(hello: tuple[Command, Done]) -> None:
+    command, done = hello
+    assert done.code == expected_code(done.summary)
+    assert done.run_dir.parent == command.folder / ".wsgiload" / "runs"
+    assert f"report: {done.run_dir}/report.html" in done.out
+    for word in (*SERVERS, "p99", "Poisson arrivals", "No inference between servers possible from 1 run."):
+        assert word in done.out
+
+
+def test_progress_goes_to_standard_error_one_line_per_cell(hello: tuple[Command, Done]) -> None:
+    lines = [line for line in hello[1].err.splitlines() if line.startswith("[")]
+    assert [line.partition("]")[0] for line in lines] == [f"[{place}/6" for place in range(1, 7)]
+    assert {line.split()[1] for line in lines} == set(CELLS)
+
+
+def test_nothing_is_left_behind(hello: tuple[Command, Done]) -> None:
+    hello[0].require_nothing_left()
+
+
+def test_the_run_directory_holds_every_file_of_the_contract(hello: tuple[Command, Done]) -> None:
+    run_dir = hello[1].run_dir
+    assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_.-]+-[0-9a-f]{4}", run_dir.name)
+    files = {str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file()}
+    texts = ["intervals.csv", "resources.csv", "latency.hlog", "latency.hgrm", "report.html"]
+    fixed = ["run.json", "summary.json", *texts]
+    assert files == {*fixed, *(f"server/{name}.log" for name in CELLS), *(f"load/{name}.json" for name in CELLS)}
+
+
+def test_the_summary_keeps_its_schema_and_every_cell_is_in_it(hello: tuple[Command, Done]) -> None:
+    summary = hello[1].summary
+    assert schema_errors("summary-1", summary) == []
+    assert summary["status"] == "complete"
+    assert sorted(summary["order"]) == sorted(CELLS)
+    assert [cell["id"] for cell in summary["cells"]] == summary["order"]
+    assert summary["experiment"]["rates"] == [100, 200]
+
+
+def test_the_run_file_tells_plan_and_host(hello: tuple[Command, Done]) -> None:
+    run = read_json(hello[1].run_dir / "run.json")
+    assert (run["schema_version"], run["status"]) == (1, "complete")
+    assert run["plan"]["order"] == hello[1].summary["order"]
+    assert run["host"]["kernel"] == os.uname().release
+    assert run["host"]["wsgiload"]
+
+
+def test_the_copies_asked_for_are_copies(hello: tuple[Command, Done]) -> None:
+    command, done = hello
+    assert (command.folder / "copy.html").read_bytes() == (done.run_dir / "report.html").read_bytes()
+    assert read_json(command.folder / "copy.json") == done.summary
+
+
+@each_cell
+def test_every_request_of_a_cell_was_answered_rightly_and_accounted_for(hello: tuple[Command, Done], name: str) -> None:
+    cell = cell_of(hello, name)
+    outcomes = cell["outcomes"]
+    assert outcomes["ok"] == outcomes["scheduled"] > 0
+    assert sum(outcomes.values()) == 2 * outcomes["scheduled"]
+    assert cell["response_time_ns"]["count"] == outcomes["ok"]
+    load = read_json(hello[1].run_dir / "load" / f"{name}.json")
+    assert schema_errors("load-1", load) == []
+    assert load["outcomes"] == outcomes
+    assert load["response_time_ns"] == cell["response_time_ns"]
+
+
+def test_every_server_met_the_same_arrivals_at_one_rate(hello: tuple[Command, Done]) -> None:
+    for rate in RATES:
+        cells = [cell_of(hello, f"{server}@{rate}#1") for server in SERVERS]
+        assert len({cell["outcomes"]["scheduled"] for cell in cells}) == 1
+        plans = [read_json(hello[1].run_dir / "load" / f"{cell['id']}.json")["plan"] for cell in cells]
+        assert len({plan["seed"] for plan in plans}) == 1
+
+
+@each_cell
+def test_a_cell_knows_what_was_measured(hello: tuple[Command, Done], name: str) -> None:
+    cell = cell_of(hello, name)
+    server = name.partition("@")[0]
+    assert cell["server"] == server.partition("-")[0]
+    assert cell["variant"] == (server.partition("-")[2] or "default")
+    assert cell["version"] and cell["python"]
+    assert cell["keepalive_honoured"] is (server != "wsgiref")
+    if server == "wsgiref":
+        assert cell["connect_time_ns"]["count"] == cell["outcomes"]["scheduled"], "a connection for each request"
+    assert any("keep-alive not honoured" in note for note in cell["notes"]) == (server == "wsgiref")
+
+
+@each_cell
+def test_a_cell_ran_inside_the_limits_that_it_names(hello: tuple[Command, Done], name: str) -> None:
+    limits = cell_of(hello, name)["limits"]
+    assert limits["backend"] in ("cgroup-v1", "cgroup-v2")
+    assert (limits["cpus"], limits["memory_bytes"], limits["pids"]) == (1, 512 * MIB, 512)
+    assert limits["not_enforced"] == []
+    assert limits["read_back"]["effective_cpus"] == pytest.approx(1)
+    assert limits["read_back"]["effective_memory_bytes"] == 512 * MIB
+    assert limits["read_back"]["pids"] == 512
+
+
+@each_cell
+def test_a_cell_tells_what_its_server_used(hello: tuple[Command, Done], name: str) -> None:
+    resources = cell_of(hello, name)["resources"]
+    assert 0 < resources["cpu_cores_mean"] <= 1.1
+    assert resources["cpu_cores_peak"] >= resources["cpu_cores_mean"]
+    assert 0 < resources["memory_mean_bytes"] <= resources["memory_peak_bytes"] <= 512 * MIB
+    assert resources["oom_kills"] == 0
+    assert resources["listen_drops"] in (0, None)
+    assert resources["processes_peak"] >= 1
+    assert resources["cpu_ns_per_request"] > 0
+
+
+@each_cell
+def test_a_server_was_stopped_cleanly(hello: tuple[Command, Done], name: str) -> None:
+    ended = cell_of(hello, name)["server_exit"]
+    assert ended["clean"] is True
+    assert (ended["code"] is None) != (ended["signal"] is None)
+
+
+@each_cell
+def test_the_tables_have_rows_of_each_cell(hello: tuple[Command, Done], name: str) -> None:
+    run_dir, cell = hello[1].run_dir, cell_of(hello, name)
+    intervals = [row for row in rows(run_dir / "intervals.csv") if row["cell"] == name]
+    assert ",".join(intervals[0]) == INTERVAL_COLUMNS
+    assert sum(int(row["scheduled"]) for row in intervals) == cell["outcomes"]["scheduled"]
+    assert sum(int(row["ok"]) for row in intervals) == cell["outcomes"]["ok"]
+    samples = [row for row in rows(run_dir / "resources.csv") if row["cell"] == name]
+    assert ",".join(samples[0]) == RESOURCE_COLUMNS
+    times = [int(row["t_ns"]) for row in samples]
+    assert times == sorted(set(times))
+    assert len(times) >= 5
+    usage = [int(row["cpu_usage_ns"]) for row in samples]
+    assert usage == sorted(usage)
+    assert all(int(row["memory_bytes"]) > 0 for row in samples)
+
+
+def test_the_interval_log_is_read_by_another_tool_with_the_counts_of_each_cell(hello: tuple[Command, Done]) -> None:
+    reader = HistogramLogReader(str(hello[1].run_dir / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3))
+    counts: dict[str, int] = {}
+    while (interval := reader.get_next_interval_histogram()) is not None:
+        counts[interval.get_tag()] = counts.get(interval.get_tag(), 0) + interval.get_total_count()
+    reader.input_file.close()
+    assert counts == {name: cell_of(hello, name)["outcomes"]["ok"] for name in CELLS}
+
+
+def test_the_percentile_text_has_each_cell(hello: tuple[Command, Done]) -> None:
+    text = (hello[1].run_dir / "latency.hgrm").read_text()
+    assert [line for line in text.splitlines() if "@" in line] == [f"#[{name}]" for name in hello[1].summary["order"]]
+
+
+def test_the_report_stands_alone_and_names_each_server(hello: tuple[Command, Done]) -> None:
+    text = (hello[1].run_dir / "report.html").read_text()
+    assert all(server in text for server in SERVERS)
+    assert not re.findall(r'(?:src|href)="https?://[^"]+\.(?:js|css|png|svg)"', text)
+
+
+def test_a_report_is_built_again_from_what_is_stored(hello: tuple[Command, Done]) -> None:
+    command, first = hello
+    (first.run_dir / "report.html").unlink()
+    again = command.run("report", first.run_dir)
+    assert again.code == 0
+    assert again.out.endswith(f"report: {first.run_dir / 'report.html'}\n")
+    assert (first.run_dir / "report.html").stat().st_size > 10_000
+
+
+# --- other loads, other ways to ask
+
+
+def test_a_closed_loop_of_another_bundled_app_and_a_threshold_that_fails(command: Command) -> None:
+    words = ("--app-name", "json1k", "--connections", 4, "--servers", "waitress", "--duration", "500ms")
+    done = command.run("sweep", *words, *BRIEFLY, "--threshold", "goodput>=1000000", "--out", "elsewhere")
+    assert done.code == (expected_code(done.summary) or 99)
+    assert done.err == "wsgiload: threshold goodput>=1000000 failed by waitress@c4#1\n"
+    assert done.run_dir.parent == command.folder / "elsewhere"
+    assert schema_errors("summary-1", done.summary) == []
+    cell = done.cells["waitress@c4#1"]
+    assert (cell["rate"], cell["connections"]) == (None, 4)
+    assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
+    assert done.summary["experiment"]["connections"] == [4]
+
+
+def test_from_python_a_sweep_returns_the_summary_that_it_stored(tmp_path: Path) -> None:
+    """Here without limits, and then the summary says so."""
+    affinity = os.sched_getaffinity(0)
+    result = wsgiload.sweep(
+        rates=[100],
+        servers=["wsgiref"],
+        duration=0.3,
+        warmup=0,
+        cooldown=0,
+        runs=2,
+        limits=ResourceLimits(policy="none"),
+        out=tmp_path,
+    )
+    assert result.to_dict() == result.summary == read_json(result.run_dir / "summary.json")
+    assert result.exit_code == expected_code(result.summary)
+    assert sorted(cell["id"] for cell in result.summary["cells"]) == ["wsgiref@100#1", "wsgiref@100#2"]
+    assert result.report == result.run_dir / "report.html"
+    assert os.sched_getaffinity(0) == affinity, "the caller stayed pinned"
+    for cell in result.summary["cells"]:
+        assert cell["limits"]["backend"] == "none"
+        assert [cell["limits"][name] for name in ("cpus", "memory_bytes", "pids")] == [None, None, None]
+
+
+def test_a_dry_run_starts_nothing_and_prints_the_order(command: Command) -> None:
+    done = command.run("sweep", "--servers", "waitress,wsgiref", "--rates", "100,200", "--dry-run")
+    plan = json.loads(done.out)
+    assert (done.code, done.err) == (0, "")
+    assert sorted(plan["order"]) == ["waitress@100#1", "waitress@200#1", "wsgiref@100#1", "wsgiref@200#1"]
+    assert plan["load_seconds"] == 4 * (10 + 2 + 1)
+    assert not (command.folder / ".wsgiload").exists()
+
+
+# --- limits
+
+
+def test_half_a_cpu_is_half_a_cpu_and_the_throttling_shows(command: Command) -> None:
+    load = ("--rates", 2000, "--timeout", "1s", "--max-connections", 50, "--duration", "1500ms")
+    done = command.run("sweep", "--app-name", "cpu", "--servers", "waitress", "--cpus", 0.5, *load, *BRIEFLY)
+    assert done.code == expected_code(done.summary)
+    cell = done.cells["waitress@2000#1"]
+    assert 0.3 < cell["resources"]["cpu_cores_mean"] <= 0.55
+    assert cell["resources"]["throttled_period_ratio"] > 0
+    assert cell["limits"]["cpus"] == 0.5
+    assert cell["limits"]["read_back"]["effective_cpus"] == pytest.approx(0.5)
+    assert cell["outcomes"]["ok"] < cell["outcomes"]["scheduled"], "this was no overload"
+
+
+@pytest.mark.parametrize(
+    ("app", "server", "when"),
+    [(HUNGRY_AT_IMPORT, "waitress", "while it started"), (HUNGRY_AT_REQUEST, "gunicorn-gthread", "")],
+    ids=["at import", "at the first request"],
+)
+def test_a_server_that_needs_more_than_its_memory_fails_with_the_kill_on_record(
+    command: Command, app: str, server: str, when: str
+) -> None:
+    (command.folder / "hungry.py").write_text(textwrap.dedent(HUNGRY) + textwrap.dedent(app))
+    limit = ("--memory", "64MiB", "--rates", 50, "--duration", "1s")
+    done = command.run("sweep", "hungry:app", "--servers", server, *limit, "--warmup", "0s", "--cooldown", "0s")
+    assert done.code == 97
+    cell = done.cells[f"{server}@50#1"]
+    assert cell["resources"]["oom_kills"] >= 1
+    assert cell["failure"]["message"].startswith(f"{server} needs more memory than its limit: the kernel killed ")
+    assert when in cell["failure"]["message"]
+    assert cell["failure"]["message"].endswith("raise --memory, or lower the number of workers")
+    assert cell["verdict"]["blame"] == "server"
+    assert cell["limits"]["memory_bytes"] == 64 * MIB
+    assert schema_errors("summary-1", done.summary) == []
+
+
+# --- interruptions
+
+
+def start_in_the_middle_of_the_second_cell(command: Command) -> Running:
+    """A sweep whose first cell is finished and whose second is under load."""
+    words = ("--servers", "wsgiref", "--rates", "50,60,70", "--duration", "1s", "--warmup", "0s", "--cooldown", "0s")
+    running = command.start("sweep", *words)
+    until(lambda: "[2/3]" in running.err, "the second cell")
+    until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "its load")
+    return running
+
+
+def only_run(command: Command) -> Path:
+    (run_dir,) = (command.folder / ".wsgiload" / "runs").iterdir()
+    return run_dir
+
+
+def test_ctrl_c_keeps_the_finished_cells_and_leaves_nothing_running(command: Command) -> None:
+    running = start_in_the_middle_of_the_second_cell(command)
+    running.press_ctrl_c()
+    done = running.end()
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert done.complaints == [f"wsgiload: interrupted; what was finished is in {done.run_dir}"]
+    command.require_nothing_left()
+    assert done.run_dir == only_run(command)
+    assert done.summary["status"] == read_json(done.run_dir / "run.json")["status"] == "interrupted"
+    assert [cell["id"] for cell in done.summary["cells"]] == done.summary["order"][:1]
+    assert done.summary["cells"][0]["outcomes"]["ok"] > 0
+    assert {row["cell"] for row in rows(done.run_dir / "intervals.csv")} == set(done.summary["order"][:1])
+    assert schema_errors("summary-1", done.summary) == []
+    assert (done.run_dir / "report.html").is_file()
+
+
+def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(command: Command) -> None:
+    """The janitor is another process: it sees the end of the orchestrator, whatever ended it."""
+    running = start_in_the_middle_of_the_second_cell(command)
+    assert command.groups() != []
+    os.kill(running.pid, signal.SIGKILL)
+    assert running.end().code == -signal.SIGKILL
+    until(lambda: command.processes() == {}, "the end of every process", timeout_s=20)
+    until(lambda: command.groups() == [], "the end of every group", timeout_s=20)
+    summary = read_json(only_run(command) / "summary.json")
+    assert [cell["id"] for cell in summary["cells"]] == summary["order"][:1]
+    assert summary["status"] != "complete"
