@@ -245,3 +245,25 @@ def test_a_generator_that_breaks_is_98_because_no_server_is_at_fault() -> None:
     assert summary["cells"][0]["verdict"]["blame"] == "client"
     assert exit_code(summary) == 98
     assert exit_code(summary_of(broken, CellRecord(OTHER, failure=FAILURE))) == 97
+
+
+def delayed(record: CellRecord, first_byte_ns: int, service_ns: int) -> CellRecord:
+    assert record.load is not None
+    load = dict(record.load)
+    for name, median_ns in (("first_byte_ns", first_byte_ns), ("service_time_ns", service_ns)):
+        load[name] = load[name] | {"quantiles": load[name]["quantiles"] | {"0.5": median_ns}}
+    return replace(record, load=load)
+
+
+def test_a_body_that_waits_for_a_delayed_acknowledgement_is_told_in_words(record: CellRecord) -> None:
+    cell = summarise_cell(delayed(record, 400_000, 42_400_000), FOUND["wsgiref"], setting())
+    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("warn", "server")
+    [reason] = cell["verdict"]["reasons"]
+    assert (reason["check"], reason["value"]) == ("V7", 42_000_000)
+    assert "TCP_NODELAY" in reason["message"]
+
+
+@pytest.mark.parametrize("service_ns", [900_000, 30_400_000, 60_400_000])
+def test_another_transfer_time_is_nobodys_delayed_acknowledgement(record: CellRecord, service_ns: int) -> None:
+    cell = summarise_cell(delayed(record, 400_000, service_ns), FOUND["wsgiref"], setting())
+    assert cell["verdict"]["reasons"] == []
