@@ -19,6 +19,7 @@ from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.listen_queue import read_listen_queue
 from wsgiload.plan import DEFAULT_TIMEOUT_NS, Request
 from wsgiload.provision import Environment, provision
+from wsgiload.readiness import Expectation
 from wsgiload.serve import Place, Served, Service, serving
 from wsgiload.units import NS_PER_S
 
@@ -77,7 +78,8 @@ def _check(found: ServerVariant, environment: Environment, place: Place, result:
     app, port, served = BUNDLED[DEFAULT_APP], launch.free_port(), Served()
     request = Request(path=app.path, expected_body=app.expected_body)
     with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
-        service = Service(found, environment, request, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS, Path(log.name))
+        expected = Expectation(request, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
+        service = Service(found, environment, expected, Path(log.name))
         context = _context(environment, app, port)
         try:
             with serving(f"check-{found.id}", service, place, context, served) as server:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from wsgiload.errors import ServerError
 from wsgiload.launch import HOST, ServerProcess
@@ -13,15 +12,21 @@ from wsgiload.listen_queue import listener_pids
 from wsgiload.plan import DEFAULT_TIMEOUT_NS, Request
 from wsgiload.units import NS_PER_S
 
-if TYPE_CHECKING:
-    from wsgiload.serve import Service
-
 POLL_S = 0.02
 # What is left of a deadline can be less than any answer takes.
 MIN_ANSWER_TIMEOUT_S = 0.1
 # A complete but wrong answer can be a server that still imports its app; after this long it is the answer.
 WRONG_ANSWER_PATIENCE_NS = 3 * NS_PER_S
 STEP = "readiness"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a server has to answer before it counts as ready, and for how long that is waited for."""
+
+    request: Request
+    ready_timeout_ns: int
+    answer_timeout_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +75,15 @@ def _send(connection: http.client.HTTPConnection, request: Request) -> None:
     connection.endheaders(request.body)
 
 
-def wait_until_ready(server: ServerProcess, port: int, service: Service) -> float:
+def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) -> float:
     """Poll until the answer is right; seconds since the call. Raises ServerError when it cannot become so."""
     started_ns = time.monotonic_ns()
     wrong_since_ns: int | None = None
     while True:
         _require_alive(server)
-        left_ns = started_ns + service.ready_timeout_ns - time.monotonic_ns()
+        left_ns = started_ns + expected.ready_timeout_ns - time.monotonic_ns()
         answer = ask(
-            port, service.request, max(MIN_ANSWER_TIMEOUT_S, min(left_ns, service.answer_timeout_ns) / NS_PER_S)
+            port, expected.request, max(MIN_ANSWER_TIMEOUT_S, min(left_ns, expected.answer_timeout_ns) / NS_PER_S)
         )
         now_ns = time.monotonic_ns()
         if answer.problem is None:
@@ -86,10 +91,10 @@ def wait_until_ready(server: ServerProcess, port: int, service: Service) -> floa
             return (now_ns - started_ns) / NS_PER_S
         wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
         if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_ANSWER_PATIENCE_NS:
-            raise _wrong_answer(server, answer, service.request)
-        if now_ns - started_ns > service.ready_timeout_ns:
+            raise _wrong_answer(server, answer, expected.request)
+        if now_ns - started_ns > expected.ready_timeout_ns:
             raise ServerError(
-                f"{server.found.id} gave no right answer within {service.ready_timeout_ns / NS_PER_S:g} s "
+                f"{server.found.id} gave no right answer within {expected.ready_timeout_ns / NS_PER_S:g} s "
                 f"({answer.problem})",
                 "give it longer with --ready-timeout and --timeout, or look at its log",
                 step=STEP,

@@ -18,6 +18,7 @@ from wsgiload.launch import ServerProcess
 from wsgiload.limits import Backend, Janitor
 from wsgiload.plan import Cell, load_plan, without_keepalive
 from wsgiload.provision import Environment
+from wsgiload.readiness import Expectation
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.sample import Sampler
 from wsgiload.serve import Place, Served, Service, serving
@@ -43,9 +44,8 @@ def run_cell(cell: Cell, found: ServerVariant, environment: Environment, bench: 
     setting, experiment = bench.setting, bench.setting.experiment
     record = CellRecord(cell, environment, notes=_environment_notes(environment))
     served = Served()
-    service = Service(
-        found, environment, experiment.request, experiment.ready_timeout_ns, experiment.load.timeout_ns, log_path
-    )
+    expected = Expectation(experiment.request, experiment.ready_timeout_ns, experiment.load.timeout_ns)
+    service = Service(found, environment, expected, log_path)
     port = experiment.port or launch.free_port()
     try:
         place = Place(setting.limits, bench.backend, bench.janitor)

@@ -17,8 +17,8 @@ from wsgiload.contract import LaunchContext
 from wsgiload.interrupts import uninterrupted
 from wsgiload.launch import ServerProcess
 from wsgiload.limits import Backend, Enforcement, Janitor, LimitedGroup, Limits
-from wsgiload.plan import Request
 from wsgiload.provision import Environment
+from wsgiload.readiness import Expectation
 from wsgiload.record import ServerExit
 
 
@@ -37,9 +37,7 @@ class Service:
 
     found: ServerVariant
     environment: Environment
-    request: Request
-    ready_timeout_ns: int
-    answer_timeout_ns: int
+    expected: Expectation
     log_path: Path
 
 
@@ -69,7 +67,7 @@ def serving(
             with uninterrupted():
                 server.start(service.environment, launch_context)
                 place.janitor.watch(group)
-            served.ready_s = readiness.wait_until_ready(server, launch_context.port, service)
+            served.ready_s = readiness.wait_until_ready(server, launch_context.port, service.expected)
             yield server
         except KeyboardInterrupt:
             served.gently = False  # before the way out, which then loses no time

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::answer::Framing;
+use crate::error::ConfigError;
 use crate::fault::FaultPlan;
 use crate::service::Service;
 
@@ -77,16 +78,6 @@ impl Config {
         self.service.validate()?;
         self.faults.validate()
     }
-}
-
-/// A setting that cannot be carried out as written. Change the named field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{field} must be {must_be}")]
-pub struct ConfigError {
-    /// The setting at fault.
-    pub field: &'static str,
-    /// What it has to be instead.
-    pub must_be: &'static str,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Fault plans: which arrivals are answered wrongly, and how. Pure; nothing here touches a socket.
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 
 /// What goes wrong with one request.
 ///

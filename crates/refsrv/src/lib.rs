@@ -33,6 +33,7 @@ mod answer;
 pub mod clock;
 mod config;
 mod connection;
+mod error;
 mod fast;
 pub mod fault;
 pub mod http;
@@ -47,7 +48,8 @@ pub mod spec;
 mod timer;
 
 pub use answer::Framing;
-pub use config::{Config, ConfigError};
+pub use config::Config;
+pub use error::ConfigError;
 pub use fault::{Fault, FaultPlan, FaultRule, When};
 pub use log::{Lateness, LogEntry, Outcome};
 pub use queue::{Slot, VirtualQueue};

@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::clock::now_ns;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::connection;
+use crate::error::ConfigError;
 use crate::fast::{self, FastAnswers};
 use crate::log::LogEntry;
 use crate::shared::{Report, Shared, Stats};

@@ -2,7 +2,7 @@
 //!
 //! This module knows no clock and no queue; it answers "how long" and "may service begin now".
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::random;
 
 /// How long each request occupies a server. Indexed by arrival number, from 0.
