@@ -77,7 +77,9 @@ class CellRecord:
     def resources(self) -> ResourceSummary | None:
         """What the server used in the measure window; without a report, over the samples there are."""
         if not self.samples:
-            return None if self.oom_kills is None else ResourceSummary(oom_kills=self.oom_kills)
+            if self.oom_kills is None and self.memory_peak_bytes is None:
+                return None
+            return ResourceSummary(oom_kills=self.oom_kills, memory_peak_bytes=self.memory_peak_bytes)
         window = (self.samples[0].t_ns, self.samples[-1].t_ns)
         ok_count = None
         if self.load is not None:

@@ -267,3 +267,10 @@ def test_a_body_that_waits_for_a_delayed_acknowledgement_is_told_in_words(record
 def test_another_transfer_time_is_nobodys_delayed_acknowledgement(record: CellRecord, service_ns: int) -> None:
     cell = summarise_cell(delayed(record, 400_000, service_ns), FOUND["wsgiref"], setting())
     assert cell["verdict"]["reasons"] == []
+
+
+def test_a_server_that_never_became_ready_still_tells_what_memory_it_took(record: CellRecord) -> None:
+    unready = replace(record, load=None, samples=(), oom_kills=1, memory_peak_bytes=2**26, failure=FAILURE)
+    resources = summarise_cell(unready, FOUND["wsgiref"], setting())["resources"]
+    assert (resources["oom_kills"], resources["memory_peak_bytes"]) == (1, 2**26)
+    assert resources["cpu_cores_mean"] is None
