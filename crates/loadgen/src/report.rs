@@ -6,12 +6,14 @@ use serde::Serialize;
 
 use crate::clock::{NS_PER_S, monotonic_ns, realtime_ns};
 use crate::error::LoadError;
+use crate::evidence::evidence;
 use crate::exchange::Outcome;
-use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
-use crate::plan::{Arrivals, LoadModel, LoadPlan};
+use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
+use crate::offered::{Bounds, offered_quantiles};
+use crate::plan::LoadPlan;
 use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
 use crate::self_measure::{Scheduling, ThreadCost};
-use crate::verdict::{Evidence, Expected, Verdict};
+use crate::verdict::Verdict;
 
 /// Version of the JSON's shape.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -33,6 +35,13 @@ pub struct RunFacts {
     pub is_interrupted: bool,
     /// Most connections that the run was allowed.
     pub max_connections: usize,
+}
+
+impl RunFacts {
+    /// Busy share of the busiest thread, its spin not counted.
+    pub(crate) fn busiest_share(&self) -> f64 {
+        self.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
+    }
 }
 
 /// The report of one load.
@@ -142,15 +151,6 @@ pub struct Distribution {
     pub intervals_95: BTreeMap<String, Option<(u64, Option<u64>)>>,
     /// The whole histogram: HDR V2, DEFLATE, base64.
     pub hdr_v2: String,
-}
-
-/// A quantile that is only known to lie between bounds; `None` is beyond every measured value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Bounds {
-    /// At least this; `None`: not met, because more requests failed than the quantile leaves.
-    pub low: Option<u64>,
-    /// At most this; `None`: unbounded, because requests were given up before their answer came.
-    pub high: Option<u64>,
 }
 
 /// Life of the connections.
@@ -345,25 +345,6 @@ impl Distribution {
     }
 }
 
-/// Quantiles over all offered requests. A failure counts as never answered. A request that was given up counts, for
-/// the lower bound, as answered when it was given up, and for the upper bound as never answered.
-fn offered_quantiles(
-    right: &LatencyHistogram,
-    given_up: &LatencyHistogram,
-    offered: u64,
-) -> BTreeMap<String, Bounds> {
-    let mut lower = right.clone();
-    lower.add(given_up);
-    let bounds = |quantile: f64| {
-        let rank = rank_of(quantile, offered);
-        Bounds { low: lower.at_rank_ns(rank), high: right.at_rank_ns(rank) }
-    };
-    if offered == 0 {
-        return BTreeMap::new();
-    }
-    REPORTED_QUANTILES.into_iter().map(|quantile| (quantile.to_string(), bounds(quantile))).collect()
-}
-
 fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
     let counts = &recorder.connections;
     let requests_per_connection =
@@ -395,14 +376,10 @@ fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
         cpu_per_request_ns: (answered > 0).then(|| cpu_ns as f64 / answered as f64),
         run_queue_wait_ns: facts.costs.iter().map(|cost| cost.run_queue_wait_ns).sum(),
         max_send_lag_ns: recorder.sending().lag.max_ns(),
-        busy_share: busiest_share(facts),
+        busy_share: facts.busiest_share(),
         steal_share: facts.steal_share,
         scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
     }
-}
-
-fn busiest_share(facts: &RunFacts) -> f64 {
-    facts.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
 }
 
 fn intervals(recorder: &Recorder, measured_ns: u64) -> Result<Vec<Interval>, LoadError> {
@@ -432,84 +409,5 @@ fn clock(recorder: &Recorder, facts: &RunFacts) -> Clock {
         monotonic_ns: start_ns,
         realtime_ns: start_realtime_ns,
         drift_ns: i64::try_from(drift_ns).unwrap_or(i64::MAX),
-    }
-}
-
-fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, measures: &Measures) -> Evidence {
-    let counts = recorder.phase(Phase::Measure);
-    let scheduled = counts.scheduled.max(1) as f64;
-    let lag_impact = REPORTED_QUANTILES
-        .into_iter()
-        // A quantile that fewer than ten requests lie above is not a result, so its lateness is no doubt about one.
-        .filter(|quantile| measures.response.count() as f64 * (1.0 - quantile) >= 10.0)
-        .filter_map(|quantile| {
-            let with = measures.response.quantile_ns(quantile)?;
-            let without = measures.response_without_lag.quantile_ns(quantile)?;
-            Some((quantile, with as f64 / without.max(1) as f64 - 1.0))
-        })
-        .collect();
-    Evidence {
-        scheduled: counts.scheduled,
-        expected_arrivals: expected_arrivals(plan, facts.measured_ns),
-        lag_impact,
-        send_lag_p99_ns: recorder.sending().lag.quantile_ns(0.99),
-        send_lag_p999_ns: recorder.sending().lag.quantile_ns(0.999),
-        response_p50_ns: measures.response.quantile_ns(0.5),
-        busiest_thread_share: busiest_share(facts),
-        run_queue_share: facts.costs.iter().filter_map(ThreadCost::run_queue_share).reduce(f64::max),
-        steal_share: facts.steal_share,
-        client_errors: counts.of(Outcome::ClientError),
-        inconsistent: recorder.inconsistent(),
-        ok: counts.of(Outcome::Ok),
-        waited_for_connection_share: recorder.sending().waited as f64 / scheduled,
-        max_connections: facts.max_connections,
-        dropped: counts.of(Outcome::Dropped),
-        unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
-        is_interrupted: facts.is_interrupted,
-    }
-}
-
-fn expected_arrivals(plan: &LoadPlan, measured_ns: u64) -> Option<Expected> {
-    let LoadModel::Open(open) = &plan.load else { return None };
-    let mean = open.rate_per_s * measured_ns as f64 / NS_PER_S as f64;
-    let tolerance = match open.arrivals {
-        Arrivals::Constant => 1.0,
-        Arrivals::Poisson => 4.0 * mean.sqrt(),
-    };
-    Some(Expected { mean, tolerance })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn filled(values: impl IntoIterator<Item = u64>) -> LatencyHistogram {
-        let mut histogram = LatencyHistogram::new();
-        values.into_iter().for_each(|value| histogram.record(value));
-        histogram
-    }
-
-    #[test]
-    fn failures_count_as_never_answered() {
-        // 990 right answers of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
-        let bounds = offered_quantiles(&filled(1..=990), &LatencyHistogram::new(), 1_000);
-        assert_eq!(bounds["0.5"], Bounds { low: Some(500), high: Some(500) });
-        assert_eq!(bounds["0.99"], Bounds { low: Some(990), high: Some(990) });
-        assert_eq!(bounds["0.999"], Bounds { low: None, high: None });
-    }
-
-    #[test]
-    fn requests_given_up_are_lower_bounds() {
-        // Two of a hundred were given up after 2,000 ns.
-        let bounds = offered_quantiles(&filled(1..=98), &filled([2_000, 2_000]), 100);
-        assert_eq!(bounds["0.95"], Bounds { low: Some(95), high: Some(95) });
-        assert_eq!(bounds["0.99"], Bounds { low: Some(2_000), high: None });
-    }
-
-    #[test]
-    fn a_fast_failure_never_lowers_a_quantile() {
-        let all_right = offered_quantiles(&filled(1..=100), &LatencyHistogram::new(), 100);
-        let half_failed = offered_quantiles(&filled(51..=100), &LatencyHistogram::new(), 100);
-        assert!(half_failed["0.5"].low >= all_right["0.5"].low);
     }
 }
