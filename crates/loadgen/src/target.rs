@@ -1,7 +1,6 @@
 //! Where to send and what: the URL resolved once, the request prepared once, the check decoded once.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::rc::Rc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -25,6 +24,8 @@ pub(crate) struct Target {
     path: Uri,
     headers: HeaderMap,
     body: Bytes,
+    kept_bytes: Bytes,
+    last_bytes: Bytes,
     statuses: Vec<u16>,
     pub expected_body: Option<Bytes>,
 }
@@ -53,15 +54,21 @@ impl Target {
         if plan.body_base64.is_some() && !headers.contains_key(CONTENT_LENGTH) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
-        Ok(Self {
+        let mut target = Self {
             address,
             method,
             path: path.parse().map_err(|error| bad(format!("path {path:?}: {error}")))?,
             headers,
             body,
+            kept_bytes: Bytes::new(),
+            last_bytes: Bytes::new(),
             statuses: plan.check.statuses.clone(),
             expected_body: decode("check.body_base64", plan.check.body_base64.as_deref())?,
-        })
+        };
+        // Once for all connections: a new one costs no more than its handshake.
+        target.kept_bytes = target.serialise(false);
+        target.last_bytes = target.serialise(true);
+        Ok(target)
     }
 
     /// The request; `is_last` asks the server to close the connection after its answer.
@@ -76,22 +83,23 @@ impl Target {
         request
     }
 
-    /// The request as it stands on the wire: for a connection that is kept, and for its last request.
-    pub fn request_bytes(&self) -> (Rc<[u8]>, Rc<[u8]>) {
-        let bytes = |is_last| {
-            let request = self.request(is_last);
-            let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
-            for (name, value) in request.headers() {
-                bytes.extend_from_slice(name.as_str().as_bytes());
-                bytes.extend_from_slice(b": ");
-                bytes.extend_from_slice(value.as_bytes());
-                bytes.extend_from_slice(b"\r\n");
-            }
+    /// The request as it stands on the wire; `is_last` as in [`Self::request`].
+    pub fn request_bytes(&self, is_last: bool) -> Bytes {
+        if is_last { self.last_bytes.clone() } else { self.kept_bytes.clone() }
+    }
+
+    fn serialise(&self, is_last: bool) -> Bytes {
+        let request = self.request(is_last);
+        let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+        for (name, value) in request.headers() {
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value.as_bytes());
             bytes.extend_from_slice(b"\r\n");
-            bytes.extend_from_slice(&self.body);
-            Rc::from(bytes)
-        };
-        (bytes(false), bytes(true))
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&self.body);
+        Bytes::from(bytes)
     }
 
     /// Whether the method is HEAD.
@@ -174,7 +182,8 @@ mod tests {
         post.method = "POST".into();
         post.headers = vec![("X-A".into(), "b".into())];
         post.body_base64 = Some("aGVsbG8=".into());
-        let (kept, last) = Target::prepare(&post).expect("target").request_bytes();
+        let target = Target::prepare(&post).expect("target");
+        let (kept, last) = (target.request_bytes(false), target.request_bytes(true));
         let kept = std::str::from_utf8(&kept).expect("text").to_ascii_lowercase();
         assert!(kept.starts_with("post /a?b http/1.1\r\n"), "{kept}");
         assert!(kept.ends_with("\r\n\r\nhello"), "{kept}");

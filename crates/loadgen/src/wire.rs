@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use hyper::body::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -38,8 +39,8 @@ struct WireSocket {
     requests: Cell<u64>,
     /// Bytes of the request under way that the socket has taken.
     written: Cell<usize>,
-    kept: Rc<[u8]>,
-    last: Rc<[u8]>,
+    kept: Bytes,
+    last: Bytes,
 }
 
 impl WireSocket {
@@ -104,14 +105,13 @@ impl Connection for WireConnection {
     async fn open(target: &Target) -> io::Result<Self> {
         let stream = TcpStream::connect(target.address).await?;
         stream.set_nodelay(true)?;
-        let (kept, last) = target.request_bytes();
         let socket = WireSocket {
             stream: RefCell::new(stream),
             stamps: Rc::new(SocketStamps::default()),
             requests: Cell::new(0),
             written: Cell::new(0),
-            kept,
-            last,
+            kept: target.request_bytes(false),
+            last: target.request_bytes(true),
         };
         Ok(Self { socket: Rc::new(socket), decoder: Decoder::new(target.is_head()) })
     }
