@@ -38,14 +38,20 @@ def drive(plan: dict[str, Any], cpu_plan: CpuPlan, should_stop: Callable[[], boo
             start_new_session=True,
         )
         try:
-            realtime = not cpu_plan.shared_cores
-            _order(process, {"plan": plan, "cpus": list(cpu_plan.client_cpus), "realtime": realtime})
+            _order(process, _own_or_shared(plan, cpu_plan))
             while not _has_ended(process, POLL_S):
                 if should_stop():
                     _end(process)
         finally:
             _end(process)
         return _result(process, output, complaints)
+
+
+def _own_or_shared(plan: dict[str, Any], cpu_plan: CpuPlan) -> dict[str, Any]:
+    """The order; on shared cores neither real-time priority nor, unless asked for, a spin that takes the server's time."""
+    if cpu_plan.shared_cores and plan.get("spin_window_ns") is None:
+        plan = {**plan, "spin_window_ns": 0}
+    return {"plan": plan, "cpus": list(cpu_plan.client_cpus), "realtime": not cpu_plan.shared_cores}
 
 
 def _order(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:

@@ -17,6 +17,9 @@ use loadgen::plan::{Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop
 pub struct Arguments {
     /// http://host[:port]/path
     url: String,
+    /// Connects to this Unix socket instead of the URL's host
+    #[arg(long, value_name = "PATH")]
+    unix_socket: Option<String>,
     /// Offered rate in requests per second: open loop
     #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
     rate: Option<f64>,
@@ -124,6 +127,7 @@ impl Arguments {
     pub fn plan(&self) -> Result<LoadPlan, String> {
         Ok(LoadPlan {
             url: self.url.clone(),
+            unix_socket: self.unix_socket.clone(),
             method: self.method.clone(),
             headers: self.headers.clone(),
             body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),

@@ -2,7 +2,9 @@
 //!
 //! It keeps nothing of a body: each part is handed on as it comes. Rules of framing: RFC 9112, section 6.
 
-use httparse::{EMPTY_HEADER, ParserConfig, Status};
+use std::mem::MaybeUninit;
+
+use httparse::{ParserConfig, Status};
 
 /// More bytes or fields than this in a head are refused.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -87,16 +89,17 @@ enum ChunkState {
 }
 
 impl Decoder {
-    /// A decoder for the answer to a request; an answer to HEAD has no body whatever its head says.
-    pub fn new(request_is_head: bool) -> Self {
-        Self { state: State::Head, partial_head: Vec::new(), head: None, request_is_head }
+    /// A decoder for the answer to a request that is not HEAD.
+    pub fn new() -> Self {
+        Self { state: State::Head, partial_head: Vec::new(), head: None, request_is_head: false }
     }
 
-    /// Forgets the previous answer.
-    pub fn reset(&mut self) {
+    /// Forgets the previous answer. An answer to HEAD has no body, whatever its head says.
+    pub fn reset(&mut self, request_is_head: bool) {
         self.state = State::Head;
         self.partial_head.clear();
         self.head = None;
+        self.request_is_head = request_is_head;
     }
 
     /// The final head, once it is known.
@@ -159,9 +162,12 @@ impl Decoder {
     }
 
     fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
-        let mut fields = [EMPTY_HEADER; MAX_HEADERS];
-        let mut response = httparse::Response::new(&mut fields);
-        let status = ParserConfig::default().parse_response(&mut response, bytes).map_err(|_| Malformed)?;
+        // Left as it is: clearing room for so many fields would cost more than reading the few that come.
+        let mut fields = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+        let mut response = httparse::Response::new(&mut []);
+        let status = ParserConfig::default()
+            .parse_response_with_uninit_headers(&mut response, bytes, &mut fields)
+            .map_err(|_| Malformed)?;
         let Status::Complete(length) = status else { return Ok(None) };
         let code = response.code.ok_or(Malformed)?;
         match code {
@@ -297,7 +303,7 @@ mod tests {
     }
 
     fn decode(pieces: &[&[u8]]) -> Decoded {
-        let mut decoder = Decoder::new(false);
+        let mut decoder = Decoder::new();
         let mut body = Vec::new();
         let mut end = Ok(None);
         let mut beyond = 0;
@@ -381,16 +387,17 @@ mod tests {
 
     #[test]
     fn an_answer_to_head_has_no_body() {
-        let mut decoder = Decoder::new(true);
+        let mut decoder = Decoder::new();
+        decoder.reset(true);
         let progress = decoder.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", &mut |_| {});
         assert_eq!(progress, Ok(Progress::Complete { surplus: 0 }));
     }
 
     #[test]
     fn a_decoder_can_be_used_again() {
-        let mut decoder = Decoder::new(false);
+        let mut decoder = Decoder::new();
         for body in ["one", "three"] {
-            decoder.reset();
+            decoder.reset(false);
             let stream = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
             let mut seen = Vec::new();
             let progress = decoder.feed(stream.as_bytes(), &mut |part| seen.extend_from_slice(part));
@@ -400,7 +407,7 @@ mod tests {
 
     #[test]
     fn an_endless_head_is_refused() {
-        let mut decoder = Decoder::new(false);
+        let mut decoder = Decoder::new();
         let mut result = decoder.feed(b"HTTP/1.1 200 OK\r\nX: ", &mut |_| {});
         for _ in 0..MAX_HEAD_BYTES / 1_000 + 1 {
             if result == Ok(Progress::NeedMore) {

@@ -32,6 +32,8 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
         busiest_thread_share: facts.busiest_share(),
         run_queue_share: facts.costs.iter().filter_map(ThreadCost::run_queue_share).reduce(f64::max),
         steal_share: facts.steal_share,
+        hiccups: facts.hiccups(),
+        throttled_periods: facts.throttled_periods.unwrap_or(0),
         client_errors: counts.of(Outcome::ClientError),
         inconsistent: recorder.inconsistent(),
         ok: counts.of(Outcome::Ok),

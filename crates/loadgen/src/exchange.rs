@@ -145,8 +145,8 @@ impl Completion {
     }
 
     /// Lateness of our own: from the instant at which the request could have gone out to its first write, connecting
-    /// apart. For an arrival that its deadline caught in a lane's hands, until then. `None` where it never got to a
-    /// lane, or where connecting failed.
+    /// apart. For an arrival that its deadline caught in a slot's hands, until then. `None` where it never got to a
+    /// slot, or where connecting failed.
     pub fn send_lag_ns(&self) -> Option<u64> {
         let stamps = &self.stamps;
         if stamps.write_start_ns != 0 {

@@ -16,29 +16,38 @@
 //! `CLOCK_MONOTONIC`.
 //!
 //! # Limitations
-//! Plain HTTP/1.1 over TCP, one request per plan, Linux only (timerfd).
+//! Plain HTTP/1.1 over TCP, one request per plan, Linux only (epoll).
 
 mod arrivals;
+mod body_check;
 pub mod clock;
 mod closed_loop;
 mod connection;
 mod decoder;
+mod engine;
 mod error;
 mod evidence;
 mod exchange;
+mod hiccups;
 mod histogram;
-mod lane;
+mod hyper_connection;
+mod idle;
+mod in_flight;
 mod offered;
 mod open_loop;
 mod pacer;
 pub mod plan;
+mod reactor;
 mod recorder;
 mod report;
+mod request;
 mod run;
 mod self_measure;
-mod stamped_io;
+mod socket;
+mod source;
 mod stop;
 mod target;
+mod throttling;
 mod verdict;
 mod wire;
 

@@ -11,6 +11,9 @@ use crate::error::LoadError;
 pub struct LoadPlan {
     /// `http://host[:port]/path?query`.
     pub url: String,
+    /// Path of a Unix socket to connect to instead of the URL's host, which then only names the `Host`.
+    #[serde(default)]
+    pub unix_socket: Option<String>,
     /// Method of every request.
     #[serde(default = "default_method")]
     pub method: String,
@@ -239,6 +242,7 @@ impl LoadPlan {
     fn with_load(url: &str, load: LoadModel, measure_ns: u64) -> Self {
         Self {
             url: url.to_owned(),
+            unix_socket: None,
             method: default_method(),
             headers: Vec::new(),
             body_base64: None,

@@ -130,7 +130,7 @@ impl IntervalRecord {
 /// How the sends of the measure phase went, whatever became of the requests: the basis of the verdict on ourselves.
 #[derive(Clone, Debug, Default)]
 pub struct Sending {
-    /// Lateness of our own, of every request that was sent or that its deadline caught in a lane's hands.
+    /// Lateness of our own, of every request that was sent or that its deadline caught in a slot's hands.
     pub lag: LatencyHistogram,
     /// Arrivals that had to wait for a connection.
     pub waited: u64,
@@ -211,7 +211,7 @@ pub struct Recorder {
     window: WindowCounts,
     sending: Sending,
     inconsistent: u64,
-    /// Connection counts; kept by the lanes.
+    /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
 }
 

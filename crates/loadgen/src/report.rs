@@ -8,8 +8,10 @@ use crate::clock::{NS_PER_S, monotonic_ns, realtime_ns};
 use crate::error::LoadError;
 use crate::evidence::evidence;
 use crate::exchange::Outcome;
+use crate::hiccups::Hiccups;
 use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
 use crate::offered::{Bounds, offered_quantiles};
+use crate::pacer::Spin;
 use crate::plan::LoadPlan;
 use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
 use crate::self_measure::{Scheduling, ThreadCost};
@@ -27,6 +29,10 @@ pub struct RunFacts {
     pub costs: Vec<ThreadCost>,
     /// Share of the host's CPU time that the hypervisor took.
     pub steal_share: Option<f64>,
+    /// How its threads waited for the instant of a send.
+    pub spin: Spin,
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
+    pub throttled_periods: Option<u64>,
     /// `CLOCK_REALTIME` at the instant at which the load began.
     pub start_realtime_ns: u64,
     /// How much of the measure phase took place.
@@ -41,6 +47,13 @@ impl RunFacts {
     /// Busy share of the busiest thread, its spin not counted.
     pub(crate) fn busiest_share(&self) -> f64 {
         self.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
+    }
+
+    /// Hiccups of all threads.
+    pub(crate) fn hiccups(&self) -> Hiccups {
+        let mut all = Hiccups::default();
+        self.costs.iter().for_each(|cost| all.add(&cost.hiccups));
+        all
     }
 }
 
@@ -198,6 +211,14 @@ pub struct Client {
     pub steal_share: Option<f64>,
     /// How the generator's threads were scheduled.
     pub scheduling: Option<Scheduling>,
+    /// How it waited for the instant of a send: it looks at its sockets again and again for the last part.
+    pub spin: Spin,
+    /// CPU time that this cost, in seconds.
+    pub spin_cpu_seconds: f64,
+    /// Stalls of the generator's own loop of more than 5 ms.
+    pub hiccups: Hiccups,
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
+    pub throttled_periods: Option<u64>,
 }
 
 /// One slice of the measure phase.
@@ -379,6 +400,10 @@ fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
         busy_share: facts.busiest_share(),
         steal_share: facts.steal_share,
         scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
+        spin: facts.spin,
+        spin_cpu_seconds: facts.costs.iter().map(|cost| cost.spin_cpu_ns).sum::<u64>() as f64 / NS_PER_S as f64,
+        hiccups: facts.hiccups(),
+        throttled_periods: facts.throttled_periods,
     }
 }
 

@@ -1,44 +1,38 @@
-//! Carries out a plan: one thread per generator, one runtime per thread, one record per runtime, merged at the end.
+//! Carries out a plan: one engine per thread, one record per engine, merged at the end.
 
-use std::rc::Rc;
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::LocalSet;
+use rustix::thread::sched_getaffinity;
 
 use crate::arrivals::Share;
 use crate::clock::{NS_PER_MS, monotonic_ns, realtime_ns, thread_cpu_ns};
-use crate::closed_loop::{self, ClosedSource};
-use crate::connection::{Connection, HyperConnection};
+use crate::closed_loop::{ClosedPlan, ClosedSource};
+use crate::connection::Connection;
+use crate::engine::{BusyPolicy, Engine, Orders};
 use crate::error::LoadError;
-use crate::lane::{Shared, Source};
-use crate::open_loop::{self, BusyPolicy, OpenSource};
-use crate::pacer::{Pacer, automatic_spin_window_ns};
-use crate::plan::{ClosedLoop, LoadModel, LoadPlan, OpenLoop, Wire};
+use crate::hyper_connection::HyperConnection;
+use crate::idle::IdleSlots;
+use crate::open_loop::OpenSource;
+use crate::pacer::{Pacer, Spin};
+use crate::plan::{ClosedLoop, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
 use crate::recorder::Recorder;
 use crate::report::{LoadReport, RunFacts};
 use crate::self_measure::{CostMeter, HostTicks, ThreadCost};
+use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
+use crate::throttling::throttled_periods;
 use crate::wire::WireConnection;
 
 /// The first intended send lies this far ahead, so that every thread is ready for it.
 const LEAD_NS: u64 = 20 * NS_PER_MS;
-
-/// Ready tasks run this many times before sockets are looked at again: cheaper than the runtime's default, and
-/// harmless, because the runtime also looks whenever it has nothing else to do.
-const EVENT_INTERVAL: u32 = 256;
 
 /// Descriptors that the process needs for other things than connections.
 const SPARE_DESCRIPTORS: u64 = 64;
 
 /// More connections than this are only opened when asked for: no backlog holds more.
 const AUTOMATIC_MAX_CONNECTIONS: usize = 4_096;
-
-/// The drain is looked at this often; nothing is paced by it.
-const DRAIN_POLL: Duration = Duration::from_millis(2);
 
 /// Carries out the plan and returns its report. Blocks; [`StopToken::stop`] from another thread ends it early.
 ///
@@ -48,15 +42,18 @@ const DRAIN_POLL: Duration = Duration::from_millis(2);
 pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
     plan.validate()?;
     let target = Target::prepare(plan)?;
-    let max_lanes = connection_cap(plan)?;
-    let host_before = HostTicks::read();
+    let max_slots = connection_cap(plan)?;
+    let thread_rate_per_s = plan.rate_per_s().map(|rate| rate / plan.threads as f64);
+    let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_core_for_each(plan.threads));
+    let (host_before, throttled_before) = (HostTicks::read(), throttled_periods());
     let (start_ns, start_realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns());
     let threads: Vec<ThreadPlan> = (0..plan.threads)
         .map(|thread| ThreadPlan {
             plan: plan.clone(),
             target: target.clone(),
             thread,
-            max_lanes: share_of(max_lanes, thread, plan.threads),
+            max_slots: share_of(max_slots, thread, plan.threads),
+            spin,
             start_ns,
         })
         .collect();
@@ -69,10 +66,12 @@ pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
         cpu_ns: records.iter().map(|record| record.cpu_ns).sum(),
         costs: records.iter().map(|record| record.load).collect(),
         steal_share: host_at_end.zip(host_before).map(|(now, then)| now.steal_share_since(&then)),
+        spin,
+        throttled_periods: throttled_periods().zip(throttled_before).map(|(now, then)| now.saturating_sub(then)),
         start_realtime_ns: start_realtime_ns + LEAD_NS,
         measured_ns: recorder.measured_ns(stop.stopped_ns().unwrap_or(u64::MAX)),
         is_interrupted: stop.is_stopped(),
-        max_connections: max_lanes,
+        max_connections: max_slots,
     };
     LoadReport::new(plan, &recorder, &facts)
 }
@@ -82,7 +81,8 @@ struct ThreadPlan {
     plan: LoadPlan,
     target: Target,
     thread: usize,
-    max_lanes: usize,
+    max_slots: usize,
+    spin: Spin,
     start_ns: u64,
 }
 
@@ -103,7 +103,7 @@ fn run_threads(plans: Vec<ThreadPlan>, stop: &StopToken) -> Result<Vec<ThreadRec
         let stop = stop.clone();
         thread::Builder::new()
             .name(format!("loadgen-{}", plan.thread))
-            .spawn(move || run_thread(plan, stop))
+            .spawn(move || run_thread(&plan, &stop))
             .map_err(|source| LoadError::System { action: "start a thread", source })
     };
     let handles: Vec<_> = plans.into_iter().map(spawn).collect();
@@ -113,101 +113,82 @@ fn run_threads(plans: Vec<ThreadPlan>, stop: &StopToken) -> Result<Vec<ThreadRec
     results.into_iter().collect()
 }
 
-fn run_thread(own: ThreadPlan, stop: StopToken) -> ThreadResult {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .event_interval(EVENT_INTERVAL)
-        .build()
-        .map_err(|source| LoadError::System { action: "start its runtime", source })?;
+fn run_thread(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
     match own.plan.wire {
-        Wire::Native => run_over::<WireConnection>(&runtime, own, stop),
-        Wire::Hyper => run_over::<HyperConnection>(&runtime, own, stop),
+        Wire::Native => run_over::<WireConnection>(own, stop),
+        Wire::Hyper => run_over::<HyperConnection>(own, stop),
     }
 }
 
-fn run_over<C: Connection + 'static>(runtime: &Runtime, own: ThreadPlan, stop: StopToken) -> ThreadResult {
-    match own.plan.load.clone() {
-        LoadModel::Open(open) => run_open::<C>(runtime, own, &open, stop),
-        LoadModel::Closed(closed) => run_closed::<C>(runtime, own, &closed, stop),
+fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
+    match &own.plan.load {
+        LoadModel::Open(open) => run_engine::<C, _>(own, stop, open_policy(own, open), open_source(own, open)),
+        LoadModel::Closed(closed) => {
+            let users = share_of(closed.connections, own.thread, own.plan.threads);
+            let policy = BusyPolicy { on_busy: OnBusy::Queue, max_slots: users, max_pending: 0 };
+            run_engine::<C, _>(own, stop, policy, closed_source(own, closed, users, stop))
+        }
     }
 }
 
-fn run_open<C: Connection + 'static>(
-    runtime: &Runtime,
-    own: ThreadPlan,
-    open: &OpenLoop,
-    stop: StopToken,
-) -> ThreadResult {
-    let threads = own.plan.threads;
+fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
     let ten_seconds_worth = (10.0 * open.rate_per_s).ceil() as usize;
-    let max_pending = open.max_pending.unwrap_or(ten_seconds_worth.max(10 * own.max_lanes)) / threads;
-    let policy = BusyPolicy { on_busy: open.on_busy, max_lanes: own.max_lanes, max_pending };
-    let source = OpenSource::new(policy, own.plan.seed, own.thread);
-    let share = Share::new(open, own.plan.seed, own.plan.phases.load_ns(), own.thread, threads);
-    let thread_rate_per_s = open.rate_per_s / threads as f64;
-    let spin_window_ns =
-        own.plan.spin_window_ns.unwrap_or_else(|| automatic_spin_window_ns(Some(thread_rate_per_s)));
-    let start_ns = own.start_ns;
-    run_lanes(runtime, own, source, spin_window_ns, stop, async move |shared, pacer| {
-        open_loop::drive::<C>(shared, share, start_ns, pacer).await;
-    })
+    let max_pending = open.max_pending.unwrap_or(ten_seconds_worth.max(10 * own.max_slots)) / own.plan.threads;
+    BusyPolicy { on_busy: open.on_busy, max_slots: own.max_slots, max_pending }
 }
 
-fn run_closed<C: Connection + 'static>(
-    runtime: &Runtime,
-    own: ThreadPlan,
-    closed: &ClosedLoop,
-    stop: StopToken,
-) -> ThreadResult {
-    let users = share_of(closed.connections, own.thread, own.plan.threads);
-    let end_ns = own.start_ns + own.plan.phases.load_ns();
-    let source = ClosedSource::new(closed.think_time_ns, end_ns, own.plan.seed, own.thread, stop.clone());
-    let spin_window_ns = own.plan.spin_window_ns.unwrap_or_else(|| automatic_spin_window_ns(None));
-    let start_ns = own.start_ns;
-    run_lanes(runtime, own, source, spin_window_ns, stop, async move |shared, pacer| {
-        closed_loop::drive::<C>(shared, users, start_ns, pacer).await;
-    })
+fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
+    let plan = &own.plan;
+    let share = Share::new(open, plan.seed, plan.phases.load_ns(), own.thread, plan.threads);
+    OpenSource::new(share, own.start_ns)
 }
 
-/// Runs one load model's `drive` to its end on this thread, waits for what is still out, and returns the record.
-fn run_lanes<S: Source + 'static>(
-    runtime: &Runtime,
-    own: ThreadPlan,
+fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, users: usize, stop: &StopToken) -> ClosedSource {
+    let plan = ClosedPlan {
+        users,
+        think_time_ns: closed.think_time_ns,
+        start_ns: own.start_ns,
+        end_ns: own.start_ns + own.plan.phases.load_ns(),
+        seed: own.plan.seed,
+        thread: own.thread,
+    };
+    ClosedSource::new(&plan, stop.clone())
+}
+
+/// Runs one thread's load to its end, waits for what is still out, and returns the record.
+fn run_engine<C: Connection, S: Source>(
+    own: &ThreadPlan,
+    stop: &StopToken,
+    policy: BusyPolicy,
     source: S,
-    spin_window_ns: u64,
-    stop: StopToken,
-    drive: impl AsyncFnOnce(&Rc<Shared<S>>, &mut Pacer),
 ) -> ThreadResult {
     let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
-    let plan = Rc::new(own.plan);
-    let shared = Rc::new(Shared::new(plan, own.target, own.start_ns, source, stop.clone()));
-    let tasks = LocalSet::new();
-    let (load, host_at_end) = tasks.block_on(runtime, async {
-        let mut pacer = Pacer::new(spin_window_ns, stop)?;
-        drive(&shared, &mut pacer).await;
-        // Before the drain, whose idle waiting would make a saturated generator look relaxed.
-        let at_end = (meter.stop(pacer.spin_cpu_ns()), HostTicks::read());
-        drain(&shared).await;
-        Ok::<_, LoadError>(at_end)
-    })?;
-    shared.end_unfinished();
-    // Dropping the tasks closes the connections that are still open.
-    drop(tasks);
-    let recorder = shared.recorder.borrow().clone();
-    Ok(ThreadRecord { recorder, load, cpu_ns: thread_cpu_ns() - cpu_before_ns, host_at_end })
-}
-
-/// Waits for the answers that are still out, no longer than the plan allows.
-async fn drain<S: Source + 'static>(shared: &Rc<Shared<S>>) {
-    let until_ns = monotonic_ns() + shared.plan.drain_ns();
-    while shared.is_busy() && monotonic_ns() < until_ns && !shared.stop.is_stopped() {
-        tokio::time::sleep(DRAIN_POLL).await;
-    }
+    let plan = &own.plan;
+    let orders = Orders { plan, target: &own.target, policy, stop: stop.clone() };
+    let idle = IdleSlots::new(plan.seed, own.thread);
+    let mut engine = Engine::<C, S>::new(orders, source, Pacer::new(own.spin.window_ns), idle, own.start_ns)?;
+    engine.drive()?;
+    // Before the drain, whose idle waiting would make a saturated generator look relaxed.
+    let (load, host_at_end) = (meter.stop(engine.spin_ns()), HostTicks::read());
+    engine.drain()?;
+    let ended = engine.end();
+    let load = ThreadCost { hiccups: ended.hiccups, ..load };
+    Ok(ThreadRecord { recorder: ended.recorder, load, cpu_ns: thread_cpu_ns() - cpu_before_ns, host_at_end })
 }
 
 /// The part of `total` that falls to `part` of `parts`, as even as whole numbers allow.
 fn share_of(total: usize, part: usize, parts: usize) -> usize {
     total / parts + usize::from(part < total % parts)
+}
+
+/// Whether each generator thread has a core that it does not take from the server: more cores than threads, or cores
+/// that were set aside for it.
+fn has_core_for_each(threads: usize) -> bool {
+    let Ok(allowed) = sched_getaffinity(None) else { return false };
+    let allowed = allowed.count() as usize;
+    let configured = std::fs::read_to_string("/proc/stat")
+        .map(|text| text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count());
+    allowed > threads || configured.is_ok_and(|all| allowed < all && allowed >= threads)
 }
 
 /// The most connections this load may hold, within what the process may open.

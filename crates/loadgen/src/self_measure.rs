@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::hiccups::Hiccups;
 
 /// Cost and disturbance of one generator thread, or of all together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct ThreadCost {
     pub run_queue_wait_ns: Option<u64>,
     /// How the thread was scheduled; `None` where the kernel does not say.
     pub scheduling: Option<Scheduling>,
+    /// Gaps in which its loop should have been turning and was not.
+    pub hiccups: Hiccups,
 }
 
 impl ThreadCost {
@@ -72,6 +75,7 @@ impl CostMeter {
             wall_ns: monotonic_ns() - self.wall_ns,
             run_queue_wait_ns: waited,
             scheduling: scheduling(),
+            hiccups: Hiccups::default(),
         }
     }
 }

@@ -1,17 +1,14 @@
-//! Where to send and what: the URL resolved once, the request prepared once, the check decoded once.
+//! Where to send and what: the URL resolved once, each request prepared once.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
-use http_body_util::Full;
-use hyper::body::Bytes;
+use http::Uri;
 
 use crate::error::LoadError;
 use crate::plan::LoadPlan;
+use crate::request::{Request, RequestParts};
+use crate::socket::Endpoint;
 
 /// Longest wait for each of several addresses of one host.
 const CONNECT_PROBE: Duration = Duration::from_millis(500);
@@ -19,15 +16,8 @@ const CONNECT_PROBE: Duration = Duration::from_millis(500);
 /// Everything that is the same for each request of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    pub address: SocketAddr,
-    method: Method,
-    path: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-    kept_bytes: Bytes,
-    last_bytes: Bytes,
-    statuses: Vec<u16>,
-    pub expected_body: Option<Bytes>,
+    pub endpoint: Endpoint,
+    pub requests: Vec<Request>,
 }
 
 impl Target {
@@ -42,79 +32,19 @@ impl Target {
             return Err(bad(format!("url {:?}: the port must lie between 0 and 65535", plan.url)));
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        let address = resolve(host, authority.port_u16().unwrap_or(80))?;
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let method = plan.method.parse().map_err(|_| bad(format!("method {:?} is not a token", plan.method)))?;
-        let body = decode("body_base64", plan.body_base64.as_deref())?.unwrap_or_default();
-        let mut headers = parse_headers(&plan.headers)?;
-        if !headers.contains_key(HOST) {
-            let host = HeaderValue::from_str(authority.as_str()).map_err(|error| bad(error.to_string()))?;
-            headers.insert(HOST, host);
-        }
-        if plan.body_base64.is_some() && !headers.contains_key(CONTENT_LENGTH) {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-        }
-        let mut target = Self {
-            address,
-            method,
-            path: path.parse().map_err(|error| bad(format!("path {path:?}: {error}")))?,
-            headers,
-            body,
-            kept_bytes: Bytes::new(),
-            last_bytes: Bytes::new(),
-            statuses: plan.check.statuses.clone(),
-            expected_body: decode("check.body_base64", plan.check.body_base64.as_deref())?,
+        let endpoint = match &plan.unix_socket {
+            Some(path) => Endpoint::Unix(path.into()),
+            None => Endpoint::Tcp(resolve(host, authority.port_u16().unwrap_or(80))?),
         };
-        // Once for all connections: a new one costs no more than its handshake.
-        target.kept_bytes = target.serialise(false);
-        target.last_bytes = target.serialise(true);
-        Ok(target)
-    }
-
-    /// The request; `is_last` asks the server to close the connection after its answer.
-    pub fn request(&self, is_last: bool) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(self.body.clone()));
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.path.clone();
-        *request.headers_mut() = self.headers.clone();
-        if is_last {
-            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        request
-    }
-
-    /// The request as it stands on the wire; `is_last` as in [`Self::request`].
-    pub fn request_bytes(&self, is_last: bool) -> Bytes {
-        if is_last { self.last_bytes.clone() } else { self.kept_bytes.clone() }
-    }
-
-    fn serialise(&self, is_last: bool) -> Bytes {
-        let request = self.request(is_last);
-        let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
-        for (name, value) in request.headers() {
-            bytes.extend_from_slice(name.as_str().as_bytes());
-            bytes.extend_from_slice(b": ");
-            bytes.extend_from_slice(value.as_bytes());
-            bytes.extend_from_slice(b"\r\n");
-        }
-        bytes.extend_from_slice(b"\r\n");
-        bytes.extend_from_slice(&self.body);
-        Bytes::from(bytes)
-    }
-
-    /// Whether the method is HEAD.
-    pub fn is_head(&self) -> bool {
-        self.method == Method::HEAD
-    }
-
-    /// Whether the answer has a body by its status and the request's method alone.
-    pub fn answer_may_have_body(&self, status: u16) -> bool {
-        self.method != Method::HEAD && status >= 200 && status != 204 && status != 304
-    }
-
-    /// Whether this status counts as right.
-    pub fn accepts(&self, status: u16) -> bool {
-        self.statuses.contains(&status)
+        let request = Request::prepare(&RequestParts {
+            method: &plan.method,
+            path: uri.path_and_query().map_or("/", |path| path.as_str()),
+            authority: authority.as_str(),
+            headers: &plan.headers,
+            body_base64: plan.body_base64.as_deref(),
+            check: &plan.check,
+        })?;
+        Ok(Self { endpoint, requests: vec![request] })
     }
 }
 
@@ -132,24 +62,6 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
     chosen.or(addresses.first()).copied().ok_or_else(|| failed(none()))
 }
 
-fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
-    text.map(|text| STANDARD.decode(text).map(Bytes::from))
-        .transpose()
-        .map_err(|error| bad(format!("{field} is not base64: {error}")))
-}
-
-fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in fields {
-        let parsed_name: HeaderName =
-            name.parse().map_err(|_| bad(format!("header name {name:?} is not a token")))?;
-        let parsed_value = HeaderValue::from_str(value)
-            .map_err(|_| bad(format!("header {name}: the value has characters that HTTP forbids")))?;
-        headers.append(parsed_name, parsed_value);
-    }
-    Ok(headers)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,40 +70,28 @@ mod tests {
         LoadPlan::open(url, 1.0, 1)
     }
 
+    fn prepared(url: &str) -> (Endpoint, String) {
+        let target = Target::prepare(&plan(url)).expect("target");
+        let head = String::from_utf8(target.requests[0].bytes(false).to_vec()).expect("text");
+        (target.endpoint, head)
+    }
+
+    fn tcp(address: &str) -> Endpoint {
+        Endpoint::Tcp(address.parse().expect("address"))
+    }
+
     #[test]
     fn a_url_is_taken_apart() {
-        let target = Target::prepare(&plan("http://127.0.0.1:8000/a/b?c=d")).expect("target");
-        let request = target.request(false);
-        assert_eq!(target.address.to_string(), "127.0.0.1:8000");
-        assert_eq!(request.uri().to_string(), "/a/b?c=d");
-        assert_eq!(request.headers()[HOST], "127.0.0.1:8000");
-        assert!(!request.headers().contains_key(CONNECTION));
-        assert_eq!(target.request(true).headers()[CONNECTION], "close");
+        let (endpoint, head) = prepared("http://127.0.0.1:8000/a/b?c=d");
+        assert_eq!(endpoint, tcp("127.0.0.1:8000"));
+        assert_eq!(head, "GET /a/b?c=d HTTP/1.1\r\nhost: 127.0.0.1:8000\r\n\r\n");
     }
 
     #[test]
     fn defaults_are_port_80_and_the_root() {
-        let target = Target::prepare(&plan("http://[::1]")).expect("target");
-        assert_eq!(target.address.to_string(), "[::1]:80");
-        assert_eq!(target.request(false).uri().to_string(), "/");
-    }
-
-    #[test]
-    fn the_bytes_of_a_request_are_those_of_the_protocol() {
-        let mut post = plan("http://127.0.0.1:8000/a?b");
-        post.method = "POST".into();
-        post.headers = vec![("X-A".into(), "b".into())];
-        post.body_base64 = Some("aGVsbG8=".into());
-        let target = Target::prepare(&post).expect("target");
-        let (kept, last) = (target.request_bytes(false), target.request_bytes(true));
-        let kept = std::str::from_utf8(&kept).expect("text").to_ascii_lowercase();
-        assert!(kept.starts_with("post /a?b http/1.1\r\n"), "{kept}");
-        assert!(kept.ends_with("\r\n\r\nhello"), "{kept}");
-        for field in ["host: 127.0.0.1:8000\r\n", "x-a: b\r\n", "content-length: 5\r\n"] {
-            assert_eq!(kept.matches(field).count(), 1, "{field} in {kept}");
-        }
-        assert!(!kept.contains("connection:"));
-        assert!(std::str::from_utf8(&last).expect("text").contains("connection: close\r\n"));
+        let (endpoint, head) = prepared("http://[::1]");
+        assert_eq!(endpoint, tcp("[::1]:80"));
+        assert!(head.starts_with("GET / HTTP/1.1\r\n"), "{head}");
     }
 
     #[test]
@@ -205,8 +105,5 @@ mod tests {
             let message = Target::prepare(&plan(url)).expect_err(url).to_string();
             assert!(message.contains(word), "{url}: {message}");
         }
-        let mut newline = plan("http://127.0.0.1/");
-        newline.headers = vec![("X-A".into(), "b\r\nC: d".into())];
-        assert!(Target::prepare(&newline).expect_err("newline").to_string().contains("X-A"));
     }
 }

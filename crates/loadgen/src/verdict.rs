@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::hiccups::Hiccups;
+
 /// How much a run's figures can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +74,8 @@ pub(crate) struct Evidence {
     pub busiest_thread_share: f64,
     pub run_queue_share: Option<f64>,
     pub steal_share: Option<f64>,
+    pub hiccups: Hiccups,
+    pub throttled_periods: u64,
     pub client_errors: u64,
     pub inconsistent: u64,
     pub ok: u64,
@@ -122,6 +126,7 @@ impl Verdict {
         let mut findings = Findings::default();
         judge_bookkeeping(evidence, &mut findings);
         judge_lateness(evidence, &mut findings);
+        judge_hiccups(evidence, &mut findings);
         judge_resources(evidence, &mut findings);
         judge_overload(evidence, &mut findings);
         let mut reasons = findings.0;
@@ -196,6 +201,20 @@ fn judge_lateness(evidence: &Evidence, findings: &mut Findings) {
     }
 }
 
+/// Stalls of the generator's own loop: what they did to the highest quantile that is usually read, p99.
+fn judge_hiccups(evidence: &Evidence, findings: &mut Findings) {
+    let hiccups = &evidence.hiccups;
+    let tail = (evidence.scheduled as f64 * 0.01).max(1.0);
+    let message = format!(
+        "the generator's loop stood still {} times, for {} at most; {} arrivals were intended meanwhile",
+        hiccups.count,
+        milliseconds(hiccups.longest_ns),
+        hiccups.arrivals
+    );
+    let limits = Limits { warn: 0.02, invalid: 0.1 };
+    findings.graded("C11", lateness_blame(evidence), hiccups.arrivals as f64 / tail, limits, message);
+}
+
 fn judge_resources(evidence: &Evidence, findings: &mut Findings) {
     let busy = evidence.busiest_thread_share;
     let message = format!("a generator thread was busy for {} of the time; use more threads", percent(busy));
@@ -203,6 +222,13 @@ fn judge_resources(evidence: &Evidence, findings: &mut Findings) {
     if let Some(share) = evidence.run_queue_share {
         let message = format!("a generator thread waited for a core for {} of the time", percent(share));
         findings.graded("C8", Blame::Host, share, RUN_QUEUE_LIMITS, message);
+    }
+    if evidence.throttled_periods > 0 {
+        let message = format!(
+            "the generator's own CPU limit stopped it in {} periods; give its control group more CPU",
+            evidence.throttled_periods
+        );
+        findings.add("C9", Level::Invalid, Blame::Client, (evidence.throttled_periods as f64, 0.0), message);
     }
     if let Some(share) = evidence.steal_share {
         let message = format!("the hypervisor took {} of the host's CPU time", percent(share));
@@ -246,6 +272,14 @@ mod tests {
         Evidence { scheduled: 1_000, ok: 1_000, ..Evidence::default() }
     }
 
+    /// Hiccups that swallowed so many arrivals.
+    fn hiccups(arrivals: u64) -> Hiccups {
+        let mut hiccups = Hiccups::default();
+        hiccups.note(0, 10_000_000);
+        (0..arrivals).for_each(|instant_ns| hiccups.arrival(instant_ns));
+        hiccups
+    }
+
     fn checks(evidence: &Evidence) -> (Level, Vec<String>) {
         let verdict = Verdict::judge(evidence);
         (verdict.status, verdict.reasons.into_iter().map(|reason| reason.check).collect())
@@ -275,7 +309,10 @@ mod tests {
             ),
             ("C7", Level::Warn, Evidence { busiest_thread_share: 0.7, ..sound() }),
             ("C8", Level::Invalid, Evidence { run_queue_share: Some(0.02), ..sound() }),
+            ("C9", Level::Invalid, Evidence { throttled_periods: 1, ..sound() }),
             ("C10", Level::Warn, Evidence { steal_share: Some(0.005), ..sound() }),
+            ("C11", Level::Warn, Evidence { hiccups: hiccups(1), ..sound() }),
+            ("C11", Level::Invalid, Evidence { hiccups: hiccups(2), ..sound() }),
             ("C12", Level::Invalid, Evidence { client_errors: 1, ..sound() }),
             ("capped", Level::Warn, Evidence { waited_for_connection_share: 0.1, ..sound() }),
             ("shed", Level::Warn, Evidence { dropped: 1, ..sound() }),

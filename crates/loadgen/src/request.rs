@@ -1,0 +1,166 @@
+//! One request, made once: its bytes for the wire, and what counts as a right answer to it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use http_body_util::Full;
+use hyper::body::Bytes;
+
+use crate::body_check::ExpectedBody;
+use crate::error::LoadError;
+use crate::plan::ResponseCheck;
+
+/// A request as it was asked for.
+pub(crate) struct RequestParts<'a> {
+    pub method: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// For the `Host` field, unless `headers` has one.
+    pub authority: &'a str,
+    pub headers: &'a [(String, String)],
+    pub body_base64: Option<&'a str>,
+    pub check: &'a ResponseCheck,
+}
+
+/// A request that can be sent any number of times.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    method: Method,
+    path: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+    kept_bytes: Bytes,
+    last_bytes: Bytes,
+    statuses: Vec<u16>,
+    pub expected_body: ExpectedBody,
+}
+
+impl Request {
+    /// Checks and serialises.
+    pub fn prepare(parts: &RequestParts<'_>) -> Result<Self, LoadError> {
+        let method = parts.method.parse().map_err(|_| bad(format!("method {:?} is not a token", parts.method)))?;
+        let path = parts.path.parse().map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
+        let body = decode("body_base64", parts.body_base64)?;
+        let mut headers = parse_headers(parts.headers)?;
+        if !headers.contains_key(HOST) {
+            headers.insert(HOST, HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?);
+        }
+        if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        let expected = decode("check.body_base64", parts.check.body_base64.as_deref())?;
+        let mut request = Self {
+            method,
+            path,
+            headers,
+            body: body.unwrap_or_default(),
+            kept_bytes: Bytes::new(),
+            last_bytes: Bytes::new(),
+            statuses: parts.check.statuses.clone(),
+            expected_body: expected.map_or(ExpectedBody::Any, ExpectedBody::Exactly),
+        };
+        request.kept_bytes = request.serialise(false);
+        request.last_bytes = request.serialise(true);
+        Ok(request)
+    }
+
+    /// The request for a library; `is_last` asks the server to close the connection after its answer.
+    pub fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.path.clone();
+        *request.headers_mut() = self.headers.clone();
+        if is_last {
+            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        request
+    }
+
+    /// The request as it stands on the wire; `is_last` as in [`Self::message`].
+    pub fn bytes(&self, is_last: bool) -> &[u8] {
+        if is_last { &self.last_bytes } else { &self.kept_bytes }
+    }
+
+    fn serialise(&self, is_last: bool) -> Bytes {
+        let request = self.message(is_last);
+        let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+        for (name, value) in request.headers() {
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&self.body);
+        Bytes::from(bytes)
+    }
+
+    /// Whether the method is HEAD.
+    pub fn is_head(&self) -> bool {
+        self.method == Method::HEAD
+    }
+
+    /// Whether the answer has a body by its status and the request's method alone.
+    pub fn answer_may_have_body(&self, status: u16) -> bool {
+        self.method != Method::HEAD && status >= 200 && status != 204 && status != 304
+    }
+
+    /// Whether this status counts as right.
+    pub fn accepts(&self, status: u16) -> bool {
+        self.statuses.contains(&status)
+    }
+}
+
+fn bad(message: String) -> LoadError {
+    LoadError::Plan(message)
+}
+
+fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
+    text.map(|text| STANDARD.decode(text).map(Bytes::from))
+        .transpose()
+        .map_err(|error| bad(format!("{field} is not base64: {error}")))
+}
+
+fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        let parsed_name: HeaderName =
+            name.parse().map_err(|_| bad(format!("header name {name:?} is not a token")))?;
+        let parsed_value = HeaderValue::from_str(value)
+            .map_err(|_| bad(format!("header {name}: the value has characters that HTTP forbids")))?;
+        headers.append(parsed_name, parsed_value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts<'a>(headers: &'a [(String, String)], check: &'a ResponseCheck) -> RequestParts<'a> {
+        RequestParts { method: "POST", path: "/a?b", authority: "h:8000", headers, body_base64: None, check }
+    }
+
+    #[test]
+    fn the_bytes_of_a_request_are_those_of_the_protocol() {
+        let (headers, check) = (vec![("X-A".into(), "b".into())], ResponseCheck::default());
+        let post = RequestParts { body_base64: Some("aGVsbG8="), ..parts(&headers, &check) };
+        let request = Request::prepare(&post).expect("request");
+        let text = |is_last| std::str::from_utf8(request.bytes(is_last)).expect("text").to_ascii_lowercase();
+        let kept = text(false);
+        assert!(kept.starts_with("post /a?b http/1.1\r\n"), "{kept}");
+        assert!(kept.ends_with("\r\n\r\nhello"), "{kept}");
+        for field in ["host: h:8000\r\n", "x-a: b\r\n", "content-length: 5\r\n"] {
+            assert_eq!(kept.matches(field).count(), 1, "{field} in {kept}");
+        }
+        assert!(!kept.contains("connection:"));
+        assert!(text(true).contains("connection: close\r\n"));
+    }
+
+    #[test]
+    fn a_field_that_would_become_two_is_refused_by_name() {
+        let (headers, check) = (vec![("X-A".into(), "b\r\nC: d".into())], ResponseCheck::default());
+        assert!(Request::prepare(&parts(&headers, &check)).expect_err("newline").to_string().contains("X-A"));
+    }
+}
