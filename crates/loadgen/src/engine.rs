@@ -84,6 +84,8 @@ pub(crate) struct Engine<'a, C, S> {
     scratch: Box<[u8]>,
     /// The latest reading of the clock.
     now_ns: u64,
+    /// When the latest wait ended.
+    awake_since_ns: u64,
 }
 
 /// What an engine leaves behind.
@@ -100,6 +102,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         idle: IdleSlots,
         start_ns: u64,
     ) -> Result<Self, LoadError> {
+        let now_ns = monotonic_ns();
         let reactor = Reactor::new().map_err(|source| LoadError::System { action: "watch sockets", source })?;
         Ok(Self {
             recorder: Recorder::new(orders.plan, start_ns),
@@ -115,7 +118,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             hiccups: Hiccups::default(),
             connections_now: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-            now_ns: monotonic_ns(),
+            now_ns,
+            awake_since_ns: now_ns,
         })
     }
 
@@ -137,9 +141,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         Ok(())
     }
 
-    /// Time spent spinning so far.
-    pub fn spin_ns(&self) -> u64 {
-        self.pacer.spin_ns()
+    /// How the waits were spent so far.
+    pub fn pacer(&self) -> &Pacer {
+        &self.pacer
     }
 
     /// Ends every arrival that waits or is in a slot's hands, and every connection.
@@ -180,6 +184,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             .oldest()
             .map_or(u64::MAX, |(_, started_ns)| started_ns.saturating_add(self.orders.plan.timeout_ns));
         let before_ns = self.now_ns;
+        let busy_ns = before_ns - self.awake_since_ns;
         let sleep_ns = self.pacer.sleep_ns(before_ns, due_ns, expiry_ns.min(until_ns));
         let waited = self.reactor.wait(sleep_ns);
         let count = waited.map_err(|source| LoadError::System { action: "wait for sockets", source })?;
@@ -187,6 +192,10 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         if count == 0 && sleep_ns == 0 {
             self.pacer.spun(before_ns, after_ns);
         }
+        let waited_ns = after_ns - before_ns;
+        let (looked_ns, slept_ns) = if sleep_ns == 0 { (waited_ns, 0) } else { (0, waited_ns) };
+        self.pacer.passed(busy_ns + looked_ns, slept_ns);
+        self.awake_since_ns = after_ns;
         self.hiccups.note(before_ns.saturating_add(sleep_ns), after_ns);
         self.now_ns = after_ns;
         Ok(count)

@@ -215,6 +215,8 @@ pub struct Client {
     pub spin: Spin,
     /// CPU time that this cost, in seconds.
     pub spin_cpu_seconds: f64,
+    /// How often the spin was cut short because a thread had slept for less than a tenth of the time.
+    pub curtailed_spins: u64,
     /// Stalls of the generator's own loop of more than 5 ms.
     pub hiccups: Hiccups,
     /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
@@ -402,6 +404,7 @@ fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
         scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
         spin: facts.spin,
         spin_cpu_seconds: facts.costs.iter().map(|cost| cost.spin_cpu_ns).sum::<u64>() as f64 / NS_PER_S as f64,
+        curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),
         hiccups: facts.hiccups(),
         throttled_periods: facts.throttled_periods,
     }

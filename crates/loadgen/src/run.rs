@@ -169,7 +169,7 @@ fn run_engine<C: Connection, S: Source>(
     let mut engine = Engine::<C, S>::new(orders, source, Pacer::new(own.spin.window_ns), idle, own.start_ns)?;
     engine.drive()?;
     // Before the drain, whose idle waiting would make a saturated generator look relaxed.
-    let (load, host_at_end) = (meter.stop(engine.spin_ns()), HostTicks::read());
+    let (load, host_at_end) = (meter.stop(engine.pacer()), HostTicks::read());
     engine.drain()?;
     let ended = engine.end();
     let load = ThreadCost { hiccups: ended.hiccups, ..load };
