@@ -19,6 +19,7 @@
 //! Plain HTTP/1.1 over TCP, one request per plan, Linux only (timerfd).
 
 mod arrivals;
+mod chunked;
 pub mod clock;
 mod closed_loop;
 mod connection;
