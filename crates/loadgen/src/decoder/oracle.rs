@@ -2,13 +2,14 @@
 //!
 //! Where the two differ on purpose, the difference has a name, a reason and an example in [`differences`]; any other
 //! is a failure, printed with its seed and the shortest stream that still shows it. The quick form judges
-//! QUICK_STREAMS of them. `ORACLE_SECONDS=600` goes on for that long, and `ORACLE_SEED=n` begins with that stream.
+//! [`QUICK_STREAMS`]. `ORACLE_SECONDS=600` goes on for that long, and `ORACLE_SEED=n` begins with that stream.
 
 mod differences;
 mod reference;
 mod streams;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use rand::{Rng, SeedableRng};
@@ -22,11 +23,17 @@ const QUICK_STREAMS: u64 = 20_000;
 const EVERY_CUT_FOR_HYPER: u64 = 16;
 
 /// What becomes of a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Verdict {
     end: End,
     status: Option<u16>,
     body: Vec<u8>,
+}
+
+impl fmt::Debug for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} with status {:?} and body \"{}\"", self.end, self.status, self.body.escape_ascii())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

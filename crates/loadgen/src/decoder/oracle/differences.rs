@@ -118,19 +118,24 @@ fn refused_when_the_section_ends(case: &Case, ours: &Verdict, hypers: &Verdict) 
 }
 
 fn agree_once_line_feeds_are_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
-    let mut mended = Vec::new();
-    for &byte in &case.stream {
-        if byte == b'\n' && mended.last() != Some(&b'\r') {
-            mended.push(b'\r');
-        }
-        mended.push(byte);
+    let mut mended = case.clone();
+    // Only those that we refuse: others are data.
+    while let Some(at) = refused_at(&mended)
+        && mended.stream[at] == b'\n'
+    {
+        mended.stream.insert(at, b'\r');
     }
-    let mended = case.with(mended);
     ours.end == End::Malformed
         && (ours.status, &ours.body) == (hypers.status, &hypers.body)
         && mended != *case
         && mended.ours(&[]).end != End::Malformed
         && mended.judge(&[], true).is_ok()
+}
+
+/// Where the byte stands that makes us refuse the stream.
+fn refused_at(case: &Case) -> Option<usize> {
+    let is_refused = |length: usize| case.with(case.stream[..length].to_vec()).ours(&[]).end == End::Malformed;
+    (0..case.stream.len()).find(|&at| is_refused(at + 1))
 }
 
 /// It is hyper that such a byte misleads: we decode alike with it and with a letter in its place.
