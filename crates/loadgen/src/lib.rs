@@ -20,6 +20,7 @@
 
 mod arrivals;
 mod body_check;
+mod chunked;
 pub mod clock;
 mod closed_loop;
 mod connection;

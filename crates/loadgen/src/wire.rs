@@ -40,7 +40,7 @@ impl Connection for WireConnection {
     fn open(endpoint: &Endpoint) -> io::Result<Self> {
         Ok(Self {
             socket: Socket::connect(endpoint)?,
-            decoder: Decoder::new(),
+            decoder: Decoder::new(false),
             check: BodyCheck::new(),
             stamps: ExchangeStamps::default(),
             requests: 0,

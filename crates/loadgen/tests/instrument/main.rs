@@ -9,8 +9,11 @@
 mod closed_loop;
 mod connections;
 mod failures;
+mod hostile;
 mod overload;
 mod runs;
+mod scripted;
 mod service_times;
 mod stalls;
 mod support;
+mod wires;
