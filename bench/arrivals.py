@@ -81,6 +81,12 @@ def server_quantiles_us(log: Sequence[LogEntry]) -> dict[str, float] | None:
     return {"0.5": quantile(times_us, 0.5), "0.99": quantile(times_us, 0.99)}
 
 
+def server_lateness_us(log: Sequence[LogEntry]) -> dict[str, float] | None:
+    """How late the server began its own answers: what disturbed it, no generator is to blame for."""
+    late_ns = [entry.write_ns - entry.finish_ns for entry in log if entry.write_ns is not None]
+    return _quantiles("server_late", late_ns) if late_ns else None
+
+
 def _quantiles(name: str, values_ns: Sequence[float]) -> dict[str, float]:
     shares = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
     return {f"{name}_{word}_us": quantile(values_ns, share) / 1e3 for word, share in shares.items()}

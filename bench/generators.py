@@ -63,7 +63,7 @@ class Missing:
 def _loadgen(load: Load) -> list[str]:
     words = [load.url, "-c", str(load.connections), "-d", f"{load.seconds}s", "--quiet"]
     if load.rate_per_s is not None:
-        words += ["-R", str(load.rate_per_s), "--arrivals", load.arrivals]
+        words += ["-R", str(load.rate_per_s), "--arrivals", load.arrivals, "--seed", str(load.seed)]
     return words + (["--spin", load.spin] if load.spin else [])
 
 

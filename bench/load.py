@@ -15,6 +15,8 @@ class Load:
     seconds: int
     rate_per_s: int | None = None
     arrivals: str = "constant"
+    # Of a random schedule; generators that cannot be told have no such schedule.
+    seed: int = 0
     # How long before a send to spin, for the generators that can be told.
     spin: str | None = None
 

@@ -85,6 +85,12 @@ def arrival(record: Record, name: str) -> float | None:
     return value
 
 
+def server_late_us(record: Record, name: str) -> float | None:
+    """A figure of how late the server itself was with its answers."""
+    value: float | None = ((record.get("server_log") or {}).get("late") or {}).get(name)
+    return value
+
+
 def own_lag_us(record: Record, name: str) -> float | None:
     """The send lag that a generator reports of itself."""
     value: float | None = ((record.get("remarks") or {}).get("send_lag_us") or {}).get(name)

@@ -153,7 +153,7 @@ def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 
 def _paced(section: str, number: int, contender: Contender, server: ServerSpec, load: Load) -> Step:
     seconds = max(load.seconds, contender.generator.dialect.least_seconds)
-    told = replace(load, seconds=seconds, spin=contender.spin)
+    told = replace(load, seconds=seconds, spin=contender.spin, seed=number)
     return Step(section, number, contender.generator, server, told)
 
 

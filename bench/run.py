@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.arrivals import constant_arrivals, poisson_arrivals, server_quantiles_us
+from bench.arrivals import constant_arrivals, poisson_arrivals, server_lateness_us, server_quantiles_us
 from bench.generators import Generator, find_program
 from bench.load import Load, Output, OutputError
 from bench.measure import MemorySample, Usage, run_child, sample_memory
@@ -90,6 +90,7 @@ def _record(step: Step, bench: Bench, servers: _Servers) -> Record:
         "rate_per_s": load.rate_per_s,
         "arrivals": load.arrivals if load.rate_per_s else None,
         "spin": load.spin,
+        "seed": load.seed,
     }
     # Memory does not depend on priority, and what samples it must not be starved; nor can strace hurry.
     relaxed = step.section in ("memory", "syscalls")
@@ -198,6 +199,7 @@ def _server_log(server: Server, load: Load) -> Record:
         "requests": len(server.log),
         "arrivals": see(server.log, load.rate_per_s),
         "quantiles_us": server_quantiles_us(server.log),
+        "late": server_lateness_us(server.log),
     }
 
 

@@ -63,6 +63,8 @@ class LogEntry:
     """One request as ``refsrv`` saw it, in ns of CLOCK_MONOTONIC; no ``write_ns`` where nothing was answered."""
 
     arrive_ns: int
+    # When its answer was due.
+    finish_ns: int
     write_ns: int | None
 
 
@@ -106,7 +108,10 @@ def read_log(path: Path) -> list[LogEntry]:
     """The log of ``refsrv``, in the order of arrival."""
     with path.open(newline="") as file:
         rows = csv.DictReader(file)
-        entries = [LogEntry(int(row["arrive_ns"]), int(row["write_ns"]) if row["write_ns"] else None) for row in rows]
+        entries = [
+            LogEntry(int(row["arrive_ns"]), int(row["finish_ns"]), int(row["write_ns"]) if row["write_ns"] else None)
+            for row in rows
+        ]
     return sorted(entries, key=lambda entry: entry.arrive_ns)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bench import pairs
-from bench.pairs import Record, Spread, arrival, error_us, own_lag_us, paired_ratio, spread
+from bench.pairs import Record, Spread, arrival, error_us, own_lag_us, paired_ratio, server_late_us, spread
 
 DASH = "–"
 _MIB = 1024 * 1024
@@ -189,7 +189,8 @@ def _open(runs: Sequence[Record]) -> list[str]:
     text = (
         "## Open loop: send times as the server sees them\n\n"
         "64 connections, medians over rounds, µs. *Gap error*: how far each gap between arrivals is from 1/rate. "
-        "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the generator says of itself."
+        "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the generator says of itself. "
+        "*Server late*: how late the server was with its own answers; tails up to that are not the generator's."
     )
     parts = [text]
     for (rate, arrivals), group in groups(runs, "rate_per_s", "arrivals").items():
@@ -220,13 +221,17 @@ def _random(runs: Sequence[Record]) -> str:
     return table((*header, *_PACE_AND_COST), rows)
 
 
-_PACE_AND_COST = ("arrivals/s", "CPU µs per request", "to oha")
+_PACE_AND_COST = ("server late p99 / p99.9", "arrivals/s", "CPU µs per request", "to oha")
 
 
 def _pace_and_cost(own: Sequence[Record], named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
     pace = number(_median(own, lambda run: arrival(run, "rate_per_s")), 0)
     ratio = paired_ratio(own, named.get("oha", []), pairs.cpu_us)
-    return pace, number(_median(own, pairs.cpu_us), 1), ranged(ratio)
+    return _server_late(own), pace, number(_median(own, pairs.cpu_us), 1), ranged(ratio)
+
+
+def _server_late(runs: Sequence[Record]) -> str:
+    return _quantiles(runs, server_late_us, ("server_late_p99_us", "server_late_p99_9_us"))
 
 
 def _own_lag(runs: Sequence[Record]) -> str:
@@ -247,14 +252,24 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
         "The way through the kernel, which the server cannot see, is part of it for all."
     )
     parts = [text]
-    header = ("", "error p50", "error p99", "p50 error to oha", "p99 error to oha", "requests")
+    header = (
+        "",
+        "error p50",
+        "error p99",
+        "p50 error to oha",
+        "p99 error to oha",
+        "server late p99 / p99.9",
+        "requests",
+    )
     for (rate,), group in groups(runs, "rate_per_s").items():
         named = _labelled(group)
         rows = []
         for name, own in named.items():
             errors = [ranged(_median(own, _error(share)), 0) for share in ("0.5", "0.99")]
             ratios = [ranged(paired_ratio(own, named.get("oha", []), _error(share))) for share in ("0.5", "0.99")]
-            rows.append((name, *errors, *ratios, number(_median(own, lambda run: run.get("requests")), 0)))
+            rows.append(
+                (name, *errors, *ratios, _server_late(own), number(_median(own, lambda run: run.get("requests")), 0))
+            )
         parts.append(f"### {rate:,}/s, constant, {_sizes(group)}\n\n{table(header, rows)}")
     return parts
 

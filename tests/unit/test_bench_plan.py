@@ -42,13 +42,15 @@ def test_generators_are_asked_only_for_what_they_can_do() -> None:
 
 
 def test_loadgen_paces_with_and_without_spinning() -> None:
-    planned = steps(Scope(sections=("open",), open_rounds=1, rates_per_s=(1_000,)), GENERATORS[:1])
-    assert [(step.load.arrivals, step.load.spin) for step in planned] == [
+    planned = steps(Scope(sections=("open",), open_rounds=2, rates_per_s=(1_000,)), GENERATORS[:1])
+    assert [(step.load.arrivals, step.load.spin) for step in planned if step.round == 0] == [
         ("constant", "60us"),
         ("constant", "0s"),
         ("poisson", "60us"),
         ("poisson", "0s"),
     ]
+    # Each round has a schedule of its own, and all generators of a round the same one.
+    assert all(step.load.seed == step.round for step in planned)
     assert describe(planned[0]).startswith("open: loadgen, spin 60us, 1000/s constant, refsrv, 2000000ns, 64")
 
 

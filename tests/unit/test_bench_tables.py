@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench import pairs
-from bench.arrivals import constant_arrivals, poisson_arrivals, quantile, server_quantiles_us
+from bench.arrivals import constant_arrivals, poisson_arrivals, quantile, server_lateness_us, server_quantiles_us
 from bench.measure import count_connections
 from bench.servers import LogEntry
 from bench.tables import render
@@ -103,22 +103,23 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     many = run("oha", 0, 0.5, section="memory", connections=10_000, peak_rss_bytes=100 * 2**20, most_connections=9_999)
     paced = {"rate_per_s": 1000, "arrivals": "constant", "spin": "0s", "quantiles_us": {"0.5": 2100.0, "0.99": 2200.0}}
     log = {"arrivals": {"gap_error_p50_us": 1.0, "rate_per_s": 999.6}, "quantiles_us": {"0.5": 2000.0, "0.99": 2150.0}}
+    log["late"] = {"server_late_p99_us": 7.0}
     held = run("loadgen", 0, 0.5, section="open", server_log=log, **paced)
     true = run("loadgen", 0, 0.5, section="accuracy", server_log=log, **paced)
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
-    assert row(page([held]), "loadgen, spin 0s") == ["1.0 / – / –", "–", "–", "1,000", "5.0", "–"]
+    assert row(page([held]), "loadgen, spin 0s") == ["1.0 / – / –", "–", "–", "7.0 / –", "1,000", "5.0", "–"]
     assert row(page([true]), "loadgen, spin 0s")[:2] == ["100 [100–100]", "50 [50–50]"]
 
 
 def test_even_arrivals_have_no_gap_error_and_late_ones_show() -> None:
-    even = [LogEntry(number * 1_000_000, None) for number in range(2_000)]
+    even = [LogEntry(number * 1_000_000, 0, None) for number in range(2_000)]
     found = constant_arrivals(even, 1_000)
     assert found is not None
     assert found.pop("rate_per_s") == pytest.approx(1_000)
     assert set(found.values()) == {0.0}
     # Every fiftieth request comes 300 µs late: one gap too long, one too short.
-    late = [LogEntry(n * 1_000_000 + (300_000 if n % 50 == 0 else 0), None) for n in range(2_000)]
+    late = [LogEntry(n * 1_000_000 + (300_000 if n % 50 == 0 else 0), 0, None) for n in range(2_000)]
     found = constant_arrivals(late, 1_000)
     assert found is not None
     assert (found["gap_error_p50_us"], found["gap_error_p99_us"]) == (0.0, 300.0)
@@ -126,8 +127,8 @@ def test_even_arrivals_have_no_gap_error_and_late_ones_show() -> None:
 
 
 def test_the_beginning_of_a_load_is_left_out() -> None:
-    log = [LogEntry(number, None) for number in range(64)]
-    log += [LogEntry(number * 1_000_000, None) for number in range(200, 2_000)]
+    log = [LogEntry(number, 0, None) for number in range(64)]
+    log += [LogEntry(number * 1_000_000, 0, None) for number in range(200, 2_000)]
     found = constant_arrivals(log, 1_000)
     assert found is not None
     assert found["gap_error_p99_9_us"] == 0.0
@@ -138,10 +139,10 @@ def test_random_arrivals_are_told_from_even_ones_and_bursts() -> None:
     instant, instants = 0.0, []
     for _ in range(20_000):
         instant += draw.expovariate(1_000) * 1e9
-        instants.append(LogEntry(int(instant), None))
+        instants.append(LogEntry(int(instant), 0, None))
     poisson = poisson_arrivals(instants, 1_000)
-    even = poisson_arrivals([LogEntry(number * 1_000_000, None) for number in range(20_000)], 1_000)
-    bursts = poisson_arrivals([LogEntry(n // 64 * 64_000_000 + n % 64, None) for n in range(20_000)], 1_000)
+    even = poisson_arrivals([LogEntry(number * 1_000_000, 0, None) for number in range(20_000)], 1_000)
+    bursts = poisson_arrivals([LogEntry(n // 64 * 64_000_000 + n % 64, 0, None) for n in range(20_000)], 1_000)
     assert poisson is not None
     assert even is not None
     assert bursts is not None
@@ -153,15 +154,18 @@ def test_random_arrivals_are_told_from_even_ones_and_bursts() -> None:
 
 
 def test_too_few_arrivals_say_nothing() -> None:
-    log = [LogEntry(number * 1_000_000, None) for number in range(50)]
+    log = [LogEntry(number * 1_000_000, 0, None) for number in range(50)]
     assert constant_arrivals(log, 1_000) is None
     assert poisson_arrivals([], 1_000) is None
     assert server_quantiles_us([]) is None
 
 
 def test_time_at_the_server_leaves_out_what_was_never_answered() -> None:
-    log = [LogEntry(0, 2_000_000 + number * 1_000) for number in range(100)]
-    assert server_quantiles_us([*log, LogEntry(0, None)]) == {"0.5": 2049.0, "0.99": 2098.0}
+    log = [LogEntry(0, 2_000_000, 2_000_000 + number * 1_000) for number in range(100)]
+    log.append(LogEntry(0, 9_000_000, None))
+    assert server_quantiles_us(log) == {"0.5": 2049.0, "0.99": 2098.0}
+    late = {"server_late_p50_us": 49.0, "server_late_p99_us": 98.0, "server_late_p99_9_us": 99.0}
+    assert server_lateness_us(log) == late
 
 
 def test_quantiles_are_nearest_ranks() -> None:
