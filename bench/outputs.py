@@ -42,9 +42,8 @@ def parse_wrk(text: str) -> Output:
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
     failed = sum(int(count) for count in errors.groups()) if errors else 0
-    quantiles: dict[str, float] = {}
-    for percent, value, unit in re.findall(r"^\s*(50|99)(?:\.0+)?%\s+([\d.]+)(us|ms|s|m)\s*$", text, re.MULTILINE):
-        quantiles.setdefault(_QUANTILES[percent], float(value) * _SECONDS[unit] * 1e6)
+    found = re.findall(r"^\s*(50|99)(?:\.0+)?%\s+([\d.]+)(us|ms|s|m)\s*$", text, re.MULTILINE)
+    quantiles = {_QUANTILES[percent]: float(value) * _SECONDS[unit] * 1e6 for percent, value, unit in found}
     bad = int(refused[1]) if refused else 0
     return Output(int(done[1]) - bad, failed + bad, float(done[2]) * _SECONDS[done[3]], quantiles)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -149,6 +150,9 @@ def test_random_arrivals_are_told_from_even_ones_and_bursts() -> None:
     # The critical distance at 1 % for 18,000 gaps is 0.012.
     assert poisson["ks_distance"] < 0.012
     assert even["ks_distance"] == pytest.approx(0.632, abs=0.001)
+    sparse = poisson_arrivals([LogEntry(number * 3_000_000, 0, None) for number in range(120)], 1_000)
+    assert sparse is not None
+    assert sparse["ks_distance"] == pytest.approx(1 - math.exp(-3))
     assert (poisson["dispersion"], even["dispersion"]) == pytest.approx((1.0, 0.0), abs=0.15)
     assert bursts["dispersion"] > 10
 
