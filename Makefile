@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 600
 FUZZ := crates/loadgen/fuzz
 SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
+BENCH_ARGUMENTS ?=
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
 export CARGO_TERM_COLOR ?= auto
 
@@ -57,8 +58,8 @@ lock: $(VENV)/.installed ## Resolve the newest versions of everything again
 	  --group dev pyproject.toml --output-file requirements/locked.txt
 	$(BIN)/python tools/lock-servers
 
-bench: build ## What a request costs the generator, paired with wrk where it is installed
-	$(BIN)/python bench/client_cost.py
+bench: build ## Compare loadgen with other load generators; bench/install gets those, BENCH_ARGUMENTS=--quick is short
+	$(BIN)/python -m bench $(BENCH_ARGUMENTS)
 
 clean: ## Remove everything that was built; stored runs stay
 	rm -rf $(VENV) target dist python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache
