@@ -139,12 +139,13 @@ fn run_open<C: Connection + 'static>(
     stop: StopToken,
 ) -> ThreadResult {
     let threads = own.plan.threads;
-    let ten_seconds_worth = (10.0 * open.rate_per_s).ceil() as usize;
+    let peak_rate_per_s = open.profile.peak_rate_per_s();
+    let ten_seconds_worth = (10.0 * peak_rate_per_s).ceil() as usize;
     let max_pending = open.max_pending.unwrap_or(ten_seconds_worth.max(10 * own.max_lanes)) / threads;
     let policy = BusyPolicy { on_busy: open.on_busy, max_lanes: own.max_lanes, max_pending };
     let source = OpenSource::new(policy, own.plan.seed, own.thread);
-    let share = Share::new(open, own.plan.seed, own.plan.phases.load_ns(), own.thread, threads);
-    let thread_rate_per_s = open.rate_per_s / threads as f64;
+    let share = Share::new(open, own.plan.seed, &own.plan.phases, own.thread, threads);
+    let thread_rate_per_s = peak_rate_per_s / threads as f64;
     let spin_window_ns =
         own.plan.spin_window_ns.unwrap_or_else(|| automatic_spin_window_ns(Some(thread_rate_per_s)));
     let start_ns = own.start_ns;
