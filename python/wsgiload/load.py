@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from wsgiload._loadgen import Histogram, LoadHandle, check_plan
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
-from wsgiload.schedule import Profile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
+from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -223,7 +223,7 @@ def _profile(
     steps: Sequence[tuple[float, float]] | None,
     replay: str | PathLike[str] | Sequence[float] | None,
     replay_speed: float,
-) -> Profile | None:
+) -> LoadProfile | None:
     schedules = {"rate": rate, "ramp": ramp, "steps": steps, "replay": replay}
     given = [name for name, value in schedules.items() if value is not None]
     if len(given) > 1:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
-from wsgiload.schedule import Profile, Replay
+from wsgiload.schedule import LoadProfile, Replay
 from wsgiload.units import NS_PER_S
 
 Arrivals = Literal["poisson", "constant"]
@@ -190,7 +190,9 @@ def _arrival_seed(seed: int, level: Level, run: int) -> int:
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 
 
-def load_plan(url: str, request: Request, load: LoadOptions, schedule: Level | Profile, seed: int) -> dict[str, Any]:
+def load_plan(
+    url: str, request: Request, load: LoadOptions, schedule: Level | LoadProfile, seed: int
+) -> dict[str, Any]:
     """The plan of one load as the generator takes it."""
     keepalive = load.keepalive
     return {
@@ -215,7 +217,7 @@ def load_plan(url: str, request: Request, load: LoadOptions, schedule: Level | P
     }
 
 
-def _load_model(load: LoadOptions, schedule: Level | Profile) -> dict[str, Any]:
+def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, Any]:
     policy = {"on_busy": load.on_busy, "max_connections": load.max_connections}
     if isinstance(schedule, Replay):
         return {"open": schedule.plan() | policy}

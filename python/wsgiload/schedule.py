@@ -82,7 +82,7 @@ class Replay:
         return {"replay": {"offsets_ns": list(self.offsets_ns), "speed": self.speed}}
 
 
-Profile = Ramp | Steps | Replay
+LoadProfile = Ramp | Steps | Replay
 
 
 def _require_numbers(*rates: float) -> None:
@@ -91,7 +91,7 @@ def _require_numbers(*rates: float) -> None:
             raise UsageError(f"the rate {rate:g} is not a number from 0 up")
 
 
-def measured_ns(given_ns: int | None, profile: Profile | None, warmup_ns: int) -> int:
+def measured_ns(given_ns: int | None, profile: LoadProfile | None, warmup_ns: int) -> int:
     """How long to measure: as long as asked for, or else as the schedule lasts. A trace begins with the warm-up."""
     if given_ns is not None:
         return given_ns

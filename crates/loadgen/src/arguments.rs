@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
 use loadgen::plan::{
-    Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop, Phases, Profile, Ramp, Replay, ResponseCheck,
-    Step, Trace, Wire,
+    Arrivals, ClosedLoop, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp, Replay,
+    ResponseCheck, Step, Trace, Wire,
 };
 use loadgen::{LoadPlan, parse_duration_ns};
 
@@ -176,22 +176,22 @@ impl Arguments {
     }
 
     /// What an open loop offers; `None` in a closed one.
-    fn profile(&self) -> Result<Option<Profile>, String> {
+    fn profile(&self) -> Result<Option<LoadProfile>, String> {
         if let Some(path) = &self.replay {
             let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
             let offsets_ns = Trace::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-            return Ok(Some(Profile::Replay(Replay { offsets_ns, speed: self.replay_speed })));
+            return Ok(Some(LoadProfile::Replay(Replay { offsets_ns, speed: self.replay_speed })));
         }
         if !self.steps.is_empty() {
-            return Ok(Some(Profile::Steps(self.steps.clone())));
+            return Ok(Some(LoadProfile::Steps(self.steps.clone())));
         }
-        Ok(self.ramp.map(Profile::Ramp).or(self.rate.map(|rate_per_s| Profile::Flat { rate_per_s })))
+        Ok(self.ramp.map(LoadProfile::Ramp).or(self.rate.map(|rate_per_s| LoadProfile::Flat { rate_per_s })))
     }
 
-    fn measure_ns(&self, profile: Option<&Profile>) -> Result<u64, String> {
-        match (self.duration, profile, profile.and_then(Profile::own_length_ns)) {
+    fn measure_ns(&self, profile: Option<&LoadProfile>) -> Result<u64, String> {
+        match (self.duration, profile, profile.and_then(LoadProfile::own_length_ns)) {
             (Some(given_ns), _, _) => Ok(given_ns),
-            (None, Some(Profile::Replay(_)), Some(own_ns)) => own_ns
+            (None, Some(LoadProfile::Replay(_)), Some(own_ns)) => own_ns
                 .checked_sub(self.warmup.saturating_add(self.cooldown))
                 .filter(|left_ns| *left_ns > 0)
                 .ok_or_else(|| "the warm-up and the cool-down leave nothing of the trace to measure".to_owned()),
@@ -199,7 +199,7 @@ impl Arguments {
         }
     }
 
-    fn load(&self, profile: Option<Profile>) -> LoadModel {
+    fn load(&self, profile: Option<LoadProfile>) -> LoadModel {
         let Some(profile) = profile else {
             let connections = self.connections.unwrap_or(1);
             return LoadModel::Closed(ClosedLoop { connections, think_time_ns: self.think_time });
@@ -285,13 +285,13 @@ mod tests {
     #[test]
     fn a_rate_makes_an_open_loop_and_its_absence_a_closed_one() {
         let open = plan("loadgen http://h/ -R 1000 -d 3s --seed 7").expect("open");
-        assert_eq!(profile_of(&open), &Profile::Flat { rate_per_s: 1_000.0 });
+        assert_eq!(profile_of(&open), &LoadProfile::Flat { rate_per_s: 1_000.0 });
         assert_eq!((open.phases.measure_ns, open.seed), (3_000_000_000, 7));
         let closed = plan("loadgen http://h/ -c 8").expect("closed");
         assert_eq!(closed.load, LoadModel::Closed(ClosedLoop { connections: 8, think_time_ns: 0 }));
     }
 
-    fn profile_of(plan: &LoadPlan) -> &Profile {
+    fn profile_of(plan: &LoadPlan) -> &LoadProfile {
         match &plan.load {
             LoadModel::Open(open) => &open.profile,
             LoadModel::Closed(_) => panic!("the plan is a closed loop"),
@@ -312,11 +312,11 @@ mod tests {
     #[test]
     fn a_ramp_takes_the_measurement_or_its_own_time() {
         let whole = plan("loadgen http://h/ --ramp 1000:3000 -d 30s").expect("a ramp");
-        assert_eq!(profile_of(&whole), &Profile::Ramp(Ramp { from_per_s: 1e3, to_per_s: 3e3, over_ns: None }));
+        assert_eq!(profile_of(&whole), &LoadProfile::Ramp(Ramp { from_per_s: 1e3, to_per_s: 3e3, over_ns: None }));
         assert_eq!(whole.phases.measure_ns, 30_000_000_000);
         let timed = plan("loadgen http://h/ --ramp 0:2.5@20s -c 7").expect("a ramp");
         let over_ns = Some(20_000_000_000);
-        assert_eq!(profile_of(&timed), &Profile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 2.5, over_ns }));
+        assert_eq!(profile_of(&timed), &LoadProfile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 2.5, over_ns }));
         assert_eq!(timed.phases.measure_ns, 20_000_000_000, "no longer than the ramp, unless asked for");
         let LoadModel::Open(open) = &timed.load else { panic!("closed") };
         assert_eq!(open.max_connections, Some(7));
@@ -328,7 +328,7 @@ mod tests {
             plan("loadgen http://h/ --steps 1000@10s,0@500ms,2000@1m --arrivals constant").expect("steps");
         let step = |rate_per_s: f64, duration_ns: u64| Step { rate_per_s, duration_ns };
         let expected = vec![step(1e3, 10_000_000_000), step(0.0, 500_000_000), step(2e3, 60_000_000_000)];
-        assert_eq!(profile_of(&stepped), &Profile::Steps(expected));
+        assert_eq!(profile_of(&stepped), &LoadProfile::Steps(expected));
         assert_eq!(stepped.phases.measure_ns, 70_500_000_000);
         stepped.validate().expect("possible");
     }

@@ -6,7 +6,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::plan::{Arrivals, OpenLoop, Phases, Profile, Replay};
+use crate::plan::{Arrivals, LoadProfile, OpenLoop, Phases, Replay};
 use crate::rate_curve::Walk;
 
 /// Separate random streams from one seed, so that adding a consumer does not change another's numbers.
@@ -87,7 +87,7 @@ impl Schedule {
     #[must_use]
     pub fn new(open: &OpenLoop, seed: u64, phases: &Phases) -> Self {
         let source = match &open.profile {
-            Profile::Replay(replay) => Source::Trace { replay: replay.clone(), next: 0 },
+            LoadProfile::Replay(replay) => Source::Trace { replay: replay.clone(), next: 0 },
             profile => Source::Rate {
                 points: Points::new(open.arrivals, seed),
                 walk: profile.curve(phases).unwrap_or_default().walk(),
@@ -133,7 +133,7 @@ impl Share {
     #[must_use]
     pub fn new(open: &OpenLoop, seed: u64, phases: &Phases, thread: usize, threads: usize) -> Self {
         let deal = match (&open.profile, open.arrivals) {
-            (Profile::Replay(_), _) | (_, Arrivals::Constant) => Deal::InTurn { next: 0 },
+            (LoadProfile::Replay(_), _) | (_, Arrivals::Constant) => Deal::InTurn { next: 0 },
             (_, Arrivals::Poisson) => Deal::AtRandom(Box::new(generator(seed, Stream::Split))),
         };
         Self { schedule: Schedule::new(open, seed, phases), deal, thread, threads }
@@ -170,31 +170,33 @@ mod tests {
     const MS: u64 = NS_PER_MS;
     const S: u64 = NS_PER_S;
 
-    fn open(arrivals: Arrivals, profile: Profile) -> OpenLoop {
+    fn open(arrivals: Arrivals, profile: LoadProfile) -> OpenLoop {
         OpenLoop { profile, arrivals, on_busy: OnBusy::Grow, max_connections: None, max_pending: None }
     }
 
-    fn flat(rate_per_s: f64) -> Profile {
-        Profile::Flat { rate_per_s }
+    fn flat(rate_per_s: f64) -> LoadProfile {
+        LoadProfile::Flat { rate_per_s }
     }
 
-    fn ramp(from_per_s: f64, to_per_s: f64) -> Profile {
-        Profile::Ramp(Ramp { from_per_s, to_per_s, over_ns: None })
+    fn ramp(from_per_s: f64, to_per_s: f64) -> LoadProfile {
+        LoadProfile::Ramp(Ramp { from_per_s, to_per_s, over_ns: None })
     }
 
-    fn steps(steps: &[(f64, u64)]) -> Profile {
-        Profile::Steps(steps.iter().map(|&(rate_per_s, duration_ns)| Step { rate_per_s, duration_ns }).collect())
+    fn steps(steps: &[(f64, u64)]) -> LoadProfile {
+        LoadProfile::Steps(
+            steps.iter().map(|&(rate_per_s, duration_ns)| Step { rate_per_s, duration_ns }).collect(),
+        )
     }
 
-    fn replay(offsets_ns: Vec<u64>, speed: f64) -> Profile {
-        Profile::Replay(Replay { offsets_ns: Trace::new(offsets_ns).expect("sorted"), speed })
+    fn replay(offsets_ns: Vec<u64>, speed: f64) -> LoadProfile {
+        LoadProfile::Replay(Replay { offsets_ns: Trace::new(offsets_ns).expect("sorted"), speed })
     }
 
     fn measuring(measure_ns: u64) -> Phases {
         Phases { warmup_ns: 0, measure_ns, cooldown_ns: 0, drain_ns: None }
     }
 
-    fn even(profile: Profile, phases: &Phases) -> Vec<u64> {
+    fn even(profile: LoadProfile, phases: &Phases) -> Vec<u64> {
         Schedule::new(&open(Arrivals::Constant, profile), 0, phases).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::exchange::Outcome;
 use crate::histogram::REPORTED_QUANTILES;
-use crate::plan::{Arrivals, LoadModel, LoadPlan, Profile};
+use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
 use crate::recorder::{Measures, Phase, Recorder};
 use crate::report::RunFacts;
 use crate::self_measure::ThreadCost;
@@ -48,7 +48,7 @@ fn expected_arrivals(plan: &LoadPlan, measured_ns: u64) -> Option<Expected> {
     let from_ns = plan.phases.warmup_ns;
     let mean = open.profile.arrivals_between(&plan.phases, from_ns, from_ns + measured_ns);
     let tolerance = match (&open.profile, open.arrivals) {
-        (Profile::Replay(_), _) => 0.0,
+        (LoadProfile::Replay(_), _) => 0.0,
         (_, Arrivals::Constant) => 1.0,
         (_, Arrivals::Poisson) => 4.0 * mean.sqrt(),
     };

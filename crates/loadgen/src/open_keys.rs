@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::load_profile::{LoadProfile, Ramp, Replay, Step};
 use crate::plan::{Arrivals, OnBusy, OpenLoop};
-use crate::profile::{Profile, Ramp, Replay, Step};
 
 /// The keys of an open loop. Serde cannot flatten an enumeration and refuse unknown keys at once, so it reads this.
 #[derive(Serialize, Deserialize)]
@@ -32,13 +32,13 @@ impl TryFrom<OpenKeys> for OpenLoop {
 
     fn try_from(keys: OpenKeys) -> Result<Self, String> {
         let profile = match (keys.rate_per_s, keys.ramp, keys.steps, keys.replay) {
-            (Some(rate_per_s), None, None, None) => Profile::Flat { rate_per_s },
-            (None, Some(ramp), None, None) => Profile::Ramp(ramp),
-            (None, None, Some(steps), None) => Profile::Steps(steps),
-            (None, None, None, Some(replay)) => Profile::Replay(replay),
+            (Some(rate_per_s), None, None, None) => LoadProfile::Flat { rate_per_s },
+            (None, Some(ramp), None, None) => LoadProfile::Ramp(ramp),
+            (None, None, Some(steps), None) => LoadProfile::Steps(steps),
+            (None, None, None, Some(replay)) => LoadProfile::Replay(replay),
             _ => return Err("give one of rate_per_s, ramp, steps and replay".to_owned()),
         };
-        if matches!(profile, Profile::Replay(_)) && keys.arrivals.is_some() {
+        if matches!(profile, LoadProfile::Replay(_)) && keys.arrivals.is_some() {
             return Err("a trace has no law of the gaps; leave arrivals out".to_owned());
         }
         Ok(Self {
@@ -64,10 +64,10 @@ impl From<OpenLoop> for OpenKeys {
             max_pending: open.max_pending,
         };
         match open.profile {
-            Profile::Flat { rate_per_s } => keys.rate_per_s = Some(rate_per_s),
-            Profile::Ramp(ramp) => keys.ramp = Some(ramp),
-            Profile::Steps(steps) => keys.steps = Some(steps),
-            Profile::Replay(replay) => (keys.replay, keys.arrivals) = (Some(replay), None),
+            LoadProfile::Flat { rate_per_s } => keys.rate_per_s = Some(rate_per_s),
+            LoadProfile::Ramp(ramp) => keys.ramp = Some(ramp),
+            LoadProfile::Steps(steps) => keys.steps = Some(steps),
+            LoadProfile::Replay(replay) => (keys.replay, keys.arrivals) = (Some(replay), None),
         }
         keys
     }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::error::LoadError;
+pub use crate::load_profile::{LoadProfile, Ramp, Replay, Step};
 use crate::open_keys::OpenKeys;
-pub use crate::profile::{Profile, Ramp, Replay, Step};
 pub use crate::trace::Trace;
 
 /// The whole of one load: what to send, when, over which connections, and what counts as right.
@@ -82,7 +82,7 @@ pub enum LoadModel {
 #[serde(try_from = "OpenKeys", into = "OpenKeys")]
 pub struct OpenLoop {
     /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and `replay`.
-    pub profile: Profile,
+    pub profile: LoadProfile,
     /// Law of the gaps between arrivals; a replay has none, and its JSON no such key.
     pub arrivals: Arrivals,
     /// What an arrival does when no connection is idle.
@@ -220,7 +220,7 @@ impl LoadPlan {
     #[must_use]
     pub fn open(url: &str, rate_per_s: f64, measure_ns: u64) -> Self {
         let load = LoadModel::Open(OpenLoop {
-            profile: Profile::Flat { rate_per_s },
+            profile: LoadProfile::Flat { rate_per_s },
             arrivals: Arrivals::default(),
             on_busy: OnBusy::default(),
             max_connections: None,

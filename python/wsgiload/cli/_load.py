@@ -21,7 +21,7 @@ from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, Request, load_plan
 from wsgiload.report import print_load
-from wsgiload.schedule import Profile
+from wsgiload.schedule import LoadProfile
 from wsgiload.threshold import failed_thresholds, parse_threshold
 
 # After Ctrl-C the generator has only to add up what it has.
@@ -84,7 +84,7 @@ def load(
     return EXIT_THRESHOLD if failed else EXIT_OK
 
 
-def _plan(url: str, schedule: Level | Profile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
+def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
     request = Request(
         method=options["method"],
         headers=tuple(options["header"]),

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.errors import UsageError
 from wsgiload.plan import Level
-from wsgiload.schedule import Profile, Replay, measured_ns, parse_ramp, parse_steps, read_trace
+from wsgiload.schedule import LoadProfile, Replay, measured_ns, parse_ramp, parse_steps, read_trace
 
 _SCHEDULES = ("rate", "ramp", "steps", "replay")
 _FAR = 3
@@ -51,14 +51,14 @@ schedule_options = together(
 )
 
 
-def chosen_schedule(ctx: click.Context) -> tuple[Level | Profile, int]:
+def chosen_schedule(ctx: click.Context) -> tuple[Level | LoadProfile, int]:
     """What is offered, and how long it is measured."""
     options: dict[str, Any] = ctx.params
     name = _nearest(ctx)
     _refuse_senseless(ctx, name)
     match name:
         case None:
-            schedule: Level | Profile = Level(connections=options["connections"] or 1)
+            schedule: Level | LoadProfile = Level(connections=options["connections"] or 1)
         case "rate":
             schedule = Level(rate_per_s=options["rate"])
         case "replay":
@@ -69,7 +69,7 @@ def chosen_schedule(ctx: click.Context) -> tuple[Level | Profile, int]:
     return schedule, measured_ns(_given_ns(ctx, name, profile), profile, options["warmup"])
 
 
-def _given_ns(ctx: click.Context, name: str | None, profile: Profile | None) -> int | None:
+def _given_ns(ctx: click.Context, name: str | None, profile: LoadProfile | None) -> int | None:
     """The duration asked for. A file's usual one is not meant for steps that the command line asks for."""
     distance = _distance(ctx, "duration")
     is_meant = distance < _FAR and (name is None or distance <= _distance(ctx, name))

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadgen::plan::{Arrivals, ClosedLoop, LoadModel, Phases, Profile, Ramp, Replay, Step, Trace};
+use loadgen::plan::{Arrivals, ClosedLoop, LoadModel, LoadProfile, Phases, Ramp, Replay, Step, Trace};
 use loadgen::{Level, LoadPlan, LoadReport, Outcome, Schedule, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, ReferenceServer, Service, When};
 
@@ -69,7 +69,7 @@ fn two_threads_send_one_schedule_between_them() {
     }
 }
 
-fn offering(url: &str, profile: &Profile) -> LoadPlan {
+fn offering(url: &str, profile: &LoadProfile) -> LoadPlan {
     let mut plan = LoadPlan { interval_ns: Some(SECOND / 2), seed: 3, ..constant(url, 1.0, SECOND) };
     open_loop(&mut plan).profile = profile.clone();
     plan
@@ -83,8 +83,8 @@ fn arrivals_by_interval(trial: &Trial) -> Vec<u64> {
 fn a_load_whose_rate_varies_is_sent_as_planned_and_reported_as_a_mixture() {
     let step = |rate_per_s: f64| Step { rate_per_s, duration_ns: SECOND / 2 };
     // 200 t + 200 t² arrivals after t seconds: 150 in the first half, 250 in the second.
-    let ramp = Profile::Ramp(Ramp { from_per_s: 200.0, to_per_s: 600.0, over_ns: None });
-    let steps = Profile::Steps(vec![step(600.0), step(100.0)]);
+    let ramp = LoadProfile::Ramp(Ramp { from_per_s: 200.0, to_per_s: 600.0, over_ns: None });
+    let steps = LoadProfile::Steps(vec![step(600.0), step(100.0)]);
     for (profile, expected) in [(ramp, [150, 250]), (steps, [300, 50])] {
         judge_timing(|timing| {
             let trial = timing.trial(holding(0), |url| LoadPlan { threads: 2, ..offering(url, &profile) });
@@ -99,7 +99,7 @@ fn a_load_whose_rate_varies_is_sent_as_planned_and_reported_as_a_mixture() {
 #[test]
 fn a_random_ramp_is_sent_as_drawn() {
     judge_timing(|timing| {
-        let ramp = Profile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 800.0, over_ns: None });
+        let ramp = LoadProfile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 800.0, over_ns: None });
         let trial = timing.trial(holding(0), |url| {
             let mut plan = LoadPlan { threads: 2, ..offering(url, &ramp) };
             open_loop(&mut plan).arrivals = Arrivals::Poisson;
@@ -115,7 +115,7 @@ fn a_trace_is_sent_arrival_for_arrival() {
     judge_timing(|timing| {
         // Bursts of five every ten milliseconds, in the first half of the load only.
         let bursts = (0..100).flat_map(|burst| std::iter::repeat_n(burst * 10 * MS, 5)).collect();
-        let replay = Profile::Replay(Replay { offsets_ns: Trace::new(bursts).unwrap(), speed: 2.0 });
+        let replay = LoadProfile::Replay(Replay { offsets_ns: Trace::new(bursts).unwrap(), speed: 2.0 });
         let trial = timing.trial(holding(0), |url| LoadPlan { threads: 2, ..offering(url, &replay) });
         arrivals_follow_the_schedule(timing, &trial);
         assert_eq!(arrivals_by_interval(&trial), [500, 0]);

@@ -20,7 +20,7 @@ const PEAK_SPANS_PER_S: f64 = 10.0;
 /// Ramps and steps begin with the measure phase: before it their first rate holds, and after it their last. A trace
 /// begins with the load, so the warm-up is its first part.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Profile {
+pub enum LoadProfile {
     /// One rate throughout.
     Flat {
         /// Arrivals per second.
@@ -86,7 +86,7 @@ impl Replay {
     }
 }
 
-impl Profile {
+impl LoadProfile {
     /// How long the profile lasts of itself; `None` where the plan decides. A trace's warm-up is a part of it.
     #[must_use]
     pub fn own_length_ns(&self) -> Option<u64> {
@@ -221,27 +221,29 @@ mod tests {
         Phases { warmup_ns, measure_ns, cooldown_ns, drain_ns: None }
     }
 
-    fn ramp(from_per_s: f64, to_per_s: f64, over_ns: Option<u64>) -> Profile {
-        Profile::Ramp(Ramp { from_per_s, to_per_s, over_ns })
+    fn ramp(from_per_s: f64, to_per_s: f64, over_ns: Option<u64>) -> LoadProfile {
+        LoadProfile::Ramp(Ramp { from_per_s, to_per_s, over_ns })
     }
 
-    fn steps(steps: &[(f64, u64)]) -> Profile {
-        Profile::Steps(steps.iter().map(|&(rate_per_s, duration_ns)| Step { rate_per_s, duration_ns }).collect())
+    fn steps(steps: &[(f64, u64)]) -> LoadProfile {
+        LoadProfile::Steps(
+            steps.iter().map(|&(rate_per_s, duration_ns)| Step { rate_per_s, duration_ns }).collect(),
+        )
     }
 
-    fn replay(offsets_ns: &[u64], speed: f64) -> Profile {
-        Profile::Replay(Replay { offsets_ns: Trace::new(offsets_ns.to_vec()).expect("sorted"), speed })
+    fn replay(offsets_ns: &[u64], speed: f64) -> LoadProfile {
+        LoadProfile::Replay(Replay { offsets_ns: Trace::new(offsets_ns.to_vec()).expect("sorted"), speed })
     }
 
     #[test]
     fn the_first_rate_holds_through_the_warm_up_and_the_last_through_the_cool_down() {
         let phases = phases(2 * S, 10 * S, 3 * S);
         let ends = [2 * S, 12 * S, 15 * S];
-        let until = |profile: &Profile| ends.map(|to_ns| profile.arrivals_between(&phases, 0, to_ns));
+        let until = |profile: &LoadProfile| ends.map(|to_ns| profile.arrivals_between(&phases, 0, to_ns));
         assert_eq!(until(&ramp(100.0, 300.0, None)), [200.0, 2_200.0, 3_100.0]);
         assert_eq!(until(&ramp(100.0, 300.0, Some(4 * S))), [200.0, 2_800.0, 3_700.0]);
         assert_eq!(until(&steps(&[(10.0, 4 * S), (20.0, 6 * S)])), [20.0, 180.0, 240.0]);
-        assert_eq!(until(&Profile::Flat { rate_per_s: 7.0 }), [14.0, 84.0, 105.0]);
+        assert_eq!(until(&LoadProfile::Flat { rate_per_s: 7.0 }), [14.0, 84.0, 105.0]);
     }
 
     #[test]
@@ -304,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_plan_says_what_is_offered_in_one_key() {
-        let as_json = |profile: Profile| {
+        let as_json = |profile: LoadProfile| {
             let mut plan = LoadPlan::open("http://h/", 5.0, 10 * S);
             let LoadModel::Open(open) = &mut plan.load else { panic!("closed") };
             open.profile = profile;
@@ -313,7 +315,7 @@ mod tests {
             let open = json["load"]["open"].as_object().expect("an object").clone();
             open.keys().filter(|key| !key.starts_with("max_")).cloned().collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(as_json(Profile::Flat { rate_per_s: 5.0 }), "arrivals on_busy rate_per_s");
+        assert_eq!(as_json(LoadProfile::Flat { rate_per_s: 5.0 }), "arrivals on_busy rate_per_s");
         assert_eq!(as_json(ramp(1.0, 2.0, None)), "arrivals on_busy ramp");
         assert_eq!(as_json(steps(&[(1.0, S)])), "arrivals on_busy steps");
         assert_eq!(as_json(replay(&[1, 2], 1.0)), "on_busy replay", "a trace has no law");
