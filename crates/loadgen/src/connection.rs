@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::exchange::Outcome;
+use crate::inbox::Inbox;
 use crate::request::Request;
 use crate::socket::Endpoint;
 
@@ -13,9 +14,9 @@ use crate::socket::Endpoint;
 pub(crate) struct ExchangeStamps {
     /// Immediately before the first write.
     pub write_start_ns: u64,
-    /// After the first read that returned bytes.
+    /// When the first bytes of the answer came: by the kernel's stamp, or else after the read that returned them.
     pub first_byte_ns: u64,
-    /// After the latest read that returned bytes.
+    /// When the latest bytes came, likewise.
     pub last_byte_ns: u64,
 }
 
@@ -25,6 +26,9 @@ pub(crate) struct Exchanged {
     pub outcome: Outcome,
     pub status: Option<u16>,
     pub last_byte_ns: u64,
+    /// How much later than the kernel we had it; `None` where the kernel did not say, and then `last_byte_ns` is the
+    /// instant at which we had it.
+    pub receive_delay_ns: Option<u64>,
     /// Whether the server let the connection live.
     pub is_reusable: bool,
 }
@@ -48,8 +52,8 @@ pub(crate) struct NothingSent;
 
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
-    /// Begins to connect.
-    fn open(endpoint: &Endpoint) -> io::Result<Self>;
+    /// Begins to connect. `stamps_arrivals`: the kernel is asked when answers come.
+    fn open(endpoint: &Endpoint, stamps_arrivals: bool) -> io::Result<Self>;
 
     /// The socket, for the reactor.
     fn socket(&self) -> BorrowedFd<'_>;
@@ -62,10 +66,10 @@ pub(crate) trait Connection: Sized {
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent>;
 
     /// Goes on with the exchange after something happened to the socket.
-    fn advance(&mut self, request: &Request, is_hangup: bool, scratch: &mut [u8]) -> Progress;
+    fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress;
 
     /// Something happened to the socket while no request was under way: whether the connection is over.
-    fn is_over_while_idle(&mut self, scratch: &mut [u8]) -> bool;
+    fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;
 
     /// Whether the connection is over, as far as is known without asking the socket.
     fn is_closed(&self) -> bool;

@@ -12,6 +12,7 @@ use crate::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::hiccups::Hiccups;
 use crate::idle::IdleSlots;
 use crate::in_flight::InFlight;
+use crate::inbox::Inbox;
 use crate::pacer::Pacer;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::reactor::{Reactor, Readiness};
@@ -19,9 +20,6 @@ use crate::recorder::Recorder;
 use crate::source::{Due, Next, Source};
 use crate::stop::StopToken;
 use crate::target::Target;
-
-/// One read takes at most this much; shared by all connections of a thread.
-const SCRATCH_BYTES: usize = 64 * 1024;
 
 /// How one thread treats arrivals that find every connection busy.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +34,8 @@ pub(crate) struct Orders<'a> {
     pub plan: &'a LoadPlan,
     pub target: &'a Target,
     pub policy: BusyPolicy,
+    /// The kernel is asked when answers come.
+    pub stamps_arrivals: bool,
     pub stop: StopToken,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Engine<'a, C, S> {
     hiccups: Hiccups,
     recorder: Recorder,
     connections_now: u64,
-    scratch: Box<[u8]>,
+    inbox: Inbox,
     /// The latest reading of the clock.
     now_ns: u64,
     /// When the latest wait ended.
@@ -120,7 +120,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             pacer,
             hiccups: Hiccups::default(),
             connections_now: 0,
-            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            inbox: Inbox::new(),
             now_ns,
             awake_since_ns: now_ns,
         })
@@ -307,7 +307,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let slot = &mut self.slots[index];
         let Some(work) = slot.work.as_mut() else { return Ok(false) };
         (work.connect_start_ns, work.connect_ready_ns) = (connect_start_ns, 0);
-        let connection = C::open(&self.orders.target.endpoint)?;
+        let connection = C::open(&self.orders.target.endpoint, self.orders.stamps_arrivals)?;
         slot.generation = slot.generation.wrapping_add(1);
         self.reactor.register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
@@ -394,7 +394,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     fn handle_idle(&mut self, index: usize) {
         let Some(connection) = self.slots[index].connection.as_mut() else { return };
-        if connection.is_over_while_idle(&mut self.scratch) {
+        if connection.is_over_while_idle(&mut self.inbox) {
             self.let_go(index, true);
             self.idle.lost_connection(index);
         }
@@ -403,7 +403,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
         let request = &self.orders.target.requests[work.request as usize];
         let Some(connection) = self.slots[index].connection.as_mut() else { return };
-        match connection.advance(request, is_hangup, &mut self.scratch) {
+        match connection.advance(request, is_hangup, &mut self.inbox) {
             Progress::Waiting => {}
             Progress::Yielding => self.yielding.push_back(token(index, self.slots[index].generation)),
             Progress::Ended(exchanged) => self.exchanged(index, &exchanged),
@@ -414,7 +414,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     fn exchanged(&mut self, index: usize, exchanged: &Exchanged) {
         let ended_ns = exchanged.last_byte_ns;
-        self.working_until(ended_ns);
+        self.working_until(ended_ns + exchanged.receive_delay_ns.unwrap_or(0));
         let Some(work) = self.slots[index].work.take() else { return };
         let expires_ns = work.started_ns.saturating_add(self.orders.plan.timeout_ns);
         if ended_ns > expires_ns {
@@ -422,6 +422,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
         let mut completion = self.completion(index, &work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
+        completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
         if !exchanged.is_reusable {
             let is_ours = self.slots[index]
                 .connection

@@ -78,10 +78,12 @@ pub(crate) struct Stamps {
     pub connect_ready_ns: u64,
     /// Immediately before the first write of the request to the socket.
     pub write_start_ns: u64,
-    /// After the read that returned the first byte of the answer.
+    /// When the first byte of the answer came, likewise.
     pub first_byte_ns: u64,
-    /// After the read that completed the answer.
+    /// When the answer was complete: by the kernel's stamp, or else after the read that completed it.
     pub last_byte_ns: u64,
+    /// How much later than the kernel we had it; `None` where the kernel did not say.
+    pub receive_delay_ns: Option<u64>,
 }
 
 /// One request that has ended.
@@ -176,6 +178,7 @@ mod tests {
                 write_start_ns: 1_360,
                 first_byte_ns: 2_000,
                 last_byte_ns: 2_500,
+                receive_delay_ns: None,
             },
             outcome: Outcome::Ok,
             status: Some(200),

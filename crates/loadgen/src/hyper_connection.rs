@@ -25,6 +25,7 @@ use crate::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
 };
 use crate::exchange::Outcome;
+use crate::inbox::Inbox;
 use crate::request::Request;
 use crate::socket::{Endpoint, Socket, Transfer};
 
@@ -56,7 +57,7 @@ enum Stage {
 }
 
 impl Connection for HyperConnection {
-    fn open(endpoint: &Endpoint) -> io::Result<Self> {
+    fn open(endpoint: &Endpoint, _: bool) -> io::Result<Self> {
         let socket = Rc::new(Observed {
             socket: Socket::connect(endpoint)?,
             stamps: Cell::default(),
@@ -109,7 +110,7 @@ impl Connection for HyperConnection {
         self.poll().transpose()
     }
 
-    fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Progress {
+    fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
         self.socket.reads_left.set(MOST_READS_AT_ONCE);
         match self.poll() {
             Some(Ok(exchanged)) => Progress::Ended(exchanged),
@@ -119,7 +120,7 @@ impl Connection for HyperConnection {
         }
     }
 
-    fn is_over_while_idle(&mut self, _: &mut [u8]) -> bool {
+    fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
         self.socket.reads_left.set(MOST_READS_AT_ONCE);
         if let Stage::Idle { protocol, .. } = &mut self.stage {
             let ended = self.wake.run(|context| protocol.as_mut().poll(context)).is_ready();
@@ -223,7 +224,7 @@ impl Exchange {
             Framing::Delimited { .. } => self.socket.stamps.get().last_byte_ns,
         };
         let is_reusable = !self.is_last && framing == Framing::Delimited { keeps_alive: true };
-        Exchanged { outcome, status: Some(status), last_byte_ns, is_reusable }
+        Exchanged { outcome, status: Some(status), last_byte_ns, receive_delay_ns: None, is_reusable }
     }
 
     /// Sorts a failure by how far the exchange had come.
@@ -234,7 +235,7 @@ impl Exchange {
         } else {
             outcome_of_end(requests, &self.socket.stamps.get())
         };
-        Exchanged { outcome, status, last_byte_ns: monotonic_ns(), is_reusable: false }
+        Exchanged { outcome, status, last_byte_ns: monotonic_ns(), receive_delay_ns: None, is_reusable: false }
     }
 }
 

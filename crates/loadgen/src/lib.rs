@@ -35,6 +35,7 @@ mod histogram;
 mod hyper_connection;
 mod idle;
 mod in_flight;
+mod inbox;
 mod load_profile;
 mod offered;
 mod open_keys;

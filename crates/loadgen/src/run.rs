@@ -168,7 +168,13 @@ fn run_engine<C: Connection, S: Source>(
 ) -> ThreadResult {
     let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
     let plan = &own.plan;
-    let orders = Orders { plan, target: &own.target, policy, stop: stop.clone() };
+    let orders = Orders {
+        plan,
+        target: &own.target,
+        policy,
+        stamps_arrivals: std::env::var_os("RX").is_some(),
+        stop: stop.clone(),
+    };
     let idle = IdleSlots::new(plan.seed, own.thread);
     let mut engine = Engine::<C, S>::new(orders, source, Pacer::new(own.spin.window_ns), idle, own.start_ns)?;
     engine.drive()?;

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::ReceiveTimestampns;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{
@@ -73,6 +75,11 @@ impl Socket {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Asks the kernel to note when bytes come; whether it does.
+    pub fn stamp_arrivals(&self) -> bool {
+        setsockopt(&self.descriptor, ReceiveTimestampns, &true).is_ok()
     }
 
     /// Hands bytes to the kernel, as many as it takes.

@@ -11,6 +11,7 @@ use crate::connection::{
 };
 use crate::decoder::{Decoder, Malformed, Progress as Decoded};
 use crate::exchange::Outcome;
+use crate::inbox::{Inbox, Received};
 use crate::request::Request;
 use crate::socket::{Endpoint, Socket, Transfer};
 
@@ -24,6 +25,9 @@ pub(crate) struct WireConnection {
     check: BodyCheck,
     stamps: ExchangeStamps,
     requests: u64,
+    is_stamped: bool,
+    /// How much later than the kernel we had the latest bytes.
+    receive_delay_ns: Option<u64>,
     /// Bytes of the request under way that the socket has taken.
     written: usize,
     is_last: bool,
@@ -42,13 +46,16 @@ enum End {
 }
 
 impl Connection for WireConnection {
-    fn open(endpoint: &Endpoint) -> io::Result<Self> {
+    fn open(endpoint: &Endpoint, stamps_arrivals: bool) -> io::Result<Self> {
+        let socket = Socket::connect(endpoint)?;
         Ok(Self {
-            socket: Socket::connect(endpoint)?,
+            is_stamped: stamps_arrivals && socket.stamp_arrivals(),
+            socket,
             decoder: Decoder::new(false),
             check: BodyCheck::new(),
             stamps: ExchangeStamps::default(),
             requests: 0,
+            receive_delay_ns: None,
             written: 0,
             is_last: false,
             is_hangup: false,
@@ -77,18 +84,18 @@ impl Connection for WireConnection {
         Ok(None)
     }
 
-    fn advance(&mut self, request: &Request, is_hangup: bool, scratch: &mut [u8]) -> Progress {
+    fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress {
         self.is_hangup |= is_hangup;
         if self.written < request.bytes(self.is_last).len() {
             // If the rest does not go out, whether an answer comes all the same is for the reader to find.
             self.write(request);
         }
-        self.read(request, scratch)
+        self.read(request, inbox)
     }
 
-    fn is_over_while_idle(&mut self, scratch: &mut [u8]) -> bool {
+    fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {
         // Bytes that nobody asked for end the connection as well as its end does.
-        self.is_over |= self.socket.receive(scratch) != Transfer::NotNow;
+        self.is_over |= self.socket.receive(&mut inbox.buffer) != Transfer::NotNow;
         self.is_over
     }
 
@@ -120,9 +127,10 @@ impl WireConnection {
     }
 
     /// Reads and decodes what has come.
-    fn read(&mut self, request: &Request, scratch: &mut [u8]) -> Progress {
+    fn read(&mut self, request: &Request, inbox: &mut Inbox) -> Progress {
         for _ in 0..MOST_READS_AT_ONCE {
-            let count = match self.socket.receive(scratch) {
+            let received = self.receive(inbox);
+            let count = match received.transfer {
                 Transfer::Bytes(count) => count,
                 Transfer::NotNow => return Progress::Waiting,
                 Transfer::Over => {
@@ -130,13 +138,10 @@ impl WireConnection {
                     return Progress::Ended(self.judge(request, End::Closed));
                 }
             };
-            self.stamps.last_byte_ns = monotonic_ns();
-            if self.stamps.first_byte_ns == 0 {
-                self.stamps.first_byte_ns = self.stamps.last_byte_ns;
-            }
+            self.stamp(received.queued_realtime_ns, inbox);
             let (check, expected) = (&mut self.check, &request.expected_body);
-            let end = match self.decoder.feed(&scratch[..count], &mut |part| check.take(expected, part)) {
-                Ok(Decoded::NeedMore) if count < scratch.len() && !self.is_hangup => {
+            let end = match self.decoder.feed(&inbox.buffer[..count], &mut |part| check.take(expected, part)) {
+                Ok(Decoded::NeedMore) if count < inbox.buffer.len() && !self.is_hangup => {
                     // A short read has emptied the socket, and the reactor tells of what comes later; but of the peer's
                     // end it has told already.
                     return Progress::Waiting;
@@ -150,6 +155,26 @@ impl WireConnection {
         Progress::Yielding
     }
 
+    fn receive(&self, inbox: &mut Inbox) -> Received {
+        if self.is_stamped {
+            return inbox.receive_stamped(self.socket.as_fd());
+        }
+        Received { transfer: self.socket.receive(&mut inbox.buffer), queued_realtime_ns: None }
+    }
+
+    /// Notes that bytes were read just now, and when they had come.
+    fn stamp(&mut self, queued_realtime_ns: Option<u64>, inbox: &mut Inbox) {
+        let now_ns = monotonic_ns();
+        let earliest_ns = self.stamps.last_byte_ns.max(self.stamps.write_start_ns);
+        let queued_ns = queued_realtime_ns.and_then(|stamp_ns| inbox.queued_ns(stamp_ns, earliest_ns, now_ns));
+        let came_ns = queued_ns.unwrap_or(now_ns);
+        self.stamps.last_byte_ns = came_ns;
+        self.receive_delay_ns = queued_ns.map(|_| now_ns - came_ns);
+        if self.stamps.first_byte_ns == 0 {
+            self.stamps.first_byte_ns = came_ns;
+        }
+    }
+
     fn judge(&self, request: &Request, end: End) -> Exchanged {
         let head = self.decoder.head();
         let status = head.map(|head| head.status);
@@ -161,13 +186,18 @@ impl WireConnection {
         let (Some(head), true) = (head, is_complete) else {
             let outcome =
                 if end == End::Malformed { Outcome::BadBody } else { outcome_of_end(self.requests, &self.stamps) };
-            return Exchanged { outcome, status, last_byte_ns: monotonic_ns(), is_reusable: false };
+            let last_byte_ns = monotonic_ns();
+            return Exchanged { outcome, status, last_byte_ns, receive_delay_ns: None, is_reusable: false };
         };
         let outcome = outcome_of_answer(request, head.status, self.check.is_right(&request.expected_body));
-        let last_byte_ns = if head.is_until_close { monotonic_ns() } else { self.stamps.last_byte_ns };
+        let (last_byte_ns, receive_delay_ns) = match head.is_until_close {
+            // The end of the stream has no stamp.
+            true => (monotonic_ns(), None),
+            false => (self.stamps.last_byte_ns, self.receive_delay_ns),
+        };
         let is_request_out = self.written == request.bytes(self.is_last).len();
         let is_reusable =
             !self.is_last && head.keeps_alive && is_request_out && end == End::Complete { surplus: 0 };
-        Exchanged { outcome, status, last_byte_ns, is_reusable }
+        Exchanged { outcome, status, last_byte_ns, receive_delay_ns, is_reusable }
     }
 }

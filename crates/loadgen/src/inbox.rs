@@ -1,0 +1,181 @@
+//! What a thread reads into, and the instants at which the kernel had what it read.
+//!
+//! The kernel stamps a segment when it queues it; we read it later, once our thread has its turn. The stamp takes that
+//! delay of our own out of a response time. It is on `CLOCK_REALTIME`, so it is carried over to `CLOCK_MONOTONIC` by an
+//! offset that is read again and again.
+
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::time::TimeSpec;
+
+use crate::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, realtime_ns};
+use crate::socket::Transfer;
+
+/// One read takes at most this much; shared by all connections of a thread.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The offset between the clocks is older than this: it is read again.
+const OFFSET_LIFE_NS: u64 = 10 * NS_PER_MS;
+
+/// Clocks are disciplined by 500 millionths at most. More than this between two readings is a step.
+const LARGEST_SLEW_NS: u64 = OFFSET_LIFE_NS / 1_000;
+
+/// How far a carried-over stamp may lie outside the exchange before it is not believed.
+const TOLERANCE_NS: u64 = 50_000;
+
+/// One read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub transfer: Transfer,
+    /// When the kernel had queued the last of these bytes, on `CLOCK_REALTIME`.
+    pub queued_realtime_ns: Option<u64>,
+}
+
+/// A thread's buffer, and its view of the kernel's clock.
+pub(crate) struct Inbox {
+    pub buffer: Box<[u8]>,
+    control: Vec<u8>,
+    offset: ClockOffset,
+}
+
+impl Inbox {
+    pub fn new() -> Self {
+        let control = nix::cmsg_space!(TimeSpec);
+        Self { buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), control, offset: ClockOffset::read() }
+    }
+
+    /// Reads what has come, with the kernel's stamp.
+    pub fn receive_stamped(&mut self, socket: BorrowedFd<'_>) -> Received {
+        loop {
+            let mut pieces = [IoSliceMut::new(&mut self.buffer)];
+            let result =
+                recvmsg::<()>(socket.as_raw_fd(), &mut pieces, Some(&mut self.control), MsgFlags::empty());
+            let transfer = match result {
+                Ok(message) if message.bytes > 0 => {
+                    let queued_realtime_ns = message.cmsgs().ok().and_then(|mut all| all.find_map(stamp_of));
+                    return Received { transfer: Transfer::Bytes(message.bytes), queued_realtime_ns };
+                }
+                Err(Errno::EINTR) => continue,
+                Err(Errno::EAGAIN) => Transfer::NotNow,
+                Ok(_) | Err(_) => Transfer::Over,
+            };
+            return Received { transfer, queued_realtime_ns: None };
+        }
+    }
+
+    /// Carries a stamp of the kernel over to our clock: an instant between `from_ns` and `to_ns`. `None` when it is not
+    /// to be believed.
+    pub fn queued_ns(&mut self, realtime_ns: u64, from_ns: u64, to_ns: u64) -> Option<u64> {
+        let queued_ns = self.offset.to_monotonic_ns(realtime_ns, to_ns)?;
+        let is_plausible = (from_ns.saturating_sub(TOLERANCE_NS)..=to_ns + TOLERANCE_NS).contains(&queued_ns);
+        if !is_plausible {
+            self.offset.disbelieved += 1;
+            return None;
+        }
+        Some(queued_ns.clamp(from_ns, to_ns))
+    }
+
+    /// Stamps that were not believed, and steps of the wall clock that were seen.
+    pub fn doubts(&self) -> (u64, u64) {
+        (self.offset.disbelieved, self.offset.steps)
+    }
+}
+
+fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
+    let ControlMessageOwned::ScmTimestampns(stamp) = message else { return None };
+    let (seconds, nanoseconds) = (u64::try_from(stamp.tv_sec()).ok()?, u64::try_from(stamp.tv_nsec()).ok()?);
+    Some(seconds * NS_PER_S + nanoseconds)
+}
+
+/// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug)]
+struct ClockOffset {
+    offset_ns: u64,
+    read_ns: u64,
+    steps: u64,
+    disbelieved: u64,
+}
+
+impl ClockOffset {
+    fn read() -> Self {
+        let before_ns = monotonic_ns();
+        let realtime_ns = realtime_ns();
+        let after_ns = monotonic_ns();
+        let middle_ns = before_ns + (after_ns - before_ns) / 2;
+        Self { offset_ns: realtime_ns.saturating_sub(middle_ns), read_ns: after_ns, steps: 0, disbelieved: 0 }
+    }
+
+    /// `None` where the clock was stepped since the offset was read: nobody knows on which side the stamp lies.
+    fn to_monotonic_ns(&mut self, realtime_ns: u64, now_ns: u64) -> Option<u64> {
+        if now_ns.saturating_sub(self.read_ns) > OFFSET_LIFE_NS && self.renew() {
+            return None;
+        }
+        realtime_ns.checked_sub(self.offset_ns)
+    }
+
+    /// Reads the offset again; whether the clock was stepped meanwhile.
+    fn renew(&mut self) -> bool {
+        let fresh = Self::read();
+        let lives = (fresh.read_ns - self.read_ns).div_ceil(OFFSET_LIFE_NS);
+        let is_step = fresh.offset_ns.abs_diff(self.offset_ns) > LARGEST_SLEW_NS * lives;
+        self.steps += u64::from(is_step);
+        (self.offset_ns, self.read_ns) = (fresh.offset_ns, fresh.read_ns);
+        is_step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd as _;
+    use std::time::Duration;
+
+    use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
+
+    use super::*;
+
+    #[test]
+    fn a_stamp_tells_when_bytes_came_and_not_when_they_were_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+        let near = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
+        let (mut far, _) = listener.accept().expect("accept");
+        setsockopt(&near, ReceiveTimestampns, &true).expect("option");
+        let mut inbox = Inbox::new();
+        let before_ns = monotonic_ns();
+        far.write_all(b"hello").expect("write");
+        let written_ns = monotonic_ns();
+        std::thread::sleep(Duration::from_millis(30));
+        let received = inbox.receive_stamped(near.as_fd());
+        let now_ns = monotonic_ns();
+        assert_eq!((received.transfer, &inbox.buffer[..5]), (Transfer::Bytes(5), b"hello".as_slice()));
+        let stamp_ns = received.queued_realtime_ns.expect("loopback has stamps");
+        let queued_ns = inbox.queued_ns(stamp_ns, before_ns, now_ns).expect("believed");
+        // The offset between two clocks that nobody stopped is right to well under a millisecond.
+        assert!((before_ns..written_ns + NS_PER_MS).contains(&queued_ns), "{before_ns} {queued_ns} {written_ns}");
+        assert!(now_ns - queued_ns > 25 * NS_PER_MS);
+    }
+
+    #[test]
+    fn a_stamp_outside_its_exchange_is_not_believed() {
+        let mut inbox = Inbox::new();
+        let now_ns = monotonic_ns();
+        assert_eq!(inbox.queued_ns(realtime_ns() + NS_PER_S, now_ns - 1_000, now_ns), None);
+        assert_eq!(inbox.queued_ns(realtime_ns() - NS_PER_S, now_ns - 1_000, now_ns), None);
+        assert_eq!(inbox.doubts().0, 2);
+    }
+
+    #[test]
+    fn a_stepped_clock_is_noticed_once() {
+        let mut offset = ClockOffset::read();
+        offset.offset_ns += NS_PER_MS;
+        offset.read_ns -= 2 * OFFSET_LIFE_NS;
+        let now_ns = monotonic_ns();
+        assert_eq!(offset.to_monotonic_ns(realtime_ns(), now_ns), None);
+        assert!(offset.to_monotonic_ns(realtime_ns(), now_ns).is_some());
+        assert_eq!(offset.steps, 1);
+    }
+}
