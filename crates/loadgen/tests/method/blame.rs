@@ -12,10 +12,11 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
 use crate::child::Generator;
-use crate::support::{MS, Others, SECOND, Timing, holding, judge, server_with, url_of};
+use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
 
-/// How often each kind of trouble is made.
+/// How often each kind of trouble has to be told rightly, and how often it is made at most.
 const RUNS: usize = 20;
+const MOST_RUNS: usize = 30;
 
 /// How long the client or the server stands still.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -47,7 +48,7 @@ impl Trouble {
         } else if has_check(report, "C8", "invalid") {
             Self::CoreShared
         } else if ["C4", "C5", "C11"].iter().any(|check| has_check(report, check, "invalid")) {
-            Self::ClientStopped
+            if report["verdict"]["blame"] == "client" { Self::ClientStopped } else { Self::CoreShared }
         } else if longest_ns >= SEEN_NS {
             Self::ServerStalled
         } else {
@@ -61,32 +62,38 @@ fn has_check(report: &Value, check: &str, level: &str) -> bool {
     reasons.iter().any(|reason| reason["check"] == check && reason["level"] == level)
 }
 
-/// Makes one kind of trouble [`RUNS`] times. What is told wrongly on an undisturbed host is a failure at once.
-fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&mut Timing, &Value)) {
+/// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly. Told wrongly there is
+/// a failure at once; a disturbed load proves nothing. `expect` holds for every load, disturbed or not.
+fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
     judge(1, |timing| {
-        let mut row = String::new();
-        for run in 0..RUNS {
+        let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
+        for _ in 0..MOST_RUNS {
             let others = Others::now();
             let report = make();
-            let (told, disturbance) = (Trouble::told_by(&report), others.disturbance());
-            write!(row, "{told:?} ").unwrap();
+            let told = Trouble::told_by(&report);
+            write!(row, " {told:?}").unwrap();
             let outcomes = &report["outcomes"];
             assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
-            let verdict = &report["verdict"];
-            assert!(told == made || disturbance.is_some(), "run {run}: {made:?} was told as {told:?}: {verdict}");
-            timing.expect(told == made, &format!("run {run}: {made:?} was told as {told:?}"));
-            timing.disturbed_by(disturbance);
-            if told == made {
-                expect(timing, &report);
+            expect(&report);
+            if let Some(by_others) = others.disturbance() {
+                disturbance = Some(by_others);
+                continue;
+            }
+            assert_eq!(told, made, "{}", report["verdict"]);
+            conclusive += 1;
+            if conclusive == RUNS {
+                break;
             }
         }
-        told_row(made, &row);
+        tell(&format!("{made:?}, {conclusive} times undisturbed, was told as{row}"));
+        timing.expect(conclusive == RUNS, &format!("only {conclusive} of {RUNS} loads were undisturbed"));
+        timing.disturbed_by(disturbance);
     });
 }
 
 #[expect(clippy::print_stdout, reason = "the row of the matrix, shown by --nocapture")]
-fn told_row(made: Trouble, row: &str) {
-    println!("{made:?} was told as {row}");
+fn tell(row: &str) {
+    println!("{row}");
 }
 
 fn arguments(url: &str) -> Vec<&str> {
@@ -94,7 +101,7 @@ fn arguments(url: &str) -> Vec<&str> {
 }
 
 #[test]
-#[ignore = "20 loads of 1.5 s: make test-long"]
+#[ignore = "20 to 30 loads of 1.5 s: make test-long"]
 fn f14_a_client_that_was_stopped_blames_itself() {
     let server = server_with(holding(MS));
     let make = || {
@@ -105,13 +112,11 @@ fn f14_a_client_that_was_stopped_blames_itself() {
         generator.signal(Signal::CONT);
         generator.report()
     };
-    assert_told(Trouble::ClientStopped, make, |timing, report| {
+    assert_told(Trouble::ClientStopped, make, |report| {
         // The pause is in the response times, whoever is to blame: they begin at the intended send.
         assert!(report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS), "{}", report["response_time_ns"]);
         assert!(report["client"]["max_send_lag_ns"].as_u64() >= Some(SEEN_NS), "{}", report["client"]);
         assert_eq!(report["verdict"]["status"], "invalid");
-        let blame = &report["verdict"]["blame"];
-        timing.expect(blame == "client", &format!("the verdict blames the {blame}"));
     });
 }
 
@@ -127,17 +132,16 @@ fn stalling_once() -> ReferenceServer {
 }
 
 #[test]
-#[ignore = "20 loads of 1.5 s: make test-long"]
+#[ignore = "20 to 30 loads of 1.5 s: make test-long"]
 fn f14_a_server_that_stalled_is_not_the_clients_fault() {
     let make = || {
         let server = stalling_once();
         Generator::start(&arguments(&url_of(&server))).report()
     };
-    assert_told(Trouble::ServerStalled, make, |timing, report| {
+    assert_told(Trouble::ServerStalled, make, |report| {
         assert!(report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS), "{}", report["response_time_ns"]);
-        let (status, lag_ns) = (&report["verdict"]["status"], report["client"]["max_send_lag_ns"].as_u64());
-        timing.expect(status == "valid", &format!("the verdict is {status}: {}", report["verdict"]["reasons"]));
-        timing.expect(lag_ns < Some(10 * MS), &format!("a send was {lag_ns:?} ns late"));
+        // The same tail as of a client that stood still, but not by lateness.
+        assert!(report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS), "{}", report["client"]);
     });
 }
 
@@ -169,13 +173,13 @@ fn with_a_hog(url: &str) -> Value {
 }
 
 #[test]
-#[ignore = "20 loads of 1.5 s: make test-long"]
+#[ignore = "20 to 30 loads of 1.5 s: make test-long"]
 fn f14_a_core_that_others_use_is_the_hosts_fault() {
     let server = server_with(holding(MS));
     assert_told(
         Trouble::CoreShared,
         || with_a_hog(&url_of(&server)),
-        |_, report| {
+        |report| {
             assert_eq!(report["verdict"]["blame"], "host");
         },
     );
@@ -222,7 +226,7 @@ impl Drop for Quota {
 }
 
 #[test]
-#[ignore = "20 loads of 1.5 s in a control group: make test-long"]
+#[ignore = "20 to 30 loads of 1.5 s in a control group: make test-long"]
 fn f14_a_client_under_a_quota_says_that_it_was_throttled() {
     let server = server_with(holding(MS));
     let Some(quota) = Quota::open() else {
@@ -235,7 +239,7 @@ fn f14_a_client_under_a_quota_says_that_it_was_throttled() {
     // A spin that never ends needs more than a fifth of a core.
     let arguments: Vec<&str> = arguments(&url).into_iter().chain(["--spin", "10ms"]).collect();
     let make = || Generator::start_in(&quota.procs_file(), &arguments).report();
-    assert_told(Trouble::ClientThrottled, make, |_, report| {
+    assert_told(Trouble::ClientThrottled, make, |report| {
         assert_eq!(report["verdict"]["status"], "invalid");
     });
 }
