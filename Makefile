@@ -7,10 +7,10 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test check build wheel lock bench clean
+.PHONY: help sweep test test-long check build wheel lock bench clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 2000 and 3000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
@@ -18,6 +18,9 @@ sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 
 test: build ## Run every test
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
 	$(BIN)/pytest
+
+test-long: build ## Prove the generator's accuracy at full size: about 25 minutes on a quiet host
+	@tools/test-long
 
 check: build ## Formatting, lints, types and the stub of the extension
 	cargo fmt --all --check
