@@ -87,9 +87,14 @@ fn f10_ten_users_follow_mean_value_analysis() {
 }
 
 #[test]
-#[ignore = "two loads of 60 s: make test-long"]
-fn f10_users_follow_mean_value_analysis_for_a_minute() {
+#[ignore = "60 s of load: make test-long"]
+fn f10_five_users_follow_mean_value_analysis_for_a_minute() {
     judge(1, |timing| users_follow_the_analysis(timing, 5, &FIVE, LONG_NS));
+}
+
+#[test]
+#[ignore = "60 s of load: make test-long"]
+fn f10_ten_users_follow_mean_value_analysis_for_a_minute() {
     judge(1, |timing| users_follow_the_analysis(timing, 10, &TEN, LONG_NS));
 }
 
