@@ -10,10 +10,10 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test fuzz check build wheel lock bench clean
+.PHONY: help sweep test test-long fuzz check build wheel lock bench clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 2000 and 3000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
@@ -27,6 +27,9 @@ fuzz: ## Feed the response decoder made-up bytes for FUZZ_SECONDS (600); needs a
 	$(PYTHON) $(FUZZ)/make_seeds.py $(FUZZ)/corpus/decoder
 	PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir $(FUZZ) --target-dir target/fuzz \
 	  decoder -- -dict=$(FUZZ)/decoder.dict -max_len=20000 -timeout=10 -rss_limit_mb=1024 -max_total_time=$(FUZZ_SECONDS)
+
+test-long: build ## Prove the generator's accuracy at full size: about 25 minutes on a quiet host
+	@tools/test-long
 
 check: build ## Formatting, lints, types and the stub of the extension
 	cargo fmt --all --check

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
 use loadgen::plan::{
-    Arrivals, ClosedLoop, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp, Replay,
-    ResponseCheck, Step, Trace, Wire,
+    Arrivals, ClosedLoop, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp, ReceiveStamps,
+    Replay, ResponseCheck, Step, Trace, Wire,
 };
 use loadgen::{LoadPlan, parse_duration_ns};
 
@@ -99,6 +99,9 @@ pub struct Arguments {
     /// How long before a send the pacer spins; by default it depends on the rate
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
+    /// Whose instants of answers are reported; by default the kernel's in an open loop, sampled in a closed one
+    #[arg(long, value_enum)]
+    receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes
     #[arg(long, value_delimiter = ',', default_value = "200")]
     expect_status: Vec<u16>,
@@ -126,6 +129,13 @@ pub struct Arguments {
 enum ArrivalsFlag {
     Poisson,
     Constant,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ReceiveStampsFlag {
+    Kernel,
+    Sampled,
+    User,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -161,6 +171,11 @@ impl Arguments {
             threads: self.threads,
             seed: self.seed,
             spin_window_ns: self.spin,
+            receive_stamps: self.receive_stamps.map(|flag| match flag {
+                ReceiveStampsFlag::Kernel => ReceiveStamps::Kernel,
+                ReceiveStampsFlag::Sampled => ReceiveStamps::Sampled,
+                ReceiveStampsFlag::User => ReceiveStamps::User,
+            }),
             check: ResponseCheck {
                 statuses: self.expect_status.clone(),
                 body_base64: read(self.expect_body_file.as_deref())?.map(|bytes| STANDARD.encode(bytes)),

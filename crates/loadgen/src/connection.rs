@@ -4,8 +4,10 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use crate::clock::monotonic_ns;
 use crate::exchange::Outcome;
 use crate::inbox::Inbox;
+use crate::plan::ReceiveStamps;
 use crate::request::Request;
 use crate::socket::Endpoint;
 
@@ -26,11 +28,27 @@ pub(crate) struct Exchanged {
     pub outcome: Outcome,
     pub status: Option<u16>,
     pub last_byte_ns: u64,
-    /// How much later than the kernel we had it; `None` where the kernel did not say, and then `last_byte_ns` is the
-    /// instant at which we had it.
+    /// When we knew of it.
+    pub known_ns: u64,
+    /// How much later than the kernel we had it; `None` where the kernel was not asked, or did not say.
     pub receive_delay_ns: Option<u64>,
     /// Whether the server let the connection live.
     pub is_reusable: bool,
+}
+
+impl Exchanged {
+    /// An exchange whose end was found just now, and the connection's with it.
+    pub fn unreusable(outcome: Outcome, status: Option<u16>) -> Self {
+        let now_ns = monotonic_ns();
+        Self {
+            outcome,
+            status,
+            last_byte_ns: now_ns,
+            known_ns: now_ns,
+            receive_delay_ns: None,
+            is_reusable: false,
+        }
+    }
 }
 
 /// How far an exchange has come.
@@ -52,8 +70,8 @@ pub(crate) struct NothingSent;
 
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
-    /// Begins to connect. `stamps_arrivals`: the kernel is asked when answers come.
-    fn open(endpoint: &Endpoint, stamps_arrivals: bool) -> io::Result<Self>;
+    /// Begins to connect. `stamps`: whose instants of answers count.
+    fn open(endpoint: &Endpoint, stamps: ReceiveStamps) -> io::Result<Self>;
 
     /// The socket, for the reactor.
     fn socket(&self) -> BorrowedFd<'_>;

@@ -12,14 +12,17 @@ use crate::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::hiccups::Hiccups;
 use crate::idle::IdleSlots;
 use crate::in_flight::InFlight;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, StampDoubts};
 use crate::pacer::Pacer;
-use crate::plan::{LoadPlan, OnBusy};
+use crate::plan::{LoadPlan, OnBusy, ReceiveStamps};
 use crate::reactor::{Reactor, Readiness};
 use crate::recorder::Recorder;
 use crate::source::{Due, Next, Source};
 use crate::stop::StopToken;
 use crate::target::Target;
+
+/// Of sampled connections, the kernel stamps the answers of one in so many.
+const STAMPED_ONE_IN: usize = 16;
 
 /// How one thread treats arrivals that find every connection busy.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +37,6 @@ pub(crate) struct Orders<'a> {
     pub plan: &'a LoadPlan,
     pub target: &'a Target,
     pub policy: BusyPolicy,
-    /// The kernel is asked when answers come.
-    pub stamps_arrivals: bool,
     pub stop: StopToken,
 }
 
@@ -94,6 +95,7 @@ pub(crate) struct Engine<'a, C, S> {
 pub(crate) struct Ended {
     pub recorder: Recorder,
     pub hiccups: Hiccups,
+    pub stamp_doubts: StampDoubts,
 }
 
 impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
@@ -163,7 +165,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             }
             self.drop_connection(index);
         }
-        Ended { recorder: self.recorder, hiccups: self.hiccups }
+        Ended { recorder: self.recorder, hiccups: self.hiccups, stamp_doubts: self.inbox.doubts() }
     }
 
     fn turn(&mut self, until_ns: u64) -> Result<(), LoadError> {
@@ -304,14 +306,23 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Begins to connect; whether the connection is made already.
     fn connect(&mut self, index: usize) -> std::io::Result<bool> {
         let connect_start_ns = self.look_at_clock();
+        let stamps = self.receive_stamps_of(index);
         let slot = &mut self.slots[index];
         let Some(work) = slot.work.as_mut() else { return Ok(false) };
         (work.connect_start_ns, work.connect_ready_ns) = (connect_start_ns, 0);
-        let connection = C::open(&self.orders.target.endpoint, self.orders.stamps_arrivals)?;
+        let connection = C::open(&self.orders.target.endpoint, stamps)?;
         slot.generation = slot.generation.wrapping_add(1);
         self.reactor.register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
         self.go_on_connecting(index)
+    }
+
+    /// A sample is a fixed set of slots: asking is a property of the socket.
+    fn receive_stamps_of(&self, index: usize) -> ReceiveStamps {
+        match self.orders.plan.receive_stamps() {
+            ReceiveStamps::Sampled if !index.is_multiple_of(STAMPED_ONE_IN) => ReceiveStamps::User,
+            stamps => stamps,
+        }
     }
 
     fn go_on_connecting(&mut self, index: usize) -> std::io::Result<bool> {
@@ -414,7 +425,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     fn exchanged(&mut self, index: usize, exchanged: &Exchanged) {
         let ended_ns = exchanged.last_byte_ns;
-        self.working_until(ended_ns + exchanged.receive_delay_ns.unwrap_or(0));
+        self.working_until(exchanged.known_ns);
         let Some(work) = self.slots[index].work.take() else { return };
         let expires_ns = work.started_ns.saturating_add(self.orders.plan.timeout_ns);
         if ended_ns > expires_ns {

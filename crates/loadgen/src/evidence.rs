@@ -32,6 +32,7 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
         busiest_thread_share: facts.busiest_share(),
         run_queue_share: facts.costs.iter().filter_map(ThreadCost::run_queue_share).reduce(f64::max),
         steal_share: facts.steal_share,
+        hiccup_share: facts.costs.iter().map(ThreadCost::hiccup_share).fold(0.0, f64::max),
         hiccups: facts.hiccups(),
         throttled_periods: facts.throttled_periods.unwrap_or(0),
         client_errors: counts.of(Outcome::ClientError),

@@ -128,6 +128,18 @@ impl LatencyHistogram {
             .collect()
     }
 
+    /// The same in little memory, for keeping.
+    pub(crate) fn pack(&self) -> PackedHistogram {
+        let (mut bytes, mut before) = (Vec::new(), 0);
+        for (value_ns, count) in self.buckets() {
+            push_number(&mut bytes, value_ns - before);
+            push_number(&mut bytes, count);
+            before = value_ns;
+        }
+        let (min_ns, max_ns, sum_ns) = (self.min_ns, self.max_ns, self.sum_ns);
+        PackedHistogram { bytes: bytes.into_boxed_slice(), min_ns, max_ns, sum_ns }
+    }
+
     /// HDR V2 with DEFLATE, as every reader of the interval log format takes it.
     ///
     /// # Errors
@@ -189,6 +201,58 @@ pub fn rank_of(quantile: f64, count: u64) -> u64 {
     ((exact - exact * 1e-12).ceil() as u64).clamp(1, count.max(1))
 }
 
+/// A histogram that takes no more values: its filled slots only, a few bytes each.
+#[derive(Clone, Debug)]
+pub(crate) struct PackedHistogram {
+    bytes: Box<[u8]>,
+    min_ns: u64,
+    max_ns: u64,
+    sum_ns: u128,
+}
+
+impl Default for PackedHistogram {
+    fn default() -> Self {
+        Self { bytes: Box::default(), min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
+    }
+}
+
+impl PackedHistogram {
+    /// The histogram again, exactly.
+    pub fn unpack(&self) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new();
+        let (mut rest, mut value_ns) = (&self.bytes[..], 0);
+        while !rest.is_empty() {
+            value_ns += take_number(&mut rest);
+            let recorded = histogram.counts.record_n(value_ns, take_number(&mut rest));
+            debug_assert!(recorded.is_ok(), "{recorded:?}");
+        }
+        (histogram.min_ns, histogram.max_ns, histogram.sum_ns) = (self.min_ns, self.max_ns, self.sum_ns);
+        histogram
+    }
+}
+
+/// Seven bits to a byte, the lowest first; the eighth says that more follow.
+fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take_number(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    while let Some((&byte, rest)) = bytes.split_first() {
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+        shift += 7;
+    }
+    number
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +261,16 @@ mod tests {
         let mut histogram = LatencyHistogram::new();
         values.into_iter().for_each(|value| histogram.record(value));
         histogram
+    }
+
+    #[test]
+    fn packing_loses_nothing() {
+        let mut histogram = LatencyHistogram::new();
+        assert_eq!(histogram.pack().unpack(), histogram);
+        for value in [0, 1, 127, 128, 2_047, 2_048, 1 << 20, 3_600_000_000_000, u64::MAX / 2] {
+            (0..=value % 300).for_each(|_| histogram.record(value));
+        }
+        assert_eq!(histogram.pack().unpack(), histogram);
     }
 
     #[test]

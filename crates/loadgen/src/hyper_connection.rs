@@ -26,6 +26,7 @@ use crate::connection::{
 };
 use crate::exchange::Outcome;
 use crate::inbox::Inbox;
+use crate::plan::ReceiveStamps;
 use crate::request::Request;
 use crate::socket::{Endpoint, Socket, Transfer};
 
@@ -57,7 +58,7 @@ enum Stage {
 }
 
 impl Connection for HyperConnection {
-    fn open(endpoint: &Endpoint, _: bool) -> io::Result<Self> {
+    fn open(endpoint: &Endpoint, _: ReceiveStamps) -> io::Result<Self> {
         let socket = Rc::new(Observed {
             socket: Socket::connect(endpoint)?,
             stamps: Cell::default(),
@@ -224,7 +225,14 @@ impl Exchange {
             Framing::Delimited { .. } => self.socket.stamps.get().last_byte_ns,
         };
         let is_reusable = !self.is_last && framing == Framing::Delimited { keeps_alive: true };
-        Exchanged { outcome, status: Some(status), last_byte_ns, receive_delay_ns: None, is_reusable }
+        Exchanged {
+            outcome,
+            status: Some(status),
+            last_byte_ns,
+            known_ns: last_byte_ns,
+            receive_delay_ns: None,
+            is_reusable,
+        }
     }
 
     /// Sorts a failure by how far the exchange had come.
@@ -235,7 +243,7 @@ impl Exchange {
         } else {
             outcome_of_end(requests, &self.socket.stamps.get())
         };
-        Exchanged { outcome, status, last_byte_ns: monotonic_ns(), receive_delay_ns: None, is_reusable: false }
+        Exchanged::unreusable(outcome, status)
     }
 }
 

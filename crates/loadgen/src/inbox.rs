@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::time::TimeSpec;
+use serde::Serialize;
 
 use crate::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, realtime_ns};
 use crate::socket::Transfer;
@@ -32,6 +33,23 @@ pub(crate) struct Received {
     pub transfer: Transfer,
     /// When the kernel had queued the last of these bytes, on `CLOCK_REALTIME`.
     pub queued_realtime_ns: Option<u64>,
+}
+
+/// What cast doubt on the kernel's stamps; such answers have our own instants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StampDoubts {
+    /// Stamps outside the exchange that they belong to.
+    pub disbelieved: u64,
+    /// Steps of the wall clock.
+    pub clock_steps: u64,
+}
+
+impl StampDoubts {
+    /// Adds another thread's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.disbelieved += other.disbelieved;
+        self.clock_steps += other.clock_steps;
+    }
 }
 
 /// A thread's buffer, and its view of the kernel's clock.
@@ -69,18 +87,18 @@ impl Inbox {
     /// Carries a stamp of the kernel over to our clock: an instant between `from_ns` and `to_ns`. `None` when it is not
     /// to be believed.
     pub fn queued_ns(&mut self, realtime_ns: u64, from_ns: u64, to_ns: u64) -> Option<u64> {
-        let queued_ns = self.offset.to_monotonic_ns(realtime_ns, to_ns)?;
+        let queued_ns = self.offset.monotonic_of(realtime_ns, to_ns)?;
         let is_plausible = (from_ns.saturating_sub(TOLERANCE_NS)..=to_ns + TOLERANCE_NS).contains(&queued_ns);
         if !is_plausible {
-            self.offset.disbelieved += 1;
+            self.offset.doubts.disbelieved += 1;
             return None;
         }
         Some(queued_ns.clamp(from_ns, to_ns))
     }
 
-    /// Stamps that were not believed, and steps of the wall clock that were seen.
-    pub fn doubts(&self) -> (u64, u64) {
-        (self.offset.disbelieved, self.offset.steps)
+    /// What cast doubt on the kernel's stamps.
+    pub fn doubts(&self) -> StampDoubts {
+        self.offset.doubts
     }
 }
 
@@ -95,8 +113,7 @@ fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
 struct ClockOffset {
     offset_ns: u64,
     read_ns: u64,
-    steps: u64,
-    disbelieved: u64,
+    doubts: StampDoubts,
 }
 
 impl ClockOffset {
@@ -105,11 +122,15 @@ impl ClockOffset {
         let realtime_ns = realtime_ns();
         let after_ns = monotonic_ns();
         let middle_ns = before_ns + (after_ns - before_ns) / 2;
-        Self { offset_ns: realtime_ns.saturating_sub(middle_ns), read_ns: after_ns, steps: 0, disbelieved: 0 }
+        Self {
+            offset_ns: realtime_ns.saturating_sub(middle_ns),
+            read_ns: after_ns,
+            doubts: StampDoubts::default(),
+        }
     }
 
     /// `None` where the clock was stepped since the offset was read: nobody knows on which side the stamp lies.
-    fn to_monotonic_ns(&mut self, realtime_ns: u64, now_ns: u64) -> Option<u64> {
+    fn monotonic_of(&mut self, realtime_ns: u64, now_ns: u64) -> Option<u64> {
         if now_ns.saturating_sub(self.read_ns) > OFFSET_LIFE_NS && self.renew() {
             return None;
         }
@@ -121,7 +142,7 @@ impl ClockOffset {
         let fresh = Self::read();
         let lives = (fresh.read_ns - self.read_ns).div_ceil(OFFSET_LIFE_NS);
         let is_step = fresh.offset_ns.abs_diff(self.offset_ns) > LARGEST_SLEW_NS * lives;
-        self.steps += u64::from(is_step);
+        self.doubts.clock_steps += u64::from(is_step);
         (self.offset_ns, self.read_ns) = (fresh.offset_ns, fresh.read_ns);
         is_step
     }
@@ -165,7 +186,7 @@ mod tests {
         let now_ns = monotonic_ns();
         assert_eq!(inbox.queued_ns(realtime_ns() + NS_PER_S, now_ns - 1_000, now_ns), None);
         assert_eq!(inbox.queued_ns(realtime_ns() - NS_PER_S, now_ns - 1_000, now_ns), None);
-        assert_eq!(inbox.doubts().0, 2);
+        assert_eq!(inbox.doubts().disbelieved, 2);
     }
 
     #[test]
@@ -174,8 +195,8 @@ mod tests {
         offset.offset_ns += NS_PER_MS;
         offset.read_ns -= 2 * OFFSET_LIFE_NS;
         let now_ns = monotonic_ns();
-        assert_eq!(offset.to_monotonic_ns(realtime_ns(), now_ns), None);
-        assert!(offset.to_monotonic_ns(realtime_ns(), now_ns).is_some());
-        assert_eq!(offset.steps, 1);
+        assert_eq!(offset.monotonic_of(realtime_ns(), now_ns), None);
+        assert!(offset.monotonic_of(realtime_ns(), now_ns).is_some());
+        assert_eq!(offset.doubts.clock_steps, 1);
     }
 }

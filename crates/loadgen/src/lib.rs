@@ -36,6 +36,7 @@ mod hyper_connection;
 mod idle;
 mod in_flight;
 mod inbox;
+mod interval;
 mod load_profile;
 mod offered;
 mod open_keys;

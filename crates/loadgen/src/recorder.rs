@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::LoadError;
 use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
+use crate::interval::IntervalRecord;
 use crate::plan::LoadPlan;
 
 /// Which part of the load an arrival belongs to, by its intended instant.
@@ -73,12 +74,14 @@ pub struct Measures {
     pub connect: LatencyHistogram,
     /// Actual send to first byte.
     pub first_byte: LatencyHistogram,
+    /// How much later than the kernel we had the last byte, where the kernel said.
+    pub receive_delay: LatencyHistogram,
     /// Response time without the generator's own lateness: for the verdict only, never a result.
     pub response_without_lag: LatencyHistogram,
 }
 
 impl Measures {
-    fn record(&mut self, parts: &Parts) {
+    fn record(&mut self, parts: &Parts, receive_delay_ns: Option<u64>) {
         self.response.record(parts.response_ns);
         self.service.record(parts.service_ns);
         self.send_lag.record(parts.send_lag_ns);
@@ -87,6 +90,9 @@ impl Measures {
         self.response_without_lag.record(parts.response_ns - parts.send_lag_ns);
         if let Some(connect_ns) = parts.connect_ns {
             self.connect.record(connect_ns);
+        }
+        if let Some(receive_delay_ns) = receive_delay_ns {
+            self.receive_delay.record(receive_delay_ns);
         }
     }
 
@@ -98,32 +104,8 @@ impl Measures {
         self.pool_wait.add(&other.pool_wait);
         self.connect.add(&other.connect);
         self.first_byte.add(&other.first_byte);
+        self.receive_delay.add(&other.receive_delay);
         self.response_without_lag.add(&other.response_without_lag);
-    }
-}
-
-/// Arrivals whose intended instant lies in one slice of the measure phase.
-#[derive(Clone, Debug, Default)]
-pub struct IntervalRecord {
-    /// Arrivals.
-    pub scheduled: u64,
-    /// Of these, how many reached the socket.
-    pub sent: u64,
-    /// Right answers.
-    pub ok: u64,
-    /// Everything else that has ended.
-    pub failed: u64,
-    /// Histograms of the right answers.
-    pub measures: Measures,
-}
-
-impl IntervalRecord {
-    fn add(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.sent += other.sent;
-        self.ok += other.ok;
-        self.failed += other.failed;
-        self.measures.add(&other.measures);
     }
 }
 
@@ -205,7 +187,12 @@ pub struct Recorder {
     measure_to_ns: u64,
     interval_ns: u64,
     phases: [PhaseCounts; 3],
+    measures: Measures,
     intervals: Vec<IntervalRecord>,
+    /// Slices that are not packed, and the latest that an arrival was intended in.
+    open_intervals: Vec<usize>,
+    latest_interval: usize,
+    packed_at: usize,
     censored: LatencyHistogram,
     status_codes: BTreeMap<u16, u64>,
     window: WindowCounts,
@@ -227,7 +214,11 @@ impl Recorder {
             measure_to_ns: start_ns + to,
             interval_ns: plan.interval_ns(),
             phases: [PhaseCounts::default(); 3],
+            measures: Measures::default(),
             intervals: vec![IntervalRecord::default(); count],
+            open_intervals: Vec::new(),
+            latest_interval: 0,
+            packed_at: 0,
             censored: LatencyHistogram::new(),
             status_codes: BTreeMap::new(),
             window: WindowCounts::default(),
@@ -247,12 +238,13 @@ impl Recorder {
         }
     }
 
-    fn interval_of(&mut self, intended_ns: u64) -> Option<&mut IntervalRecord> {
+    /// Where in `intervals` an instant of the measure phase belongs.
+    fn interval_of(&self, intended_ns: u64) -> Option<usize> {
         if self.phase_of(intended_ns) != Phase::Measure {
             return None;
         }
-        let index = (intended_ns - self.measure_from_ns) / self.interval_ns;
-        self.intervals.get_mut(usize::try_from(index).unwrap_or(usize::MAX))
+        let index = usize::try_from((intended_ns - self.measure_from_ns) / self.interval_ns).ok()?;
+        (index < self.intervals.len()).then_some(index)
     }
 
     fn is_in_window(&self, instant_ns: u64) -> bool {
@@ -262,8 +254,9 @@ impl Recorder {
     /// Counts an arrival. Called once for each, before anything can happen to it.
     pub fn scheduled(&mut self, intended_ns: u64) {
         self.phases[self.phase_of(intended_ns) as usize].scheduled += 1;
-        if let Some(interval) = self.interval_of(intended_ns) {
-            interval.scheduled += 1;
+        if let Some(index) = self.interval_of(intended_ns) {
+            self.intervals[index].scheduled += 1;
+            self.latest_interval = self.latest_interval.max(index);
         }
     }
 
@@ -287,15 +280,39 @@ impl Recorder {
         let parts = if outcome == Outcome::Ok { completion.parts() } else { None };
         self.inconsistent += u64::from(outcome == Outcome::Ok && parts.is_none());
         debug_assert!(outcome != Outcome::Ok || parts.is_some(), "instants out of order: {completion:?}");
-        let Some(interval) = self.interval_of(completion.arrival.intended_ns) else { return };
+        if let Some(parts) = &parts {
+            self.measures.record(parts, completion.stamps.receive_delay_ns);
+        }
+        self.ended_in_interval(completion, parts.as_ref());
+    }
+
+    fn ended_in_interval(&mut self, completion: &Completion, parts: Option<&Parts>) {
+        let Some(index) = self.interval_of(completion.arrival.intended_ns) else { return };
+        let interval = &mut self.intervals[index];
         interval.sent += u64::from(completion.stamps.write_start_ns != 0);
-        match outcome {
+        match completion.outcome {
             Outcome::Ok => interval.ok += 1,
             _ => interval.failed += 1,
         }
-        if let Some(parts) = parts {
-            interval.measures.record(&parts);
+        if parts.is_some_and(|parts| interval.record(parts.response_ns)) {
+            self.open_intervals.push(index);
         }
+        if self.packed_at < self.latest_interval {
+            self.pack_intervals();
+        }
+    }
+
+    /// Packs the slices that are over, but for the one before the latest: its last answers are still to come.
+    fn pack_intervals(&mut self) {
+        self.packed_at = self.latest_interval;
+        let (intervals, latest) = (&mut self.intervals, self.latest_interval);
+        self.open_intervals.retain(|index| {
+            let is_over = index + 1 < latest;
+            if is_over {
+                intervals[*index].pack();
+            }
+            !is_over
+        });
     }
 
     fn count_in_window(&mut self, completion: &Completion) {
@@ -309,6 +326,7 @@ impl Recorder {
     /// Adds another thread's record of the same load.
     pub fn merge(&mut self, other: &Self) {
         self.phases.iter_mut().zip(&other.phases).for_each(|(mine, theirs)| mine.add(theirs));
+        self.measures.add(&other.measures);
         self.intervals.iter_mut().zip(&other.intervals).for_each(|(mine, theirs)| mine.add(theirs));
         self.censored.add(&other.censored);
         for (status, count) in &other.status_codes {
@@ -354,12 +372,10 @@ impl Recorder {
         })
     }
 
-    /// All slices together.
+    /// What was measured of the right answers of the measure phase.
     #[must_use]
-    pub fn measures(&self) -> Measures {
-        let mut all = Measures::default();
-        self.intervals.iter().for_each(|interval| all.add(&interval.measures));
-        all
+    pub fn measures(&self) -> &Measures {
+        &self.measures
     }
 
     /// Elapsed times of the requests of the measure phase whose answer nobody waited for any longer.

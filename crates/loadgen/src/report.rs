@@ -10,10 +10,12 @@ use crate::evidence::evidence;
 use crate::exchange::Outcome;
 use crate::hiccups::Hiccups;
 use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
+use crate::inbox::StampDoubts;
+use crate::interval::IntervalRecord;
 use crate::offered::{Bounds, offered_quantiles};
 use crate::pacer::Spin;
-use crate::plan::{LoadModel, LoadPlan};
-use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
+use crate::plan::{LoadModel, LoadPlan, ReceiveStamps};
+use crate::recorder::{Measures, Phase, PhaseCounts, Recorder};
 use crate::self_measure::{Scheduling, ThreadCost};
 use crate::verdict::Verdict;
 
@@ -47,6 +49,13 @@ impl RunFacts {
     /// Busy share of the busiest thread, its spin not counted.
     pub(crate) fn busiest_share(&self) -> f64 {
         self.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
+    }
+
+    /// What cast doubt on the kernel's stamps, all threads together.
+    fn stamp_doubts(&self) -> StampDoubts {
+        let mut all = StampDoubts::default();
+        self.costs.iter().for_each(|cost| all.add(&cost.stamp_doubts));
+        all
     }
 
     /// Hiccups of all threads.
@@ -88,6 +97,8 @@ pub struct LoadReport {
     pub connect_time_ns: Option<Distribution>,
     /// Actual send to first byte.
     pub first_byte_ns: Option<Distribution>,
+    /// How much later than the kernel the generator had the last byte, where the kernel was asked.
+    pub receive_delay_ns: Option<Distribution>,
     /// Quantiles over all offered requests, failures counted as never answered.
     pub offered_quantiles_ns: BTreeMap<String, Bounds>,
     /// Connections.
@@ -218,6 +229,10 @@ pub struct Client {
     pub spin_cpu_seconds: f64,
     /// How often the spin was cut short because a thread had slept for less than a tenth of the time.
     pub curtailed_spins: u64,
+    /// Whose instants of answers the report has. Over Unix sockets, TLS and hyper they are our own.
+    pub receive_stamps: ReceiveStamps,
+    /// What cast doubt on the kernel's; such answers have our own.
+    pub stamp_doubts: StampDoubts,
     /// Stalls of the generator's own loop of more than 5 ms.
     pub hiccups: Hiccups,
     /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
@@ -263,7 +278,7 @@ pub struct Clock {
 impl LoadReport {
     /// Derives every figure from a merged record.
     pub(crate) fn new(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Result<Self, LoadError> {
-        let measures = recorder.measures();
+        let measures = recorder.measures().clone();
         let counts = recorder.phase(Phase::Measure);
         let evidence = evidence(plan, recorder, facts, &measures);
         Ok(Self {
@@ -281,9 +296,10 @@ impl LoadReport {
             pool_wait_ns: Distribution::of(&measures.pool_wait)?,
             connect_time_ns: Distribution::of(&measures.connect)?,
             first_byte_ns: Distribution::of(&measures.first_byte)?,
+            receive_delay_ns: Distribution::of(&measures.receive_delay)?,
             offered_quantiles_ns: offered_quantiles(&measures.response, recorder.censored(), counts.scheduled),
             connections: connections(recorder, facts),
-            client: client(recorder, facts),
+            client: client(plan, recorder, facts),
             intervals: intervals(recorder, facts.measured_ns)?,
             clock: clock(recorder, facts),
             measures,
@@ -387,7 +403,15 @@ fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
     }
 }
 
-fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
+/// What was asked for, where it was to be had.
+fn stamps_in_use(plan: &LoadPlan, recorder: &Recorder) -> ReceiveStamps {
+    match recorder.measures().receive_delay.count() {
+        0 => ReceiveStamps::User,
+        _ => plan.receive_stamps(),
+    }
+}
+
+fn client(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Client {
     let cpu_ns = facts.cpu_ns;
     let answered: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]
         .into_iter()
@@ -406,6 +430,8 @@ fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
         spin: facts.spin,
         spin_cpu_seconds: facts.costs.iter().map(|cost| cost.spin_cpu_ns).sum::<u64>() as f64 / NS_PER_S as f64,
         curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),
+        receive_stamps: stamps_in_use(plan, recorder),
+        stamp_doubts: facts.stamp_doubts(),
         hiccups: facts.hiccups(),
         throttled_periods: facts.throttled_periods,
     }
@@ -413,7 +439,7 @@ fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
 
 fn intervals(recorder: &Recorder, measured_ns: u64) -> Result<Vec<Interval>, LoadError> {
     let one = |(start_ns, length_ns, record): (u64, u64, &IntervalRecord)| {
-        let response = &record.measures.response;
+        let response = &record.response();
         Ok(Interval {
             start_ns,
             length_ns,

@@ -168,13 +168,7 @@ fn run_engine<C: Connection, S: Source>(
 ) -> ThreadResult {
     let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
     let plan = &own.plan;
-    let orders = Orders {
-        plan,
-        target: &own.target,
-        policy,
-        stamps_arrivals: std::env::var_os("RX").is_some(),
-        stop: stop.clone(),
-    };
+    let orders = Orders { plan, target: &own.target, policy, stop: stop.clone() };
     let idle = IdleSlots::new(plan.seed, own.thread);
     let mut engine = Engine::<C, S>::new(orders, source, Pacer::new(own.spin.window_ns), idle, own.start_ns)?;
     engine.drive()?;
@@ -182,7 +176,7 @@ fn run_engine<C: Connection, S: Source>(
     let (load, host_at_end) = (meter.stop(engine.pacer()), HostTicks::read());
     engine.drain()?;
     let ended = engine.end();
-    let load = ThreadCost { hiccups: ended.hiccups, ..load };
+    let load = ThreadCost { hiccups: ended.hiccups, stamp_doubts: ended.stamp_doubts, ..load };
     Ok(ThreadRecord { recorder: ended.recorder, load, cpu_ns: thread_cpu_ns() - cpu_before_ns, host_at_end })
 }
 

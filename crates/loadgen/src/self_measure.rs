@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::hiccups::Hiccups;
+use crate::inbox::StampDoubts;
 use crate::pacer::Pacer;
 
 /// Cost and disturbance of one generator thread, or of all together.
@@ -23,6 +24,8 @@ pub struct ThreadCost {
     pub scheduling: Option<Scheduling>,
     /// Gaps in which its loop should have been turning and was not.
     pub hiccups: Hiccups,
+    /// What cast doubt on the kernel's stamps of what it received.
+    pub stamp_doubts: StampDoubts,
 }
 
 impl ThreadCost {
@@ -30,6 +33,12 @@ impl ThreadCost {
     #[must_use]
     pub fn busy_share(&self) -> f64 {
         self.cpu_ns.saturating_sub(self.spin_cpu_ns) as f64 / self.wall_ns.max(1) as f64
+    }
+
+    /// Share of the wall time that its hiccups took.
+    #[must_use]
+    pub fn hiccup_share(&self) -> f64 {
+        self.hiccups.total_ns as f64 / self.wall_ns.max(1) as f64
     }
 
     /// Share of the wall time in which the thread waited for a core.
@@ -80,6 +89,7 @@ impl CostMeter {
             run_queue_wait_ns: waited,
             scheduling: scheduling(),
             hiccups: Hiccups::default(),
+            stamp_doubts: StampDoubts::default(),
         }
     }
 }

@@ -77,6 +77,7 @@ pub(crate) struct Evidence {
     pub run_queue_share: Option<f64>,
     pub steal_share: Option<f64>,
     pub hiccups: Hiccups,
+    pub hiccup_share: f64,
     pub throttled_periods: u64,
     pub client_errors: u64,
     pub inconsistent: u64,
@@ -127,6 +128,7 @@ impl Verdict {
     pub(crate) fn judge(evidence: &Evidence) -> Self {
         let mut findings = Findings::default();
         judge_bookkeeping(evidence, &mut findings);
+        judge_throttling(evidence, &mut findings);
         judge_lateness(evidence, &mut findings);
         judge_hiccups(evidence, &mut findings);
         judge_resources(evidence, &mut findings);
@@ -179,11 +181,17 @@ fn judge_bookkeeping(evidence: &Evidence, findings: &mut Findings) {
     }
 }
 
-/// Lateness is our own doing, unless the thread stood in line for a core meanwhile.
+/// A wait for a core that is less than this share of the loop's own standstill does not explain it.
+const LEAST_EXPLANATION: f64 = 0.5;
+
+/// Lateness is our own doing, unless the thread stood in line for a core meanwhile, and long enough.
 fn lateness_blame(evidence: &Evidence) -> Blame {
     let is_disturbed = |share: Option<f64>, limits: Limits| share.is_some_and(|share| share > limits.warn);
-    let by_others = is_disturbed(evidence.run_queue_share, RUN_QUEUE_LIMITS);
-    if by_others || is_disturbed(evidence.steal_share, STEAL_LIMITS) { Blame::Host } else { Blame::Client }
+    let is_seen = is_disturbed(evidence.run_queue_share, RUN_QUEUE_LIMITS)
+        || is_disturbed(evidence.steal_share, STEAL_LIMITS);
+    let others_share = evidence.run_queue_share.unwrap_or(0.0) + evidence.steal_share.unwrap_or(0.0);
+    let is_explained = others_share >= evidence.hiccup_share * LEAST_EXPLANATION;
+    if is_seen && is_explained { Blame::Host } else { Blame::Client }
 }
 
 fn judge_lateness(evidence: &Evidence, findings: &mut Findings) {
@@ -201,6 +209,17 @@ fn judge_lateness(evidence: &Evidence, findings: &mut Findings) {
         findings.add("C5", Level::Invalid, blame, (p99_ns as f64, 1e6), message);
     } else if p99_ns > 200_000 || p999_ns > 1_000_000 {
         findings.add("C5", Level::Warn, blame, (p99_ns as f64, 2e5), message);
+    }
+}
+
+/// Comes before what follows from it: waiting for a core, and lateness.
+fn judge_throttling(evidence: &Evidence, findings: &mut Findings) {
+    if evidence.throttled_periods > 0 {
+        let message = format!(
+            "the generator's own CPU limit stopped it in {} periods; give its control group more CPU",
+            evidence.throttled_periods
+        );
+        findings.add("C9", Level::Invalid, Blame::Client, (evidence.throttled_periods as f64, 0.0), message);
     }
 }
 
@@ -225,13 +244,6 @@ fn judge_resources(evidence: &Evidence, findings: &mut Findings) {
     if let Some(share) = evidence.run_queue_share {
         let message = format!("a generator thread waited for a core for {} of the time", percent(share));
         findings.graded("C8", Blame::Host, share, RUN_QUEUE_LIMITS, message);
-    }
-    if evidence.throttled_periods > 0 {
-        let message = format!(
-            "the generator's own CPU limit stopped it in {} periods; give its control group more CPU",
-            evidence.throttled_periods
-        );
-        findings.add("C9", Level::Invalid, Blame::Client, (evidence.throttled_periods as f64, 0.0), message);
     }
     if let Some(share) = evidence.steal_share {
         let message = format!("the hypervisor took {} of the host's CPU time", percent(share));
@@ -362,8 +374,14 @@ mod tests {
     fn lateness_is_the_hosts_doing_where_the_thread_had_to_wait() {
         let late = Evidence { lag_impact: vec![(0.99, 0.06)], ..sound() };
         assert_eq!(Verdict::judge(&late).blame, Some(Blame::Client));
-        let disturbed = Evidence { run_queue_share: Some(0.02), ..late };
+        let disturbed = Evidence { run_queue_share: Some(0.02), ..late.clone() };
         assert_eq!(Verdict::judge(&disturbed).blame, Some(Blame::Host));
+        let stopped = Evidence { run_queue_share: Some(0.004), hiccup_share: 0.1, ..late };
+        assert_eq!(
+            Verdict::judge(&stopped).blame,
+            Some(Blame::Client),
+            "the wait explains little of the standstill"
+        );
     }
 
     #[test]

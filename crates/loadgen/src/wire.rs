@@ -12,6 +12,7 @@ use crate::connection::{
 use crate::decoder::{Decoder, Malformed, Progress as Decoded};
 use crate::exchange::Outcome;
 use crate::inbox::{Inbox, Received};
+use crate::plan::ReceiveStamps;
 use crate::request::Request;
 use crate::socket::{Endpoint, Socket, Transfer};
 
@@ -25,8 +26,10 @@ pub(crate) struct WireConnection {
     check: BodyCheck,
     stamps: ExchangeStamps,
     requests: u64,
-    is_stamped: bool,
-    /// How much later than the kernel we had the latest bytes.
+    receive_stamps: ReceiveStamps,
+    /// When the latest bytes were read.
+    read_ns: u64,
+    /// How much later than the kernel we had them.
     receive_delay_ns: Option<u64>,
     /// Bytes of the request under way that the socket has taken.
     written: usize,
@@ -46,15 +49,20 @@ enum End {
 }
 
 impl Connection for WireConnection {
-    fn open(endpoint: &Endpoint, stamps_arrivals: bool) -> io::Result<Self> {
+    fn open(endpoint: &Endpoint, stamps: ReceiveStamps) -> io::Result<Self> {
         let socket = Socket::connect(endpoint)?;
         Ok(Self {
-            is_stamped: stamps_arrivals && socket.stamp_arrivals(),
+            receive_stamps: if stamps != ReceiveStamps::User && socket.stamp_arrivals() {
+                stamps
+            } else {
+                ReceiveStamps::User
+            },
             socket,
             decoder: Decoder::new(false),
             check: BodyCheck::new(),
             stamps: ExchangeStamps::default(),
             requests: 0,
+            read_ns: 0,
             receive_delay_ns: None,
             written: 0,
             is_last: false,
@@ -156,7 +164,7 @@ impl WireConnection {
     }
 
     fn receive(&self, inbox: &mut Inbox) -> Received {
-        if self.is_stamped {
+        if self.receive_stamps != ReceiveStamps::User {
             return inbox.receive_stamped(self.socket.as_fd());
         }
         Received { transfer: self.socket.receive(&mut inbox.buffer), queued_realtime_ns: None }
@@ -167,9 +175,11 @@ impl WireConnection {
         let now_ns = monotonic_ns();
         let earliest_ns = self.stamps.last_byte_ns.max(self.stamps.write_start_ns);
         let queued_ns = queued_realtime_ns.and_then(|stamp_ns| inbox.queued_ns(stamp_ns, earliest_ns, now_ns));
-        let came_ns = queued_ns.unwrap_or(now_ns);
+        let is_kernels = self.receive_stamps == ReceiveStamps::Kernel;
+        let came_ns = queued_ns.filter(|_| is_kernels).unwrap_or(now_ns);
         self.stamps.last_byte_ns = came_ns;
-        self.receive_delay_ns = queued_ns.map(|_| now_ns - came_ns);
+        self.receive_delay_ns = queued_ns.map(|queued_ns| now_ns - queued_ns);
+        self.read_ns = now_ns;
         if self.stamps.first_byte_ns == 0 {
             self.stamps.first_byte_ns = came_ns;
         }
@@ -186,18 +196,23 @@ impl WireConnection {
         let (Some(head), true) = (head, is_complete) else {
             let outcome =
                 if end == End::Malformed { Outcome::BadBody } else { outcome_of_end(self.requests, &self.stamps) };
-            let last_byte_ns = monotonic_ns();
-            return Exchanged { outcome, status, last_byte_ns, receive_delay_ns: None, is_reusable: false };
+            return Exchanged::unreusable(outcome, status);
         };
         let outcome = outcome_of_answer(request, head.status, self.check.is_right(&request.expected_body));
-        let (last_byte_ns, receive_delay_ns) = match head.is_until_close {
-            // The end of the stream has no stamp.
-            true => (monotonic_ns(), None),
-            false => (self.stamps.last_byte_ns, self.receive_delay_ns),
-        };
+        if head.is_until_close {
+            // The end of the stream has no stamp of the kernel's.
+            return Exchanged::unreusable(outcome, status);
+        }
         let is_request_out = self.written == request.bytes(self.is_last).len();
         let is_reusable =
             !self.is_last && head.keeps_alive && is_request_out && end == End::Complete { surplus: 0 };
-        Exchanged { outcome, status, last_byte_ns, receive_delay_ns, is_reusable }
+        Exchanged {
+            outcome,
+            status,
+            last_byte_ns: self.stamps.last_byte_ns,
+            known_ns: self.read_ns,
+            receive_delay_ns: self.receive_delay_ns,
+            is_reusable,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::answer::Framing;
+use crate::endpoint::Endpoint;
 use crate::error::ConfigError;
 use crate::fault::FaultPlan;
 use crate::service::Service;
@@ -10,8 +11,8 @@ use crate::service::Service;
 /// Everything that decides how the server behaves.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to listen; loopback only. Port 0 takes a free one.
-    pub listen: SocketAddr,
+    /// Where to listen; loopback only.
+    pub listen: Endpoint,
     /// How long each request is held.
     pub service: Service,
     /// How many servers stand behind the queue; `None` for infinitely many.
@@ -45,7 +46,7 @@ impl Default for Config {
     /// `hello` at once, infinitely many servers, keep-alive, logged, on a free port.
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
             service: Service::Constant { hold_ns: 0 },
             servers: None,
             faults: FaultPlan::none(),
@@ -75,6 +76,9 @@ impl Config {
         if self.requests_per_connection == Some(0) {
             return Err(ConfigError { field: "requests_per_connection", must_be: "at least 1" });
         }
+        if matches!(self.listen, Endpoint::Unix(_)) && self.faults.resets() {
+            return Err(ConfigError { field: "faults", must_be: "without reset: only TCP aborts a connection" });
+        }
         self.service.validate()?;
         self.faults.validate()
     }
@@ -83,10 +87,18 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Fault, When};
 
     #[test]
     fn the_default_is_sound() {
         assert_eq!(Config::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_unix_socket_cannot_abort_a_connection() {
+        let faults = FaultPlan::none().with(Fault::ResetMidBody, When::every(2));
+        let config = Config { listen: Endpoint::Unix("s".into()), faults, ..Config::default() };
+        assert_eq!(config.validate().expect_err("must be refused").field, "faults");
     }
 
     #[test]

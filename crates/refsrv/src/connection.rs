@@ -1,11 +1,11 @@
 //! One connection: receive a request, wait for its planned finish, answer or misbehave as planned.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use socket2::SockRef;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::answer::{Answer, Framing, Layout, reason};
 use crate::clock::{burn_cpu, now_ns};
@@ -21,14 +21,19 @@ const RECEIVE_BYTES: usize = 4096;
 const LINGER_NS: u64 = 1_000_000_000;
 const LINGER_BYTES: usize = 1 << 20;
 
+/// A connection over TCP or over a Unix socket.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + AsFd + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> Stream for S {}
+
 /// Serves a connection until either side closes it.
-pub(crate) async fn serve(stream: TcpStream, shared: Rc<Shared>) {
+pub(crate) async fn serve(stream: impl Stream, shared: Rc<Shared>) {
     let connection = Connection { stream, shared, received: Vec::new(), answered: 0, is_stale: false };
     connection.run().await;
 }
 
-struct Connection {
-    stream: TcpStream,
+struct Connection<S> {
+    stream: S,
     shared: Rc<Shared>,
     /// Received but not yet used.
     received: Vec<u8>,
@@ -50,7 +55,7 @@ enum Then {
     HoldOpen,
 }
 
-impl Connection {
+impl<S: Stream> Connection<S> {
     async fn run(mut self) {
         loop {
             let (head, arrive_ns) = match self.next_request().await {

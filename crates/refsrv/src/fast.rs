@@ -1,29 +1,228 @@
 //! Fast mode: the same bytes for every blank line, and nothing else.
 //!
-//! It measures the ceiling of a load generator, so each request must cost next to nothing:
-//! requests that came in one read are answered in one write.
+//! It measures the ceiling of a load generator, so each request must cost next to nothing: one
+//! `read` and one `write` on a bare `epoll`, no runtime, no allocation, no clock.
 
-use std::rc::Rc;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{Errno, read, write};
+use socket2::Socket;
+use tokio::sync::mpsc;
 
 use crate::answer::{Answer, Framing, Layout};
-use crate::shared::Shared;
+use crate::server::{Command, Ending, answer_command};
+use crate::shared::{Report, Stats};
 
+/// Also the most events that are taken from the kernel at once.
+const EXPECTED_CONNECTIONS: usize = 1024;
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// As many answers as are laid out side by side for one write.
 const BATCH: usize = 64;
+/// Pause after a failed accept; without it, a lack of file descriptors would be a busy loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// What an event is about, where it is not a connection.
+const LISTENER: u64 = u64::MAX;
+const COMMANDS: u64 = u64::MAX - 1;
+
+/// Wakes the loop for a command. Cloned into the hand that sends commands.
+pub(crate) type Waker = Arc<OwnedFd>;
+
+/// The server of fast mode, opened but not yet running.
+#[derive(Debug)]
+pub(crate) struct FastServer {
+    epoll: OwnedFd,
+    listener: Socket,
+    waker: Waker,
+    answers: Answers,
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    received: Vec<u8>,
+    pieces: Pieces,
+    stats: Stats,
+}
+
+impl FastServer {
+    pub(crate) fn open(listener: Socket, body: &[u8]) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let waker = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        epoll::add(&epoll, &waker, EventData::new_u64(COMMANDS), EventFlags::IN)?;
+        Ok(Self {
+            epoll,
+            listener,
+            waker,
+            answers: Answers::new(body),
+            connections: Vec::with_capacity(EXPECTED_CONNECTIONS),
+            free: Vec::new(),
+            received: vec![0; RECEIVE_BYTES],
+            pieces: Pieces::default(),
+            stats: Stats::default(),
+        })
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        Arc::clone(&self.waker)
+    }
+
+    /// Serves until told to stop, or until nobody is left to tell.
+    pub(crate) fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) -> Report {
+        let mut events = Vec::with_capacity(EXPECTED_CONNECTIONS);
+        loop {
+            events.clear();
+            // A signal is no reason to end; nothing else can fail here.
+            let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), None);
+            for Event { flags, data } in events.drain(..) {
+                match data.u64() {
+                    LISTENER => self.accept(),
+                    COMMANDS if self.obey(&mut inbox) == Ending::Stop => return self.report(),
+                    COMMANDS => {}
+                    // A number that was once the length of a Vec fits.
+                    connection => self.serve(connection as usize, flags),
+                }
+            }
+        }
+    }
+
+    fn obey(&self, inbox: &mut mpsc::UnboundedReceiver<Command>) -> Ending {
+        // It only clears the readiness; the commands say how many there are.
+        let _ = read(&self.waker, &mut [0; 8]);
+        loop {
+            match inbox.try_recv() {
+                Ok(command) => {
+                    if answer_command(command, self.stats, || self.report()) == Ending::Stop {
+                        return Ending::Stop;
+                    }
+                }
+                Err(mpsc::error::TryRecvError::Empty) => return Ending::Continue,
+                Err(mpsc::error::TryRecvError::Disconnected) => return Ending::Stop,
+            }
+        }
+    }
+
+    fn report(&self) -> Report {
+        Report { log: Vec::new(), stats: self.stats }
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok((socket, _)) => self.add(socket),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return std::thread::sleep(ACCEPT_PAUSE),
+            }
+        }
+    }
+
+    fn add(&mut self, socket: Socket) {
+        self.stats.connections += 1;
+        // A Unix socket has no such option, and where TCP refuses it the client is gone already.
+        let _ = socket.set_tcp_nodelay(true);
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        // Edges only: the kernel need not ask again after each answer whether more has come.
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let is_watched = socket.set_nonblocking(true).is_ok()
+            && epoll::add(&self.epoll, &socket, EventData::new_u64(index as u64), interest).is_ok();
+        if is_watched {
+            self.connections[index] = Some(Connection { socket: socket.into(), owed_bytes: 0, matched: 0 });
+        } else {
+            self.free.push(index);
+        }
+    }
+
+    fn serve(&mut self, index: usize, flags: EventFlags) {
+        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
+        let mut exchange = Exchange {
+            received: &mut self.received,
+            pieces: &mut self.pieces,
+            answers: &self.answers,
+            stats: &mut self.stats,
+        };
+        let may_have_ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if connection.exchange(&mut exchange, may_have_ended) == Ending::Stop {
+            // Dropping it closes it and takes it out of the epoll.
+            self.connections[index] = None;
+            self.free.push(index);
+        }
+    }
+}
+
+/// What all connections of a server use in turn.
+struct Exchange<'a> {
+    received: &'a mut [u8],
+    pieces: &'a mut Pieces,
+    answers: &'a Answers,
+    stats: &'a mut Stats,
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: OwnedFd,
+    /// Answers not yet taken by the kernel, in bytes.
+    owed_bytes: usize,
+    /// See [`count_blank_lines`].
+    matched: u8,
+}
+
+impl Connection {
+    /// Reads and answers until there is nothing to read or the client does not read.
+    fn exchange(&mut self, shared: &mut Exchange<'_>, may_have_ended: bool) -> Ending {
+        loop {
+            if self.owed_bytes > 0 && self.pay(shared.answers) == Ending::Stop {
+                return Ending::Stop;
+            }
+            if self.owed_bytes > 0 {
+                return Ending::Continue;
+            }
+            let count = match read(&self.socket, &mut *shared.received) {
+                Ok(0) => return Ending::Stop,
+                Ok(count) => count,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ending::Continue,
+                Err(_) => return Ending::Stop,
+            };
+            let requests = shared.pieces.count(&mut self.matched, &shared.received[..count]);
+            shared.stats.arrivals += requests as u64;
+            self.owed_bytes = requests * shared.answers.answer_bytes;
+            let is_drained = count < shared.received.len() && !may_have_ended;
+            if is_drained {
+                return self.pay(shared.answers);
+            }
+        }
+    }
+
+    /// Writes what is owed, as far as the kernel takes it; an edge tells when it takes more.
+    fn pay(&mut self, answers: &Answers) -> Ending {
+        while self.owed_bytes > 0 {
+            match write(&self.socket, answers.next(self.owed_bytes)) {
+                Ok(count) => self.owed_bytes -= count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ending::Continue,
+                Err(_) => return Ending::Stop,
+            }
+        }
+        Ending::Continue
+    }
+}
 
 /// The bytes of one answer, and of a whole batch.
 #[derive(Debug)]
-pub(crate) struct FastAnswers {
+struct Answers {
     batch: Vec<u8>,
     answer_bytes: usize,
 }
 
-impl FastAnswers {
-    pub(crate) fn new(body: &[u8]) -> Self {
+impl Answers {
+    fn new(body: &[u8]) -> Self {
         let answer = Answer::lay_out(&Layout {
             status: 200,
             body,
@@ -34,50 +233,60 @@ impl FastAnswers {
         });
         Self { batch: answer.bytes().repeat(BATCH), answer_bytes: answer.bytes().len() }
     }
-}
 
-/// Serves a connection until either side closes it.
-pub(crate) async fn serve(mut stream: TcpStream, shared: Rc<Shared>, answers: Rc<FastAnswers>) {
-    let mut received = vec![0; RECEIVE_BYTES];
-    let mut blank_lines = BlankLines::default();
-    loop {
-        let Ok(count @ 1..) = stream.read(&mut received).await else { return };
-        let requests = blank_lines.count(&received[..count]);
-        shared.count(|stats| stats.arrivals += requests as u64);
-        let mut left = requests;
-        while left > 0 {
-            let now = left.min(BATCH);
-            if stream.write_all(&answers.batch[..now * answers.answer_bytes]).await.is_err() {
-                return;
-            }
-            left -= now;
-        }
+    /// What to write next, of `owed_bytes` that end with the end of an answer.
+    fn next(&self, owed_bytes: usize) -> &[u8] {
+        let written = (self.answer_bytes - owed_bytes % self.answer_bytes) % self.answer_bytes;
+        &self.batch[written..self.batch.len().min(written + owed_bytes)]
     }
 }
 
-/// Counts blank lines in a stream that is cut into pieces anywhere.
+/// Counts requests in what was read. Requests of one client are alike, so a piece that equals
+/// the one before is not looked through again.
 #[derive(Debug, Default)]
-struct BlankLines {
-    /// How many bytes of CR LF CR LF were seen last.
-    matched: u8,
+struct Pieces {
+    last: Vec<u8>,
+    requests_in_last: usize,
 }
 
-impl BlankLines {
-    fn count(&mut self, piece: &[u8]) -> usize {
-        let mut found = 0;
-        for &byte in piece {
-            self.matched = match (self.matched, byte) {
-                (0 | 2, b'\r') | (1, b'\n') => self.matched + 1,
-                (3, b'\n') => {
-                    found += 1;
-                    0
-                }
-                (_, b'\r') => 1,
-                _ => 0,
-            };
+impl Pieces {
+    fn count(&mut self, matched: &mut u8, piece: &[u8]) -> usize {
+        if *matched == 0 && piece == self.last {
+            return self.requests_in_last;
         }
-        found
+        let was_between_requests = *matched == 0;
+        let requests = count_blank_lines(matched, piece);
+        if was_between_requests && *matched == 0 {
+            self.last.clear();
+            self.last.extend_from_slice(piece);
+            self.requests_in_last = requests;
+        }
+        requests
     }
+}
+
+/// Counts blank lines in a stream that is cut into pieces anywhere; `matched` is how many bytes
+/// of CR LF CR LF were seen last.
+fn count_blank_lines(matched: &mut u8, piece: &[u8]) -> usize {
+    let mut found = 0;
+    for &byte in piece {
+        *matched = match (*matched, byte) {
+            (0 | 2, b'\r') | (1, b'\n') => *matched + 1,
+            (3, b'\n') => {
+                found += 1;
+                0
+            }
+            (_, b'\r') => 1,
+            _ => 0,
+        };
+    }
+    found
+}
+
+/// Tells the loop that there is a command.
+pub(crate) fn wake(waker: &Waker) {
+    // It fails only where 2^64 commands are waiting.
+    let _ = write(waker.as_fd(), &1_u64.to_ne_bytes());
 }
 
 #[cfg(test)]
@@ -87,12 +296,34 @@ mod tests {
     #[test]
     fn blank_lines_are_counted_wherever_the_stream_is_cut() {
         let stream = b"GET / HTTP/1.1\r\nA: b\r\n\r\nGET / HTTP/1.1\r\r\n\r\n\r\n\r\n";
-        let whole = BlankLines::default().count(stream);
-        assert_eq!(whole, 3);
-        for cut in 0..stream.len() {
-            let mut blank_lines = BlankLines::default();
+        for cut in 0..=stream.len() {
             let (first, second) = stream.split_at(cut);
-            assert_eq!(blank_lines.count(first) + blank_lines.count(second), whole, "cut at {cut}");
+            let (mut pieces, mut matched) = (Pieces::default(), 0);
+            let found = pieces.count(&mut matched, first) + pieces.count(&mut matched, second);
+            assert_eq!(found, 3, "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn a_piece_that_comes_again_is_counted_again() {
+        let (mut pieces, mut matched) = (Pieces::default(), 0);
+        let counts = [b"a\r\n\r\nb\r\n\r\n".as_slice(); 3].map(|piece| pieces.count(&mut matched, piece));
+        assert_eq!(counts, [2, 2, 2]);
+        // The same bytes within a request are another matter.
+        let halves = [b"\r\n".as_slice(), b"\r\n", b"\r\n", b"\r\n"];
+        assert_eq!(halves.map(|piece| pieces.count(&mut matched, piece)), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn what_is_owed_goes_on_where_the_kernel_stopped() {
+        let answers = Answers::new(b"hello");
+        let (mut owed_bytes, mut sent) = (100 * answers.answer_bytes, Vec::new());
+        while owed_bytes > 0 {
+            let next = answers.next(owed_bytes);
+            let taken = &next[..next.len().min(7)];
+            sent.extend_from_slice(taken);
+            owed_bytes -= taken.len();
+        }
+        assert_eq!(sent, answers.batch[..answers.answer_bytes].repeat(100));
     }
 }

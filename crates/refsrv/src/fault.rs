@@ -101,6 +101,11 @@ impl FaultPlan {
         self.rules.iter().find(|rule| rule.when.hits(index)).map(|rule| rule.fault)
     }
 
+    /// Whether any rule aborts a connection.
+    pub(crate) fn resets(&self) -> bool {
+        self.rules.iter().any(|rule| matches!(rule.fault, Fault::Reset | Fault::ResetMidBody))
+    }
+
     /// Refuses rules that cannot hit or that HTTP forbids.
     ///
     /// # Errors

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! # Limits, on purpose
-//! - Loopback only: any other address is refused.
+//! - Loopback addresses and Unix sockets only: any other address is refused.
 //! - One thread. A request pipelined behind another on the same connection is taken up, and
 //!   its arrival stamped, when the answer before it has gone out.
 //! - All times are integer nanoseconds of `CLOCK_MONOTONIC`.
@@ -33,6 +33,7 @@ mod answer;
 pub mod clock;
 mod config;
 mod connection;
+mod endpoint;
 mod error;
 mod fast;
 pub mod fault;
@@ -49,6 +50,7 @@ mod timer;
 
 pub use answer::Framing;
 pub use config::Config;
+pub use endpoint::{Endpoint, EndpointError};
 pub use error::ConfigError;
 pub use fault::{Fault, FaultPlan, FaultRule, When};
 pub use log::{Lateness, LogEntry, Outcome};

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use refsrv::spec::{self, SpecError, Stall};
-use refsrv::{Config, FaultPlan, FaultRule, Framing, Lateness, ReferenceServer, Service, log};
+use refsrv::{Config, Endpoint, FaultPlan, FaultRule, Framing, Lateness, ReferenceServer, Service, log};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A reference HTTP/1.1 server whose every answer time is known exactly.
@@ -19,9 +18,9 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where to listen; loopback only, port 0 takes a free one
+    /// Where to listen: a loopback address, port 0 for a free one, or unix:/path
     #[arg(long, default_value = "127.0.0.1:0")]
-    listen: SocketAddr,
+    listen: Endpoint,
     /// How long to hold each request: 2ms, exp:2ms, bimodal:1ms,50ms,200 (fast, slow, every),
     /// list:1ms,2ms, lognormal:1ms,1.5 (median, sigma), pareto:1.5,1ms,60s (alpha, least, most)
     #[arg(long, default_value = "0")]
@@ -104,7 +103,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         None => arguments.body.clone().into_bytes(),
     };
     Ok(Config {
-        listen: arguments.listen,
+        listen: arguments.listen.clone(),
         service: service(arguments)?,
         servers: arguments.servers,
         faults: FaultPlan { rules: arguments.faults.clone() },
@@ -149,7 +148,7 @@ fn serve(config: Config, run_for: Option<u64>, log_file: Option<&Path>) -> Resul
     let mut server = ReferenceServer::start(config).map_err(Failure::Start)?;
     wait_for_end(run_for, || {
         let mut stdout = io::stdout();
-        writeln!(stdout, "listening on {}", server.addr())?;
+        writeln!(stdout, "listening on {}", server.endpoint())?;
         stdout.flush()
     })?;
     server.stop();

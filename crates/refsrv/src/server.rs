@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::mpsc as reply;
 use std::thread::JoinHandle;
 
-use socket2::{Domain, Socket, Type};
-use tokio::net::TcpListener;
+use socket2::Socket;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{LocalSet, spawn_local};
@@ -15,15 +15,13 @@ use tokio::task::{LocalSet, spawn_local};
 use crate::clock::now_ns;
 use crate::config::Config;
 use crate::connection;
+use crate::endpoint::Endpoint;
 use crate::error::ConfigError;
-use crate::fast::{self, FastAnswers};
+use crate::fast::{FastServer, Waker, wake};
 use crate::log::LogEntry;
 use crate::shared::{Report, Shared, Stats};
 use crate::timer::{Timer, TimerFd, open_timer_fd};
 
-/// The kernel cuts it to `net.core.somaxconn`. A burst of connections must not wait for SYN
-/// retransmission, which would be measured as a second of connect time.
-const BACKLOG: i32 = 65_535;
 /// Pause after a failed accept; without it, a lack of file descriptors would be a busy loop.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 
@@ -36,11 +34,12 @@ pub enum StartError {
     /// The configuration cannot be carried out as written.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The system refused a socket, a timer or a thread; most often the port is taken.
-    #[error("cannot listen on {addr}: {source}")]
+    /// The system refused a socket, a timer or a thread; most often the port is taken, or the
+    /// path of the Unix socket.
+    #[error("cannot listen on {endpoint}: {source}")]
     Io {
         /// Where it was to listen.
-        addr: SocketAddr,
+        endpoint: Endpoint,
         /// What the system said.
         source: io::Error,
     },
@@ -49,16 +48,19 @@ pub enum StartError {
 /// A running server on a thread of its own. Dropping it stops it.
 #[derive(Debug)]
 pub struct ReferenceServer {
-    addr: SocketAddr,
+    endpoint: Endpoint,
     epoch_ns: u64,
     commands: mpsc::UnboundedSender<Command>,
+    /// What wakes the thread for a command, where the channel itself does not.
+    waker: Option<Waker>,
     thread: Option<JoinHandle<Report>>,
     /// What was left when the thread ended.
     last_report: Report,
 }
 
+/// What the server's thread is asked.
 #[derive(Debug)]
-enum Command {
+pub(crate) enum Command {
     Report(reply::Sender<Report>),
     Stats(reply::Sender<Stats>),
     Stop,
@@ -70,31 +72,48 @@ impl ReferenceServer {
     /// # Errors
     /// If the address is not loopback, the configuration is unsound, or the system refuses.
     pub fn start(config: Config) -> Result<Self, StartError> {
-        if !config.listen.ip().is_loopback() {
-            return Err(StartError::NotLoopback(config.listen));
+        if let Some(addr) = config.listen.beyond_loopback() {
+            return Err(StartError::NotLoopback(addr));
         }
         config.validate()?;
-        let addr = config.listen;
-        Self::open(config).map_err(|source| StartError::Io { addr, source })
+        let endpoint = config.listen.clone();
+        Self::open(config).map_err(|source| StartError::Io { endpoint, source })
     }
 
     fn open(config: Config) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_io().build()?;
-        let parts = Parts::open(&runtime, &config)?;
-        let addr = parts.listener.local_addr()?;
+        let (listener, endpoint) = config.listen.listen()?;
         let epoch_ns = now_ns();
         let (commands, inbox) = mpsc::unbounded_channel();
-        let thread = std::thread::Builder::new()
-            .name("refsrv".to_owned())
-            .spawn(move || run(&runtime, parts, config, epoch_ns, inbox))?;
+        let builder = std::thread::Builder::new().name("refsrv".to_owned());
+        let (thread, waker) = if config.fast {
+            let server = FastServer::open(listener, &config.body)?;
+            let waker = server.waker();
+            (builder.spawn(move || server.run(inbox))?, Some(waker))
+        } else {
+            let runtime = Builder::new_current_thread().enable_io().build()?;
+            let parts = Parts::open(&runtime, listener)?;
+            (builder.spawn(move || run(&runtime, parts, config, epoch_ns, inbox))?, None)
+        };
         let last_report = Report::default();
-        Ok(Self { addr, epoch_ns, commands, thread: Some(thread), last_report })
+        Ok(Self { endpoint, epoch_ns, commands, waker, thread: Some(thread), last_report })
     }
 
     /// Where it listens.
     #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The address on which it listens.
+    ///
+    /// # Panics
+    /// If it listens on a Unix socket; then ask [`Self::endpoint`].
+    #[must_use]
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        match &self.endpoint {
+            Endpoint::Tcp(addr) => *addr,
+            Endpoint::Unix(path) => panic!("{} is a Unix socket: it has no address", path.display()),
+        }
     }
 
     /// The instant from which stall windows count.
@@ -122,17 +141,28 @@ impl ReferenceServer {
 
     /// Closes every connection and ends the thread. Requests still held are not logged.
     pub fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
         // It fails only if the thread has ended, which is what is wanted.
-        let _ = self.commands.send(Command::Stop);
-        if let Some(report) = self.thread.take().and_then(|thread| thread.join().ok()) {
+        let _ = self.tell(Command::Stop);
+        if let Ok(report) = thread.join() {
             self.last_report = report;
+        }
+        if let Endpoint::Unix(path) = &self.endpoint {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(path);
         }
     }
 
     fn ask<T>(&self, question: impl FnOnce(reply::Sender<T>) -> Command) -> Option<T> {
         let (sender, receiver) = reply::channel();
-        self.commands.send(question(sender)).ok()?;
+        self.tell(question(sender))?;
         receiver.recv().ok()
+    }
+
+    fn tell(&self, command: Command) -> Option<()> {
+        self.commands.send(command).ok()?;
+        self.waker.iter().for_each(wake);
+        Some(())
     }
 }
 
@@ -144,21 +174,62 @@ impl Drop for ReferenceServer {
 
 /// What has to be opened before the thread starts, so that a failure is the caller's to see.
 struct Parts {
-    listener: TcpListener,
+    listener: Listener,
     timer_fd: TimerFd,
 }
 
 impl Parts {
-    fn open(runtime: &Runtime, config: &Config) -> io::Result<Self> {
+    fn open(runtime: &Runtime, socket: Socket) -> io::Result<Self> {
         let _in_runtime = runtime.enter();
-        let socket = Socket::new(Domain::for_address(config.listen), Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&config.listen.into())?;
-        socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(socket.into())?;
+        let listener = if socket.local_addr()?.is_unix() {
+            Listener::Unix(UnixListener::from_std(socket.into())?)
+        } else {
+            Listener::Tcp(TcpListener::from_std(socket.into())?)
+        };
         Ok(Self { listener, timer_fd: open_timer_fd()? })
     }
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Accepts one connection and starts to serve it.
+    async fn accept(&self, shared: &Rc<Shared>) -> io::Result<()> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // It fails only if the client is gone already.
+                let _ = stream.set_nodelay(true);
+                spawn_local(connection::serve(stream, Rc::clone(shared)));
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                spawn_local(connection::serve(stream, Rc::clone(shared)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a loop goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Continue,
+    Stop,
+}
+
+/// Carries out a command.
+pub(crate) fn answer_command(command: Command, stats: Stats, report: impl FnOnce() -> Report) -> Ending {
+    // Who does not wait for the reply needs none.
+    match command {
+        Command::Report(sender) => drop(sender.send(report())),
+        Command::Stats(sender) => drop(sender.send(stats)),
+        Command::Stop => return Ending::Stop,
+    }
+    Ending::Continue
 }
 
 fn run(
@@ -183,29 +254,17 @@ fn run(
 /// Answers questions until told to stop, or until nobody is left to tell.
 async fn obey(mut inbox: mpsc::UnboundedReceiver<Command>, shared: &Shared) {
     while let Some(command) = inbox.recv().await {
-        // Who does not wait for the reply needs none.
-        match command {
-            Command::Report(sender) => drop(sender.send(shared.report())),
-            Command::Stats(sender) => drop(sender.send(shared.stats())),
-            Command::Stop => return,
+        if answer_command(command, shared.stats(), || shared.report()) == Ending::Stop {
+            return;
         }
     }
 }
 
-async fn accept(listener: TcpListener, shared: Rc<Shared>) {
-    let fast_answers = Rc::new(FastAnswers::new(&shared.config.body));
+async fn accept(listener: Listener, shared: Rc<Shared>) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            shared.timer.sleep_until(now_ns() + ACCEPT_PAUSE_NS).await;
-            continue;
-        };
-        shared.count(|stats| stats.connections += 1);
-        // It fails only if the client is gone already.
-        let _ = stream.set_nodelay(true);
-        if shared.config.fast {
-            spawn_local(fast::serve(stream, Rc::clone(&shared), Rc::clone(&fast_answers)));
-        } else {
-            spawn_local(connection::serve(stream, Rc::clone(&shared)));
+        match listener.accept(&shared).await {
+            Ok(()) => shared.count(|stats| stats.connections += 1),
+            Err(_) => shared.timer.sleep_until(now_ns() + ACCEPT_PAUSE_NS).await,
         }
     }
 }

@@ -3,14 +3,15 @@
 
 mod common;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use common::{Client, GET, log_of, start};
+use common::{Client, GET, PATIENCE, log_of, start};
 use refsrv::{
-    Config, Fault, FaultPlan, Framing, Lateness, LogEntry, Outcome, ReferenceServer, Service, StartError, When,
-    clock,
+    Config, Endpoint, Fault, FaultPlan, Framing, Lateness, LogEntry, Outcome, ReferenceServer, Service,
+    StartError, When, clock,
 };
 
 const MS: u64 = 1_000_000;
@@ -349,10 +350,63 @@ fn fast_mode_answers_every_blank_line() {
 }
 
 #[test]
+fn fast_mode_waits_for_a_client_that_does_not_read() {
+    const REQUESTS: usize = 20_000;
+    let server = start(Config { fast: true, body: vec![b'x'; 1_000], ..Config::default() });
+    let (mut slow, mut other) = (Client::connect(server.addr()), Client::connect(server.addr()));
+    let mut sender = slow.try_clone();
+    std::thread::scope(|scope| {
+        scope.spawn(move || sender.send(&GET.repeat(REQUESTS)));
+        // 20 MB of answers fit into no socket buffer, and the other client is answered meanwhile.
+        assert_eq!(other.get().expect("an answer").body.len(), 1_000);
+        for _ in 0..REQUESTS {
+            assert_eq!(slow.response().expect("an answer").body.len(), 1_000);
+        }
+    });
+    assert_eq!(server.stats().arrivals, REQUESTS as u64 + 1);
+}
+
+#[test]
+fn fast_mode_takes_the_place_of_a_client_that_left() {
+    let mut server = start(Config { fast: true, ..Config::default() });
+    for _ in 0..3 {
+        let mut clients: Vec<_> = (0..50).map(|_| Client::connect(server.addr())).collect();
+        for client in &mut clients {
+            assert_eq!(client.get().expect("an answer").body, b"hello");
+        }
+    }
+    server.stop();
+    assert_eq!((server.stats().arrivals, server.stats().connections), (150, 150));
+}
+
+#[test]
+fn a_unix_socket_serves_as_an_address_does_and_is_gone_at_the_end() {
+    let path = std::env::temp_dir().join(format!("refsrv-{}.sock", std::process::id()));
+    for fast in [false, true] {
+        let config = Config { listen: Endpoint::Unix(path.clone()), fast, ..Config::default() };
+        let mut server = start(config.clone());
+        assert_eq!(server.endpoint(), &Endpoint::Unix(path.clone()));
+        assert!(matches!(ReferenceServer::start(config), Err(StartError::Io { .. })), "the path is taken");
+
+        let mut stream = UnixStream::connect(&path).expect("the server accepts");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        for _ in 0..2 {
+            stream.write_all(GET).expect("the request can be sent");
+            let mut answer = [0; 4096];
+            let count = stream.read(&mut answer).expect("an answer");
+            assert!(answer[..count].starts_with(b"HTTP/1.1 200 OK\r\n") && answer[..count].ends_with(b"hello"));
+        }
+        assert_eq!((server.stats().arrivals, server.stats().connections), (2, 1));
+        server.stop();
+        assert!(!path.exists());
+    }
+}
+
+#[test]
 fn nothing_but_loopback_is_bound() {
     for refused in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let listen: SocketAddr = refused.parse().expect("an address");
-        let refusal = ReferenceServer::start(Config { listen, ..Config::default() });
+        let refusal = ReferenceServer::start(Config { listen: listen.into(), ..Config::default() });
         assert!(matches!(refusal, Err(StartError::NotLoopback(addr)) if addr == listen));
     }
 }
@@ -372,7 +426,7 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     assert_eq!((server.log().len(), server.stats().arrivals), (1, 1));
     client.get().expect_err("the connection is closed");
 
-    let again = start(Config { listen: server.addr(), ..Config::default() });
+    let again = start(Config { listen: server.addr().into(), ..Config::default() });
     assert_eq!(again.addr(), server.addr());
     assert_eq!(Client::connect(again.addr()).get().expect("an answer").number("X-Id"), 0);
 }

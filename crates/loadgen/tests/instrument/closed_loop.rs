@@ -5,14 +5,15 @@ use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Timing, Trial, US, alone, assert_encloses, holding, judge_timing, median_excess_ns,
+    MS, SECOND, Timing, Trial, US, alone, assert_encloses, holding, judge, judge_timing, median_excess_ns,
 };
 
 const THINK_NS: u64 = 20 * MS;
 const SERVICE_NS: u64 = 2 * MS;
 const MEASURE_NS: u64 = 3 * SECOND;
+const LONG_NS: u64 = 60 * SECOND;
 
-/// Standard errors, as shares, of a load of three seconds: from 800 simulated ones.
+/// Standard errors, as shares, of a load of [`MEASURE_NS`]: from 800 simulated ones.
 struct StandardErrors {
     throughput: f64,
     response: f64,
@@ -40,46 +41,61 @@ fn the_analysis_gives_the_published_figures() {
     }
 }
 
-fn thinking_users(url: &str, users: usize) -> LoadPlan {
+fn thinking_users(url: &str, users: usize, measure_ns: u64) -> LoadPlan {
     let load = LoadModel::Closed(ClosedLoop { connections: users, think_time_ns: THINK_NS });
-    let phases = Phases { warmup_ns: SECOND / 2, measure_ns: MEASURE_NS, cooldown_ns: 0, drain_ns: None };
-    LoadPlan { load, phases, seed: 3, ..LoadPlan::closed(url, users, MEASURE_NS) }
+    let phases = Phases { warmup_ns: SECOND / 2, measure_ns, cooldown_ns: 0, drain_ns: None };
+    LoadPlan { load, phases, seed: 3, ..LoadPlan::closed(url, users, measure_ns) }
 }
 
-fn users_follow_the_analysis(timing: &mut Timing, users: usize, errors: &StandardErrors) {
+fn users_follow_the_analysis(timing: &mut Timing, users: usize, errors: &StandardErrors, measure_ns: u64) {
     let service = Service::Exponential { mean_ns: SERVICE_NS, seed: 3 };
     let config = Config { service, servers: Some(1), ..Config::default() };
-    let trial = timing.trial(config, |url| thinking_users(url, users));
+    let trial = timing.trial(config, |url| thinking_users(url, users, measure_ns));
     assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
     assert_eq!((trial.report.connections.opened, trial.stats.connections), (users as u64, users as u64));
 
     let (expected_per_s, expected_s) = mean_value_analysis(users);
     let response = &trial.report.measures().response;
     let (per_s, response_s) = (trial.report.rate.goodput_per_s.unwrap(), response.mean_ns().unwrap() / 1e9);
+    // Standard errors shrink with the root of the length.
+    let errors_wide = 4.0 * (MEASURE_NS as f64 / measure_ns as f64).sqrt();
     // Client, kernel and server add a floor to each cycle; it can only lengthen it.
     let floor_share = 200e-6 / (THINK_NS as f64 / 1e9);
-    let most_per_s = expected_per_s * (1.0 + 4.0 * errors.throughput);
+    let most_per_s = expected_per_s * (1.0 + errors_wide * errors.throughput);
     assert!(per_s <= most_per_s, "{per_s} per second: users who think are not that fast on any host");
     let mut expect = |what: &str, found: f64, expected: f64, tolerance: f64| {
         let off = found / expected - 1.0;
         timing.expect(off.abs() <= tolerance, &format!("{what}: {found:.4}, expected {expected:.4}"));
     };
-    expect("throughput", per_s, expected_per_s, 4.0 * errors.throughput + floor_share);
-    expect("response time", response_s, expected_s, 4.0 * errors.response + 200e-6 / expected_s);
+    expect("throughput", per_s, expected_per_s, errors_wide * errors.throughput + floor_share);
+    expect("response time", response_s, expected_s, errors_wide * errors.response + 200e-6 / expected_s);
     let cycle_s = response_s + THINK_NS as f64 / 1e9;
-    expect("X(R + Z)", per_s * cycle_s, users as f64, 4.0 * errors.law + floor_share);
+    expect("X(R + Z)", per_s * cycle_s, users as f64, errors_wide * errors.law + floor_share);
 }
+
+const FIVE: StandardErrors = StandardErrors { throughput: 0.034, response: 0.060, law: 0.035 };
+const TEN: StandardErrors = StandardErrors { throughput: 0.023, response: 0.070, law: 0.024 };
 
 #[test]
 fn f10_five_users_follow_mean_value_analysis() {
-    let errors = StandardErrors { throughput: 0.034, response: 0.060, law: 0.035 };
-    judge_timing(|timing| users_follow_the_analysis(timing, 5, &errors));
+    judge_timing(|timing| users_follow_the_analysis(timing, 5, &FIVE, MEASURE_NS));
 }
 
 #[test]
 fn f10_ten_users_follow_mean_value_analysis() {
-    let errors = StandardErrors { throughput: 0.023, response: 0.070, law: 0.024 };
-    judge_timing(|timing| users_follow_the_analysis(timing, 10, &errors));
+    judge_timing(|timing| users_follow_the_analysis(timing, 10, &TEN, MEASURE_NS));
+}
+
+#[test]
+#[ignore = "60 s of load: make test-long"]
+fn f10_five_users_follow_mean_value_analysis_for_a_minute() {
+    judge(1, |timing| users_follow_the_analysis(timing, 5, &FIVE, LONG_NS));
+}
+
+#[test]
+#[ignore = "60 s of load: make test-long"]
+fn f10_ten_users_follow_mean_value_analysis_for_a_minute() {
+    judge(1, |timing| users_follow_the_analysis(timing, 10, &TEN, LONG_NS));
 }
 
 #[test]

@@ -207,9 +207,7 @@ impl Timing {
     pub fn trial(&mut self, config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Trial {
         let others = Others::now();
         let trial = Trial::of(config, plan);
-        if let Some(cores) = others.cores_since().filter(|cores| *cores > OTHERS_LIMIT_CORES) {
-            self.disturbances.push(format!("others on the host used {cores:.2} cores"));
-        }
+        self.disturbed_by(others.disturbance());
         if let Some(late) = refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS) {
             self.disturbances.push(format!("the server itself was late: {late}"));
         }
@@ -238,16 +236,27 @@ impl Timing {
             self.deviations.push(deviation.to_owned());
         }
     }
+
+    /// Notes what the host did to a load.
+    pub fn disturbed_by(&mut self, disturbance: impl IntoIterator<Item = String>) {
+        self.disturbances.extend(disturbance);
+    }
 }
 
-/// Tries up to three times to see the timing that is expected. Exact assertions in `attempt` panic as everywhere;
+/// [`judge`] with up to three attempts, which a second each allows.
+#[track_caller]
+pub fn judge_timing(attempt: impl FnMut(&mut Timing)) {
+    judge(ATTEMPTS, attempt);
+}
+
+/// Tries up to so many times to see the timing that is expected. Exact assertions in `attempt` panic as everywhere;
 /// deviations in time are a failure where nothing disturbed the attempt, and prove nothing where the host did.
 #[track_caller]
-pub fn judge_timing(mut attempt: impl FnMut(&mut Timing)) {
+pub fn judge(attempts: usize, mut attempt: impl FnMut(&mut Timing)) {
     let caller = Location::caller();
     let _alone = alone();
     let mut history = String::new();
-    for _ in 0..ATTEMPTS {
+    for _ in 0..attempts {
         let mut timing = Timing::default();
         attempt(&mut timing);
         if timing.deviations.is_empty() {
@@ -263,15 +272,21 @@ pub fn judge_timing(mut attempt: impl FnMut(&mut Timing)) {
     let _ = writeln!(std::io::stderr(), "INCONCLUSIVE(host): {test} at {caller}:{history}");
 }
 
-/// CPU time that neither this process nor idleness accounts for.
-struct Others {
+/// CPU time that neither this process, nor a child that has ended, nor idleness accounts for.
+pub struct Others {
     since: Instant,
     busy_ticks: Option<u64>,
 }
 
 impl Others {
-    fn now() -> Self {
+    pub fn now() -> Self {
         Self { since: Instant::now(), busy_ticks: Self::busy_ticks() }
+    }
+
+    /// What to say of the others, if they took enough of the host to disturb.
+    pub fn disturbance(&self) -> Option<String> {
+        let cores = self.cores_since().filter(|cores| *cores > OTHERS_LIMIT_CORES)?;
+        Some(format!("others on the host used {cores:.2} cores"))
     }
 
     /// In cores.
@@ -287,13 +302,14 @@ impl Others {
         // user nice system idle iowait irq softirq steal; what the hypervisor takes is another's, too.
         let busy: u64 = [0, 1, 2, 5, 6, 7].iter().filter_map(|&field| fields.get(field)).sum();
         let own = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // The name in parentheses may hold blanks; utime and stime are the 12th and 13th fields behind it.
+        // The name in parentheses may hold blanks; utime, stime and those of the children that have ended are the
+        // 12th to 15th fields behind it.
         let own: u64 = own
             .rsplit_once(')')?
             .1
             .split_ascii_whitespace()
             .skip(11)
-            .take(2)
+            .take(4)
             .map_while(|field| field.parse::<u64>().ok())
             .sum();
         Some(busy.saturating_sub(own))

@@ -63,6 +63,11 @@ impl Client {
         Self { stream, received: Vec::new() }
     }
 
+    /// A second hand on the same connection.
+    pub fn try_clone(&self) -> Self {
+        Self { stream: self.stream.try_clone().expect("a descriptor"), received: Vec::new() }
+    }
+
     pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the request can be sent");
     }

@@ -1,0 +1,245 @@
+//! F14: was it me? Four ways to spoil a load, and the verdict must tell which it was.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refsrv::{Config, ReferenceServer, Service};
+use rustix::process::Signal;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde_json::Value;
+
+use crate::child::Generator;
+use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
+
+/// How often each kind of trouble has to be told rightly, and how often it is made at most.
+const RUNS: usize = 20;
+const MOST_RUNS: usize = 30;
+
+/// How long the client or the server stands still.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Of a pause, what the request that arrives at its beginning sees at least.
+const SEEN_NS: u64 = 150 * MS;
+
+/// Much longer than a load.
+const LONGEST_HOG: Duration = Duration::from_secs(15);
+
+const LOAD: [&str; 6] = ["--rate", "500", "--arrivals", "constant", "--duration", "1500ms"];
+
+/// What was done, or what the report says was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    ClientStopped,
+    ServerStalled,
+    CoreShared,
+    ClientThrottled,
+    None,
+}
+
+impl Trouble {
+    /// What a reader of this report would think had happened. A throttled thread also waits for its core, and a
+    /// thread that waits is also late, so the more specific finding decides.
+    fn told_by(report: &Value) -> Self {
+        let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
+        if has_check(report, "C9", "invalid") {
+            Self::ClientThrottled
+        } else if has_check(report, "C8", "invalid") {
+            Self::CoreShared
+        } else if ["C4", "C5", "C11"].iter().any(|check| has_check(report, check, "invalid")) {
+            if report["verdict"]["blame"] == "client" { Self::ClientStopped } else { Self::CoreShared }
+        } else if longest_ns >= SEEN_NS {
+            Self::ServerStalled
+        } else {
+            Self::None
+        }
+    }
+}
+
+fn has_check(report: &Value, check: &str, level: &str) -> bool {
+    let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
+    reasons.iter().any(|reason| reason["check"] == check && reason["level"] == level)
+}
+
+/// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly. Told wrongly there is
+/// a failure at once; a disturbed load proves nothing. `expect` holds for every load, disturbed or not.
+fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
+    judge(1, |timing| {
+        let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
+        for _ in 0..MOST_RUNS {
+            let others = Others::now();
+            let report = make();
+            let told = Trouble::told_by(&report);
+            write!(row, " {told:?}").unwrap();
+            let outcomes = &report["outcomes"];
+            assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
+            expect(&report);
+            if let Some(by_others) = others.disturbance() {
+                disturbance = Some(by_others);
+                continue;
+            }
+            assert_eq!(told, made, "{}", report["verdict"]);
+            conclusive += 1;
+            if conclusive == RUNS {
+                break;
+            }
+        }
+        tell(&format!("{made:?}, {conclusive} times undisturbed, was told as{row}"));
+        timing.expect(conclusive == RUNS, &format!("only {conclusive} of {RUNS} loads were undisturbed"));
+        timing.disturbed_by(disturbance);
+    });
+}
+
+#[expect(clippy::print_stdout, reason = "the row of the matrix, shown by --nocapture")]
+fn tell(row: &str) {
+    println!("{row}");
+}
+
+fn arguments(url: &str) -> Vec<&str> {
+    [url].into_iter().chain(LOAD).collect()
+}
+
+#[test]
+#[ignore = "20 to 30 loads of 1.5 s: make test-long"]
+fn f14_a_client_that_was_stopped_blames_itself() {
+    let server = server_with(holding(MS));
+    let make = || {
+        let generator = Generator::start(&arguments(&url_of(&server)));
+        thread::sleep(Duration::from_millis(700));
+        generator.signal(Signal::STOP);
+        thread::sleep(PAUSE);
+        generator.signal(Signal::CONT);
+        generator.report()
+    };
+    assert_told(Trouble::ClientStopped, make, |report| {
+        // The pause is in the response times, whoever is to blame: they begin at the intended send.
+        assert!(report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS), "{}", report["response_time_ns"]);
+        assert!(report["client"]["max_send_lag_ns"].as_u64() >= Some(SEEN_NS), "{}", report["client"]);
+        assert_eq!(report["verdict"]["status"], "invalid");
+    });
+}
+
+/// A server that stalls once, 700 ms after it has started.
+fn stalling_once() -> ReferenceServer {
+    let service = Service::PeriodicStall {
+        base_ns: MS,
+        period_ns: 3_600 * SECOND,
+        stall_ns: PAUSE.as_nanos() as u64,
+        offset_ns: 700 * MS,
+    };
+    server_with(Config { service, ..Config::default() })
+}
+
+#[test]
+#[ignore = "20 to 30 loads of 1.5 s: make test-long"]
+fn f14_a_server_that_stalled_is_not_the_clients_fault() {
+    let make = || {
+        let server = stalling_once();
+        Generator::start(&arguments(&url_of(&server))).report()
+    };
+    assert_told(Trouble::ServerStalled, make, |report| {
+        assert!(report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS), "{}", report["response_time_ns"]);
+        // The same tail as of a client that stood still, but not by lateness.
+        assert!(report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS), "{}", report["client"]);
+    });
+}
+
+/// Runs the generator on one core together with a thread that never rests.
+fn with_a_hog(url: &str) -> Value {
+    let allowed = sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|&core| allowed.is_set(core)).expect("a core");
+    let mut core = CpuSet::new();
+    core.set(first);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let hog = scope.spawn(|| {
+            sched_setaffinity(None, &core).unwrap();
+            // A child may run where its parent's thread may.
+            let generator = Generator::start(&arguments(url));
+            scope.spawn(|| {
+                let begin = Instant::now();
+                // Without the bound, a report that cannot be read would be a test that never ends.
+                while !is_over.load(Ordering::Relaxed) && begin.elapsed() < LONGEST_HOG {
+                    std::hint::spin_loop();
+                }
+            });
+            let report = generator.report();
+            is_over.store(true, Ordering::Relaxed);
+            report
+        });
+        hog.join().unwrap()
+    })
+}
+
+#[test]
+#[ignore = "20 to 30 loads of 1.5 s: make test-long"]
+fn f14_a_core_that_others_use_is_the_hosts_fault() {
+    let server = server_with(holding(MS));
+    assert_told(
+        Trouble::CoreShared,
+        || with_a_hog(&url_of(&server)),
+        |report| {
+            assert_eq!(report["verdict"]["blame"], "host");
+        },
+    );
+}
+
+/// A control group that grants a fifth of a core.
+struct Quota {
+    directory: PathBuf,
+}
+
+impl Quota {
+    /// `None` where control groups may not be made.
+    fn open() -> Option<Self> {
+        let name = format!("loadgen-test-{}", std::process::id());
+        let (v1, v2) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
+        let is_v2 = v2.join("cgroup.controllers").exists();
+        let quota = Self { directory: if is_v2 { v2 } else { v1 }.join(name) };
+        std::fs::create_dir(&quota.directory).ok()?;
+        let limits: &[(&str, &str)] = if is_v2 {
+            &[("cpu.max", "20000 100000")]
+        } else {
+            &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")]
+        };
+        let is_limited =
+            limits.iter().all(|(file, text)| std::fs::write(quota.directory.join(file), text).is_ok());
+        is_limited.then_some(quota)
+    }
+
+    fn procs_file(&self) -> String {
+        self.directory.join("cgroup.procs").display().to_string()
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // The kernel may take a moment to let go of the last process.
+        for _ in 0..50 {
+            if std::fs::remove_dir(&self.directory).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+#[ignore = "20 to 30 loads of 1.5 s in a control group: make test-long"]
+fn f14_a_client_under_a_quota_says_that_it_was_throttled() {
+    let server = server_with(holding(MS));
+    let Some(quota) = Quota::open() else {
+        return judge(1, |timing| {
+            timing.expect(false, "no control group could be made");
+            timing.disturbed_by(["this user may not make control groups".to_owned()]);
+        });
+    };
+    let url = url_of(&server);
+    // A spin that never ends needs more than a fifth of a core.
+    let arguments: Vec<&str> = arguments(&url).into_iter().chain(["--spin", "10ms"]).collect();
+    let make = || Generator::start_in(&quota.procs_file(), &arguments).report();
+    assert_told(Trouble::ClientThrottled, make, |report| {
+        assert_eq!(report["verdict"]["status"], "invalid");
+    });
+}

@@ -1,0 +1,88 @@
+//! Ten thousand connections for a long time: nothing lost, and no memory that grows with time or with connections.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refsrv::{Config, Service};
+
+use crate::child::Generator;
+use crate::seconds_from;
+use crate::support::{MS, Others, judge, server_with, url_of};
+
+const RATE_PER_S: u64 = 5_000;
+/// As many requests are out at once as arrive in this time: just below ten thousand.
+const HOLD_NS: u64 = 1_998 * MS;
+const LEAST_CONNECTIONS: u64 = 9_900;
+const MOST_RESIDENT_BYTES: u64 = 64 << 20;
+const MOST_GROWTH_BYTES: u64 = 2 << 20;
+
+/// Until every connection is open and every buffer has its size.
+const SETTLING: Duration = Duration::from_secs(10);
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(500);
+
+/// Resident memory of a process; `None` once it has ended.
+fn resident_bytes(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1_024)
+}
+
+/// Samples while a load of this length runs, the time of settling left out.
+fn sample(process: u32, load: Duration) -> Vec<u64> {
+    let begin = Instant::now();
+    thread::sleep(SETTLING);
+    let mut samples = Vec::new();
+    while begin.elapsed() < load {
+        samples.extend(resident_bytes(process));
+        thread::sleep(BETWEEN_SAMPLES);
+    }
+    samples
+}
+
+/// Drives the load and judges the generator's memory.
+fn endure(more: &[&str]) {
+    let seconds = seconds_from("WSGILOAD_ENDURANCE_SECONDS", 60).max(2 * SETTLING.as_secs());
+    judge(1, |timing| {
+        let service = Service::Constant { hold_ns: HOLD_NS };
+        let server = server_with(Config { service, log: false, stamp_headers: false, ..Config::default() });
+        let (url, rate, duration) = (url_of(&server), RATE_PER_S.to_string(), format!("{seconds}s"));
+        let load =
+            ["--arrivals", "constant", "--max-connections", "12000", "--rate", &rate, "--duration", &duration];
+        let arguments: Vec<&str> = [url.as_str()].into_iter().chain(load).chain(more.iter().copied()).collect();
+        let others = Others::now();
+        let generator = Generator::start(&arguments);
+        let samples = sample(generator.id(), Duration::from_secs(seconds));
+        let report = generator.report();
+        timing.disturbed_by(others.disturbance());
+
+        let outcomes = &report["outcomes"];
+        assert_eq!(outcomes["scheduled"].as_u64(), Some(seconds * RATE_PER_S));
+        assert_eq!(outcomes["client_error"], 0, "{outcomes}");
+        timing.expect(outcomes["ok"] == outcomes["scheduled"], &format!("arrivals were lost: {outcomes}"));
+        assert!(report["response_time_ns"]["min"].as_u64() >= Some(HOLD_NS));
+        let peak = report["connections"]["peak"].as_u64().unwrap();
+        assert!(peak >= LEAST_CONNECTIONS, "only {peak} connections");
+
+        let (least, most) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
+        told(peak, least, most);
+        assert!(most <= MOST_RESIDENT_BYTES, "{most} bytes resident for {peak} connections");
+        assert!(most - least <= MOST_GROWTH_BYTES, "from {least} to {most} bytes resident in {seconds} s");
+    });
+}
+
+#[test]
+#[ignore = "60 s of load, or WSGILOAD_ENDURANCE_SECONDS: make test-long"]
+fn ten_thousand_connections_take_no_more_memory_as_time_goes_by() {
+    endure(&["--interval", "1h"]);
+}
+
+#[test]
+#[ignore = "60 s of load, or WSGILOAD_ENDURANCE_SECONDS: make test-long"]
+fn ten_thousand_connections_and_a_record_of_every_second_fit_into_64_mib() {
+    endure(&[]);
+}
+
+#[expect(clippy::print_stdout, reason = "the figures, shown by --nocapture")]
+fn told(peak: u64, least: u64, most: u64) {
+    println!("{peak} connections, {least} to {most} bytes resident");
+}

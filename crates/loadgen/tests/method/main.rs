@@ -1,0 +1,36 @@
+//! The method's acceptance tests in full size, and those that need more than one load to prove anything.
+//!
+//! The letters F1 to F22 and the tiers P (per request), V (same requests, both ends) and T (queueing theory) are those
+//! of the documented method. Tests that take a minute are ignored in the usual run and are run by `make test-long`,
+//! one at a time; `WSGILOAD_TEST_SECONDS` makes each of their loads shorter or longer than [`DEFAULT_SECONDS`].
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
+
+#[path = "../instrument/support.rs"]
+#[expect(dead_code, reason = "shared with the short tests, which use the rest")]
+mod support;
+
+mod arrivals;
+mod blame;
+mod child;
+mod conservation;
+mod endurance;
+mod full_size;
+mod histograms;
+mod pathwise;
+mod queues;
+mod statistics;
+
+use support::SECOND;
+
+const DEFAULT_SECONDS: u64 = 60;
+
+/// How long the load of a long test lasts.
+fn long_ns() -> u64 {
+    seconds_from("WSGILOAD_TEST_SECONDS", DEFAULT_SECONDS) * SECOND
+}
+
+/// A number of seconds from the environment.
+fn seconds_from(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().expect(variable)).max(1)
+}
