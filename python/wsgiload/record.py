@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wsgiload.capacity import Capacity
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
@@ -66,6 +67,8 @@ class CellRecord:
     memory_peak_bytes: int | None = None
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
+    backlog: int | None = None  # as the kernel says, of one listening socket
+    capacity: Capacity | None = None
     ready_s: float | None = None
     server_exit: ServerExit | None = None
     failure: Failure | None = None
@@ -73,6 +76,13 @@ class CellRecord:
     measured: bool = False
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
+
+    def unhealthy_s(self) -> float | None:
+        """For how long in the measurement requests were due and none was answered rightly, interval by interval."""
+        if self.load is None:
+            return None
+        dead = [slice_ for slice_ in self.load["intervals"] if slice_["scheduled"] > 0 and slice_["ok"] == 0]
+        return float(sum(slice_["length_ns"] for slice_ in dead) / NS_PER_S)
 
     def resources(self) -> ResourceSummary | None:
         """What the server used in the measure window; without a report, over the samples there are."""

@@ -12,7 +12,7 @@ import pytest
 
 from wsgiload.catalogue import load_catalogue
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
-from wsgiload.provision import Conflict, Environment, install_all, provision
+from wsgiload.provision import Conflict, Environment, provision, provision_all
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
@@ -36,7 +36,7 @@ def interpreter() -> AppInterpreter:
 
 @pytest.fixture(scope="module", autouse=True)
 def built(cache: Path, interpreter: AppInterpreter) -> dict[str, object]:
-    return dict(install_all(list(SERVERS.values()), interpreter, log=lambda line: None))
+    return dict(provision_all(list(SERVERS.values()), interpreter, log=lambda line: None))
 
 
 def run(environment: Environment, app_dir: Path, text: str) -> str:
