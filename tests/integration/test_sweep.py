@@ -340,6 +340,37 @@ def test_a_server_that_needs_more_than_its_memory_fails_with_the_kill_on_record(
     assert schema_errors("summary-1", done.summary) == []
 
 
+HUNGRY_ONCE = """
+    from pathlib import Path
+
+    FED = Path(__file__).with_name("fed")
+    count = 0
+
+    def app(environ, start_response):
+        global count
+        count += 1
+        if count > 20 and not FED.exists():
+            FED.touch()
+            eat()
+        start_response("200 OK", [("Content-Length", "0")])
+        return []
+"""
+
+
+def test_a_worker_killed_for_want_of_memory_while_its_master_lives_is_told_as_that(command: Command) -> None:
+    (command.folder / "hungry.py").write_text(textwrap.dedent(HUNGRY) + textwrap.dedent(HUNGRY_ONCE))
+    words = ("--servers", "gunicorn-sync", "--memory", "96MiB", "--rates", 50, "--duration", "3s")
+    done = command.run("sweep", "hungry:app", *words, "--warmup", "0s", "--cooldown", "0s")
+    cell = done.cells["gunicorn-sync@50#1"]
+    assert done.code == 97
+    assert cell["resources"]["oom_kills"] == 1
+    assert "under load, while its first process lived on; for " in cell["failure"]["message"]
+    assert cell["unhealthy_s"] is not None
+    assert cell["outcomes"]["ok"] > 20, "the worker that came after it served again"
+    assert cell["server_exit"]["clean"]
+    assert schema_errors("summary-1", done.summary) == []
+
+
 # --- interruptions
 
 

@@ -17,9 +17,9 @@ from wsgiload.provision import (
     build_failure,
     cache_folder,
     find_conflicts,
-    provision_all,
     installed_servers,
     provision,
+    provision_all,
 )
 
 
