@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test check build wheel lock bench clean
+.PHONY: help sweep test check build wheel lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ lock: $(VENV)/.installed ## Resolve the newest versions of everything again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	  --group dev pyproject.toml --output-file requirements/locked.txt
 	$(BIN)/python tools/lock-servers
+
+servers: build ## Install every server of the catalogue, with its system packages, and prove that it serves
+	tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages)
+	$(BIN)/wsgiload servers check --all $(CHECK_ARGUMENTS)
 
 bench: build ## What a request costs the generator, paired with wrk where it is installed
 	$(BIN)/python bench/client_cost.py

@@ -69,7 +69,8 @@ SERVER = Server(
             "gevent",
             True,
             "chunked",
-            f"chaussette offers gevent on Python 2 only; our runner registers the same class ({CHAUSSETTE})",
+            "chaussette offers gevent on Python 2 only; our runner registers the same class, and gives it back the "
+            f"wsgi.errors that a newer gevent takes from it ({CHAUSSETTE})",
         ),
         _variant(
             "waitress",

@@ -12,7 +12,7 @@ WARM_UP = "https://doc.pypy.org/en/latest/faq.html"
 NOTES = (
     f"log=None and backlog as for gevent on CPython ({REFERENCE})",
     "gevent.monkey.patch_all() before the app is imported: the app's sleeps and sockets yield",
-    "its extensions are compiled from source, which takes minutes",
+    "its extensions are compiled from source, which takes a minute",
 )
 
 
@@ -61,8 +61,7 @@ SERVER = Server(
     needs=(
         Needed("gcc", program="gcc"),
         Needed("pypy3", program="pypy3"),
-        Needed("pypy3-dev", header="../lib/pypy3*/include/*/Python.h"),
+        Needed("pypy3-dev", header="pypy3*/Python.h"),
     ),
-    builds_slowly=True,
     legacy=True,  # Debian's PyPy speaks Python 3.9
 )

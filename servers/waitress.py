@@ -45,7 +45,9 @@ SERVER = Server(
                 "no access log exists; 'Task queue depth' warnings under overload go to the server's log and "
                 "cost CPU (https://github.com/Pylons/waitress/issues/309)",
             ),
-            stock_notes=(f"4 threads, at most 100 connections, backlog 1024, select() ({ARGUMENTS})",),
+            stock_notes=(
+                f"4 threads, at most 100 connections (its own two sockets count), backlog 1024, select() ({ARGUMENTS})",
+            ),
             unix_socket=True,
         ),
     ),

@@ -22,6 +22,7 @@ PROBED_AT_ONCE = 150
 ANSWER_TIMEOUT_S = 2.0
 # Three times over: enough to see a second wave, and a third.
 HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
+CLOSING_S = 0.1
 SMALL_BACKLOG = 128
 
 
@@ -149,13 +150,18 @@ def _hold_connections(address: Address) -> tuple[int, int]:
             connection = socket.create_connection(address, timeout=ANSWER_TIMEOUT_S)
             held.append(connection)
             if not _is_answered(connection):
-                return len(held) - 1, sum(map(_is_open, held[:-1]))
-        return len(held), sum(map(_is_open, held))
+                return len(held) - 1, _count_open(held[:-1])
+        return len(held), _count_open(held)
     except OSError:
-        return len(held), sum(map(_is_open, held))
+        return len(held), _count_open(held)
     finally:
         for connection in held:
             connection.close()
+
+
+def _count_open(held: Sequence[socket.socket]) -> int:
+    time.sleep(CLOSING_S)  # what the server was about to close after its last answer
+    return sum(map(_is_open, held))
 
 
 def _is_answered(connection: socket.socket) -> bool:

@@ -21,7 +21,6 @@ DEFAULT_FOLDER = Path(__file__).parent / "_servers"
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 ALL = "all"
 DEFAULT = "default"
-QUICK = "quick"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +77,8 @@ class Catalogue:
     def select(self, names: Sequence[str] | None = None) -> list[ServerVariant]:
         """The variants meant by ``names``, in the order asked for, each once.
 
-        A name is ``server-variant``, a bare server (its default variant), ``all``, ``quick`` (all whose environment
-        is built within two minutes) or ``default``. None means ``default``: the usual ones, which need nothing of
-        the system and no compiler.
+        A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``. None means
+        ``default``: the usual ones, which need nothing of the system and no compiler.
         """
         if names is None:
             return self._default()
@@ -100,8 +98,6 @@ class Catalogue:
     def _meant_by(self, name: str) -> list[ServerVariant]:
         if name == ALL:
             return self._runnable()
-        if name == QUICK:
-            return [found for found in self._runnable() if not found.server.builds_slowly]
         return self._default() if name == DEFAULT else [self._resolve(name)]
 
     def _default(self) -> list[ServerVariant]:
@@ -117,7 +113,7 @@ class Catalogue:
             known.setdefault(server.name, ServerVariant(server, default))
         found = known.get(name)
         if found is None:
-            names = [*known, ALL, DEFAULT, QUICK]
+            names = [*known, ALL, DEFAULT]
             close = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
             close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(close)}?" if close else "see `wsgiload servers list`"

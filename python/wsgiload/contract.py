@@ -173,7 +173,6 @@ class Server:
     ignored_variables: tuple[str, ...] = ()  # shell patterns: settings of the server hidden in the caller's shell
     needs_compiler: bool = False
     needs: tuple[Needed, ...] = ()
-    builds_slowly: bool = False  # more than two minutes on a small machine
     implementation: Literal["CPython", "PyPy"] = "CPython"
     python_min: tuple[int, int] = (3, 11)
     python_max: tuple[int, int] | None = None

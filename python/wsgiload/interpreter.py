@@ -40,7 +40,7 @@ PYTHON_VARIABLES = (
 
 # Runs in the described interpreter, which may be older than ours: no modern syntax.
 DESCRIBE = """
-import json, platform, site, sys
+import json, platform, site, sys, sysconfig
 folders = list(site.getsitepackages())
 if sys.prefix == sys.base_prefix and site.getusersitepackages() not in folders:
     folders.insert(0, site.getusersitepackages())
@@ -54,7 +54,7 @@ if sys.version_info >= (3, 8):
 print(json.dumps({
     "executable": sys.executable,
     "base": getattr(sys, "_base_executable", None) or sys.executable,
-    "version": platform.python_version(),
+    "version": platform.python_version() + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""),
     "minor": list(sys.version_info[:2]),
     "implementation": platform.python_implementation(),
     "site": folders,

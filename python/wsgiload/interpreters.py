@@ -17,7 +17,7 @@ from wsgiload.errors import UsageError
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, describe_any
 
 # Where version managers put interpreters; their shims on PATH lead elsewhere.
-MANAGED = ("~/.pyenv/versions/*/bin", "~/.local/share/uv/python/*/bin", "/opt/python*/bin")
+MANAGED = (".pyenv/versions/*/bin", ".local/share/uv/python/*/bin")
 USUAL_FOLDERS = ("/usr/local/bin", "/usr/bin")
 
 
@@ -43,11 +43,12 @@ def interpreter_for(server: Server, usual: AppInterpreter) -> AppInterpreter:
 
 
 def find_version(text: str) -> AppInterpreter:
-    """The installed CPython of ``--python-version``: ``3.13``, or ``3.13.1``; of several, the newest."""
-    if not re.fullmatch(r"\d+\.\d+(\.\d+)?", text):
-        raise UsageError(f"--python-version {text}: no version", "write it like 3.13")
+    """The installed CPython of ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for one without the global
+    interpreter lock; of several, the newest."""
+    if not re.fullmatch(r"\d+\.\d+(\.\d+)?t?", text):
+        raise UsageError(f"--python-version {text}: no version", "write it like 3.13, or 3.14t if it is free-threaded")
     known = installed_interpreters("CPython")
-    fitting = [found for found in known if f"{found.version}.".startswith(f"{text}.")]
+    fitting = [found for found in known if _is_version(found.version, text)]
     if not fitting:
         versions = sorted({found.version for found in known}, key=_version)
         raise UsageError(f"no Python {text} is installed here", f"installed are {', '.join(versions) or 'none'}")
@@ -57,9 +58,9 @@ def find_version(text: str) -> AppInterpreter:
 @functools.cache
 def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
     """Every interpreter of that implementation that can be found here and answers, with no packages in sight."""
-    pattern = "pypy3" if implementation == "PyPy" else "python3.*[0-9]"
+    name = r"pypy3" if implementation == "PyPy" else r"python3\.\d+t?"
     found: dict[Path, AppInterpreter] = {}
-    for path in _executables(pattern):
+    for path in _executables(name):
         try:
             one = describe_any(path, "found")
         except UsageError:
@@ -72,15 +73,20 @@ def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
     return tuple(found.values())
 
 
-def _executables(pattern: str) -> Iterator[Path]:
+def _executables(name: str) -> Iterator[Path]:
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     folders += [Path(folder) for folder in USUAL_FOLDERS]
     for managed in MANAGED:
-        root, _, rest = str(Path(managed).expanduser()).partition("*")
-        folders += sorted(Path(root).parent.glob(Path(root).name + "*" + rest) if rest else ())
+        folders += sorted(Path.home().glob(managed))
     for folder in dict.fromkeys(folders):
         if "shims" not in folder.parts and folder.is_dir():
-            yield from sorted(path for path in folder.glob(pattern) if os.access(path, os.X_OK))
+            fitting = (path for path in folder.iterdir() if re.fullmatch(name, path.name))
+            yield from sorted(path for path in fitting if os.access(path, os.X_OK))
+
+
+def _is_version(version: str, wanted: str) -> bool:
+    same_build = version.endswith("t") == wanted.endswith("t")
+    return same_build and f"{version.rstrip('t')}.".startswith(f"{wanted.rstrip('t')}.")
 
 
 def _version(text: str) -> tuple[int, ...]:

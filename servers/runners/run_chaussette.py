@@ -9,8 +9,10 @@ Chaussette itself offers gevent on Python 2 only, and its waitress fails with wa
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import socket
+import sys
 from typing import Any
 
 
@@ -52,12 +54,7 @@ def make_server(app: object, options: argparse.Namespace) -> Any:
 
     is_quiet = options.keepalive is not None
     if options.backend == "gevent":
-        from chaussette.backend import _gevent
-
-        if is_quiet:
-            register("gevent", lambda *arguments, **named: _gevent.Server(*arguments, **named | {"log": None}))
-        else:
-            register("gevent", _gevent.Server)
+        register("gevent", functools.partial(make_gevent, is_quiet))
     if options.backend == "meinheld" and is_quiet:
         from meinheld import server
 
@@ -68,6 +65,15 @@ def make_server(app: object, options: argparse.Namespace) -> Any:
 
         _wsgiref.ChaussetteHandler.log_message = lambda *arguments: None
     return make(app, host=f"fd://{options.fd}", backend=options.backend)
+
+
+def make_gevent(is_quiet: bool, *arguments: Any, **named: Any) -> Any:
+    """chaussette's class. Its arguments are those of an older gevent, which takes the handler for an error log now."""
+    from chaussette.backend import _gevent
+
+    made = _gevent.Server(*arguments, **named | ({"log": None} if is_quiet else {}))
+    made.error_log = made.environ["wsgi.errors"] = sys.stderr
+    return made
 
 
 if __name__ == "__main__":
