@@ -267,12 +267,13 @@ def _check_processes(subject: _Subject, result: CheckResult) -> None:
     )
 
 
+# In this order: what makes a server write, such as an error of the app, comes after its log was looked at.
 PROPERTIES: tuple[Callable[[_Subject, CheckResult], None], ...] = (
     _check_bodies,
+    _check_quiet,
     _check_keepalive,
     _check_framing,
     _check_errors,
-    _check_quiet,
     _check_conformance,
     _check_backlog,
     _check_echo,

@@ -113,6 +113,9 @@ def markdown_catalogue(catalogue: Catalogue, rows: Sequence[Row]) -> str:
     complaints = _complaints(rows)
     if complaints:
         lines += ["", "What does not hold:", "", *(f"- {sentence}" for sentence in complaints)]
+    known = [found for found in catalogue.variants() if found.variant.deviation is not None]
+    lines += ["", "## Known deviations from PEP 3333", ""]
+    lines += [f"- `{found.id}`: {found.variant.deviation}." for found in known]
     refused = [found for found in catalogue.variants() if found.reason is not None]
     lines += ["", "## Listed, and refused", "", *(f"- `{found.id}`: {found.reason}." for found in refused)]
     return "\n".join(lines) + "\n"
