@@ -24,6 +24,8 @@ ANSWER_TIMEOUT_S = 2.0
 # Three times over: enough to see a second wave, and a third.
 HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
 CLOSING_S = 0.1
+# Time to accept each connection: a small listen queue is a finding of its own.
+CONNECT_PAUSE_S = 0.001
 SMALL_BACKLOG = 128
 
 
@@ -81,12 +83,11 @@ def probe_capacity(address: Address, *, keeps_connections: bool) -> Capacity:
 
 
 def _requests_at_once(address: Address) -> int | None:
-    most = _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
-    if most is not None:
-        return most
-    # One that answers nothing before it has worked off what came together is asked for less.
+    """A few first: some servers answer nothing before they have worked off everything that came together."""
     few = _most_at_once(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
-    return few if few is not None and few < PROBED_FEW else None
+    if few is None or few < PROBED_FEW:
+        return few
+    return _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
 
 
 def _request(path: str) -> bytes:
@@ -103,6 +104,7 @@ def _hold_requests(address: Address, count: int, timeout_s: float) -> list[bytes
             connection.connect_ex(address)
             selector.register(connection, selectors.EVENT_WRITE)
             answers[connection] = b""
+            time.sleep(CONNECT_PAUSE_S)
         until = time.monotonic() + timeout_s
         try:
             while selector.get_map() and (left_s := until - time.monotonic()) > 0:

@@ -194,7 +194,7 @@ def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_framing(subject: _Subject, result: CheckResult) -> None:
-    claimed = subject.found.variant.framing
+    claimed = subject.found.variant.frames(subject.profile)
     response, body = _ask(subject.port, "GET", "/stream")
     if (response.getheader("Transfer-Encoding") or "").lower() == "chunked":
         result.framing = "chunked"

@@ -115,7 +115,7 @@ class Variant:
     """One way to run a server: a worker class, a socket mode, a front.
 
     ``keepalive`` (two requests on one connection are answered) and ``framing`` are claims, which a check must
-    confirm; ``stock_keepalive`` where the stock profile differs. ``helpers`` is how many processes there are
+    confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs. ``helpers`` is how many processes there are
     besides the workers: masters, routers, fronts. ``notes`` justify every setting that is not the server's
     default, each with its source; ``stock_notes`` say what its defaults do to it.
     ``reason`` says why it cannot be run any more: it is listed, and refused with that reason.
@@ -130,6 +130,7 @@ class Variant:
     stock_keepalive: bool | None = None
     stock_notes: tuple[str, ...] = ()
     framing: Framing = "chunked"
+    stock_framing: Framing | None = None
     unix_socket: bool = False
     helpers: int = 0
     needs: tuple[Needed, ...] = ()
@@ -141,6 +142,10 @@ class Variant:
     def keeps_connections(self, profile: Profile) -> bool:
         """The claim of that profile."""
         return self.keepalive if profile == "tuned" or self.stock_keepalive is None else self.stock_keepalive
+
+    def frames(self, profile: Profile) -> Framing:
+        """The claim of that profile."""
+        return self.framing if profile == "tuned" or self.stock_framing is None else self.stock_framing
 
 
 def no_variables(variant: Variant, context: LaunchContext) -> dict[str, str]:

@@ -371,6 +371,42 @@ def test_a_worker_killed_for_want_of_memory_while_its_master_lives_is_told_as_th
     assert schema_errors("summary-1", done.summary) == []
 
 
+# --- servers as they come
+
+
+def test_the_stock_profile_says_in_words_what_it_measured_of_each_servers_defaults(command: Command) -> None:
+    words = ("--profile", "stock", "--servers", "cheroot,waitress,gunicorn-sync", "--rates", 50, "--duration", "1s")
+    done = command.run("sweep", *words, "--warmup", "0s", "--cooldown", "0s")
+    assert schema_errors("summary-1", done.summary) == []
+    assert done.summary["experiment"]["profile"] == "stock"
+    cells = {cell["server"]: cell for cell in done.cells.values()}
+    assert {cell["profile"] for cell in cells.values()} == {"stock"}
+    assert cells["cheroot"]["backlog"] == 5
+    assert cells["cheroot"]["capacity"]["requests_at_once"] == 10
+    assert cells["cheroot"]["capacity"]["connections_kept"] == 10
+    # waitress counts its own two sockets among its 100.
+    assert cells["waitress"]["capacity"]["connections_answered"] == 98
+    assert not cells["gunicorn"]["keepalive_honoured"]
+    said = " ".join(done.out.split())
+    for sentence in (
+        "stock profile",
+        "cheroot: its listen queue holds 5 connections",
+        "cheroot: 10 requests at a time",
+        "waitress: it held 98 connections at a time",
+        "gunicorn-sync: keep-alive not honoured, the server closes after each answer",
+    ):
+        assert sentence in said
+
+
+def test_a_size_that_was_asked_for_is_run_and_named(command: Command) -> None:
+    words = ("--servers", "gunicorn-sync,wsgiref", "--rates", 50, "--duration", "1s", "--warmup", "0s")
+    done = command.run("sweep", *words, "--cooldown", "0s", "--grid", "workers=1,2")
+    assert sorted(done.cells) == ["gunicorn-sync-w1@50#1", "gunicorn-sync-w2@50#1", "wsgiref@50#1"]
+    # A master, and as many workers as were asked for.
+    peaks = {name: cell["resources"]["processes_peak"] for name, cell in done.cells.items()}
+    assert (peaks["gunicorn-sync-w1@50#1"], peaks["gunicorn-sync-w2@50#1"]) == (2, 3)
+
+
 # --- interruptions
 
 

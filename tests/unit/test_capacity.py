@@ -51,16 +51,19 @@ class SmallServer:
         self._listening.close()
 
 
-@pytest.fixture
-def small() -> Iterator[SmallServer]:
-    server = SmallServer(at_once=3, kept=7, backlog=200)
+# Fewer than the first few that are tried, and more.
+@pytest.fixture(params=[3, 9], ids=lambda at_once: f"{at_once} at once")
+def small(request: pytest.FixtureRequest) -> Iterator[SmallServer]:
+    server = SmallServer(at_once=request.param, kept=7, backlog=200)
     yield server
     server.close()
 
 
-def test_the_most_at_once_and_the_connections_kept_are_found(small: SmallServer) -> None:
+def test_the_most_at_once_and_the_connections_kept_are_found(
+    small: SmallServer, request: pytest.FixtureRequest
+) -> None:
     capacity = probe_capacity(small.address, keeps_connections=True)
-    assert capacity.requests_at_once == 3
+    assert capacity.requests_at_once == request.node.callspec.params["small"]
     assert capacity.connections_answered == PROBED_AT_ONCE
     assert capacity.connections_kept == 7
     assert capacity.backlog == 200
