@@ -115,9 +115,9 @@ class Variant:
     """One way to run a server: a worker class, a socket mode, a front.
 
     ``keepalive`` (two requests on one connection are answered) and ``framing`` are claims, which a check must
-    confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs. ``helpers`` is how many processes there are
-    besides the workers: masters, routers, fronts. ``notes`` justify every setting that is not the server's
-    default, each with its source; ``stock_notes`` say what its defaults do to it.
+    confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs. ``helpers`` is how many
+    processes there are besides the workers: masters, routers, fronts. ``notes`` justify every setting that is not
+    the server's default, each with its source; ``stock_notes`` say what its defaults do to it.
     ``reason`` says why it cannot be run any more: it is listed, and refused with that reason.
     """
 

@@ -120,8 +120,8 @@ def test_a_server_without_a_lock_says_so(tmp_path: Path, interpreter: AppInterpr
 
 
 def test_an_interpreter_out_of_range_is_refused(tmp_path: Path, interpreter: AppInterpreter) -> None:
-    server = replace(make_server(tmp_path), python_max=(3, 9), python_min=(3, 8))
-    with pytest.raises(UsageError, match=r"plain runs on Python >=3\.8,<=3\.9"):
+    server = replace(make_server(tmp_path), python_max=(3, 4), python_min=(3, 3))
+    with pytest.raises(UsageError, match=r"plain runs on Python >=3\.3,<=3\.4"):
         provision(server, interpreter, log=quiet)
 
 
