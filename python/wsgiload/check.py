@@ -27,6 +27,7 @@ from wsgiload.listen_queue import read_listen_queue
 from wsgiload.plan import DEFAULT_TIMEOUT_NS
 from wsgiload.provision import Environment, provision_all
 from wsgiload.readiness import Expectation
+from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serve import Place, Served, Service, serving
 
 CHECK_BUDGET = Budget(workers=2, threads=2)
@@ -114,6 +115,7 @@ def check_servers(
     limits = Limits(server_cpus=available_cpus(), policy="best-effort")
     environments = provision_all([found.server for found in chosen], interpreter, log=log)
     launch.raise_descriptor_limit()
+    remove_stale_scratch()
     results = []
     with Janitor() as janitor:
         place = Place(limits, select_backend(limits), janitor)

@@ -32,6 +32,7 @@ from wsgiload.provision import Environment, provision_all
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.report import write_html
 from wsgiload.run import Bench, run_cell
+from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serve import Place
 from wsgiload.store import SCHEMA_VERSION, RunDirectory
 from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
@@ -155,6 +156,7 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
     launch.raise_descriptor_limit()
+    remove_stale_scratch()
     with uninterrupted():
         backend = select_backend(limits)
     if experiment.port is not None:

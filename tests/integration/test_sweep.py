@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -447,8 +448,13 @@ def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(command: Command) 
     assert command.groups() != []
     os.kill(running.pid, signal.SIGKILL)
     assert running.end().code == -signal.SIGKILL
+    killed = time.monotonic()
     until(lambda: command.processes() == {}, "the end of every process", timeout_s=20)
+    assert time.monotonic() - killed < 5
     until(lambda: command.groups() == [], "the end of every group", timeout_s=20)
     summary = read_json(only_run(command) / "summary.json")
     assert [cell["id"] for cell in summary["cells"]] == summary["order"][:1]
     assert summary["status"] != "complete"
+    assert command.temporary_files() != [], "nobody was there to remove the server's folder"
+    command.run("sweep", "--servers", "wsgiref", "--rates", 50, "--duration", "1s", *BRIEFLY)
+    assert command.temporary_files() == [], "the next command removes what a killed one left"

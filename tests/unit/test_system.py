@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.catalogue import load_catalogue
 from wsgiload.contract import Needed
+from wsgiload.errors import ServerError
+from wsgiload.launch import require_system
 from wsgiload.system import find_program, install_command, missing_packages
 
 
@@ -34,3 +37,12 @@ def test_a_program_is_found_outside_an_ordinary_path(monkeypatch: pytest.MonkeyP
 
 def test_one_command_installs_them_all() -> None:
     assert install_command(["a", "b"]) == "apt-get install --yes --no-install-recommends a b"
+
+
+def test_a_server_whose_front_is_missing_is_refused_before_it_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = load_catalogue().select(["gunicorn-nginx"])
+    monkeypatch.setattr("wsgiload.system.find_program", lambda name: None)
+    with pytest.raises(ServerError, match="gunicorn-nginx needs the system package nginx-light; as root run `apt-get"):
+        require_system(found)
+    (without,) = load_catalogue().select(["gunicorn-sync"])
+    require_system(without)
