@@ -85,9 +85,13 @@ def probe_capacity(address: Address, *, keeps_connections: bool) -> Capacity:
 def _requests_at_once(address: Address) -> int | None:
     """A few first: some servers answer nothing before they have worked off everything that came together."""
     few = _most_at_once(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
-    if few is None or few < PROBED_FEW:
+    if few is None or few == 1:
         return few
-    return _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
+    # A few need not have met every worker.
+    many = _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
+    if many is None:
+        return few if few < PROBED_FEW else None
+    return max(few, many)
 
 
 def _request(path: str) -> bytes:
