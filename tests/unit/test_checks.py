@@ -71,6 +71,14 @@ def test_the_table_names_what_does_not_hold() -> None:
     assert "waitress: of 1 MiB posted, 3 bytes came back" in stream.getvalue()
 
 
+def test_on_a_narrow_terminal_the_proofs_are_counted() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, force_terminal=True, color_system=None)
+    print_checks([proven("waitress").to_dict()], console)
+    assert "9 of 9" in stream.getvalue()
+    assert max(len(line) for line in stream.getvalue().splitlines()) <= 100
+
+
 def test_the_page_has_a_row_per_server_and_the_refused_ones_with_their_reason() -> None:
     legacy = proven("meinheld")
     legacy.legacy = True

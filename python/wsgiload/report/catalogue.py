@@ -14,6 +14,7 @@ from wsgiload.catalogue import Catalogue, ServerVariant
 Row = Mapping[str, Any]
 
 _SIGNS = {True: Text("yes", style="green"), False: Text("NO", style="bold red"), None: Text("–", style="dim")}
+FULL_WIDTH = 200
 _WORDS = {True: "yes", False: "**no**", None: "–"}
 # Proven or not, of what a server has to do.
 _PROOFS = (
@@ -58,29 +59,38 @@ def _yes(holds: bool) -> str:
 
 
 def print_checks(rows: Iterable[Row], console: Console) -> None:
-    """Server × property, each measured on a launched server; then what does not hold, in words."""
-    rows = list(rows)
+    """Server × property, each measured on a launched server; then what does not hold, in words.
+
+    On a narrow terminal the proofs are counted instead of listed; a file or a pipe has room for all.
+    """
+    rows, width = list(rows), console.width
+    console.width = width if console.is_terminal else max(width, FULL_WIDTH)
+    console.print(_checks_table(rows, is_wide=console.width >= FULL_WIDTH))
+    for sentence in _complaints(rows):
+        console.print(sentence, style="red", highlight=False, markup=False, soft_wrap=True)
+    console.width = width
+
+
+def _checks_table(rows: Iterable[Row], *, is_wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("server", "profile", "version", *(name for name, _ in _PROOFS), "framing", "keep-alive"):
+    proofs = [name for name, _ in _PROOFS] if is_wide else ["proven"]
+    for heading in ("server", "profile", "version", *proofs, "framing", "keep-alive"):
         table.add_column(heading, overflow="fold")
     for heading in ("backlog", "workers", "processes", "s to ready", "s to stop"):
         table.add_column(heading, justify="right")
     for row in rows:
+        signs = [row[key] for _, key in _PROOFS]
+        counted = Text(f"{signs.count(True)} of {len(signs) - signs.count(None)}")
         table.add_row(
             Text(row["server"] + (" (legacy)" if row["legacy"] else ""), style="" if row["passed"] else "red"),
             row["profile"],
             row["version"] or "–",
-            *(_SIGNS[row[key]] for _, key in _PROOFS),
+            *([_SIGNS[sign] for sign in signs] if is_wide else [counted]),
             row["framing"] or "–",
             {True: "yes", False: "no", None: "–"}[row["keepalive"]],
             *(_number(row[key]) for key in ("backlog", "workers_met", "processes", "ready_s", "stop_s")),
         )
-    width = console.width
-    console.width = max(width, 200) if not console.is_terminal else width
-    console.print(table)
-    for sentence in _complaints(rows):
-        console.print(sentence, style="red", highlight=False, markup=False, soft_wrap=True)
-    console.width = width
+    return table
 
 
 def _complaints(rows: Iterable[Row]) -> list[str]:
