@@ -8,7 +8,7 @@ from typing import Any
 
 from wsgiload.capacity import Capacity
 from wsgiload.cpus import CpuPlan
-from wsgiload.errors import LimitsError, ServerError, WsgiloadError
+from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.plan import Cell, Experiment
 from wsgiload.provision import Environment
@@ -50,6 +50,8 @@ class Failure:
         """From the error that ended the cell."""
         if isinstance(error, LimitsError):
             return cls("limits", str(error), "")
+        if isinstance(error, UsageError):  # of a whole sweep, only one server cannot be used: on this interpreter
+            return cls("provision", str(error), "")
         step = error.step if isinstance(error, ServerError) else "load"
         tail = error.log_tail if isinstance(error, ServerError) else ""
         return cls(step, str(error), tail)
