@@ -10,7 +10,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test test-long fuzz check build wheel lock bench clean
+.PHONY: help sweep test test-long fuzz check build wheel lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ lock: $(VENV)/.installed ## Resolve the newest versions of everything again
 
 bench: build ## Compare loadgen with other load generators; bench/install gets those, BENCH_ARGUMENTS=--quick is short
 	$(BIN)/python -m bench $(BENCH_ARGUMENTS)
+
+servers: build ## Install every server of the catalogue, with its system packages, and prove that it serves
+	tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages)
+	$(BIN)/wsgiload servers check --all $(CHECK_ARGUMENTS)
 
 clean: ## Remove everything that was built; stored runs stay
 	rm -rf $(VENV) target dist python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache

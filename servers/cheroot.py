@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
 
 SOURCE = "https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py"
 
@@ -12,12 +12,11 @@ SOURCE = "https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py"
 def command(variant: Variant, context: LaunchContext) -> list[str]:
     """Our runner: cheroot's own command line cannot raise the limit of kept connections."""
     return [
-        # -P: the runner's folder must not come first on sys.path.
-        *(str(context.python), "-P", str(Path(__file__).parent / "runners" / "run_cheroot.py")),
+        *runner(context, Path(__file__), "run_cheroot.py"),
         *("--host", context.host, "--port", str(context.port)),
-        *("--threads", str(context.threads)),
-        *("--backlog", str(context.backlog)),
-        *("--timeout", str(context.idle_timeout_s)),
+        *option("--threads", context.threads),
+        *option("--backlog", context.backlog),
+        *option("--timeout", context.idle_timeout_s),
         context.app,
     ]
 
@@ -42,6 +41,8 @@ SERVER = Server(
                 f"timeout longer than the run (default 10 s; {SOURCE})",
                 "HTTP/1.0 keep-alive only for the exact spelling 'Keep-Alive'; there is no access log",
             ),
+            stock_notes=(f"10 threads, backlog 5, 10 connections kept, for 10 s each ({SOURCE})",),
+            unix_socket=True,
         ),
     ),
     default_variant="default",

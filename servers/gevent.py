@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 
@@ -12,10 +12,10 @@ REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 def command(variant: Variant, context: LaunchContext) -> list[str]:
     """Our runner: pywsgi has no command line."""
     return [
-        # -P: the runner's folder must not come first on sys.path.
-        *(str(context.python), "-P", str(Path(__file__).parent / "runners" / "run_gevent.py")),
+        *runner(context, Path(__file__), "run_gevent.py"),
         *("--host", context.host, "--port", str(context.port)),
-        *("--backlog", str(context.backlog)),
+        *option("--backlog", context.backlog),
+        *context.when_tuned("--no-log"),
         context.app,
     ]
 
@@ -40,6 +40,9 @@ SERVER = Server(
                 "gevent.monkey.patch_all() before the app is imported: the app's sleeps and sockets yield",
                 "idle connections are never closed; compute-bound code blocks the loop",
             ),
+            stock_notes=(f"a line on standard error for every request ({REFERENCE})",),
+            framing="chunked",
+            unix_socket=True,
         ),
     ),
     default_variant="pywsgi",

@@ -1,13 +1,14 @@
-"""gunicorn: a master that forks workers of one class; three of its classes."""
+"""gunicorn: a master that forks workers of one class; its classes, alone and behind nginx."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant
+from wsgiload.contract import LaunchContext, Needed, Server, Variant, option, runner
 
 SHARED_MEMORY = Path("/dev/shm")
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
+NGINX = "https://nginx.org/en/docs/http/ngx_http_upstream_module.html#keepalive"
 
 NOTES = (
     f"--timeout 0: no worker is killed for being busy (default 30 s; {SETTINGS}#timeout)",
@@ -19,37 +20,59 @@ NOTES = (
 )
 
 
+KEEPALIVE_NOTE = f"--keep-alive longer than the run (default 2 s; {SETTINGS}#keepalive)"
+STOCK_NOTES = (f"one worker process of the class sync, backlog 2048, no access log ({SETTINGS})",)
+
+
 def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """gunicorn itself, or our runner that puts nginx in front of it."""
+    if variant.name != "nginx":
+        return gunicorn(variant.name, context.address, variant, context)
+    socket = context.scratch_dir / "gunicorn.sock"
+    return [
+        *runner(context, Path(__file__), "run_behind_nginx.py"),
+        *("--host", context.host, "--port", str(context.port), "--socket", str(socket), "--protocol", "http"),
+        *option("--backlog", context.backlog),
+        *option("--connections", context.max_connections),
+        "--",
+        *gunicorn("gthread", f"unix:{socket}", variant, context),
+    ]
+
+
+def gunicorn(worker_class: str, address: str, variant: Variant, context: LaunchContext) -> list[str]:
     """``python -m gunicorn`` with the settings all its worker classes share, then those of the class."""
     arguments = [
         *(str(context.python), "-m", "gunicorn"),
         *("--config", str(Path(__file__).parent / "runners" / "gunicorn_settings.py")),
-        *("--bind", context.address),
-        *("--workers", str(context.workers)),
-        *("--worker-class", variant.name),
-        *("--backlog", str(context.backlog)),
-        *("--timeout", "0", "--graceful-timeout", "2"),
-        *("--log-level", "warning"),
+        *("--bind", address),
+        *("--worker-class", worker_class),
+        *option("--workers", context.workers),
+        *option("--backlog", context.backlog),
+        *context.when_tuned("--timeout", 0, "--graceful-timeout", 2, "--log-level", "warning"),
         "--no-control-socket",
     ]
-    if SHARED_MEMORY.is_dir():
+    if context.is_tuned and SHARED_MEMORY.is_dir():
         arguments += ["--worker-tmp-dir", str(SHARED_MEMORY)]
     if variant.uses_threads:
-        arguments += ["--threads", str(context.threads)]
+        arguments += option("--threads", context.threads)
     if variant.keepalive:
-        arguments += ["--keep-alive", str(context.idle_timeout_s)]
-        # gthread keeps at most worker_connections - threads idle connections (gunicorn issue 979).
-        arguments += ["--worker-connections", str(context.max_connections + context.threads)]
+        arguments += option("--keep-alive", context.idle_timeout_s)
+        arguments += option("--worker-connections", _worker_connections(context))
     return [*arguments, context.app]
+
+
+def _worker_connections(context: LaunchContext) -> int | None:
+    # gthread keeps at most worker_connections - threads idle connections (gunicorn issue 979).
+    return None if context.max_connections is None else context.max_connections + (context.threads or 0)
 
 
 SERVER = Server(
     name="gunicorn",
-    summary="pre-forking server, worker classes sync, gthread and gevent",
+    summary="pre-forking server with a choice of worker classes",
     homepage="https://gunicorn.org/",
     source=Path(__file__),
     # The extra brings packaging, without which the gevent worker class is refused as "invalid".
-    requirements=("gunicorn[gevent]==27.0.1", "gevent==26.9.0"),
+    requirements=("gunicorn[gevent,tornado]==27.0.1", "gevent==26.9.0", "tornado==6.6.1"),
     distribution="gunicorn",
     variants=(
         Variant(
@@ -59,6 +82,9 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(*NOTES, "never keeps a connection alive: always answers Connection: close"),
+            stock_notes=STOCK_NOTES,
+            helpers=1,
+            unix_socket=True,
         ),
         Variant(
             name="gthread",
@@ -66,7 +92,10 @@ SERVER = Server(
             keepalive=True,
             uses_workers=True,
             uses_threads=True,
-            notes=(*NOTES, f"--keep-alive longer than the run (default 2 s; {SETTINGS}#keepalive)"),
+            notes=(*NOTES, KEEPALIVE_NOTE),
+            stock_notes=(*STOCK_NOTES, "one thread, and keep-alive for 2 s"),
+            helpers=1,
+            unix_socket=True,
         ),
         Variant(
             name="gevent",
@@ -75,6 +104,54 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(*NOTES, "the worker monkey-patches the process before it imports the app"),
+            stock_notes=(*STOCK_NOTES, "1000 connections per worker, keep-alive for 2 s"),
+            helpers=1,
+            unix_socket=True,
+        ),
+        Variant(
+            name="tornado",
+            summary="tornado's loop, one request at a time per process",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=False,
+            notes=(*NOTES, "answers are collected and get a Content-Length; WSGI is not tornado's own way of working"),
+            stock_notes=STOCK_NOTES,
+            framing="content-length",
+            helpers=1,
+            unix_socket=True,
+            extra=True,
+        ),
+        Variant(
+            name="nginx",
+            summary="gthread workers behind nginx, over a Unix socket",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=True,
+            notes=(
+                *NOTES,
+                KEEPALIVE_NOTE,
+                f"nginx keeps its connections to gunicorn: proxy_http_version 1.1 and Connection '' ({NGINX})",
+                "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the run, one process of "
+                "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
+                "the supervisor that starts both, nginx's master and its workers count as the server's processes",
+            ),
+            stock_notes=(
+                *STOCK_NOTES,
+                "nginx: a new connection to gunicorn for each request, in HTTP/1.0, and keep-alive for 75 s and "
+                "1000 requests towards the client (https://nginx.org/en/docs/http/ngx_http_proxy_module.html)",
+            ),
+            helpers=4,  # the supervisor, a master on either side, nginx's process
+            needs=(Needed("nginx-light", program="nginx"),),
+            extra=True,
+        ),
+        Variant(
+            name="eventlet",
+            summary="greenlets of eventlet",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=False,
+            notes=(f"removed upstream ({SETTINGS}#worker-class)",),
+            reason="gunicorn 26 removed this worker class, and eventlet tells its users to move away from it",
         ),
     ),
     default_variant="gthread",

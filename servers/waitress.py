@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant
+from wsgiload.contract import LaunchContext, Server, Variant, option
 
 ARGUMENTS = "https://docs.pylonsproject.org/projects/waitress/en/stable/arguments.html"
 
@@ -13,13 +13,13 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
     """``python -m waitress`` (the same as waitress-serve)."""
     return [
         *(str(context.python), "-m", "waitress"),
-        f"--listen={context.address}",
-        f"--threads={context.threads}",
-        f"--backlog={context.backlog}",
+        *("--listen", context.address),
+        *option("--threads", context.threads),
+        *option("--backlog", context.backlog),
         # One above, for the prober; at the limit waitress stops to accept.
-        f"--connection-limit={context.max_connections + 1}",
-        f"--channel-timeout={context.idle_timeout_s}",
-        "--asyncore-use-poll",
+        *option("--connection-limit", None if context.max_connections is None else context.max_connections + 1),
+        *option("--channel-timeout", context.idle_timeout_s),
+        *context.when_tuned("--asyncore-use-poll"),
         context.app,
     ]
 
@@ -45,6 +45,10 @@ SERVER = Server(
                 "no access log exists; 'Task queue depth' warnings under overload go to the server's log and "
                 "cost CPU (https://github.com/Pylons/waitress/issues/309)",
             ),
+            stock_notes=(
+                f"4 threads, at most 100 connections (its own two sockets count), backlog 1024, select() ({ARGUMENTS})",
+            ),
+            unix_socket=True,
         ),
     ),
     default_variant="default",

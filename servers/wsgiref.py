@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
 
 SOURCE = "https://docs.python.org/3/library/wsgiref.html#module-wsgiref.simple_server"
 
@@ -12,10 +12,10 @@ SOURCE = "https://docs.python.org/3/library/wsgiref.html#module-wsgiref.simple_s
 def command(variant: Variant, context: LaunchContext) -> list[str]:
     """Our runner: wsgiref's own command line serves only its demonstration app."""
     return [
-        # -P: the runner's folder must not come first on sys.path.
-        *(str(context.python), "-P", str(Path(__file__).parent / "runners" / "run_wsgiref.py")),
+        *runner(context, Path(__file__), "run_wsgiref.py"),
         *("--host", context.host, "--port", str(context.port)),
-        *("--backlog", str(context.backlog)),
+        *option("--backlog", context.backlog),
+        *context.when_tuned("--no-log"),
         context.app,
     ]
 
@@ -40,6 +40,8 @@ SERVER = Server(
                 f"log_message silenced: by default every request is written to standard error ({SOURCE})",
                 "answers with HTTP/1.0 and closes; without Content-Length the body ends with the connection",
             ),
+            stock_notes=("backlog 5, a line on standard error for every request",),
+            framing="close",
         ),
     ),
     default_variant="default",

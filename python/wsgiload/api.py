@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
@@ -14,6 +16,7 @@ from wsgiload.plan import (
     LoadOptions,
     Request,
     ResourceLimits,
+    Size,
 )
 from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, run_sweep
 from wsgiload.units import NS_PER_S
@@ -25,6 +28,9 @@ def sweep(
     rates: Sequence[float] | None = None,
     connections: Sequence[int] | None = None,
     servers: Sequence[str] | None = None,
+    profile: Profile = "tuned",
+    workers: Sequence[int] | None = None,
+    server_threads: Sequence[int] | None = None,
     path: str | None = None,
     headers: Mapping[str, str] | None = None,
     duration: float = 10.0,
@@ -42,8 +48,9 @@ def sweep(
     """Measure ``servers`` serving ``app`` (``module:callable``; without it the bundled ``hello``).
 
     One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives the levels;
-    durations are seconds. Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a
-    failure, see ``SweepResult.summary``.
+    durations are seconds. Every combination of ``workers`` and ``server_threads`` that makes a difference to a server
+    is measured; the profile sizes what is not given. Blocks. Raises UsageError for what cannot be used; a server that
+    fails is a cell with a failure, see ``SweepResult.summary``.
     """
     if rates and connections:
         raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")
@@ -68,6 +75,8 @@ def sweep(
         ),
         levels=tuple(levels),
         servers=None if servers is None else tuple(servers),
+        profile=profile,
+        sizes=tuple(itertools.starmap(Size, itertools.product(workers or (None,), server_threads or (None,)))),
         runs=runs,
         seed=seed,
         limits=limits or ResourceLimits(),

@@ -9,30 +9,59 @@ from __future__ import annotations
 import difflib
 import importlib.util
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
-from wsgiload.contract import Server, Variant
+from wsgiload.contract import Needed, Profile, Server, Variant
 from wsgiload.errors import UsageError
 
 DEFAULT_FOLDER = Path(__file__).parent / "_servers"
-PROFILES = ("tuned",)
+PROFILES: tuple[Profile, ...] = get_args(Profile)
 ALL = "all"
 DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerVariant:
-    """One thing to run: a server in one of its variants."""
+    """One thing to run: a server in one of its variants, with as many workers and threads as the user named."""
 
     server: Server
     variant: Variant
+    workers: int | None = None
+    threads: int | None = None
 
     @property
     def id(self) -> str:
-        """``server-variant``; only the server's name where the variant is called ``default``."""
-        return self.server.name if self.variant.name == "default" else f"{self.server.name}-{self.variant.name}"
+        """``server-variant``, with the size where one was named; no variant where it is called ``default``."""
+        name = self.server.name if self.variant.name == "default" else f"{self.server.name}-{self.variant.name}"
+        return "-".join([name, *([self.size] if self.size else [])])
+
+    @property
+    def size(self) -> str | None:
+        """``w2-t4``, of what was named; None where the budget decides."""
+        parts = [f"w{self.workers}"] if self.workers is not None else []
+        parts += [f"t{self.threads}"] if self.threads is not None else []
+        return "-".join(parts) or None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it cannot be run any more, None where it can."""
+        return self.variant.reason or self.server.reason
+
+    @property
+    def needs(self) -> tuple[Needed, ...]:
+        """What the system must have for it."""
+        return (*self.server.needs, *self.variant.needs)
+
+    def sized(self, workers: int | None, threads: int | None) -> ServerVariant:
+        """The same with this size, as far as it can make use of it."""
+        return replace(
+            self,
+            workers=workers if self.variant.uses_workers else None,
+            threads=threads if self.variant.uses_threads else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +78,7 @@ class Catalogue:
         """The variants meant by ``names``, in the order asked for, each once.
 
         A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``. None means
-        ``default``: every variant that installs without a compiler and is neither legacy nor refused.
+        ``default``: the usual ones, which need nothing of the system and no compiler.
         """
         if names is None:
             return self._default()
@@ -72,10 +101,10 @@ class Catalogue:
         return self._default() if name == DEFAULT else [self._resolve(name)]
 
     def _default(self) -> list[ServerVariant]:
-        return [found for found in self._runnable() if not found.server.needs_compiler and not found.server.legacy]
+        return [found for found in self._runnable() if _is_usual(found)]
 
     def _runnable(self) -> list[ServerVariant]:
-        return [found for found in self.variants() if found.server.reason is None]
+        return [found for found in self.variants() if found.reason is None]
 
     def _resolve(self, name: str) -> ServerVariant:
         known = {found.id: found for found in self.variants()}
@@ -84,12 +113,19 @@ class Catalogue:
             known.setdefault(server.name, ServerVariant(server, default))
         found = known.get(name)
         if found is None:
-            close = difflib.get_close_matches(name, [*known, ALL, DEFAULT], n=3, cutoff=0.5)
+            names = [*known, ALL, DEFAULT]
+            close = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
+            close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(close)}?" if close else "see `wsgiload servers list`"
             raise UsageError(f"unknown server {name!r}", hint)
-        if found.server.reason is not None:
-            raise UsageError(f"server {name!r} cannot be run: {found.server.reason}", "see `wsgiload servers list`")
+        if found.reason is not None:
+            raise UsageError(f"server {name!r} cannot be run: {found.reason}", "see `wsgiload servers list`")
         return found
+
+
+def _is_usual(found: ServerVariant) -> bool:
+    server = found.server
+    return not (server.needs_compiler or server.legacy or found.needs or found.variant.extra)
 
 
 def load_catalogue(folder: Path = DEFAULT_FOLDER) -> Catalogue:
@@ -110,18 +146,18 @@ def catalogue_rows(
             "variant": found.variant.name,
             "profiles": list(PROFILES),
             "python": found.server.pythons,
-            "status": _status(found.server, installed),
+            "status": _status(found, installed),
             "legacy": found.server.legacy,
-            "reason": found.server.reason,
+            "reason": found.reason,
         }
         for found in catalogue.variants()
     ]
 
 
-def _status(server: Server, installed: Collection[str]) -> str:
-    if server.reason is not None:
+def _status(found: ServerVariant, installed: Collection[str]) -> str:
+    if found.reason is not None:
         return "refused"
-    return "installed" if server.name in installed else "available"
+    return "installed" if found.server.name in installed else "available"
 
 
 def _load_server(path: Path) -> Server:

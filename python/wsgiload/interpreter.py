@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from wsgiload.errors import AppImportError, UsageError
 
-Origin = Literal["--python", "VIRTUAL_ENV", ".venv", "wsgiload"]
+Origin = Literal["--python", "--python-version", "VIRTUAL_ENV", ".venv", "wsgiload", "found"]
 
 MINIMUM = (3, 11)
 DESCRIBE_TIMEOUT_S = 30.0
@@ -40,7 +40,7 @@ PYTHON_VARIABLES = (
 
 # Runs in the described interpreter, which may be older than ours: no modern syntax.
 DESCRIBE = """
-import json, platform, site, sys
+import json, platform, site, sys, sysconfig
 folders = list(site.getsitepackages())
 if sys.prefix == sys.base_prefix and site.getusersitepackages() not in folders:
     folders.insert(0, site.getusersitepackages())
@@ -54,7 +54,7 @@ if sys.version_info >= (3, 8):
 print(json.dumps({
     "executable": sys.executable,
     "base": getattr(sys, "_base_executable", None) or sys.executable,
-    "version": platform.python_version(),
+    "version": platform.python_version() + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""),
     "minor": list(sys.version_info[:2]),
     "implementation": platform.python_implementation(),
     "site": folders,
@@ -133,17 +133,40 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
     return describe_interpreter(Path(sys.executable), "wsgiload")
 
 
-def bundled_app_interpreter() -> AppInterpreter:
-    """For the bundled apps: the interpreter below our own, with no packages of ours in sight."""
-    own = describe_interpreter(Path(sys.executable), "wsgiload")
-    return replace(own, executable=own.base_executable, site_packages=(), distributions=MappingProxyType({}))
+def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
+    """For the bundled apps: the interpreter below our own, or below the one named, with no packages in sight."""
+    if python is not None:
+        return without_packages(find_app_interpreter(Path.cwd(), python))
+    return without_packages(describe_interpreter(Path(sys.executable), "wsgiload"))
 
 
 @functools.cache
 def describe_interpreter(executable: Path, origin: Origin) -> AppInterpreter:
     """Ask the interpreter what it is; one that wsgiload cannot serve is a UsageError with the cure."""
+    interpreter = _describe(executable, origin)
+    if interpreter.implementation != "CPython" or interpreter.minor < MINIMUM:
+        raise UsageError(
+            f"{executable} ({origin}) is {interpreter.implementation} {interpreter.version}",
+            "wsgiload measures apps on CPython 3.11 or newer: name such an interpreter with --python",
+        )
+    return interpreter
+
+
+@functools.cache
+def describe_any(executable: Path, origin: Origin) -> AppInterpreter:
+    """An interpreter for a bundled app, whatever it is; none of its packages are in sight."""
+    return without_packages(_describe(executable, origin))
+
+
+def without_packages(interpreter: AppInterpreter) -> AppInterpreter:
+    """The interpreter below a virtual environment, for an app that needs nothing of it."""
+    executable = interpreter.base_executable
+    return replace(interpreter, executable=executable, site_packages=(), distributions=MappingProxyType({}))
+
+
+def _describe(executable: Path, origin: Origin) -> AppInterpreter:
     facts = _ask(executable)
-    interpreter = AppInterpreter(
+    return AppInterpreter(
         executable=Path(facts["executable"]),
         version=facts["version"],
         minor=(facts["minor"][0], facts["minor"][1]),
@@ -153,12 +176,6 @@ def describe_interpreter(executable: Path, origin: Origin) -> AppInterpreter:
         origin=origin,
         distributions=MappingProxyType({normalise(name): found for name, found in facts["distributions"].items()}),
     )
-    if interpreter.implementation != "CPython" or interpreter.minor < MINIMUM:
-        raise UsageError(
-            f"{executable} ({origin}) is {interpreter.implementation} {interpreter.version}",
-            "wsgiload measures apps on CPython 3.11 or newer: name such an interpreter with --python",
-        )
-    return interpreter
 
 
 def normalise(name: str) -> str:

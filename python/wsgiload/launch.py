@@ -17,6 +17,7 @@ from wsgiload.limits import LimitedGroup
 from wsgiload.listen_queue import listener_pids
 from wsgiload.provision import Environment
 from wsgiload.record import ServerExit
+from wsgiload.system import install_command, missing_packages
 
 HOST = "127.0.0.1"
 LOG_TAIL_BYTES = 4_000
@@ -82,6 +83,7 @@ class ServerProcess:
     def start(self, environment: Environment, context: LaunchContext) -> None:
         """Start it inside its group; it may not be ready, or alive, when this returns."""
         server, variant = self.found.server, self.found.variant
+        require_system(self.found)
         argv = server.command(variant, context)
         variables = environment.environ(context.app_dir) | server.environ(variant, context)
         self._log = self.log_path.open("wb")
@@ -153,6 +155,17 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def require_system(found: ServerVariant) -> None:
+    """Refuse a server whose system packages are missing, with the command that installs them."""
+    missing = missing_packages(found.needs)
+    if missing:
+        raise ServerError(
+            f"{found.id} needs the system package{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            f"as root run `{install_command(missing)}`",
+            step="start",
+        )
 
 
 def signal_name(number: int) -> str:

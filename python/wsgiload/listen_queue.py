@@ -38,6 +38,7 @@ class ListenQueue:
     queue: int  # connections that wait to be accepted
     backlog: int  # how many may wait
     drops: int | None  # connection attempts the kernel turned away since the socket was made
+    sockets: int = 1
 
 
 def read_listen_queue(port: int) -> ListenQueue | None:
@@ -53,6 +54,7 @@ def read_listen_queue(port: int) -> ListenQueue | None:
         sum(entry.queue for entry in found),
         sum(entry.backlog for entry in found),
         sum(drops) if len(drops) == len(found) else None,
+        len(found),
     )
 
 

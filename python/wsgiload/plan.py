@@ -6,15 +6,17 @@ Nothing here starts, measures or writes anything.
 from __future__ import annotations
 
 import base64
+import itertools
 import math
 import random
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
 from wsgiload.schedule import LoadProfile, Replay
@@ -135,6 +137,14 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """How many workers and threads the user wants a server to have; None leaves it to the profile."""
+
+    workers: int | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """Everything one sweep measures."""
 
@@ -148,8 +158,11 @@ class Experiment:
     runs: int = 1
     seed: int = 1
     limits: ResourceLimits = field(default_factory=ResourceLimits)
+    profile: Profile = "tuned"
+    sizes: tuple[Size, ...] = (Size(),)
     bundled: bool = False
     python: str | None = None
+    python_version: str | None = None
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     out: Path = Path(".wsgiload/runs")
@@ -256,6 +269,33 @@ def parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+_GRID_NAMES = ("workers", "threads")
+LARGEST_SIZE = 1_000
+
+
+def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
+    """Every combination of the values of ``--grid``; without it the one size of --workers and --server-threads."""
+    values: dict[str, list[int | None]] = {"workers": [workers], "threads": [threads]}
+    for text in grid:
+        name, equals, listed = text.partition("=")
+        _require(
+            bool(equals) and name in _GRID_NAMES,
+            f"--grid {text}: not {' nor '.join(_GRID_NAMES)}",
+            "write it like workers=1,2,4 threads=1,4,8",
+        )
+        given = values[name] != [None]
+        _require(not given, f"{name} of the servers was given twice", "give it once, in --grid or by itself")
+        values[name] = [_size(number, text) for number in listed.split(",")]
+    return tuple(Size(*pair) for pair in itertools.product(values["workers"], values["threads"]))
+
+
+def _size(text: str, whole: str) -> int:
+    number = text.strip()
+    possible = number.isascii() and number.isdigit() and 1 <= int(number) <= LARGEST_SIZE
+    _require(possible, f"--grid {whole}: {text!r} is no number from 1 to {LARGEST_SIZE:,}", "write it like workers=1,2")
+    return int(number)
+
+
 def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mapping[str, Any]:
     """The experiment as summary.json tells it."""
     rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
@@ -264,6 +304,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
     load, limits = experiment.load, experiment.limits
     return {
         "name": experiment.name,
+        "profile": experiment.profile,
         "app": experiment.app,
         "path": experiment.request.path,
         "method": experiment.request.method,

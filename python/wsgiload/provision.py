@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import fnmatch
+import functools
 import hashlib
 import json
 import os
@@ -22,7 +23,8 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -31,8 +33,10 @@ from typing import Any
 from uv import find_uv_bin
 
 from wsgiload.contract import Server
-from wsgiload.errors import ProvisionError, UsageError
+from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
 from wsgiload.interpreter import AppInterpreter, clean_variables, normalise
+from wsgiload.interpreters import interpreter_for
+from wsgiload.system import find_program, install_command, missing_packages
 
 Log = Callable[[str], None]
 
@@ -40,6 +44,7 @@ APP_SITE_VARIABLE = "WSGILOAD_APP_SITE"
 FACTS_FILE = "wsgiload.json"  # written last: an environment without it is not complete
 LAYOUT = 1  # part of every key; raise it when what is put into an environment changes
 LOG_TAIL_CHARS = 4000
+BUILDS_AT_ONCE = 4  # downloads wait for the network more than they compute
 
 APP_SITE_MODULE = f'''"""Adds the app's packages behind this environment's own; written by wsgiload."""
 
@@ -81,7 +86,7 @@ class Environment:
     python: Path
     bin: Path
     version: str
-    python_version: str
+    python_version: str | None  # None for a server that is no Python
     lock_sha256: str
     built: bool
     seconds: float
@@ -112,8 +117,10 @@ def cache_folder() -> Path:
 
 
 def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Environment:
-    """The environment of ``server`` for this interpreter: from the cache, or built now."""
-    _refuse_interpreter(server, interpreter)
+    """The environment of ``server``: from the cache, or built now. On this interpreter, or, for a bundled app and a
+    server that does not run on it, on the newest one that it does run on."""
+    interpreter = interpreter_for(server, interpreter)
+    _require_packages(server)
     started_ns = time.monotonic_ns()
     lock_sha256 = _lock_sha256(server)
     folder = _environment_folder(server, interpreter, lock_sha256)
@@ -128,8 +135,8 @@ def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Envir
         server=server.name,
         python=folder / "bin" / "python",
         bin=folder / "bin",
-        version=interpreter.version if server.distribution is None else facts[normalise(server.distribution)],
-        python_version=interpreter.version,
+        version=_server_version(server, interpreter, facts),
+        python_version=_python_version(server, interpreter),
         lock_sha256=lock_sha256,
         built=built,
         seconds=(time.monotonic_ns() - started_ns) / 1e9,
@@ -139,26 +146,38 @@ def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Envir
     )
 
 
-def install_all(
-    servers: Sequence[Server], interpreter: AppInterpreter, *, log: Log
-) -> dict[str, Environment | ProvisionError]:
-    """Provision each server; one that fails does not stop the others."""
-    outcomes: dict[str, Environment | ProvisionError] = {}
-    for server in servers:
+def provision_all(
+    servers: Iterable[Server], interpreter: AppInterpreter, *, log: Log
+) -> dict[str, Environment | WsgiloadError]:
+    """Provision every server, several at a time; one that fails does not stop the others."""
+    wanted = {server.name: server for server in servers}
+    _uv()  # once, before there are threads: what it looks up in the standard library cannot be made by two at a time
+
+    def attempt(server: Server) -> Environment | WsgiloadError:
         try:
-            outcomes[server.name] = provision(server, interpreter, log=log)
-        except ProvisionError as error:
-            outcomes[server.name] = error
-    return outcomes
+            return provision(server, interpreter, log=log)
+        except WsgiloadError as error:
+            return error
+
+    with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
+        try:
+            return dict(zip(wanted, pool.map(attempt, wanted.values()), strict=True))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def installed_servers(servers: Sequence[Server], interpreter: AppInterpreter) -> frozenset[str]:
     """The names of the servers whose environment is in the cache; builds nothing."""
-    return frozenset(
-        server.name
-        for server in servers
-        if _read_facts(_environment_folder(server, interpreter, _lock_sha256(server))) is not None
-    )
+    return frozenset(server.name for server in servers if _is_installed(server, interpreter))
+
+
+def _is_installed(server: Server, usual: AppInterpreter) -> bool:
+    try:
+        interpreter = interpreter_for(server, usual)
+        return _read_facts(_environment_folder(server, interpreter, _lock_sha256(server))) is not None
+    except (UsageError, ProvisionError):
+        return False
 
 
 def find_conflicts(server: Mapping[str, str], app: Mapping[str, str]) -> tuple[Conflict, ...]:
@@ -167,13 +186,37 @@ def find_conflicts(server: Mapping[str, str], app: Mapping[str, str]) -> tuple[C
     return tuple(Conflict(name, server[name], app[name]) for name in both if server[name] != app[name])
 
 
-def _refuse_interpreter(server: Server, interpreter: AppInterpreter) -> None:
-    too_new = server.python_max is not None and interpreter.minor > server.python_max
-    if interpreter.minor < server.python_min or too_new:
-        raise UsageError(
-            f"{server.name} runs on Python {server.pythons}, not on the app's {interpreter.version}",
-            "choose another interpreter with --python, or leave this server out of --servers",
+def _require_packages(server: Server) -> None:
+    missing = missing_packages(server.needs)
+    if missing:
+        raise ProvisionError(
+            f"{server.name} needs the system package{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            f"as root run `{install_command(missing)}`",
+            step="provision",
         )
+
+
+def _server_version(server: Server, interpreter: AppInterpreter, facts: Mapping[str, str]) -> str:
+    if server.version_command:
+        return _printed_version(server.version_command)
+    return interpreter.version if server.distribution is None else facts[normalise(server.distribution)]
+
+
+def _printed_version(command: Sequence[str]) -> str:
+    """The first version number that a program prints of itself."""
+    program = find_program(command[0]) or command[0]
+    try:
+        done = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProvisionError(f"{command[0]} does not tell its version: {error}", step="provision") from error
+    found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    return found[0] if found else "unknown"
+
+
+def _python_version(server: Server, interpreter: AppInterpreter) -> str | None:
+    if not server.serves_wsgi:
+        return None
+    return interpreter.version if server.implementation == "CPython" else f"PyPy {interpreter.version}"
 
 
 def _lock_sha256(server: Server) -> str:
@@ -288,8 +331,8 @@ def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
         cause = f"{server.name} could not be installed: {_most_telling(lines)}"
     cures = []
     if server.needs_compiler or missing:
-        packages = list(dict.fromkeys([*missing, *server.system_packages]))
-        cures.append(f"as root run `apt-get install -y {' '.join(packages)}`")
+        packages = list(dict.fromkeys([*missing, *(needed.package for needed in server.needs)]))
+        cures.append(f"as root run `{install_command(packages)}`")
     cures.append(f"the whole log is in {log_file}")
     return ProvisionError(cause, "; ".join(cures), step="provision", log_tail=tail)
 
@@ -300,6 +343,7 @@ def _most_telling(lines: list[str]) -> str:
     return " ".join(marked[:2] or lines[-1:] or ["no output"]).lstrip("× ")
 
 
+@functools.cache
 def _uv() -> str:
     try:
         return str(find_uv_bin())
@@ -308,7 +352,7 @@ def _uv() -> str:
 
 
 def _site_packages(folder: Path) -> Path:
-    return next((folder / "lib").glob("python3.*/site-packages"))
+    return next((folder / "lib").glob("py*3.*/site-packages"))
 
 
 def _install_layering(folder: Path) -> None:

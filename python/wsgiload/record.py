@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wsgiload.capacity import Capacity
 from wsgiload.cpus import CpuPlan
-from wsgiload.errors import LimitsError, ServerError, WsgiloadError
+from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.plan import Cell, Experiment
 from wsgiload.provision import Environment
@@ -49,6 +50,8 @@ class Failure:
         """From the error that ended the cell."""
         if isinstance(error, LimitsError):
             return cls("limits", str(error), "")
+        if isinstance(error, UsageError):  # of a whole sweep, only one server cannot be used: on this interpreter
+            return cls("provision", str(error), "")
         step = error.step if isinstance(error, ServerError) else "load"
         tail = error.log_tail if isinstance(error, ServerError) else ""
         return cls(step, str(error), tail)
@@ -66,6 +69,8 @@ class CellRecord:
     memory_peak_bytes: int | None = None
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
+    backlog: int | None = None  # as the kernel says, of one listening socket
+    capacity: Capacity | None = None
     ready_s: float | None = None
     server_exit: ServerExit | None = None
     failure: Failure | None = None
@@ -73,6 +78,13 @@ class CellRecord:
     measured: bool = False
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
+
+    def unhealthy_s(self) -> float | None:
+        """For how long in the measurement requests were due and none was answered rightly, interval by interval."""
+        if self.load is None:
+            return None
+        dead = [slice_ for slice_ in self.load["intervals"] if slice_["scheduled"] > 0 and slice_["ok"] == 0]
+        return float(sum(slice_["length_ns"] for slice_ in dead) / NS_PER_S)
 
     def resources(self) -> ResourceSummary | None:
         """What the server used in the measure window; without a report, over the samples there are."""

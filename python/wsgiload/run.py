@@ -6,17 +6,20 @@ Whatever happens, what was measured until then is in the record; ``serve`` sees 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wsgiload import launch, readiness
+from wsgiload.budget import budget_of
+from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant
 from wsgiload.contract import LaunchContext
 from wsgiload.drive import drive
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.launch import ServerProcess
 from wsgiload.limits import Backend, Janitor
-from wsgiload.plan import Cell, load_plan, without_keepalive
+from wsgiload.listen_queue import read_listen_queue
+from wsgiload.plan import Cell, Experiment, LoadOptions, load_plan, without_keepalive
 from wsgiload.provision import Environment
 from wsgiload.readiness import Expectation
 from wsgiload.record import CellRecord, Failure, Setting
@@ -24,7 +27,6 @@ from wsgiload.sample import Sampler
 from wsgiload.serve import Place, Served, Service, serving
 from wsgiload.units import NS_PER_S
 
-DEFAULT_THREADS = 4
 # Connections that the probes open on top of what the load opens.
 SPARE_CONNECTIONS = 16
 USUAL_CONNECTIONS = 1_000
@@ -39,17 +41,25 @@ class Bench:
     janitor: Janitor
 
 
-def run_cell(cell: Cell, found: ServerVariant, environment: Environment, bench: Bench, log_path: Path) -> CellRecord:
+def run_cell(
+    cell: Cell,
+    found: ServerVariant,
+    environment: Environment,
+    bench: Bench,
+    log_path: Path,
+    capacity: Capacity | None = None,
+) -> CellRecord:
     """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
-    record = CellRecord(cell, environment, notes=_environment_notes(environment))
+    record = CellRecord(cell, environment, capacity=capacity, notes=_environment_notes(environment))
+    record.notes += capacity.sentences(found.id) if capacity is not None else []
     served = Served()
     expected = Expectation(experiment.request, experiment.ready_timeout_ns, experiment.load.timeout_ns)
     service = Service(found, environment, expected, log_path)
     port = experiment.port or launch.free_port()
     try:
         place = Place(setting.limits, bench.backend, bench.janitor)
-        with serving(cell.id, service, place, _context(environment, setting, port), served) as server:
+        with serving(cell.id, service, place, _context(found, environment, setting, port), served) as server:
             _measure(server, port, setting, record)
             record.measured = True
     except KeyboardInterrupt:
@@ -62,7 +72,9 @@ def run_cell(cell: Cell, found: ServerVariant, environment: Environment, bench: 
 
 def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRecord) -> None:
     experiment, cell = setting.experiment, record.cell
-    request, load = experiment.request, experiment.load
+    request, load = experiment.request, load_options_of(server.found, experiment)
+    queue = read_listen_queue(port)
+    record.backlog = queue.backlog // queue.sockets if queue is not None else None
     record.keepalive_honoured = readiness.keeps_connections(server, port, request, load.timeout_ns)
     if not record.keepalive_honoured and load.keepalive != "off":
         load = without_keepalive(load)
@@ -78,17 +90,22 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
             record.load = drive(plan, setting.cpu_plan, _has_died(server))
         finally:
             record.samples = sampler.stop()
-    _require_survived(server)
+    _require_survived(server, record)
+
+
+def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
+    """The load of the experiment; without warm-up for a variant that is to be seen cold."""
+    return replace(experiment.load, warmup_ns=0) if found.variant.cold else experiment.load
 
 
 def _has_died(server: ServerProcess) -> Callable[[], bool]:
     return lambda: server.exit_code() is not None
 
 
-def _require_survived(server: ServerProcess) -> None:
+def _require_survived(server: ServerProcess, record: CellRecord) -> None:
     kills = server.group.oom_kills()
     if kills:
-        raise readiness.out_of_memory(server, kills, "under load", "load")
+        raise readiness.out_of_memory(server, kills, _under_load(server, record), "load")
     if server.exit_code() is not None:
         raise ServerError(
             f"{server.found.id} {server.describe_exit()} under load",
@@ -98,10 +115,21 @@ def _require_survived(server: ServerProcess) -> None:
         )
 
 
-def _context(environment: Environment, setting: Setting, port: int) -> Callable[[Path], LaunchContext]:
-    # As many processes as the limit has whole CPUs: the host's core count is nobody's budget.
-    budget = setting.limits.cpus if setting.limits.cpus is not None else len(setting.cpu_plan.server_cpus)
+def _under_load(server: ServerProcess, record: CellRecord) -> str:
+    """A master that lives on and starts workers anew hides the kill: the seconds without an answer tell of it."""
+    unhealthy_s = record.unhealthy_s()
+    if server.exit_code() is not None or unhealthy_s is None:
+        return "under load"
+    return f"under load, while its first process lived on; for {unhealthy_s:g} s no request was answered rightly"
+
+
+def _context(
+    found: ServerVariant, environment: Environment, setting: Setting, port: int
+) -> Callable[[Path], LaunchContext]:
     experiment = setting.experiment
+    is_tuned = experiment.profile == "tuned"
+    cpus = setting.limits.cpus if setting.limits.cpus is not None else len(setting.cpu_plan.server_cpus)
+    budget = budget_of(found, cpus, experiment.profile)
     users = [level.connections for level in experiment.levels if level.connections is not None]
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
     return lambda scratch: LaunchContext(
@@ -112,10 +140,11 @@ def _context(environment: Environment, setting: Setting, port: int) -> Callable[
         app=experiment.app,
         app_dir=experiment.app_dir,
         scratch_dir=scratch,
-        workers=max(1, int(budget)),
-        threads=DEFAULT_THREADS,
-        backlog=launch.usual_backlog(),
-        max_connections=most + SPARE_CONNECTIONS,
+        workers=budget.workers,
+        threads=budget.threads,
+        backlog=launch.usual_backlog() if is_tuned else None,
+        max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
+        profile=experiment.profile,
         run_s=(experiment.load.load_ns + experiment.load.timeout_ns) / NS_PER_S,
     )
 

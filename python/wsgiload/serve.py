@@ -5,7 +5,6 @@ group → watched by the janitor → started → ready → (the caller's work) �
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from wsgiload.limits import Backend, Enforcement, Janitor, LimitedGroup, Limits
 from wsgiload.provision import Environment
 from wsgiload.readiness import Expectation
 from wsgiload.record import ServerExit
+from wsgiload.scratch import scratch_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ def serving(
     label: str, service: Service, place: Place, context: Callable[[Path], LaunchContext], served: Served
 ) -> Iterator[ServerProcess]:
     """A server that gives right answers, for as long as the block lasts. Raises ServerError if it never does."""
-    with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch, _group(label, place) as group:
+    with scratch_folder() as scratch, _group(label, place) as group:
         served.enforcement = group.enforcement
         server = ServerProcess(service.found, group, service.log_path)
-        launch_context = context(Path(scratch))
+        launch_context = context(scratch)
         try:
             with uninterrupted():
                 server.start(service.environment, launch_context)

@@ -50,6 +50,9 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "id": cell.id,
         "server": found.server.name,
         "variant": found.variant.name,
+        "profile": setting.experiment.profile,
+        "size": found.size,
+        "legacy": found.server.legacy,
         "version": environment.version if environment else None,
         "python": environment.python_version if environment else None,
         "rate": cell.level.rate_per_s,
@@ -64,9 +67,12 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "resources": resources.to_dict() if resources else None,
         "server_exit": {"code": ended.code, "signal": ended.signal, "clean": ended.clean} if ended else None,
         "failure": _failure(record),
-        "warmup_s": setting.experiment.load.warmup_ns / NS_PER_S,
+        "warmup_s": 0.0 if found.variant.cold else setting.experiment.load.warmup_ns / NS_PER_S,
         "duration_s": setting.experiment.load.duration_ns / NS_PER_S,
+        "unhealthy_s": record.unhealthy_s(),
         "keepalive_honoured": record.keepalive_honoured,
+        "backlog": record.backlog,
+        "capacity": record.capacity.to_dict() if record.capacity is not None else None,
         "notes": list(record.notes),
     }
 

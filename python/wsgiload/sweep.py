@@ -15,19 +15,25 @@ from typing import Any
 
 from wsgiload import launch
 from wsgiload._loadgen import check_plan
+from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
+from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant, load_catalogue
+from wsgiload.conforming import measure_capacity
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
+from wsgiload.interpreters import find_version
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, load_plan, plain
-from wsgiload.provision import Environment, provision
+from wsgiload.provision import Environment, provision_all
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.report import write_html
 from wsgiload.run import Bench, run_cell
+from wsgiload.scratch import remove_stale_scratch
+from wsgiload.serve import Place
 from wsgiload.store import SCHEMA_VERSION, RunDirectory
 from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
 
@@ -79,6 +85,7 @@ class _Sweep:
     directory: RunDirectory
     events: SweepEvents
     records: list[CellRecord] = field(default_factory=list)
+    capacities: dict[str, Capacity | None] = field(default_factory=dict)
 
     def summary(self, status: Status) -> Json:
         return summarise_sweep(self.found, self.bench.setting, Progress(self.order, self.records, status))
@@ -98,8 +105,14 @@ class _Sweep:
 
 
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
-    """The servers that a sweep measures, by id."""
-    return {found.id: found for found in load_catalogue().select(experiment.servers)}
+    """The servers that a sweep measures, by id: each in every size asked for that makes a difference to it."""
+    chosen = load_catalogue().select(experiment.servers)
+    if not (experiment.bundled and experiment.app == BUNDLED[DEFAULT_APP].app):
+        chosen = [found for found in chosen if found.server.serves_wsgi]
+        if not chosen:
+            raise UsageError("none of the servers runs a WSGI app", "measure them with the bundled app hello")
+    sized = [found.sized(size.workers, size.threads) for found in chosen for size in experiment.sizes]
+    return {found.id: found for found in sized}
 
 
 def check_loads(experiment: Experiment) -> None:
@@ -143,6 +156,7 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
     launch.raise_descriptor_limit()
+    remove_stale_scratch()
     with uninterrupted():
         backend = select_backend(limits)
     if experiment.port is not None:
@@ -169,9 +183,11 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
 
 
 def _interpreter(experiment: Experiment) -> AppInterpreter:
-    if experiment.bundled:
-        return bundled_app_interpreter()
-    return find_app_interpreter(experiment.app_dir, experiment.python)
+    if experiment.python_version is not None:
+        return find_version(experiment.python_version)
+    if not experiment.bundled:
+        return find_app_interpreter(experiment.app_dir, experiment.python)
+    return bundled_app_interpreter(experiment.python)
 
 
 def _app_failure(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
@@ -186,15 +202,11 @@ def _app_failure(experiment: Experiment, interpreter: AppInterpreter) -> AppImpo
 
 
 def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImportError | None) -> Environments:
-    environments: dict[str, Environment | WsgiloadError] = {}
     if app_failure is not None:
         return dict.fromkeys(sweep.found, app_failure)
-    for server_id, found in sweep.found.items():
-        try:
-            environments[server_id] = provision(found.server, interpreter, log=sweep.events.message)
-        except WsgiloadError as error:
-            environments[server_id] = error
-    return environments
+    servers = [found.server for found in sweep.found.values()]
+    made = provision_all(servers, interpreter, log=sweep.events.message)
+    return {server_id: made[found.server.name] for server_id, found in sweep.found.items()}
 
 
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
@@ -218,8 +230,27 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
 def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
     if isinstance(environment, WsgiloadError):
         return CellRecord(cell, failure=Failure.of(environment))
-    log_path = sweep.directory.server_log(cell.id)
-    return run_cell(cell, sweep.found[cell.server], environment, sweep.bench, log_path)
+    log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
+    try:
+        capacity = _capacity(sweep, found, environment)
+    except KeyboardInterrupt:
+        return CellRecord(cell, environment, interrupted=True)
+    return run_cell(cell, found, environment, sweep.bench, log_path, capacity)
+
+
+def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Capacity | None:
+    """How much a server serves at once, as it comes: measured before its first cell, because nobody chose it."""
+    profile, setting = sweep.bench.setting.experiment.profile, sweep.bench.setting
+    if profile != "stock":
+        return None
+    if found.id not in sweep.capacities:
+        place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
+        budget = budget_of(found, setting.limits.cpus or 1, profile)
+        try:
+            sweep.capacities[found.id] = measure_capacity(found, environment, place, (profile, budget))
+        except WsgiloadError:
+            sweep.capacities[found.id] = None  # the cell itself will say what is wrong
+    return sweep.capacities[found.id]
 
 
 @contextmanager

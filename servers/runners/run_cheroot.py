@@ -18,22 +18,27 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--backlog", type=int, required=True)
-    parser.add_argument("--timeout", type=int, required=True)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--backlog", type=int)
+    parser.add_argument("--timeout", type=int)
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
+    # What is not given stays as cheroot has it. A pool that never grows: capacity is the declared number of threads.
+    given = {
+        "numthreads": options.threads,
+        "max": options.threads,
+        "request_queue_size": options.backlog,
+        "timeout": options.timeout,
+    }
     server = wsgi.Server(
         (options.host, options.port),
         getattr(importlib.import_module(module), name),
-        numthreads=options.threads,
-        max=options.threads,  # a pool that never grows: capacity is the declared number of threads
-        request_queue_size=options.backlog,
-        timeout=options.timeout,
         shutdown_timeout=1,
+        **{key: value for key, value in given.items() if value is not None},
     )
-    server.keep_alive_conn_limit = None
+    if options.timeout is not None:
+        server.keep_alive_conn_limit = None
     # safe_start() stops the server in order when it sees SystemExit; without this SIGTERM simply kills.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server.safe_start()

@@ -20,12 +20,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--backlog", type=int, required=True)
+    parser.add_argument("--backlog", type=int)
+    parser.add_argument("--no-log", action="store_true")
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
-    server = WSGIServer((options.host, options.port), app, backlog=options.backlog, log=None)
+    log = None if options.no_log else "default"  # gevent's own default: every request on standard error
+    server = WSGIServer((options.host, options.port), app, backlog=options.backlog, log=log)
     server.stop_timeout = 1  # connections kept alive would otherwise hold the stop
     gevent.signal_handler(signal.SIGTERM, server.stop)
     server.serve_forever()

@@ -19,14 +19,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--backlog", type=int, required=True)
+    parser.add_argument("--backlog", type=int)
+    parser.add_argument("--no-log", action="store_true")
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
-    # On the class, because the socket listens before make_server returns.
-    WSGIServer.request_queue_size = options.backlog
-    make_server(options.host, options.port, app, handler_class=SilentHandler).serve_forever()
+    if options.backlog is not None:
+        # On the class, because the socket listens before make_server returns.
+        WSGIServer.request_queue_size = options.backlog
+    handler = SilentHandler if options.no_log else WSGIRequestHandler
+    make_server(options.host, options.port, app, handler_class=handler).serve_forever()
 
 
 if __name__ == "__main__":

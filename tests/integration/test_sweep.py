@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -340,6 +341,73 @@ def test_a_server_that_needs_more_than_its_memory_fails_with_the_kill_on_record(
     assert schema_errors("summary-1", done.summary) == []
 
 
+HUNGRY_ONCE = """
+    from pathlib import Path
+
+    FED = Path(__file__).with_name("fed")
+    count = 0
+
+    def app(environ, start_response):
+        global count
+        count += 1
+        if count > 20 and not FED.exists():
+            FED.touch()
+            eat()
+        start_response("200 OK", [("Content-Length", "0")])
+        return []
+"""
+
+
+def test_a_worker_killed_for_want_of_memory_while_its_master_lives_is_told_as_that(command: Command) -> None:
+    (command.folder / "hungry.py").write_text(textwrap.dedent(HUNGRY) + textwrap.dedent(HUNGRY_ONCE))
+    words = ("--servers", "gunicorn-sync", "--memory", "96MiB", "--rates", 50, "--duration", "3s")
+    done = command.run("sweep", "hungry:app", *words, "--warmup", "0s", "--cooldown", "0s")
+    cell = done.cells["gunicorn-sync@50#1"]
+    assert done.code == 97
+    assert cell["resources"]["oom_kills"] == 1
+    assert "under load, while its first process lived on; for " in cell["failure"]["message"]
+    assert cell["unhealthy_s"] is not None
+    assert cell["outcomes"]["ok"] > 20, "the worker that came after it served again"
+    assert cell["server_exit"]["clean"]
+    assert schema_errors("summary-1", done.summary) == []
+
+
+# --- servers as they come
+
+
+def test_the_stock_profile_says_in_words_what_it_measured_of_each_servers_defaults(command: Command) -> None:
+    words = ("--profile", "stock", "--servers", "cheroot,waitress,gunicorn-sync", "--rates", 50, "--duration", "1s")
+    done = command.run("sweep", *words, "--warmup", "0s", "--cooldown", "0s")
+    assert schema_errors("summary-1", done.summary) == []
+    assert done.summary["experiment"]["profile"] == "stock"
+    cells = {cell["server"]: cell for cell in done.cells.values()}
+    assert {cell["profile"] for cell in cells.values()} == {"stock"}
+    assert cells["cheroot"]["backlog"] == 5
+    assert cells["cheroot"]["capacity"]["requests_at_once"] == 10
+    assert cells["cheroot"]["capacity"]["connections_kept"] == 10
+    # waitress counts its own two sockets among its 100.
+    assert cells["waitress"]["capacity"]["connections_answered"] == 98
+    assert not cells["gunicorn"]["keepalive_honoured"]
+    said = " ".join(done.out.split())
+    for sentence in (
+        "stock profile",
+        "cheroot: its listen queue holds 5 connections",
+        "cheroot: 10 requests at a time",
+        "waitress: it held 98 connections at a time",
+        "gunicorn-sync: keep-alive not honoured, the server closes after each answer",
+    ):
+        assert sentence in said
+
+
+def test_a_size_that_was_asked_for_is_run_and_named(command: Command) -> None:
+    words = ("--servers", "gunicorn-sync,wsgiref", "--rates", 50, "--duration", "1s", "--warmup", "0s")
+    done = command.run("sweep", *words, "--cooldown", "0s", "--grid", "workers=1,2")
+    assert sorted(done.cells) == ["gunicorn-sync-w1@50#1", "gunicorn-sync-w2@50#1", "wsgiref@50#1"]
+    # A master, and as many workers as were asked for.
+    peaks = {name: cell["resources"]["processes_peak"] for name, cell in done.cells.items()}
+    assert (peaks["gunicorn-sync-w1@50#1"], peaks["gunicorn-sync-w2@50#1"]) == (2, 3)
+
+
 # --- interruptions
 
 
@@ -380,8 +448,13 @@ def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(command: Command) 
     assert command.groups() != []
     os.kill(running.pid, signal.SIGKILL)
     assert running.end().code == -signal.SIGKILL
+    killed = time.monotonic()
     until(lambda: command.processes() == {}, "the end of every process", timeout_s=20)
+    assert time.monotonic() - killed < 5
     until(lambda: command.groups() == [], "the end of every group", timeout_s=20)
     summary = read_json(only_run(command) / "summary.json")
     assert [cell["id"] for cell in summary["cells"]] == summary["order"][:1]
     assert summary["status"] != "complete"
+    assert command.temporary_files() != [], "nobody was there to remove the server's folder"
+    command.run("sweep", "--servers", "wsgiref", "--rates", 50, "--duration", "1s", *BRIEFLY)
+    assert command.temporary_files() == [], "the next command removes what a killed one left"

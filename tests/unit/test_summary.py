@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from wsgiload.catalogue import load_catalogue
 from wsgiload.cpus import CpuPlan
-from wsgiload.errors import LoadError, ProvisionError, ServerError
+from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
 from wsgiload.launch import ServerExit
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
@@ -138,6 +138,12 @@ def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() 
     }
     assert cell["resources"]["oom_kills"] == 1
     assert cell["resources"]["cpu_cores_mean"] is None
+
+
+def test_a_server_that_does_not_run_on_the_apps_interpreter_failed_by_itself_and_not_by_the_generator() -> None:
+    failure = Failure.of(UsageError("meinheld runs on Python <=3.12", "leave it out"))
+    assert failure.step == "provision"
+    assert "leave it out" in failure.message
 
 
 def test_a_cell_that_never_got_an_environment_knows_neither_versions_nor_limits() -> None:

@@ -8,13 +8,18 @@ from typing import Any
 import click
 from rich.console import Console
 
-from wsgiload.catalogue import Catalogue, catalogue_rows, load_catalogue
+from wsgiload.catalogue import PROFILES, Catalogue, catalogue_rows, load_catalogue
 from wsgiload.check import check_servers
-from wsgiload.cli._output import complain, write_json
-from wsgiload.errors import EXIT_OK, EXIT_SERVER, ProvisionError
-from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, find_app_interpreter
-from wsgiload.provision import install_all, installed_servers
+from wsgiload.checks import read_checks, store_checks
+from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.contract import Profile
+from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
+from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
+from wsgiload.interpreters import find_version
+from wsgiload.launch import require_system
+from wsgiload.provision import installed_servers, provision_all
 from wsgiload.report import print_checks, print_server, print_servers
+from wsgiload.report.catalogue import markdown_catalogue
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,22 +27,30 @@ def servers() -> None:
     """The servers that can be measured: list, show, install, check."""
 
 
-def _interpreter(python: str | None) -> AppInterpreter:
-    return bundled_app_interpreter() if python is None else find_app_interpreter(Path.cwd(), python)
+def _interpreter(python: str | None, python_version: str | None) -> AppInterpreter:
+    return bundled_app_interpreter(python) if python_version is None else find_version(python_version)
 
 
-_python = click.option("--python", help="Interpreter of the servers.  [default: wsgiload's]")
+def _python(function: Any) -> Any:
+    named = click.option("--python", help="Interpreter of the servers.  [default: wsgiload's]")
+    versioned = click.option("--python-version", help="An installed interpreter by its version, such as 3.13.")
+    return named(versioned(function))
+
+
 _names = click.argument("names", nargs=-1)
 _json = click.option("--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON.")
+_everything = click.option(
+    "--all", "everything", is_flag=True, help="Every server, those that need a compiler or a system package included."
+)
 
 
 @servers.command("list")
 @_python
 @_json
-def list_servers(python: str | None, json_file: str | None) -> None:
+def list_servers(python: str | None, python_version: str | None, json_file: str | None) -> None:
     """Every server and variant, and whether it is installed."""
     catalogue = load_catalogue()
-    installed = installed_servers(catalogue.servers, _interpreter(python))
+    installed = installed_servers(catalogue.servers, _interpreter(python, python_version))
     rows = catalogue_rows(catalogue, installed)
     if json_file is not None:
         write_json(rows, json_file)
@@ -48,45 +61,85 @@ def list_servers(python: str | None, json_file: str | None) -> None:
 @servers.command()
 @_names
 def show(names: tuple[str, ...]) -> None:
-    """What is known of NAMES: requirements, variants, and why each setting is as it is."""
-    for found in load_catalogue().select(names or ("all",)):
-        print_server(found, Console())
+    """What is known of NAMES: requirements, variants, why each setting is as it is, and what a check found here."""
+    found = load_catalogue().select(names or ("all",))
+    for one in found:
+        print_server(one, Console())
+    checked = [row for one in found for row in read_checks(one)]
+    if checked:
+        print_checks(checked, Console())
 
 
 @servers.command()
 @_names
-@click.option("--all", "everything", is_flag=True, help="Every server, those that need a compiler included.")
+@_everything
 @_python
-def install(names: tuple[str, ...], everything: bool, python: str | None) -> int:
-    """Make the environments of NAMES (default: those that need no compiler)."""
-    catalogue = load_catalogue()
-    chosen = catalogue.servers_named(_selection(names, everything))
-    outcomes = install_all(chosen, _interpreter(python), log=lambda text: click.echo(text, err=True))
+def install(names: tuple[str, ...], everything: bool, python: str | None, python_version: str | None) -> int:
+    """Make the environments of NAMES (default: those that need nothing of the system)."""
+    chosen = load_catalogue().select(_selection(names, everything))
+    interpreter = _interpreter(python, python_version)
+    outcomes = provision_all([found.server for found in chosen], interpreter, log=_tell)
+    failures = [outcome for outcome in outcomes.values() if isinstance(outcome, WsgiloadError)]
     for name, outcome in outcomes.items():
-        if isinstance(outcome, ProvisionError):
-            complain(str(outcome))
-        else:
+        if not isinstance(outcome, WsgiloadError):
             how = f"installed in {outcome.seconds:.1f} s" if outcome.built else "was installed already"
             click.echo(f"{name} {outcome.version} {how}")
-    return EXIT_SERVER if any(isinstance(outcome, ProvisionError) for outcome in outcomes.values()) else EXIT_OK
+    for found in chosen:
+        if isinstance(outcomes[found.server.name], WsgiloadError):
+            continue
+        try:
+            require_system(found)
+        except WsgiloadError as error:
+            failures.append(error)
+    for failure in failures:
+        complain(str(failure))
+    return EXIT_SERVER if failures else EXIT_OK
 
 
 @servers.command()
 @_names
-@click.option("--all", "everything", is_flag=True, help="Every server, those that need a compiler included.")
+@_everything
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    default="tuned",
+    show_default=True,
+    help="Equal budgets, or each server as it comes.",
+)
 @_python
 @_json
-def check(names: tuple[str, ...], everything: bool, python: str | None, json_file: str | None) -> int:
-    """Prove that NAMES serve here: right answers, keep-alive as claimed, a clean stop."""
+@click.option(
+    "--markdown",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the table of the whole catalogue as Markdown.",
+)
+def check(
+    names: tuple[str, ...],
+    everything: bool,
+    profile: Profile,
+    python: str | None,
+    python_version: str | None,
+    json_file: str | None,
+    markdown: Path | None,
+) -> int:
+    """Prove that NAMES serve here: answers, bodies, keep-alive, PEP 3333, backlog, workers, a clean stop."""
+    check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue()
     chosen = catalogue.select(_selection(names, everything))
-    results = check_servers(chosen, _interpreter(python), log=lambda text: click.echo(text, err=True))
+    results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=_tell)
     rows: list[dict[str, Any]] = [result.to_dict() for result in results]
+    store_checks(chosen, rows)
     if json_file is not None:
         write_json(rows, json_file)
     else:
         print_checks(rows, Console())
+    if markdown is not None:
+        markdown.write_text(markdown_catalogue(catalogue, rows), encoding="utf-8")
     return EXIT_OK if all(result.passed for result in results) else EXIT_SERVER
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _selection(names: tuple[str, ...], everything: bool) -> tuple[str, ...] | None:

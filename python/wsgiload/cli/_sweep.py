@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wsgiload.catalogue import PROFILES
 from wsgiload.cli._options import (
     CONNECTIONS,
     CPUS,
@@ -37,6 +38,7 @@ from wsgiload.plan import (
     Request,
     ResourceLimits,
     expand,
+    parse_sizes,
     plain,
 )
 from wsgiload.report import print_sweep
@@ -76,7 +78,28 @@ class _Progress(SweepEvents):
             click.echo("interrupted", err=True)
 
 
-@click.command(cls=ConfiguredCommand)
+class _SweepCommand(ConfiguredCommand):
+    """Takes several words after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Say ``--grid`` before each of them."""
+        return super().parse_args(ctx, repeat_grid(args))
+
+
+def repeat_grid(words: list[str]) -> list[str]:
+    """``--grid a=1 b=2`` as ``--grid a=1 --grid b=2``; an app is never written with an equals sign."""
+    repeated: list[str] = []
+    is_open = False
+    for word in words:
+        is_size = bool(re.fullmatch(r"[a-z]+=.*", word))
+        if is_open and is_size and repeated[-1] != "--grid":
+            repeated.append("--grid")
+        is_open = word == "--grid" or (is_open and is_size)
+        repeated.append(word)
+    return repeated
+
+
+@click.command(cls=_SweepCommand)
 @click.argument("app", required=False)
 @together(
     click.option(
@@ -93,6 +116,25 @@ class _Progress(SweepEvents):
         type=NAMES,
         help="Servers, see `wsgiload servers list`.  [default: all that need no compiler]",
     ),
+    click.option(
+        "--profile",
+        type=click.Choice(PROFILES),
+        default="tuned",
+        show_default=True,
+        help="Equal budgets, or each server as it comes.",
+    ),
+    click.option("--workers", type=click.IntRange(min=1), help="Processes of each server.  [default: by the profile]"),
+    click.option(
+        "--server-threads",
+        type=click.IntRange(min=1),
+        help="Threads in each process of a server.  [default: by the profile]",
+    ),
+    click.option(
+        "--grid",
+        multiple=True,
+        metavar="NAME=A,B,...",
+        help="Sizes to combine: workers=1,2,4 threads=1,4,8 (of the servers).",
+    ),
     click.option("--app-name", help="A bundled app instead of APP: hello, json1k, cpu or sleep."),
     click.option("--path", help="Path of every request.  [default: /]"),
     click.option(
@@ -102,6 +144,7 @@ class _Progress(SweepEvents):
         help="Folder from which APP is imported.",
     ),
     click.option("--python", help="Interpreter of APP.  [default: an active or local .venv, else wsgiload's]"),
+    click.option("--python-version", help="For a bundled app: an installed interpreter by its version, such as 3.13."),
     click.option(
         "--runs",
         type=click.IntRange(1, 1000),
@@ -236,15 +279,27 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
         load=_load_options(options),
         levels=_levels(options["rates"], options["connections"]),
         servers=options["servers"],
+        profile=options["profile"],
+        sizes=parse_sizes(options["workers"], options["server_threads"], options["grid"]),
         runs=options["runs"],
         seed=options["seed"],
         limits=_limits(options),
         bundled=is_bundled,
         python=options["python"],
+        python_version=_python_version(options, is_bundled),
         port=options["port"],
         ready_timeout_ns=options["ready_timeout"],
         out=options["out"],
     )
+
+
+def _python_version(options: dict[str, Any], is_bundled: bool) -> str | None:
+    version: str | None = options["python_version"]
+    if version is not None and options["python"] is not None:
+        raise UsageError("--python and --python-version were both given", "give one of them")
+    if version is not None and not is_bundled:
+        raise UsageError("--python-version is for the bundled apps", "name your app's interpreter with --python")
+    return version
 
 
 def _load_options(options: dict[str, Any]) -> LoadOptions:

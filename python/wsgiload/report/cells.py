@@ -25,6 +25,9 @@ _POLICIES = {
 }
 
 
+LEGACY = " (legacy)"
+
+
 def lookup(mapping: Json | None, *keys: str) -> Any:
     """The value under nested keys, or None as soon as one of them is missing or null."""
     value: Any = mapping
@@ -36,11 +39,13 @@ def lookup(mapping: Json | None, *keys: str) -> Any:
 
 
 def label_of(raw: Json) -> str:
-    """Server and variant as one name, without saying the variant twice."""
+    """Server, variant and size as one name, without saying the variant twice; a legacy one says so wherever it is."""
     server, variant = str(raw["server"]), raw.get("variant")
-    if not variant or variant in ("default", server) or server.endswith(f"-{variant}"):
-        return server
-    return f"{server}-{variant}"
+    if variant and variant not in ("default", server) and not server.endswith(f"-{variant}"):
+        server = f"{server}-{variant}"
+    if raw.get("size"):
+        server = f"{server}-{raw['size']}"
+    return f"{server}{LEGACY}" if raw.get("legacy") else server
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +189,8 @@ def read_sweep(summary: Json) -> Sweep:
 
 
 def _place(label: str, planned: list[str]) -> int:
-    return planned.index(label) if label in planned else len(planned)
+    name = label.removesuffix(LEGACY)
+    return planned.index(name) if name in planned else len(planned)
 
 
 def finite_median(values: list[float | None]) -> float | None:
@@ -206,7 +212,9 @@ def median_of(cells: tuple[Cell, ...], *keys: str) -> float | None:
 
 def conditions(experiment: Json, cell: Json | None = None) -> str:
     """What every title must say: arrivals, connection policy, duration, number of runs."""
-    parts = [_arrivals(experiment), _connections(experiment)]
+    profile = experiment.get("profile")
+    parts = [f"{profile} profile"] if profile else []
+    parts += [_arrivals(experiment), _connections(experiment)]
     duration_s = (cell or {}).get("duration_s", experiment.get("duration_s"))
     warmup_s = (cell or {}).get("warmup_s", experiment.get("warmup_s"))
     measured = f"{words.format_seconds(duration_s)} measured"

@@ -1,0 +1,54 @@
+"""The folder that a server may write into while it runs; and what a killed orchestrator left of such folders.
+
+A folder in use is locked, and the kernel lets go of the lock with its process: only what nobody holds is removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_NAME = re.compile(r"wsgiload-scratch-[0-9]+-.+")
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A fresh folder, removed at the end of the block."""
+    with tempfile.TemporaryDirectory(prefix=f"wsgiload-scratch-{os.getpid()}-") as name:
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield Path(name)
+        finally:
+            os.close(descriptor)
+
+
+def remove_stale_scratch(folder: Path | None = None) -> list[str]:
+    """Remove the folders of ours that no living process holds; their names."""
+    removed = []
+    for path in sorted((folder or Path(tempfile.gettempdir())).glob("wsgiload-scratch-*")):
+        with suppress(OSError):
+            if _NAME.fullmatch(path.name) and path.lstat().st_uid == os.geteuid() and _is_abandoned(path):
+                shutil.rmtree(path)
+                removed.append(path.name)
+    return removed
+
+
+def _is_abandoned(path: Path) -> bool:
+    maker = int(path.name.split("-")[2])
+    if Path(f"/proc/{maker}").exists():
+        return False
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False  # its maker lives where we cannot see it: in another container
+    finally:
+        os.close(descriptor)
+    return True

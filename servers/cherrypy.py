@@ -1,0 +1,54 @@
+"""CherryPy: the framework's own way to serve a WSGI app, with cheroot under its engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+
+REFERENCE = "https://docs.cherrypy.dev/en/latest/pkg/cherrypy._cpserver.html"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner: ``cherryd`` serves CherryPy's own applications only."""
+    return [
+        *runner(context, Path(__file__), "run_cherrypy.py"),
+        *("--host", context.host, "--port", str(context.port)),
+        *option("--threads", context.threads),
+        *option("--backlog", context.backlog),
+        *option("--timeout", context.idle_timeout_s),
+        context.app,
+    ]
+
+
+SERVER = Server(
+    name="cherrypy",
+    summary="CherryPy's engine around cheroot: single process, thread pool",
+    homepage="https://cherrypy.dev/",
+    source=Path(__file__),
+    requirements=("cherrypy==18.10.0", "cheroot==11.1.2"),
+    distribution="cherrypy",
+    variants=(
+        Variant(
+            name="default",
+            summary="an app grafted onto its tree",
+            keepalive=True,
+            uses_workers=False,
+            uses_threads=True,
+            notes=(
+                f"server.thread_pool as budgeted (default 10; {REFERENCE})",
+                f"server.socket_queue_size = backlog: the default 5 makes clients retransmit ({REFERENCE})",
+                f"server.socket_timeout longer than the run (default 10 s; {REFERENCE})",
+                "keep_alive_conn_limit = None: by default only 10 connections are kept "
+                "(https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py)",
+                f"environment production, engine.autoreload off, no screen log ({REFERENCE})",
+            ),
+            stock_notes=(f"10 threads, backlog 5, 10 connections kept, autoreload on ({REFERENCE})",),
+            unix_socket=True,
+            extra=True,
+        ),
+    ),
+    default_variant="default",
+    command=command,
+    stop_timeout_s=15.0,
+)

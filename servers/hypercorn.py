@@ -1,0 +1,53 @@
+"""hypercorn: an ASGI server that also runs WSGI apps, in threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant, option
+
+REFERENCE = "https://hypercorn.readthedocs.io/en/latest/how_to_guides/configuring.html"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """``python -m hypercorn``."""
+    return [
+        *(str(context.python), "-m", "hypercorn", "--bind", context.address),
+        *option("--workers", context.workers),
+        *option("--backlog", context.backlog),
+        *option("--keep-alive", context.idle_timeout_s),
+        *context.when_tuned("--graceful-timeout", 2, "--log-level", "WARNING"),
+        f"wsgi:{context.app}",
+    ]
+
+
+SERVER = Server(
+    name="hypercorn",
+    summary="ASGI server with a WSGI adapter; the app in threads",
+    homepage="https://hypercorn.readthedocs.io/",
+    source=Path(__file__),
+    requirements=("hypercorn==0.18.0",),
+    distribution="hypercorn",
+    variants=(
+        Variant(
+            name="default",
+            summary="WSGI in asyncio's default thread pool, whose size is not for us to set",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=False,
+            notes=(
+                f"--backlog as everywhere (default 100; {REFERENCE})",
+                f"--keep-alive longer than the run (default 5 s; {REFERENCE})",
+                f"no access log by default; --log-level WARNING; --graceful-timeout bounds the stop ({REFERENCE})",
+                "the main process and a helper process count as the server's",
+            ),
+            stock_notes=(f"one worker, backlog 100, keep-alive for 5 s ({REFERENCE})",),
+            unix_socket=True,
+            helpers=2,
+            deviation="SERVER_PORT is not a string",
+            extra=True,
+        ),
+    ),
+    default_variant="default",
+    command=command,
+)

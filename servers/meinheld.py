@@ -1,0 +1,95 @@
+"""meinheld: HTTP in C on picoev; abandoned in 2020, and kept alive here by replacing the greenlet it demands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Needed, Server, Variant, option, runner
+
+SOURCE = "https://github.com/mopemope/meinheld/blob/master/meinheld/server/server.c"
+SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
+
+GREENLET = "greenlet 3 in place of the greenlet<0.5 that it asks for, which no current interpreter compiles"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner, since meinheld has no command line; or gunicorn with meinheld's worker class."""
+    if variant.name == "gunicorn":
+        return gunicorn(context)
+    return [
+        *runner(context, Path(__file__), "prefork.py"),
+        *option("--workers", context.workers),
+        str(Path(__file__).parent / "runners" / "run_meinheld.py"),
+        *("--host", context.host, "--port", str(context.port)),
+        *option("--backlog", context.backlog),
+        *option("--keepalive", context.idle_timeout_s),
+        context.app,
+    ]
+
+
+def gunicorn(context: LaunchContext) -> list[str]:
+    """gunicorn as in its own file."""
+    return [
+        *(str(context.python), "-m", "gunicorn"),
+        *("--config", str(Path(__file__).parent / "runners" / "gunicorn_settings.py")),
+        *("--bind", context.address, "--worker-class", "egg:meinheld#gunicorn_worker"),
+        *option("--workers", context.workers),
+        *option("--backlog", context.backlog),
+        *option("--keep-alive", context.idle_timeout_s),
+        *context.when_tuned("--timeout", 0, "--graceful-timeout", 2, "--log-level", "critical"),
+        "--no-control-socket",
+        context.app,
+    ]
+
+
+SERVER = Server(
+    name="meinheld",
+    summary="HTTP in C on picoev, one thread per process; abandoned in 2020",
+    homepage="https://github.com/mopemope/meinheld",
+    source=Path(__file__),
+    # gunicorn finds the worker class by its entry point, for which it needs setuptools.
+    requirements=("meinheld==1.0.2", "greenlet==3.5.6", "gunicorn==27.0.1", "packaging==26.3", "setuptools==80.10.2"),
+    overrides=("greenlet==3.5.6",),
+    distribution="meinheld",
+    variants=(
+        Variant(
+            name="default",
+            summary="by itself",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=False,
+            notes=(
+                f"set_keepalive: by default it closes after each answer ({SOURCE})",
+                f"set_backlog as everywhere (default 4096; {SOURCE})",
+                "set_access_logger(None): by default every request is logged",
+                GREENLET,
+                "several workers listen on sockets of their own with SO_REUSEPORT",
+            ),
+            stock_keepalive=False,
+            stock_notes=(f"one process, closes after each answer, logs each request ({SOURCE})",),
+            helpers=1,
+        ),
+        Variant(
+            name="gunicorn",
+            summary="as a worker class of gunicorn",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=False,
+            notes=(
+                f"--keep-alive longer than the run ({SETTINGS}#keepalive)",
+                f"--timeout 0 --graceful-timeout 2, and no control socket, as for gunicorn ({SETTINGS})",
+                "--log-level critical: it logs an error for every client that leaves",
+                GREENLET,
+            ),
+            stock_notes=(f"one worker, keep-alive for 2 s ({SETTINGS})",),
+            helpers=1,
+        ),
+    ),
+    default_variant="default",
+    command=command,
+    ignored_variables=("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY"),
+    needs_compiler=True,
+    needs=(Needed("gcc", program="gcc"),),
+    python_max=(3, 12),  # on 3.13 it compiles, and cannot be imported
+    legacy=True,
+)

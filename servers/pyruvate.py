@@ -1,0 +1,52 @@
+"""pyruvate: a server in Rust with a pool of Python threads; it is measured without keep-alive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+
+REFERENCE = "https://gitlab.com/tschorr/pyruvate#parameters"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner: pyruvate is started from Python or by PasteDeploy."""
+    return [
+        *runner(context, Path(__file__), "run_pyruvate.py"),
+        *("--host", context.host, "--port", str(context.port)),
+        *option("--threads", context.threads),
+        *option("--backlog", context.backlog),
+        context.app,
+    ]
+
+
+SERVER = Server(
+    name="pyruvate",
+    summary="HTTP in Rust on mio, the app in a pool of Python threads",
+    homepage="https://gitlab.com/tschorr/pyruvate",
+    source=Path(__file__),
+    requirements=("pyruvate==1.6.1",),
+    distribution="pyruvate",
+    variants=(
+        Variant(
+            name="default",
+            summary="closes every connection",
+            keepalive=False,
+            uses_workers=False,
+            uses_threads=True,
+            notes=(
+                f"workers as budgeted; they are threads ({REFERENCE})",
+                "max_reuse_count stays 0, which closes: with more, the second request of a connection is not answered "
+                f"({REFERENCE})",
+                "the socket is made by our runner, as a service manager hands it over, with the backlog of the run "
+                f"({REFERENCE})",
+            ),
+            stock_notes=("a number of threads has to be given, and no default exists: 4",),
+            framing="close",
+            deviation="the app's answer was not closed",
+            extra=True,
+        ),
+    ),
+    default_variant="default",
+    command=command,
+)

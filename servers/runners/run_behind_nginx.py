@@ -1,0 +1,108 @@
+"""Starts a WSGI server on a Unix socket and nginx in front of it, and ends both together.
+
+Standard library only, and little of it: what this process takes in memory counts as the server's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+ADMINISTRATION_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+OPTIONS = ("--host", "--port", "--socket", "--protocol", "--backlog", "--connections")
+
+CONFIGURATION = """
+daemon off;
+pid {folder}/nginx.pid;
+{user}
+worker_processes 1;
+worker_rlimit_nofile 65536;
+error_log stderr error;
+events {{ worker_connections {connections}; }}
+http {{
+  access_log {access_log};
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; uwsgi_temp_path {folder}/uwsgi;
+  fastcgi_temp_path {folder}/fastcgi; scgi_temp_path {folder}/scgi;
+  client_max_body_size 16m;
+  {client_side}
+  upstream app {{ server unix:{socket}; {upstream} }}
+  server {{
+    listen {host}:{port} {listen};
+    location / {{ {handover} }}
+  }}
+}}
+"""
+# uwsgi's protocol has no keep-alive: nginx opens a connection per request whatever it is told.
+HANDOVER = {
+    ("http", True): 'proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; '
+    "proxy_set_header Host $http_host; proxy_read_timeout 1d;",
+    ("http", False): "proxy_pass http://app;",
+    (
+        "uwsgi",
+        True,
+    ): 'include /etc/nginx/uwsgi_params; uwsgi_param SCRIPT_NAME ""; uwsgi_pass app; uwsgi_read_timeout 1d;',
+    ("uwsgi", False): 'include /etc/nginx/uwsgi_params; uwsgi_param SCRIPT_NAME ""; uwsgi_pass app;',
+}
+
+
+def configure(options: dict[str, str], folder: Path) -> Path:
+    """nginx.conf. Without a backlog everything stays as nginx has it."""
+    is_tuned = "--backlog" in options
+    text = CONFIGURATION.format(
+        folder=folder,
+        host=options["--host"],
+        port=options["--port"],
+        socket=options["--socket"],
+        user="user root;" if os.geteuid() == 0 else "",  # the sockets' folder is ours alone
+        # Two for each request, one on either side, and a few for what listens.
+        connections=2 * int(options["--connections"]) + 64 if "--connections" in options else 512,
+        access_log="off" if is_tuned else f"{folder}/access.log",
+        client_side="keepalive_requests 1000000000; keepalive_timeout 1d; tcp_nodelay on;" if is_tuned else "",
+        upstream="keepalive 64; keepalive_requests 1000000000; keepalive_timeout 1d;" if is_tuned else "",
+        listen=f"backlog={options['--backlog']}" if is_tuned else "",
+        handover=HANDOVER[options["--protocol"], is_tuned],
+    )
+    path = folder / "nginx.conf"
+    path.write_text(text)
+    return path
+
+
+def main() -> int:
+    """Run both until SIGTERM, or until one of them ends."""
+    place = sys.argv.index("--")
+    options = dict(zip(sys.argv[1:place:2], sys.argv[2:place:2], strict=True))
+    unknown = set(options) - set(OPTIONS)
+    if unknown:
+        raise SystemExit(f"unknown options {sorted(unknown)}")
+    folder = Path(options["--socket"]).parent
+    path = f"{os.environ.get('PATH', os.defpath)}:{ADMINISTRATION_FOLDERS}"
+    nginx = ["nginx", "-c", str(configure(options, folder)), "-e", "stderr"]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    children = [_start(command, path) for command in (sys.argv[place + 1 :], nginx)]
+    asked = signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM
+    for child in reversed(children):  # the front first, so that it never meets a closed server
+        try:
+            os.kill(child, signal.SIGTERM)
+        except ProcessLookupError:
+            asked = False
+        os.waitpid(child, 0)
+    return 0 if asked else 1
+
+
+def _start(command: list[str], path: str) -> int:
+    child = os.fork()
+    if child == 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
+        os.environ["PATH"] = path
+        try:
+            os.execvp(command[0], command)
+        except OSError as error:
+            os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+            os._exit(127)
+    return child
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Runs an app in a backend of Chaussette, on a socket that circus hands over. It imports no wsgiload.
+
+Chaussette itself offers gevent on Python 2 only, and its waitress fails with waitress 3; everything else is its own.
+"""
+
+# The servers are not installed where this file is checked.
+# mypy: disable-error-code="import-untyped,import-not-found"
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import socket
+import sys
+from typing import Any
+
+
+def main() -> None:
+    """Serve until a signal ends the process. Without --keepalive everything is as chaussette has it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--connections", type=int)
+    parser.add_argument("--keepalive", type=int)
+    parser.add_argument("app")
+    options = parser.parse_args()
+    if options.backend == "gevent":
+        from gevent import monkey
+
+        monkey.patch_all()
+    module, _, name = options.app.partition(":")
+    app = getattr(importlib.import_module(module), name)
+    if options.backend == "waitress":
+        serve_waitress(app, options)
+    else:
+        make_server(app, options).serve_forever()
+
+
+def serve_waitress(app: object, options: argparse.Namespace) -> None:
+    """waitress on the inherited socket, with settings as in its own file."""
+    import waitress
+
+    given = {"threads": options.threads, "connection_limit": options.connections, "channel_timeout": options.keepalive}
+    settings = {key: value for key, value in given.items() if value is not None}
+    waitress.serve(app, sockets=[socket.socket(fileno=options.fd)], **settings)
+
+
+def make_server(app: object, options: argparse.Namespace) -> Any:
+    """chaussette's server object for the backend."""
+    from chaussette.backend import register
+    from chaussette.server import make_server as make
+
+    is_quiet = options.keepalive is not None
+    if options.backend == "gevent":
+        register("gevent", functools.partial(make_gevent, is_quiet))
+    if options.backend == "meinheld" and is_quiet:
+        from meinheld import server
+
+        server.set_keepalive(options.keepalive)
+        server.set_access_logger(None)
+    if options.backend == "wsgiref" and is_quiet:
+        from chaussette.backend import _wsgiref
+
+        _wsgiref.ChaussetteHandler.log_message = lambda *arguments: None
+    return make(app, host=f"fd://{options.fd}", backend=options.backend)
+
+
+def make_gevent(is_quiet: bool, *arguments: Any, **named: Any) -> Any:
+    """chaussette's class. Its arguments are those of an older gevent, which takes the handler for an error log now."""
+    from chaussette.backend import _gevent
+
+    made = _gevent.Server(*arguments, **named | ({"log": None} if is_quiet else {}))
+    made.error_log = made.environ["wsgi.errors"] = sys.stderr
+    return made
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Runs an app below CherryPy's engine. Started in its environment, so it imports no wsgiload."""
+
+# The server is not installed where this file is checked.
+# mypy: disable-error-code="import-untyped,import-not-found"
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+import cherrypy
+
+
+def main() -> None:
+    """Serve until SIGTERM, which the engine handles."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--backlog", type=int)
+    parser.add_argument("--timeout", type=int)
+    parser.add_argument("app")
+    options = parser.parse_args()
+    module, _, name = options.app.partition(":")
+    cherrypy.tree.graft(getattr(importlib.import_module(module), name), "/")
+    settings = {"server.socket_host": options.host, "server.socket_port": options.port}
+    given = {
+        "server.thread_pool": options.threads,
+        "server.thread_pool_max": options.threads,
+        "server.socket_queue_size": options.backlog,
+        "server.socket_timeout": options.timeout,
+    }
+    settings |= {key: value for key, value in given.items() if value is not None}
+    if options.timeout is not None:
+        settings |= {"environment": "production", "log.screen": False, "server.shutdown_timeout": 1}
+    cherrypy.config.update(settings)
+    if options.timeout is not None:
+        keep_every_connection()
+    cherrypy.engine.signals.subscribe()
+    cherrypy.engine.start()
+    cherrypy.engine.block()
+
+
+def keep_every_connection() -> None:
+    """There is no setting for it, so the HTTP server is made before the engine would make it."""
+    server = cherrypy.server
+    server.httpserver, server.bind_addr = server.httpserver_from_self()
+    server.httpserver.keep_alive_conn_limit = None
+
+
+if __name__ == "__main__":
+    main()

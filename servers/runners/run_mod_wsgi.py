@@ -1,0 +1,65 @@
+"""Writes what mod_wsgi-express has no option for, and becomes it. Started in its environment; standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# One front process, whatever the load: the budget is for the app. Idle connections need no thread of the event MPM.
+APACHE = """
+ListenBacklog {backlog}
+MaxKeepAliveRequests 0
+ServerLimit 1
+StartServers 1
+ThreadsPerChild 64
+MaxRequestWorkers 64
+MinSpareThreads 1
+MaxSpareThreads 64
+AsyncRequestWorkerFactor 32
+RequestReadTimeout header=0 body=0
+"""
+BEYOND_ANY_RUN_S = "86400"
+
+
+def main() -> None:
+    """Write the file, then exec."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--processes")
+    parser.add_argument("--threads")
+    parser.add_argument("--backlog")
+    parser.add_argument("--keepalive")
+    parser.add_argument("app")
+    options = parser.parse_args()
+    module, _, name = options.app.partition(":")
+    words = [str(Path(sys.executable).with_name("mod_wsgi-express")), "start-server", module]
+    words += ["--application-type", "module", "--callable-object", name]
+    words += ["--host", options.host, "--port", options.port]
+    words += ["--server-root", str(options.folder / "apache"), "--working-directory", str(Path.cwd())]
+    words += ["--log-to-terminal", "--log-level", "error", "--locale", "C.UTF-8"]
+    words += ["--processes", options.processes] if options.processes else []
+    words += ["--threads", options.threads] if options.threads else []
+    if options.backlog:
+        words += tuned(options)
+    # As root Apache would want another user, who may not read what lies below root's home.
+    prefix = ["unshare", "--user", "--map-user=33", "--map-group=33", "--"] if os.geteuid() == 0 else []
+    os.execvp((prefix or words)[0], [*prefix, *words])
+
+
+def tuned(options: argparse.Namespace) -> list[str]:
+    """The options of the tuned profile, and the file for what has none."""
+    path = options.folder / "apache.conf"
+    path.write_text(APACHE.format(backlog=options.backlog))
+    words = ["--include-file", str(path), "--server-mpm", "event", "--max-clients", "64"]
+    words += ["--keep-alive-timeout", options.keepalive]
+    for timeout in ("queue", "request", "socket"):
+        words += [f"--{timeout}-timeout", BEYOND_ANY_RUN_S]
+    return words
+
+
+if __name__ == "__main__":
+    main()

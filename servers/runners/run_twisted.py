@@ -1,0 +1,39 @@
+"""Runs an app in Twisted Web. Started in twisted's environment, so it imports no wsgiload."""
+
+# The server is not installed where this file is checked.
+# mypy: disable-error-code="import-untyped,import-not-found"
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+from twisted.internet import reactor
+from twisted.web.server import Site
+from twisted.web.wsgi import WSGIResource
+
+
+def main() -> None:
+    """Serve until SIGTERM, which the reactor handles."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--backlog", type=int)
+    parser.add_argument("--timeout", type=int)
+    parser.add_argument("app")
+    options = parser.parse_args()
+    module, _, name = options.app.partition(":")
+    app = getattr(importlib.import_module(module), name)
+    if options.threads is not None:
+        reactor.suggestThreadPoolSize(options.threads)
+    site = Site(WSGIResource(reactor, reactor.getThreadPool(), app))
+    if options.timeout is not None:
+        site.timeOut = options.timeout
+    given = {} if options.backlog is None else {"backlog": options.backlog}
+    reactor.listenTCP(options.port, site, interface=options.host, **given)
+    reactor.run()
+
+
+if __name__ == "__main__":
+    main()

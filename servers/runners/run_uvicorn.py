@@ -1,0 +1,48 @@
+"""Runs a WSGI app in uvicorn behind a2wsgi. Started in its environment, so it imports no wsgiload."""
+
+# The server is not installed where this file is checked.
+# mypy: disable-error-code="import-untyped,import-not-found"
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+
+import uvicorn
+from a2wsgi import WSGIMiddleware
+
+APP_VARIABLE, THREADS_VARIABLE = "WSGILOAD_RUNNER_APP", "WSGILOAD_RUNNER_THREADS"
+
+
+def make_app() -> WSGIMiddleware:
+    """In each worker, which knows only its variables."""
+    module, _, name = os.environ[APP_VARIABLE].partition(":")
+    threads = os.environ.get(THREADS_VARIABLE)
+    app = getattr(importlib.import_module(module), name)
+    return WSGIMiddleware(app, workers=int(threads)) if threads else WSGIMiddleware(app)
+
+
+def main() -> None:
+    """Serve until SIGTERM, which uvicorn handles."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--backlog", type=int)
+    parser.add_argument("--keepalive", type=int)
+    parser.add_argument("app")
+    options = parser.parse_args()
+    os.environ[APP_VARIABLE] = options.app
+    if options.threads is not None:
+        os.environ[THREADS_VARIABLE] = str(options.threads)
+    given = {"workers": options.workers, "backlog": options.backlog, "timeout_keep_alive": options.keepalive}
+    settings = {key: value for key, value in given.items() if value is not None}
+    if options.keepalive is not None:
+        settings |= {"access_log": False, "log_level": "warning", "timeout_graceful_shutdown": 2}
+    uvicorn.run("run_uvicorn:make_app", factory=True, host=options.host, port=options.port, **settings)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Twisted Web with WSGIResource: a reactor, and a pool of threads for the app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+
+REFERENCE = "https://docs.twisted.org/en/stable/web/howto/web-in-60/wsgi.html"
+SOURCE = "https://docs.twisted.org/en/stable/api/twisted.internet.interfaces.IReactorTCP.html"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner: twistd's command line does not size the pool."""
+    return [
+        *runner(context, Path(__file__), "run_twisted.py"),
+        *("--host", context.host, "--port", str(context.port)),
+        *option("--threads", context.threads),
+        *option("--backlog", context.backlog),
+        *option("--timeout", context.idle_timeout_s),
+        context.app,
+    ]
+
+
+SERVER = Server(
+    name="twisted",
+    summary="single process, reactor and thread pool",
+    homepage="https://twisted.org/",
+    source=Path(__file__),
+    requirements=("twisted==26.10.0",),
+    distribution="twisted",
+    variants=(
+        Variant(
+            name="default",
+            summary="WSGIResource",
+            keepalive=True,
+            uses_workers=False,
+            uses_threads=True,
+            notes=(
+                f"suggestThreadPoolSize: the reactor's own pool has at most 10 threads ({REFERENCE})",
+                f"backlog as everywhere (default 50; {SOURCE})",
+                "Site(timeout) longer than the run: idle connections are closed after 60 s otherwise",
+                "no log is opened, so requests are not logged; HTTP/1.0 clients get no keep-alive",
+            ),
+            stock_notes=(f"at most 10 threads, backlog 50, idle connections closed after 60 s ({SOURCE})",),
+            unix_socket=True,
+            extra=True,
+        ),
+    ),
+    default_variant="default",
+    command=command,
+)

@@ -1,0 +1,63 @@
+"""uvicorn: an ASGI server; a2wsgi runs the WSGI app in a pool of threads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+
+REFERENCE = "https://www.uvicorn.org/settings/"
+ADAPTER = "https://github.com/abersheeran/a2wsgi"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner: the adapter has to be laid around the app."""
+    return [
+        *runner(context, Path(__file__), "run_uvicorn.py"),
+        *("--host", context.host, "--port", str(context.port)),
+        *option("--workers", context.workers),
+        *option("--threads", context.threads),
+        *option("--backlog", context.backlog),
+        *option("--keepalive", context.idle_timeout_s),
+        context.app,
+    ]
+
+
+def environ(variant: Variant, context: LaunchContext) -> dict[str, str]:
+    """Further workers import our runner by its name."""
+    return {"PYTHONPATH": os.pathsep.join([str(context.app_dir), str(Path(__file__).parent / "runners")])}
+
+
+SERVER = Server(
+    name="uvicorn",
+    summary="ASGI server, WSGI by a2wsgi in a pool of threads",
+    homepage="https://www.uvicorn.org/",
+    source=Path(__file__),
+    requirements=("uvicorn==0.54.0", "a2wsgi==1.10.10"),
+    distribution="uvicorn",
+    variants=(
+        Variant(
+            name="a2wsgi",
+            summary="h11 and asyncio, the app behind a2wsgi",
+            keepalive=True,
+            uses_workers=True,
+            uses_threads=True,
+            notes=(
+                f"a2wsgi's WSGIMiddleware: uvicorn's own --interface wsgi is deprecated ({ADAPTER})",
+                f"timeout_keep_alive longer than the run (default 5 s; {REFERENCE})",
+                f"access_log off, log_level warning: by default every request is logged ({REFERENCE})",
+                f"backlog as everywhere (default 2048; {REFERENCE})",
+                "with several workers the main process and a helper process count as the server's",
+            ),
+            stock_notes=(f"one process, 10 threads of a2wsgi, every request logged, keep-alive for 5 s ({REFERENCE})",),
+            unix_socket=True,
+            helpers=2,
+            extra=True,
+        ),
+    ),
+    default_variant="a2wsgi",
+    command=command,
+    environ=environ,
+    ignored_variables=("UVICORN_*", "WEB_CONCURRENCY"),
+)

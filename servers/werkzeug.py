@@ -1,0 +1,56 @@
+"""werkzeug's development server, as ``flask run`` starts it; a floor, not a contender."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+
+REFERENCE = "https://werkzeug.palletsprojects.com/en/stable/serving/"
+
+
+def command(variant: Variant, context: LaunchContext) -> list[str]:
+    """Our runner: werkzeug has no command line."""
+    return [
+        *runner(context, Path(__file__), "run_werkzeug.py"),
+        *("--host", context.host, "--port", str(context.port)),
+        *option("--backlog", context.backlog),
+        *(["--threaded"] if variant.name == "threads" else []),
+        *context.when_tuned("--no-log"),
+        context.app,
+    ]
+
+
+def _variant(name: str, summary: str, framing: str) -> Variant:
+    return Variant(
+        name=name,
+        summary=summary,
+        keepalive=False,
+        uses_workers=False,
+        uses_threads=False,
+        notes=(
+            f"the logger 'werkzeug' to ERROR: by default every request is logged ({REFERENCE})",
+            f"LISTEN_QUEUE = backlog (default 128; {REFERENCE})",
+            "always answers Connection: close",
+        ),
+        stock_notes=(f"a line of log for every request, backlog 128 ({REFERENCE})",),
+        framing="close" if framing == "close" else "chunked",
+        deviation="REMOTE_PORT is not a string",
+        extra=True,
+    )
+
+
+SERVER = Server(
+    name="werkzeug",
+    summary="the development server of Flask; not meant for production",
+    homepage="https://werkzeug.palletsprojects.com/",
+    source=Path(__file__),
+    requirements=("werkzeug==3.1.9",),
+    distribution="werkzeug",
+    variants=(
+        _variant("default", "one request at a time", "close"),
+        _variant("threads", "a new thread for every connection, as flask run has it", "chunked"),
+    ),
+    default_variant="default",
+    command=command,
+)

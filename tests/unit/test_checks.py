@@ -1,0 +1,90 @@
+"""What a check found is kept for ``servers show``, and told as a table and as Markdown."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from wsgiload.capacity import Capacity
+from wsgiload.catalogue import ServerVariant, load_catalogue
+from wsgiload.check import CheckResult
+from wsgiload.checks import read_checks, store_checks
+from wsgiload.report import print_checks
+from wsgiload.report.catalogue import markdown_catalogue
+
+CATALOGUE = load_catalogue()
+
+
+def variant(name: str) -> ServerVariant:
+    return CATALOGUE.select([name])[0]
+
+
+def proven(name: str) -> CheckResult:
+    """A result in which everything holds."""
+    result = CheckResult(name, "tuned", version="1.2.3", python="3.11.7")
+    result.right_body = result.keepalive_as_claimed = result.framing_as_claimed = result.echo = True
+    result.errors_passed = result.backlog_as_asked = result.within_budget = result.clean_stop = True
+    result.conforms = result.quiet = result.keepalive = True
+    result.framing, result.backlog, result.processes, result.workers_met = "chunked", 1024, 3, 2
+    result.capacity = Capacity(150, 1024, 4, 150, 150)
+    return result
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_everything_must_hold() -> None:
+    assert proven("waitress").passed
+    for name in ("right_body", "keepalive_as_claimed", "echo", "clean_stop", "within_budget", "backlog_as_asked"):
+        result = proven("waitress")
+        setattr(result, name, None)
+        assert not result.passed, name
+    complaining = proven("waitress")
+    complaining.complaints.append("it wrote 9 bytes")
+    assert not complaining.passed
+
+
+def test_a_result_is_kept_until_the_lock_changes(tmp_path: Path) -> None:
+    assert read_checks(variant("waitress")) == []
+    store_checks([variant("waitress")], [proven("waitress").to_dict()])
+    store_checks([variant("cheroot")], [proven("cheroot").to_dict()])
+    (row,) = read_checks(variant("waitress"))
+    assert (row["server"], row["version"], row["passed"]) == ("waitress", "1.2.3", True)
+    found = variant("waitress")
+    other = replace(found, server=replace(found.server, source=tmp_path / "waitress.py"))
+    assert read_checks(other) == []
+
+
+def test_the_table_names_what_does_not_hold() -> None:
+    failed = CheckResult("bjoern", "tuned", failure="it needs libev-dev")
+    wrong = proven("waitress")
+    wrong.echo = wrong.record(False, "of 1 MiB posted, 3 bytes came back")
+    stream = io.StringIO()
+    print_checks([failed.to_dict(), wrong.to_dict()], Console(file=stream, width=200))
+    assert "bjoern: it needs libev-dev" in stream.getvalue()
+    assert "waitress: of 1 MiB posted, 3 bytes came back" in stream.getvalue()
+
+
+def test_on_a_narrow_terminal_the_proofs_are_counted() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, force_terminal=True, color_system=None)
+    print_checks([proven("waitress").to_dict()], console)
+    assert "9 of 9" in stream.getvalue()
+    assert max(len(line) for line in stream.getvalue().splitlines()) <= 100
+
+
+def test_the_page_has_a_row_per_server_and_the_refused_ones_with_their_reason() -> None:
+    legacy = proven("meinheld")
+    legacy.legacy = True
+    text = markdown_catalogue(CATALOGUE, [proven("waitress").to_dict(), legacy.to_dict()])
+    assert "| waitress | 1.2.3 | 3.11.7 | yes | yes |" in text
+    assert "| meinheld (legacy) |" in text
+    assert "- `gunicorn-eventlet`: gunicorn 26 removed" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in rows}) == 1

@@ -1,0 +1,94 @@
+"""A server stays on the usual interpreter where it runs on it, and gets the newest other one where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from wsgiload import interpreters
+from wsgiload.contract import Server, Variant
+from wsgiload.errors import UsageError
+from wsgiload.interpreter import AppInterpreter
+from wsgiload.interpreters import find_version, interpreter_for
+
+
+def interpreter(version: str, implementation: str = "CPython") -> AppInterpreter:
+    major, minor = version.split(".")[:2]
+    path = Path(f"/pythons/{implementation}-{version}/bin/python")
+    return AppInterpreter(
+        executable=path,
+        version=version,
+        minor=(int(major), int(minor.rstrip("t"))),
+        implementation=implementation,
+        base_executable=path,
+        site_packages=(),
+        origin="found",
+        distributions=MappingProxyType({}),
+    )
+
+
+INSTALLED = (
+    interpreter("3.9.18"),
+    interpreter("3.11.7"),
+    interpreter("3.12.1"),
+    interpreter("3.12.10"),
+    interpreter("3.13.0"),
+    interpreter("3.14.0t"),
+    interpreter("3.9.16", "PyPy"),
+)
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        interpreters,
+        "installed_interpreters",
+        lambda implementation: tuple(one for one in INSTALLED if one.implementation == implementation),
+    )
+
+
+def server(**changes: object) -> Server:
+    variant = Variant("default", "s", True, True, True)
+    usual = Server("old", "s", "h", Path("/s/old.py"), (), None, (variant,), "default", lambda *_: [])
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+def test_the_usual_interpreter_serves_whoever_runs_on_it() -> None:
+    usual = interpreter("3.11.7")
+    assert interpreter_for(server(python_max=(3, 12)), usual) is usual
+
+
+def test_another_gets_the_newest_that_it_runs_on() -> None:
+    assert interpreter_for(server(python_max=(3, 12)), interpreter("3.13.0")).version == "3.12.10"
+    pypy = server(implementation="PyPy", python_min=(3, 9))
+    assert interpreter_for(pypy, interpreter("3.13.0")).implementation == "PyPy"
+
+
+def test_an_app_with_packages_stays_on_its_own_interpreter() -> None:
+    own = replace(interpreter("3.13.0"), site_packages=(Path("/app/site-packages"),))
+    with pytest.raises(UsageError, match=r"old runs on Python >=3\.11,<=3\.12, not on CPython 3\.13\.0; leave this"):
+        interpreter_for(server(python_max=(3, 12)), own)
+
+
+def test_where_none_fits_the_cure_says_so() -> None:
+    with pytest.raises(UsageError, match="install such an interpreter"):
+        interpreter_for(server(python_min=(3, 20)), interpreter("3.13.0"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("3.12", "3.12.10"), ("3.12.1", "3.12.1"), ("3.14t", "3.14.0t"), ("3.9", "3.9.18")]
+)
+def test_a_version_is_found_among_the_installed(asked: str, found: str) -> None:
+    assert find_version(asked).version == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [("3.14", "no Python 3.14 is installed here; installed are 3.9.18, 3.11.7"), ("newest", "no version"), ("3", "no")],
+)
+def test_a_version_that_is_not_there_is_refused(asked: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        find_version(asked)

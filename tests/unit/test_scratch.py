@@ -1,0 +1,53 @@
+"""A server's folder goes with its user, and what a killed one left goes with the next."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wsgiload.scratch import remove_stale_scratch, scratch_folder
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def dead_pid() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    return process.pid
+
+
+def test_a_folder_lives_as_long_as_its_block(temporary: Path) -> None:
+    with scratch_folder() as folder:
+        assert folder.parent == temporary
+        (folder / "socket").touch()
+        assert remove_stale_scratch() == [], "its maker lives"
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_a_dead_process_left_is_removed_and_nothing_else(temporary: Path, dead_pid: int) -> None:
+    stale, other = temporary / f"wsgiload-scratch-{dead_pid}-abc", temporary / "wsgiload-scratch-notes"
+    for folder in (stale, other):
+        folder.mkdir()
+        (folder / "file").touch()
+    assert remove_stale_scratch() == [stale.name]
+    assert list(temporary.iterdir()) == [other]
+
+
+def test_a_folder_that_somebody_holds_stays_whoever_made_it(temporary: Path, dead_pid: int) -> None:
+    held = temporary / f"wsgiload-scratch-{dead_pid}-abc"
+    held.mkdir()
+    descriptor = os.open(held, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert remove_stale_scratch() == []
+    os.close(descriptor)
+    assert remove_stale_scratch() == [held.name]

@@ -1,0 +1,88 @@
+"""How many workers and threads the user may ask for, and what a name then means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wsgiload.bundled import BUNDLED
+from wsgiload.cli._sweep import repeat_grid
+from wsgiload.errors import UsageError
+from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, parse_sizes
+from wsgiload.report.cells import label_of
+from wsgiload.sweep import resolve_servers
+
+
+def experiment(servers: tuple[str, ...], sizes: tuple[Size, ...], app: str = "hello:app") -> Experiment:
+    return Experiment(
+        name="n",
+        app=app,
+        app_dir=Path("/app"),
+        request=Request(),
+        load=LoadOptions(duration_ns=1),
+        levels=(Level(rate_per_s=1.0),),
+        servers=servers,
+        sizes=sizes,
+        bundled=app == BUNDLED["hello"].app,
+    )
+
+
+def test_a_grid_is_every_combination() -> None:
+    sizes = parse_sizes(None, None, ["workers=1,2", "threads=1, 8"])
+    assert sizes == (Size(1, 1), Size(1, 8), Size(2, 1), Size(2, 8))
+
+
+def test_without_a_grid_there_is_one_size() -> None:
+    assert parse_sizes(None, None, []) == (Size(),)
+    assert parse_sizes(2, None, ["threads=1,4"]) == (Size(2, 1), Size(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("workers", "grid", "complaint"),
+    [
+        (None, ["cores=1"], "not workers nor threads"),
+        (None, ["workers"], "write it like workers=1,2,4"),
+        (None, ["workers=1,0"], "'0' is no number"),
+        (None, ["workers=1,"], "'' is no number"),
+        (None, ["workers=1001"], "no number from 1 to 1,000"),
+        (3, ["workers=1"], "workers of the servers was given twice"),
+        (None, ["threads=1", "threads=2"], "threads of the servers was given twice"),
+    ],
+)
+def test_what_is_no_grid_is_refused(workers: int | None, grid: list[str], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        parse_sizes(workers, None, grid)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["--grid", "workers=1", "threads=2"], ["--grid", "workers=1", "--grid", "threads=2"]),
+        (["--grid", "workers=1", "app:app"], ["--grid", "workers=1", "app:app"]),
+        (["--grid", "workers=1", "--runs", "2"], ["--grid", "workers=1", "--runs", "2"]),
+        (["--grid", "workers=1", "--grid", "threads=2"], ["--grid", "workers=1", "--grid", "threads=2"]),
+        (["app:app", "--rates", "1,2"], ["app:app", "--rates", "1,2"]),
+    ],
+)
+def test_several_words_may_follow_the_flag(words: list[str], meant: list[str]) -> None:
+    assert repeat_grid(words) == meant
+
+
+def test_a_size_makes_a_name_of_its_own_where_it_makes_a_difference() -> None:
+    sizes = parse_sizes(None, None, ["workers=1,2", "threads=4"])
+    found = resolve_servers(experiment(("gunicorn-gthread", "waitress", "wsgiref"), sizes))
+    assert list(found) == ["gunicorn-gthread-w1-t4", "gunicorn-gthread-w2-t4", "waitress-t4", "wsgiref"]
+
+
+def test_a_label_tells_size_and_legacy() -> None:
+    raw = {"server": "meinheld", "variant": "gunicorn", "size": "w2", "legacy": True}
+    assert label_of(raw) == "meinheld-gunicorn-w2 (legacy)"
+    assert label_of({"server": "waitress", "variant": "default", "size": None, "legacy": False}) == "waitress"
+
+
+def test_a_baseline_that_runs_no_wsgi_is_left_out_for_other_apps() -> None:
+    assert "node" in resolve_servers(experiment(("all",), (Size(),)))
+    assert "node" not in resolve_servers(experiment(("all",), (Size(),), app="shop:app"))
+    with pytest.raises(UsageError, match="none of the servers runs a WSGI app"):
+        resolve_servers(experiment(("node",), (Size(),), app="shop:app"))
