@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::exchange::Outcome;
 use crate::request::Request;
-use crate::socket::Endpoint;
+use crate::route::Route;
 
 /// Instants of an exchange at the socket, in nanoseconds; 0 where it has not come that far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) struct NothingSent;
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
     /// Begins to connect.
-    fn open(endpoint: &Endpoint) -> io::Result<Self>;
+    fn open(route: &Route) -> io::Result<Self>;
 
     /// The socket, for the reactor.
     fn socket(&self) -> BorrowedFd<'_>;

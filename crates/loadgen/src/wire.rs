@@ -10,11 +10,13 @@ use crate::connection::{Connection, ExchangeStamps, Exchanged, NothingSent, outc
 use crate::decoder::{Decoder, Malformed, Progress};
 use crate::exchange::Outcome;
 use crate::request::Request;
-use crate::socket::{Endpoint, Socket, Transfer};
+use crate::route::Route;
+use crate::socket::Transfer;
+use crate::transport::Transport;
 
 /// HTTP/1.1 by our own framing.
 pub(crate) struct WireConnection {
-    socket: Socket,
+    transport: Transport,
     decoder: Decoder,
     check: BodyCheck,
     stamps: ExchangeStamps,
@@ -31,15 +33,19 @@ pub(crate) struct WireConnection {
 /// How the reading of an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    Complete { surplus: usize },
+    Complete {
+        surplus: usize,
+    },
     Malformed,
     Closed,
+    /// The end of the connection was not the server's word.
+    CutOff,
 }
 
 impl Connection for WireConnection {
-    fn open(endpoint: &Endpoint) -> io::Result<Self> {
+    fn open(route: &Route) -> io::Result<Self> {
         Ok(Self {
-            socket: Socket::connect(endpoint)?,
+            transport: Transport::connect(route)?,
             decoder: Decoder::new(),
             check: BodyCheck::new(),
             stamps: ExchangeStamps::default(),
@@ -52,11 +58,11 @@ impl Connection for WireConnection {
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.transport.as_fd()
     }
 
     fn is_connected(&mut self) -> io::Result<bool> {
-        self.socket.is_connected()
+        self.transport.is_connected()
     }
 
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
@@ -89,7 +95,7 @@ impl Connection for WireConnection {
 
     fn is_over_while_idle(&mut self, scratch: &mut [u8]) -> bool {
         // Bytes that nobody asked for end the connection as well as its end does.
-        self.is_over |= self.socket.receive(scratch) != Transfer::NotNow;
+        self.is_over |= self.transport.receive(scratch) != Transfer::NotNow;
         self.is_over
     }
 
@@ -111,7 +117,7 @@ impl WireConnection {
     fn write(&mut self, request: &Request) -> Transfer {
         let bytes = request.bytes(self.is_last);
         loop {
-            let transfer = self.socket.send(&bytes[self.written..]);
+            let transfer = self.transport.send(&bytes[self.written..]);
             let Transfer::Bytes(count) = transfer else { return transfer };
             self.written += count;
             if self.written == bytes.len() {
@@ -123,15 +129,15 @@ impl WireConnection {
     /// Reads and decodes what has come; `None` while the answer goes on.
     fn read(&mut self, request: &Request, scratch: &mut [u8]) -> Option<End> {
         loop {
-            let count = match self.socket.receive(scratch) {
+            let count = match self.transport.receive(scratch) {
                 Transfer::Bytes(count) => count,
                 Transfer::NotNow => return None,
                 Transfer::Over => {
                     self.is_over = true;
-                    return Some(End::Closed);
+                    return Some(if self.transport.is_truncated() { End::CutOff } else { End::Closed });
                 }
             };
-            self.stamps.last_byte_ns = monotonic_ns();
+            self.stamps.last_byte_ns = self.transport.received_ns();
             if self.stamps.first_byte_ns == 0 {
                 self.stamps.first_byte_ns = self.stamps.last_byte_ns;
             }
@@ -139,7 +145,11 @@ impl WireConnection {
             match self.decoder.feed(&scratch[..count], &mut |part| check.take(expected, part)) {
                 // A short read has emptied the socket, and the reactor tells of what comes later; but it has told of
                 // the peer's end already.
-                Ok(Progress::NeedMore) if count < scratch.len() && !self.is_hangup => return None,
+                Ok(Progress::NeedMore)
+                    if count < scratch.len() && !self.is_hangup && self.transport.is_emptied_by_short_read() =>
+                {
+                    return None;
+                }
                 Ok(Progress::NeedMore) => {}
                 Ok(Progress::Complete { surplus }) => return Some(End::Complete { surplus }),
                 Err(Malformed) => return Some(End::Malformed),
@@ -153,7 +163,7 @@ impl WireConnection {
         let is_complete = match end {
             End::Complete { .. } => true,
             End::Closed => self.decoder.is_complete_at_end(),
-            End::Malformed => false,
+            End::Malformed | End::CutOff => false,
         };
         let (Some(head), true) = (head, is_complete) else {
             let outcome =

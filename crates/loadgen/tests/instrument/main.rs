@@ -9,8 +9,13 @@
 mod closed_loop;
 mod connections;
 mod failures;
+mod http2;
 mod overload;
 mod runs;
+mod scripted;
 mod service_times;
 mod stalls;
 mod support;
+mod tls;
+mod tls_server;
+mod ways;
