@@ -6,13 +6,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
+mod byte_servers;
 mod closed_loop;
 mod connections;
 mod failures;
 mod http2;
 mod overload;
 mod runs;
-mod scripted;
+
 mod service_times;
 mod stalls;
 mod support;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use loadgen::plan::{Keepalive, ResponseCheck, TlsOptions, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
-use crate::scripted::{Scripted, read_request};
+use crate::byte_servers::{Scripted, read_request};
 use crate::support::{SECOND, alone, assert_sound, capped};
 use crate::tls_server::{Certificate, End, answering, answering_until_close, hesitating};
 

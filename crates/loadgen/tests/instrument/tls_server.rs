@@ -13,7 +13,7 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::scripted::{Scripted, answer_all, read_request};
+use crate::byte_servers::{Scripted, answer_all, read_request};
 
 /// A certificate that is its own authority, and the file that names it.
 pub struct Certificate {

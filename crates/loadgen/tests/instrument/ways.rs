@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use loadgen::plan::{Keepalive, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
-use crate::scripted::{Scripted, UnixServer, answer_all};
+use crate::byte_servers::{Scripted, UnixServer, answer_all};
 use crate::support::{SECOND, alone, assert_sound, capped};
 
 fn all_of_fifty(plan: &LoadPlan) -> LoadReport {
