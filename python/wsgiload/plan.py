@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
+from wsgiload.schedule import LoadProfile, Replay
+from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S
 
 Arrivals = Literal["poisson", "constant"]
@@ -83,6 +85,7 @@ class LoadOptions:
     interval_ns: int | None = None  # the generator chooses by the duration
     threads: int = 1
     spin_window_ns: int | None = None
+    transport: Transport = Transport()
 
     def __post_init__(self) -> None:
         _require(self.duration_ns > 0, "the duration must be longer than 0")
@@ -189,27 +192,17 @@ def _arrival_seed(seed: int, level: Level, run: int) -> int:
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 
 
-def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed: int) -> dict[str, Any]:
+def load_plan(
+    url: str, request: Request, load: LoadOptions, schedule: Level | LoadProfile, seed: int
+) -> dict[str, Any]:
     """The plan of one load as the generator takes it."""
-    model: dict[str, Any]
-    if level.rate_per_s is not None:
-        model = {
-            "open": {
-                "rate_per_s": level.rate_per_s,
-                "arrivals": load.arrivals,
-                "on_busy": load.on_busy,
-                "max_connections": load.max_connections,
-            }
-        }
-    else:
-        model = {"closed": {"connections": level.connections, "think_time_ns": load.think_time_ns}}
     keepalive = load.keepalive
     return {
         "url": url,
         "method": request.method,
         "headers": [list(pair) for pair in request.headers],
         "body_base64": _base64(request.body),
-        "load": model,
+        "load": _load_model(load, schedule),
         "phases": {
             "warmup_ns": load.warmup_ns,
             "measure_ns": load.duration_ns,
@@ -223,7 +216,19 @@ def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed:
         "seed": seed,
         "spin_window_ns": load.spin_window_ns,
         "check": {"statuses": list(request.statuses), "body_base64": _base64(request.expected_body)},
+        **load.transport.plan(),
     }
+
+
+def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, Any]:
+    policy = {"on_busy": load.on_busy, "max_connections": load.max_connections}
+    if isinstance(schedule, Replay):
+        return {"open": schedule.plan() | policy}
+    if not isinstance(schedule, Level):
+        return {"open": schedule.plan() | {"arrivals": load.arrivals} | policy}
+    if schedule.rate_per_s is not None:
+        return {"open": {"rate_per_s": schedule.rate_per_s, "arrivals": load.arrivals} | policy}
+    return {"closed": {"connections": schedule.connections, "think_time_ns": load.think_time_ns}}
 
 
 def _base64(data: bytes | None) -> str | None:

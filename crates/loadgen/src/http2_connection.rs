@@ -16,7 +16,9 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper::rt::Executor;
 
 use crate::clock::monotonic_ns;
-use crate::connection::{Connection, ExchangeStamps, Exchanged, NothingSent, outcome_of_answer, outcome_of_end};
+use crate::connection::{
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+};
 use crate::exchange::Outcome;
 use crate::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_right};
 use crate::request::Request;
@@ -88,6 +90,7 @@ impl Connection for Http2Connection {
             return Err(NothingSent);
         };
         self.observed.stamps.set(ExchangeStamps::default());
+        self.observed.allow_reads();
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -100,11 +103,18 @@ impl Connection for Http2Connection {
         self.poll().transpose()
     }
 
-    fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Option<Result<Exchanged, NothingSent>> {
-        self.poll()
+    fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Progress {
+        self.observed.allow_reads();
+        match self.poll() {
+            Some(Ok(exchanged)) => Progress::Ended(exchanged),
+            Some(Err(NothingSent)) => Progress::NothingSent,
+            None if self.observed.has_read_enough() => Progress::Yielding,
+            None => Progress::Waiting,
+        }
     }
 
     fn is_over_while_idle(&mut self, _: &mut [u8]) -> bool {
+        self.observed.allow_reads();
         // Settings, pings and the server's farewell are answered here.
         self.run_tasks();
         self.is_closed()

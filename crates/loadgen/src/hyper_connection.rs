@@ -13,7 +13,9 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 
 use crate::clock::monotonic_ns;
-use crate::connection::{Connection, ExchangeStamps, Exchanged, NothingSent, outcome_of_answer, outcome_of_end};
+use crate::connection::{
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+};
 use crate::exchange::Outcome;
 use crate::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_right};
 use crate::request::Request;
@@ -74,6 +76,7 @@ impl Connection for HyperConnection {
             return Err(NothingSent);
         };
         self.socket.stamps.set(ExchangeStamps::default());
+        self.socket.allow_reads();
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -86,11 +89,18 @@ impl Connection for HyperConnection {
         self.poll().transpose()
     }
 
-    fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Option<Result<Exchanged, NothingSent>> {
-        self.poll()
+    fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Progress {
+        self.socket.allow_reads();
+        match self.poll() {
+            Some(Ok(exchanged)) => Progress::Ended(exchanged),
+            Some(Err(NothingSent)) => Progress::NothingSent,
+            None if self.socket.has_read_enough() => Progress::Yielding,
+            None => Progress::Waiting,
+        }
     }
 
     fn is_over_while_idle(&mut self, _: &mut [u8]) -> bool {
+        self.socket.allow_reads();
         if let Stage::Idle { protocol, .. } = &mut self.stage {
             let ended = self.wake.run(|context| protocol.as_mut().poll(context)).is_ready();
             if ended {
@@ -194,10 +204,20 @@ impl Exchange {
     /// Sorts a failure by how far the exchange had come.
     fn failed(&self, error: &hyper::Error, status: Option<u16>) -> Exchanged {
         let requests = if self.is_reused { 2 } else { 1 };
-        let outcome =
-            if error.is_parse() { Outcome::BadBody } else { outcome_of_end(requests, &self.socket.stamps.get()) };
+        let outcome = if error.is_parse() || is_malformed_body(error) {
+            Outcome::BadBody
+        } else {
+            outcome_of_end(requests, &self.socket.stamps.get())
+        };
         Exchanged { outcome, status, last_byte_ns: monotonic_ns(), is_reusable: false }
     }
+}
+
+/// hyper passes on a malformed chunk or trailer as a failure to read.
+fn is_malformed_body(error: &hyper::Error) -> bool {
+    use std::error::Error as _;
+    let kind = error.source().and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
 }
 
 /// How the end of an answer is found, and whether the connection outlives it.

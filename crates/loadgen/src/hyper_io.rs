@@ -25,6 +25,9 @@ use crate::transport::Transport;
 /// One read of the socket takes at most this much.
 const READ_BYTES: usize = 8 * 1024;
 
+/// As many reads as take a large answer in few turns.
+const MOST_READS_AT_ONCE: usize = 128;
+
 pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
 
 /// Reads a body to its end; whether it is the right one.
@@ -41,12 +44,29 @@ pub(crate) struct Observed {
     pub transport: Transport,
     pub stamps: Cell<ExchangeStamps>,
     pub end: Cell<bool>,
+    /// A server that sends without end must not keep the thread from everybody else.
+    reads_left: Cell<usize>,
 }
 
 impl Observed {
     /// Begins to connect.
     pub fn connect(route: &Route) -> io::Result<Rc<Self>> {
-        Ok(Rc::new(Self { transport: Transport::connect(route)?, stamps: Cell::default(), end: Cell::new(false) }))
+        Ok(Rc::new(Self {
+            transport: Transport::connect(route)?,
+            stamps: Cell::default(),
+            end: Cell::new(false),
+            reads_left: Cell::new(MOST_READS_AT_ONCE),
+        }))
+    }
+
+    /// Begins another turn of the engine.
+    pub fn allow_reads(&self) {
+        self.reads_left.set(MOST_READS_AT_ONCE);
+    }
+
+    /// Whether this turn has read enough.
+    pub fn has_read_enough(&self) -> bool {
+        self.reads_left.get() == 0
     }
 
     fn stamp(&self, note: impl FnOnce(&mut ExchangeStamps)) {
@@ -65,6 +85,8 @@ impl Read for StampedTransport {
         _: &mut Context<'_>,
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
+        let Some(reads_left) = self.0.reads_left.get().checked_sub(1) else { return Poll::Pending };
+        self.0.reads_left.set(reads_left);
         let mut scratch = [0; READ_BYTES];
         let room = buffer.remaining().min(READ_BYTES);
         match self.0.transport.receive(&mut scratch[..room]) {

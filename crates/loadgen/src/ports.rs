@@ -55,7 +55,7 @@ impl LocalPorts {
             Keepalive::Requests(limit) => f64::from(limit.max(1)),
         };
         let rate_per_s = match &plan.load {
-            LoadModel::Open(open) => open.rate_per_s,
+            LoadModel::Open(open) => open.profile.peak_rate_per_s(),
             LoadModel::Closed(_) => CLOSED_LOOP_RATE_PER_S,
         };
         let held_s = self.held_ns.min(plan.phases.load_ns()) as f64 / NS_PER_S as f64;

@@ -4,6 +4,7 @@ mod errors;
 mod handle;
 mod histogram;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of every instant in a report.
@@ -25,12 +26,19 @@ fn check_plan(plan_json: &str) -> PyResult<()> {
     handle::parse_plan(plan_json).map(|_| ())
 }
 
+/// The offsets in a trace's text, in nanoseconds; `ValueError` names the line that is none.
+#[pyfunction]
+fn parse_trace(text: &str) -> PyResult<Vec<u64>> {
+    loadgen::plan::Trace::parse(text).map(Vec::from).map_err(PyValueError::new_err)
+}
+
 /// The extension module.
 #[pymodule]
 fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
     module.add_function(wrap_pyfunction!(check_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_trace, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
     module.add_class::<histogram::Histogram>()?;
     Ok(())

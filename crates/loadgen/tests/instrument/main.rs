@@ -10,13 +10,15 @@ mod byte_servers;
 mod closed_loop;
 mod connections;
 mod failures;
+mod hostile;
 mod http2;
 mod overload;
 mod runs;
-
+mod scripted;
 mod service_times;
 mod stalls;
 mod support;
 mod tls;
 mod tls_server;
 mod ways;
+mod wires;
