@@ -85,7 +85,7 @@ class LoadOptions:
     interval_ns: int | None = None  # the generator chooses by the duration
     threads: int = 1
     spin_window_ns: int | None = None
-    transport: Transport = Transport()
+    transport: Transport = field(default_factory=Transport)
 
     def __post_init__(self) -> None:
         _require(self.duration_ns > 0, "the duration must be longer than 0")

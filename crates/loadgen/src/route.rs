@@ -64,24 +64,19 @@ impl Route {
         }
         let addresses = self.sources.as_ref().map_or(1, SourceAddresses::count);
         let free = ports.free(addresses);
-        if asked.is_some_and(|asked| asked as u64 > free) {
+        let least = asked.unwrap_or(plan.threads) as u64;
+        if least > free {
+            let description = ports.describe();
             return Err(LoadError::Plan(format!(
-                "{connections} connections need more local ports than the {free} that {addresses} source \
-                 address(es) have left ({}); {}",
-                ports.describe(),
+                "{least} connections need more local ports than the {free} that {addresses} source address(es) have left \
+                 ({description}); {}",
                 cure(&server)
             )));
         }
-        let remark = (needed > free).then(|| {
-            format!(
-                "up to {needed} local ports may be held at once and {free} are free ({}); if they run out, {}",
-                ports.describe(),
-                cure(&server)
-            )
-        });
+        let remark = (needed > free).then(|| remark(needed, free, &ports, &server));
         let source_addresses = self.sources.as_ref().map(SourceAddresses::texts);
         let facts = SourcePorts { source_addresses, free, needed_at_most: needed, remark };
-        Ok((connections.min(usize::try_from(free).unwrap_or(usize::MAX)).max(plan.threads), Some(facts)))
+        Ok((connections.min(usize::try_from(free).unwrap_or(usize::MAX)), Some(facts)))
     }
 }
 
@@ -93,6 +88,14 @@ fn spread(server: &SocketAddr, ports: &LocalPorts, needed: u64) -> Option<Source
         return None;
     }
     Some(SourceAddresses::loopback(needed.div_ceil(ports.per_address() / 2).clamp(2, AUTOMATIC_ADDRESSES)))
+}
+
+fn remark(needed: u64, free: u64, ports: &LocalPorts, server: &SocketAddr) -> String {
+    let description = ports.describe();
+    format!(
+        "up to {needed} local ports may be held at once and {free} are free ({description}); if they run out, {}",
+        cure(server)
+    )
 }
 
 fn cure(server: &SocketAddr) -> &'static str {

@@ -1,6 +1,7 @@
 //! HTTP/2, agreed on over TLS or presumed without: counted like HTTP/1.1.
 
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -14,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use loadgen::plan::{HttpVersion, Keepalive, ResponseCheck, TlsOptions};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 
 use crate::support::{SECOND, alone, assert_sound, capped};
@@ -26,6 +27,9 @@ struct Http2Server {
     connections: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
 }
+
+/// The server asks the client to go after so many, and answers what is under way.
+const REQUESTS_PER_CONNECTION: u64 = 100;
 
 /// How a request is served; its number counts from 0.
 type Script = fn(u64) -> Option<(u16, &'static str)>;
@@ -83,8 +87,12 @@ async fn accept(
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, script: Script, requests: Arc<AtomicU64>) {
-    let service = service_fn(move |request: Request<Incoming>| {
+    let (farewell, served) = (Notify::new(), AtomicU64::new(0));
+    let service = service_fn(|request: Request<Incoming>| {
         let number = requests.fetch_add(1, Ordering::Relaxed);
+        if served.fetch_add(1, Ordering::Relaxed) + 1 == REQUESTS_PER_CONNECTION {
+            farewell.notify_one();
+        }
         async move {
             let is_whole = request.version() == Version::HTTP_2
                 && request.uri().authority().is_some_and(|authority| authority.host() == "127.0.0.1")
@@ -95,8 +103,13 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, script: Sc
             answer.map_err(|_| "no answer")
         }
     });
+    let mut connection = pin!(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = farewell.notified() => connection.as_mut().graceful_shutdown(),
+    }
     // Its end is the client's doing.
-    let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    let _ = connection.await;
 }
 
 fn hello(_: u64) -> Option<(u16, &'static str)> {
@@ -140,6 +153,21 @@ fn http2_is_presumed_in_clear() {
         let report = fifty(&server.url("http"), TlsOptions::default(), keepalive);
         assert_all_right(&report, &server, connections);
     }
+}
+
+#[test]
+fn a_server_that_asks_its_clients_to_go_loses_no_request() {
+    let _alone = alone();
+    let server = Http2Server::start(None, hello);
+    let http_version = HttpVersion::Http2;
+    let report =
+        run(&LoadPlan { http_version, ..LoadPlan::closed(&server.url("http"), 1, SECOND / 2) }, &StopToken::new())
+            .unwrap();
+    assert_sound(&report);
+    assert_eq!(report.outcome(Outcome::Ok), report.scheduled(), "{:?}", report.outcomes);
+    let connections = &report.connections;
+    assert_eq!(connections.requests_per_connection.unwrap().max, REQUESTS_PER_CONNECTION);
+    assert_eq!(connections.opened, report.scheduled().div_ceil(REQUESTS_PER_CONNECTION));
 }
 
 #[test]
