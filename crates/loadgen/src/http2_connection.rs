@@ -219,7 +219,7 @@ impl Exchange {
     fn message(&self) -> http::Request<Full<Bytes>> {
         let mut message = self.request.message(false);
         let host = message.headers_mut().remove(HOST);
-        let authority = host.and_then(|host| Authority::from_maybe_shared(host.as_bytes().to_vec()).ok());
+        let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
         let scheme = if self.observed.transport.is_tls() { Scheme::HTTPS } else { Scheme::HTTP };
         let path = message.uri().path_and_query().cloned();
         let mut parts = http::uri::Parts::default();

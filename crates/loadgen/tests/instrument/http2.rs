@@ -166,8 +166,10 @@ fn a_server_that_asks_its_clients_to_go_loses_no_request() {
     assert_sound(&report);
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled(), "{:?}", report.outcomes);
     let connections = &report.connections;
-    assert_eq!(connections.requests_per_connection.unwrap().max, REQUESTS_PER_CONNECTION);
-    assert_eq!(connections.opened, report.scheduled().div_ceil(REQUESTS_PER_CONNECTION));
+    assert_eq!(connections.opened, server.connections.load(Ordering::Relaxed));
+    // Between its first word and its last the server takes what is on its way.
+    assert!(connections.opened >= report.scheduled().div_ceil(REQUESTS_PER_CONNECTION + 10), "{connections:?}");
+    assert!(connections.requests_per_connection.unwrap().max >= REQUESTS_PER_CONNECTION, "{connections:?}");
 }
 
 #[test]
