@@ -10,7 +10,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -18,6 +18,7 @@ from wsgiload._loadgen import Histogram, LoadHandle, check_plan
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
 from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
+from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -187,6 +188,11 @@ def start(
     expected_body: bytes | None = None,
     threads: int = 1,
     seed: int = 0,
+    unix_socket: str | PathLike[str] | None = None,
+    source_addresses: Sequence[str] = (),
+    http2: bool = False,
+    insecure: bool = False,
+    ca_file: str | PathLike[str] | None = None,
 ) -> Handle:
     """Start a load on ``url`` and return at once.
 
@@ -194,6 +200,10 @@ def start(
     ``connections`` caps the connections. In place of one rate, ``ramp`` is ``(from, to)`` or ``(from, to, seconds)``,
     ``steps`` are pairs ``(rate, seconds)``, and ``replay`` is a trace: a file, or offsets in seconds. Without any of
     them the load is closed: ``connections`` users each wait for an answer before they ask again.
+
+    ``unix_socket`` is connected to instead of the URL's host, and ``source_addresses`` are local addresses that
+    connections come from in turn, such as ``["127.0.0.2-127.0.0.50"]``. Over ``https://`` the server's certificate is
+    checked against ``ca_file`` or the system's authorities, unless ``insecure``.
 
     Durations are seconds. ``duration`` is 10 unless the schedule has a length of its own.
     """
@@ -212,6 +222,14 @@ def start(
         timeout_ns=_ns(timeout),
         deadline_ns=None if deadline is None else _ns(deadline),
         threads=threads,
+        transport=Transport(
+            unix_socket=None if unix_socket is None else fspath(unix_socket),
+            # A lone text would be taken letter by letter.
+            source_addresses=(source_addresses,) if isinstance(source_addresses, str) else tuple(source_addresses),
+            http2=http2,
+            insecure=insecure,
+            ca_file=None if ca_file is None else fspath(ca_file),
+        ),
     )
     level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
     return Handle(load_plan(url, request, load, profile or level, seed))

@@ -20,6 +20,7 @@ from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
 from wsgiload.schedule import LoadProfile, Replay
+from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S
 
 Arrivals = Literal["poisson", "constant"]
@@ -86,6 +87,7 @@ class LoadOptions:
     interval_ns: int | None = None  # the generator chooses by the duration
     threads: int = 1
     spin_window_ns: int | None = None
+    transport: Transport = field(default_factory=Transport)
 
     def __post_init__(self) -> None:
         _require(self.duration_ns > 0, "the duration must be longer than 0")
@@ -227,6 +229,7 @@ def load_plan(
         "seed": seed,
         "spin_window_ns": load.spin_window_ns,
         "check": {"statuses": list(request.statuses), "body_base64": _base64(request.expected_body)},
+        **load.transport.plan(),
     }
 
 

@@ -340,6 +340,13 @@ class _Maker:
                 "peak": 64,
                 "max_connections": 1_000,
                 "requests_per_connection": {"min": 1, "mean": ok / opened, "max": ok // opened + 1},
+                "failures": {},
+                "local_ports": {
+                    "source_addresses": None,
+                    "free": 28_232,
+                    "needed_at_most": 1_000,
+                    "remark": None,
+                },
             },
             "client": {
                 "cpu_seconds": 3.1,

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
 use loadgen::plan::{
-    Arrivals, ClosedLoop, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp, ReceiveStamps,
-    Replay, ResponseCheck, Step, Trace, Wire,
+    Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp,
+    ReceiveStamps, Replay, ResponseCheck, Step, TlsOptions, Trace, Wire,
 };
 use loadgen::{LoadPlan, parse_duration_ns};
 
@@ -21,11 +21,23 @@ const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 #[derive(Debug, Parser)]
 #[command(name = "loadgen", version, max_term_width = 100)]
 pub struct Arguments {
-    /// http://host[:port]/path
+    /// http://host[:port]/path, or https://
     url: String,
     /// Connects to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<String>,
+    /// Local addresses that connections come from, in turn: 127.0.0.2, 127.0.0.2-127.0.0.50, 127.0.0.0/24
+    #[arg(long, value_delimiter = ',', value_name = "LIST", alias = "source")]
+    source_addresses: Vec<String>,
+    /// Speaks HTTP/2, one request at a time on each connection
+    #[arg(long)]
+    http2: bool,
+    /// Takes every certificate of an https:// server as it comes
+    #[arg(short = 'k', long)]
+    insecure: bool,
+    /// PEM file of the authorities that are trusted instead of the system's
+    #[arg(long, value_name = "FILE", alias = "cacert")]
+    ca_file: Option<String>,
     /// Offered rate in requests per second: open loop
     #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
     rate: Option<f64>,
@@ -184,6 +196,9 @@ impl Arguments {
                 WireFlag::Native => Wire::Native,
                 WireFlag::Hyper => Wire::Hyper,
             },
+            http_version: if self.http2 { HttpVersion::Http2 } else { HttpVersion::Http1 },
+            tls: TlsOptions { insecure: self.insecure, ca_file: self.ca_file.clone() },
+            source_addresses: self.source_addresses.clone(),
         })
     }
 

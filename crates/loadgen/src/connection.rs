@@ -9,7 +9,7 @@ use crate::exchange::Outcome;
 use crate::inbox::Inbox;
 use crate::plan::ReceiveStamps;
 use crate::request::Request;
-use crate::socket::Endpoint;
+use crate::route::Route;
 
 /// Instants of an exchange at the socket, in nanoseconds; 0 where it has not come that far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(crate) struct NothingSent;
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
     /// Begins to connect. `stamps`: whose instants of answers count.
-    fn open(endpoint: &Endpoint, stamps: ReceiveStamps) -> io::Result<Self>;
+    fn open(route: &Route, stamps: ReceiveStamps) -> io::Result<Self>;
 
     /// The socket, for the reactor.
     fn socket(&self) -> BorrowedFd<'_>;

@@ -310,7 +310,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let slot = &mut self.slots[index];
         let Some(work) = slot.work.as_mut() else { return Ok(false) };
         (work.connect_start_ns, work.connect_ready_ns) = (connect_start_ns, 0);
-        let connection = C::open(&self.orders.target.endpoint, stamps)?;
+        let connection = C::open(&self.orders.target.route, stamps)?;
         slot.generation = slot.generation.wrapping_add(1);
         self.reactor.register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
@@ -345,6 +345,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn failed_to_connect(&mut self, index: usize, error: &std::io::Error) {
         // It never became a connection, so there is none to count.
         self.slots[index].connection = None;
+        self.recorder.connect_failures.note(error);
         let now_ns = self.look_at_clock();
         self.finish(index, connect_failure(error), None, now_ns);
     }

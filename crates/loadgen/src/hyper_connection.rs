@@ -1,43 +1,29 @@
 //! HTTP/1.1 by hyper, behind the same trait: the second opinion on our own framing.
-//!
-//! hyper is polled by the engine itself: no runtime, no task. Its futures run until nothing in them can go on, each time
-//! the socket has something to tell.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Response, Version};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::rt::{Read, ReadBufCursor, Write};
 
-use crate::body_check::BodyCheck;
 use crate::clock::monotonic_ns;
 use crate::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
 };
 use crate::exchange::Outcome;
+use crate::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_right};
 use crate::inbox::Inbox;
 use crate::plan::ReceiveStamps;
 use crate::request::Request;
-use crate::socket::{Endpoint, Socket, Transfer};
+use crate::route::Route;
 
-/// One read of the socket takes at most this much.
-const READ_BYTES: usize = 8 * 1024;
-
-/// As many reads as take a large answer in few turns.
-const MOST_READS_AT_ONCE: usize = 128;
-
-type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
-type Protocol = http1::Connection<StampedSocket, Full<Bytes>>;
+type Protocol = http1::Connection<StampedTransport, Full<Bytes>>;
 type Handshake = Future<hyper::Result<(Sender, Protocol)>>;
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -58,26 +44,20 @@ enum Stage {
 }
 
 impl Connection for HyperConnection {
-    fn open(endpoint: &Endpoint, _: ReceiveStamps) -> io::Result<Self> {
-        let socket = Rc::new(Observed {
-            socket: Socket::connect(endpoint)?,
-            stamps: Cell::default(),
-            end: Cell::new(false),
-            reads_left: Cell::new(MOST_READS_AT_ONCE),
-        });
-        Ok(Self { socket, stage: Stage::Connecting, requests: 0, wake: Arc::default() })
+    fn open(route: &Route, _: ReceiveStamps) -> io::Result<Self> {
+        Ok(Self { socket: Observed::connect(route)?, stage: Stage::Connecting, requests: 0, wake: Arc::default() })
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.socket.as_fd()
+        self.socket.transport.as_fd()
     }
 
     fn is_connected(&mut self) -> io::Result<bool> {
         if matches!(self.stage, Stage::Connecting) {
-            if !self.socket.socket.is_connected()? {
+            if !self.socket.transport.is_connected()? {
                 return Ok(false);
             }
-            let io = StampedSocket(Rc::clone(&self.socket));
+            let io = StampedTransport(Rc::clone(&self.socket));
             // Requests are small: one flat write beats a vectored one.
             self.stage =
                 Stage::Handshake(Box::pin(async move { http1::Builder::new().writev(false).handshake(io).await }));
@@ -98,7 +78,7 @@ impl Connection for HyperConnection {
             return Err(NothingSent);
         };
         self.socket.stamps.set(ExchangeStamps::default());
-        self.socket.reads_left.set(MOST_READS_AT_ONCE);
+        self.socket.allow_reads();
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -112,17 +92,17 @@ impl Connection for HyperConnection {
     }
 
     fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
-        self.socket.reads_left.set(MOST_READS_AT_ONCE);
+        self.socket.allow_reads();
         match self.poll() {
             Some(Ok(exchanged)) => Progress::Ended(exchanged),
             Some(Err(NothingSent)) => Progress::NothingSent,
-            None if self.socket.reads_left.get() == 0 => Progress::Yielding,
+            None if self.socket.has_read_enough() => Progress::Yielding,
             None => Progress::Waiting,
         }
     }
 
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
-        self.socket.reads_left.set(MOST_READS_AT_ONCE);
+        self.socket.allow_reads();
         if let Stage::Idle { protocol, .. } = &mut self.stage {
             let ended = self.wake.run(|context| protocol.as_mut().poll(context)).is_ready();
             if ended {
@@ -210,16 +190,11 @@ impl Exchange {
     async fn read_body(&self, response: Response<Incoming>) -> Exchanged {
         let status = response.status().as_u16();
         let framing = Framing::of(&response, &self.request);
-        let mut body = response.into_body();
-        let mut check = BodyCheck::new();
-        let expected = &self.request.expected_body;
-        while let Some(frame) = body.frame().await {
-            match frame {
-                Ok(frame) => frame.data_ref().into_iter().for_each(|part| check.take(expected, part)),
-                Err(error) => return self.failed(&error, Some(status)),
-            }
-        }
-        let outcome = outcome_of_answer(&self.request, status, check.is_right(expected));
+        let is_right = match is_body_right(response.into_body(), &self.request.expected_body).await {
+            Ok(is_right) => is_right,
+            Err(error) => return self.failed(&error, Some(status)),
+        };
+        let outcome = outcome_of_answer(&self.request, status, is_right);
         let last_byte_ns = match framing {
             Framing::UntilClose => monotonic_ns(),
             Framing::Delimited { .. } => self.socket.stamps.get().last_byte_ns,
@@ -285,102 +260,4 @@ fn connection_says(headers: &HeaderMap, token: &str) -> bool {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|part| part.trim().eq_ignore_ascii_case(token))
-}
-
-/// The socket, and what was seen of it while it was lent to hyper.
-struct Observed {
-    socket: Socket,
-    stamps: Cell<ExchangeStamps>,
-    end: Cell<bool>,
-    /// A server that sends without end must not keep the thread from everybody else.
-    reads_left: Cell<usize>,
-}
-
-impl Observed {
-    fn stamp(&self, note: impl FnOnce(&mut ExchangeStamps, u64)) {
-        let mut stamps = self.stamps.get();
-        note(&mut stamps, monotonic_ns());
-        self.stamps.set(stamps);
-    }
-}
-
-/// hyper's end of the socket. Nobody is woken: the engine polls when the reactor has told of something.
-struct StampedSocket(Rc<Observed>);
-
-impl Read for StampedSocket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        mut buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let Some(reads_left) = self.0.reads_left.get().checked_sub(1) else { return Poll::Pending };
-        self.0.reads_left.set(reads_left);
-        let mut scratch = [0; READ_BYTES];
-        let room = buffer.remaining().min(READ_BYTES);
-        match self.0.socket.receive(&mut scratch[..room]) {
-            Transfer::Bytes(count) => {
-                self.0.stamp(|stamps, now_ns| {
-                    stamps.last_byte_ns = now_ns;
-                    if stamps.first_byte_ns == 0 {
-                        stamps.first_byte_ns = now_ns;
-                    }
-                });
-                buffer.put_slice(&scratch[..count]);
-                Poll::Ready(Ok(()))
-            }
-            Transfer::NotNow => Poll::Pending,
-            Transfer::Over => {
-                self.0.end.set(true);
-                Poll::Ready(Ok(()))
-            }
-        }
-    }
-}
-
-impl Write for StampedSocket {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.stamp(|stamps, now_ns| {
-            if stamps.write_start_ns == 0 {
-                stamps.write_start_ns = now_ns;
-            }
-        });
-        match self.0.socket.send(bytes) {
-            Transfer::Bytes(count) => Poll::Ready(Ok(count)),
-            Transfer::NotNow => Poll::Pending,
-            Transfer::Over => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// Remembers that some future asked to be polled again.
-#[derive(Default)]
-struct WakeFlag(AtomicBool);
-
-impl Wake for WakeFlag {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-impl WakeFlag {
-    /// Polls until it is ready or nothing in it can go on.
-    fn run<T>(self: &Arc<Self>, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-        let waker = Waker::from(Arc::clone(self));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            self.0.store(false, Ordering::Relaxed);
-            let polled = poll(&mut context);
-            if polled.is_ready() || !self.0.load(Ordering::Relaxed) {
-                return polled;
-            }
-        }
-    }
 }

@@ -57,10 +57,16 @@ fn carry_out(arguments: &Arguments, stop: &StopToken) -> Result<LoadReport, Fail
         return Err(Failure { message: "dry run: nothing was sent".to_owned(), exit_code: 0 });
     }
     stop_on_ctrl_c(stop.clone())?;
-    let report = loadgen::run(&plan, stop)?;
+    let load = loadgen::prepare(&plan)?;
+    let foreseen = load.remark().filter(|_| !arguments.quiet);
+    foreseen.into_iter().for_each(complain);
+    let report = load.run(stop)?;
     write_result(arguments, &report.to_json())?;
     if !arguments.quiet {
         report.verdict.reasons.iter().for_each(|reason| complain(&reason.message));
+        for (cause, count) in &report.connections.failures {
+            complain(&format!("could not connect, {count} times: {cause}"));
+        }
     }
     Ok(report)
 }

@@ -12,7 +12,7 @@ pub use crate::trace::Trace;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPlan {
-    /// `http://host[:port]/path?query`.
+    /// `http://host[:port]/path?query`, or `https://` for TLS.
     pub url: String,
     /// Path of a Unix socket to connect to instead of the URL's host, which then only names the `Host`.
     #[serde(default)]
@@ -58,9 +58,42 @@ pub struct LoadPlan {
     /// What counts as a right answer.
     #[serde(default)]
     pub check: ResponseCheck,
-    /// Who frames the messages.
+    /// Who frames the messages; HTTP/2 is always hyper's.
     #[serde(default)]
     pub wire: Wire,
+    /// Version of HTTP.
+    #[serde(default)]
+    pub http_version: HttpVersion,
+    /// Whom to trust, where the URL asks for TLS.
+    #[serde(default)]
+    pub tls: TlsOptions,
+    /// Local addresses that connections come from, in turn: `127.0.0.2`, `127.0.0.2-127.0.0.50`, `127.0.0.0/24`.
+    /// Empty: the kernel's choice, or over loopback as many as keep ports from running out.
+    #[serde(default)]
+    pub source_addresses: Vec<String>,
+}
+
+/// Version of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2, one request at a time on each connection: agreed on by ALPN over TLS, presumed without.
+    Http2,
+}
+
+/// Whom to trust over TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsOptions {
+    /// Takes every certificate as it comes.
+    #[serde(default)]
+    pub insecure: bool,
+    /// PEM file of the authorities that are trusted; `None`: those of the system.
+    #[serde(default)]
+    pub ca_file: Option<String>,
 }
 
 /// Who frames the messages on a connection.
@@ -273,6 +306,9 @@ impl LoadPlan {
             receive_stamps: None,
             check: ResponseCheck::default(),
             wire: Wire::default(),
+            http_version: HttpVersion::default(),
+            tls: TlsOptions::default(),
+            source_addresses: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::connect_failures::ConnectFailures;
 use crate::error::LoadError;
 use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
@@ -200,6 +201,8 @@ pub struct Recorder {
     inconsistent: u64,
     /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
+    /// Why connections were not made; kept by the engine.
+    pub connect_failures: ConnectFailures,
 }
 
 impl Recorder {
@@ -225,6 +228,7 @@ impl Recorder {
             sending: Sending::default(),
             inconsistent: 0,
             connections: ConnectionCounts::default(),
+            connect_failures: ConnectFailures::default(),
         }
     }
 
@@ -338,6 +342,7 @@ impl Recorder {
         self.sending.add(&other.sending);
         self.inconsistent += other.inconsistent;
         self.connections.add(&other.connections);
+        self.connect_failures.add(&other.connect_failures);
     }
 
     /// Proves that every arrival of every phase has exactly one outcome.

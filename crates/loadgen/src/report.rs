@@ -43,6 +43,8 @@ pub struct RunFacts {
     pub is_interrupted: bool,
     /// Most connections that the run was allowed.
     pub max_connections: usize,
+    /// Local ports and addresses; `None` over a Unix socket.
+    pub source_ports: Option<SourcePorts>,
 }
 
 impl RunFacts {
@@ -191,8 +193,25 @@ pub struct Connections {
     pub peak: u64,
     /// Most that were allowed at once.
     pub max_connections: usize,
+    /// Why connections were not made, and how often, over all phases.
+    pub failures: BTreeMap<String, u64>,
+    /// Local ports and addresses; `None` over a Unix socket, or where the kernel does not tell.
+    pub local_ports: Option<SourcePorts>,
     /// How many requests a connection carried; `None` when none has ended.
     pub requests_per_connection: Option<RequestsPerConnection>,
+}
+
+/// The ports that connections come from, as known before the first was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourcePorts {
+    /// Local addresses that connections came from in turn; `None` where the kernel chose.
+    pub source_addresses: Option<Vec<String>>,
+    /// Ports that were free for connections to this server.
+    pub free: u64,
+    /// Most that the plan could hold at once.
+    pub needed_at_most: u64,
+    /// In words, where these might have run out.
+    pub remark: Option<String>,
 }
 
 /// How many requests a connection carried.
@@ -399,6 +418,8 @@ fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
         closed_by_server: counts.closed_by_server,
         peak: counts.peak,
         max_connections: facts.max_connections,
+        failures: recorder.connect_failures.causes().clone(),
+        local_ports: facts.source_ports.clone(),
         requests_per_connection,
     }
 }

@@ -11,13 +11,14 @@ use crate::closed_loop::{ClosedPlan, ClosedSource};
 use crate::connection::Connection;
 use crate::engine::{BusyPolicy, Engine, Orders};
 use crate::error::LoadError;
+use crate::http2_connection::Http2Connection;
 use crate::hyper_connection::HyperConnection;
 use crate::idle::IdleSlots;
 use crate::open_loop::OpenSource;
 use crate::pacer::{Pacer, Spin};
-use crate::plan::{ClosedLoop, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
+use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
 use crate::recorder::Recorder;
-use crate::report::{LoadReport, RunFacts};
+use crate::report::{LoadReport, RunFacts, SourcePorts};
 use crate::self_measure::{CostMeter, HostTicks, ThreadCost};
 use crate::source::Source;
 use crate::stop::StopToken;
@@ -40,9 +41,48 @@ const AUTOMATIC_MAX_CONNECTIONS: usize = 4_096;
 /// Any [`LoadError`]: a plan that cannot be carried out, a host without address, or a defect. Failed requests are
 /// outcomes in the report, never errors.
 pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
+    prepare(plan)?.run(stop)
+}
+
+/// A load that could begin now: its plan is sound, its host has an address, its limits suffice.
+pub struct PreparedLoad {
+    plan: LoadPlan,
+    target: Target,
+    max_slots: usize,
+    source_ports: Option<SourcePorts>,
+}
+
+/// Checks everything that can be checked before the first connection is opened.
+///
+/// # Errors
+/// As [`run`].
+pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
     plan.validate()?;
-    let target = Target::prepare(plan)?;
-    let max_slots = connection_cap(plan)?;
+    let mut target = Target::prepare(plan)?;
+    let (asked, possible) = connection_cap(plan)?;
+    let (max_slots, source_ports) = target.route.fit_ports(plan, asked, possible)?;
+    Ok(PreparedLoad { plan: plan.clone(), target, max_slots, source_ports })
+}
+
+impl PreparedLoad {
+    /// What may spoil this load, with its cure, as far as it can be foreseen.
+    #[must_use]
+    pub fn remark(&self) -> Option<&str> {
+        self.source_ports.as_ref()?.remark.as_deref()
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn run(self, stop: &StopToken) -> Result<LoadReport, LoadError> {
+        carry_out(self, stop)
+    }
+}
+
+fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadError> {
+    let PreparedLoad { plan, target, max_slots, source_ports } = load;
+    let plan = &plan;
     let peak_rate_per_s = match &plan.load {
         LoadModel::Open(open) => Some(open.profile.peak_rate_per_s()),
         LoadModel::Closed(_) => None,
@@ -76,6 +116,7 @@ pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
         measured_ns: recorder.measured_ns(stop.stopped_ns().unwrap_or(u64::MAX)),
         is_interrupted: stop.is_stopped(),
         max_connections: max_slots,
+        source_ports,
     };
     LoadReport::new(plan, &recorder, &facts)
 }
@@ -118,9 +159,10 @@ fn run_threads(plans: Vec<ThreadPlan>, stop: &StopToken) -> Result<Vec<ThreadRec
 }
 
 fn run_thread(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
-    match own.plan.wire {
-        Wire::Native => run_over::<WireConnection>(own, stop),
-        Wire::Hyper => run_over::<HyperConnection>(own, stop),
+    match (own.plan.http_version, own.plan.wire) {
+        (HttpVersion::Http1, Wire::Native) => run_over::<WireConnection>(own, stop),
+        (HttpVersion::Http1, Wire::Hyper) => run_over::<HyperConnection>(own, stop),
+        (HttpVersion::Http2, _) => run_over::<Http2Connection>(own, stop),
     }
 }
 
@@ -195,8 +237,9 @@ fn has_core_for_each(threads: usize) -> bool {
     allowed > threads || configured.is_ok_and(|all| allowed < all && allowed >= threads)
 }
 
-/// The most connections this load may hold, within what the process may open.
-fn connection_cap(plan: &LoadPlan) -> Result<usize, LoadError> {
+/// Connections that the plan asks for by number, and the most that are opened without: both within what the process may
+/// open.
+fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), LoadError> {
     let descriptors = raise_descriptor_limit();
     let possible = usize::try_from(descriptors.saturating_sub(SPARE_DESCRIPTORS)).unwrap_or(usize::MAX);
     let asked = match &plan.load {
@@ -209,8 +252,7 @@ fn connection_cap(plan: &LoadPlan) -> Result<usize, LoadError> {
              raise the limit with: ulimit -n {}",
             asked as u64 + SPARE_DESCRIPTORS
         ))),
-        Some(asked) => Ok(asked),
-        None => Ok(AUTOMATIC_MAX_CONNECTIONS.max(plan.threads).min(possible)),
+        _ => Ok((asked, AUTOMATIC_MAX_CONNECTIONS.max(plan.threads).min(possible))),
     }
 }
 

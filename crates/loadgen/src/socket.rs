@@ -1,17 +1,17 @@
 //! A socket that never blocks: connect, send, receive.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::sockopt::{IpBindAddressNoPort, ReceiveTimestampns};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, getpeername, recv,
-    send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername,
+    recv, send, socket_with,
 };
 
 /// Where a server listens.
@@ -41,6 +41,11 @@ pub(crate) struct Socket {
 impl Socket {
     /// Begins to connect.
     pub fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        Self::connect_from(endpoint, None)
+    }
+
+    /// Begins to connect, from a local address.
+    pub fn connect_from(endpoint: &Endpoint, source: Option<IpAddr>) -> io::Result<Self> {
         let family = match endpoint {
             Endpoint::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
             Endpoint::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
@@ -48,6 +53,11 @@ impl Socket {
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let descriptor = socket_with(family, SocketType::STREAM, flags, None)?;
+        if let Some(source) = source {
+            // The port is chosen by `connect`, which can share one among servers; `bind` could not.
+            setsockopt(&descriptor, IpBindAddressNoPort, &true)?;
+            bind(&descriptor, &SocketAddr::new(source, 0))?;
+        }
         let begun = match endpoint {
             Endpoint::Tcp(address) => {
                 set_tcp_nodelay(&descriptor, true)?;
@@ -135,6 +145,17 @@ mod tests {
         assert_eq!((socket.receive(&mut buffer), &buffer[..5]), (Transfer::Bytes(5), b"pong!".as_slice()));
         drop(peer);
         assert_eq!(socket.receive(&mut buffer), Transfer::Over);
+    }
+
+    #[test]
+    fn a_connection_comes_from_the_address_that_was_chosen() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+        let endpoint = Endpoint::Tcp(listener.local_addr().expect("address"));
+        for source in ["127.0.0.7", "127.9.9.9"] {
+            let source: IpAddr = source.parse().expect("address");
+            let _socket = Socket::connect_from(&endpoint, Some(source)).expect("connect");
+            assert_eq!(listener.accept().expect("accept").1.ip(), source);
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use http::Uri;
 use crate::error::LoadError;
 use crate::plan::LoadPlan;
 use crate::request::{Request, RequestParts};
+use crate::route::Route;
 use crate::socket::Endpoint;
+use crate::tls::TlsClient;
 
 /// Longest wait for each of several addresses of one host.
 const CONNECT_PROBE: Duration = Duration::from_millis(500);
@@ -16,7 +18,7 @@ const CONNECT_PROBE: Duration = Duration::from_millis(500);
 /// Everything that is the same for each request of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    pub endpoint: Endpoint,
+    pub route: Route,
     pub requests: Vec<Request>,
 }
 
@@ -25,17 +27,21 @@ impl Target {
     pub fn prepare(plan: &LoadPlan) -> Result<Self, LoadError> {
         let uri: Uri = plan.url.parse().map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
         let authority = uri.authority().ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(bad(format!("url {:?}: only http:// can be driven", plan.url)));
-        }
+        let is_tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(bad(format!("url {:?}: only http:// and https:// can be driven", plan.url))),
+        };
         if authority.port().is_none() && !authority.as_str().ends_with(authority.host()) {
             return Err(bad(format!("url {:?}: the port must lie between 0 and 65535", plan.url)));
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         let endpoint = match &plan.unix_socket {
             Some(path) => Endpoint::Unix(path.into()),
-            None => Endpoint::Tcp(resolve(host, authority.port_u16().unwrap_or(80))?),
+            None => Endpoint::Tcp(resolve(host, authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 }))?),
         };
+        let tls = is_tls.then(|| TlsClient::prepare(host, &plan.tls, plan.http_version)).transpose()?;
+        let route = Route::prepare(plan, endpoint, tls)?;
         let request = Request::prepare(&RequestParts {
             method: &plan.method,
             path: uri.path_and_query().map_or("/", |path| path.as_str()),
@@ -44,7 +50,7 @@ impl Target {
             body_base64: plan.body_base64.as_deref(),
             check: &plan.check,
         })?;
-        Ok(Self { endpoint, requests: vec![request] })
+        Ok(Self { route, requests: vec![request] })
     }
 }
 
@@ -73,7 +79,7 @@ mod tests {
     fn prepared(url: &str) -> (Endpoint, String) {
         let target = Target::prepare(&plan(url)).expect("target");
         let head = String::from_utf8(target.requests[0].bytes(false).to_vec()).expect("text");
-        (target.endpoint, head)
+        (target.route.endpoint, head)
     }
 
     fn tcp(address: &str) -> Endpoint {
@@ -97,7 +103,7 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_refused_by_name() {
         for (url, word) in [
-            ("https://h/", "only http://"),
+            ("ftp://h/", "only http://"),
             ("/path", "no host"),
             ("http://127.0.0.1:99999/", "port"),
             ("http://a b/", "url"),

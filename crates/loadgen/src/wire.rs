@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use crate::body_check::BodyCheck;
-use crate::clock::monotonic_ns;
 use crate::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
 };
@@ -14,14 +13,16 @@ use crate::exchange::Outcome;
 use crate::inbox::{Inbox, Received};
 use crate::plan::ReceiveStamps;
 use crate::request::Request;
-use crate::socket::{Endpoint, Socket, Transfer};
+use crate::route::Route;
+use crate::socket::Transfer;
+use crate::transport::Transport;
 
 /// A server that sends without end must not keep the thread from everybody else.
 const MOST_READS_AT_ONCE: usize = 16;
 
 /// HTTP/1.1 by our own framing.
 pub(crate) struct WireConnection {
-    socket: Socket,
+    transport: Transport,
     decoder: Decoder,
     check: BodyCheck,
     stamps: ExchangeStamps,
@@ -43,21 +44,22 @@ pub(crate) struct WireConnection {
 /// How the reading of an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    Complete { surplus: usize },
+    Complete {
+        surplus: usize,
+    },
     Malformed,
     Closed,
+    /// The end of the connection was not the server's word.
+    CutOff,
 }
 
 impl Connection for WireConnection {
-    fn open(endpoint: &Endpoint, stamps: ReceiveStamps) -> io::Result<Self> {
-        let socket = Socket::connect(endpoint)?;
+    fn open(route: &Route, stamps: ReceiveStamps) -> io::Result<Self> {
+        let transport = Transport::connect(route)?;
+        let is_stamped = stamps != ReceiveStamps::User && transport.stamp_arrivals();
         Ok(Self {
-            receive_stamps: if stamps != ReceiveStamps::User && socket.stamp_arrivals() {
-                stamps
-            } else {
-                ReceiveStamps::User
-            },
-            socket,
+            receive_stamps: if is_stamped { stamps } else { ReceiveStamps::User },
+            transport,
             decoder: Decoder::new(false),
             check: BodyCheck::new(),
             stamps: ExchangeStamps::default(),
@@ -72,11 +74,11 @@ impl Connection for WireConnection {
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.transport.as_fd()
     }
 
     fn is_connected(&mut self) -> io::Result<bool> {
-        self.socket.is_connected()
+        self.transport.is_connected()
     }
 
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
@@ -103,7 +105,7 @@ impl Connection for WireConnection {
 
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {
         // Bytes that nobody asked for end the connection as well as its end does.
-        self.is_over |= self.socket.receive(&mut inbox.buffer) != Transfer::NotNow;
+        self.is_over |= self.transport.receive(&mut inbox.buffer) != Transfer::NotNow;
         self.is_over
     }
 
@@ -125,7 +127,7 @@ impl WireConnection {
     fn write(&mut self, request: &Request) -> Transfer {
         let bytes = request.bytes(self.is_last);
         loop {
-            let transfer = self.socket.send(&bytes[self.written..]);
+            let transfer = self.transport.send(&bytes[self.written..]);
             let Transfer::Bytes(count) = transfer else { return transfer };
             self.written += count;
             if self.written == bytes.len() {
@@ -143,13 +145,18 @@ impl WireConnection {
                 Transfer::NotNow => return Progress::Waiting,
                 Transfer::Over => {
                     self.is_over = true;
-                    return Progress::Ended(self.judge(request, End::Closed));
+                    let end = if self.transport.is_truncated() { End::CutOff } else { End::Closed };
+                    return Progress::Ended(self.judge(request, end));
                 }
             };
             self.stamp(received.queued_realtime_ns, inbox);
             let (check, expected) = (&mut self.check, &request.expected_body);
             let end = match self.decoder.feed(&inbox.buffer[..count], &mut |part| check.take(expected, part)) {
-                Ok(Decoded::NeedMore) if count < inbox.buffer.len() && !self.is_hangup => {
+                Ok(Decoded::NeedMore)
+                    if count < inbox.buffer.len()
+                        && !self.is_hangup
+                        && self.transport.is_emptied_by_short_read() =>
+                {
                     // A short read has emptied the socket, and the reactor tells of what comes later; but of the peer's
                     // end it has told already.
                     return Progress::Waiting;
@@ -165,14 +172,14 @@ impl WireConnection {
 
     fn receive(&self, inbox: &mut Inbox) -> Received {
         if self.receive_stamps != ReceiveStamps::User {
-            return inbox.receive_stamped(self.socket.as_fd());
+            return inbox.receive_stamped(self.transport.as_fd());
         }
-        Received { transfer: self.socket.receive(&mut inbox.buffer), queued_realtime_ns: None }
+        Received { transfer: self.transport.receive(&mut inbox.buffer), queued_realtime_ns: None }
     }
 
     /// Notes that bytes were read just now, and when they had come.
     fn stamp(&mut self, queued_realtime_ns: Option<u64>, inbox: &mut Inbox) {
-        let now_ns = monotonic_ns();
+        let now_ns = self.transport.received_ns();
         let earliest_ns = self.stamps.last_byte_ns.max(self.stamps.write_start_ns);
         let queued_ns = queued_realtime_ns.and_then(|stamp_ns| inbox.queued_ns(stamp_ns, earliest_ns, now_ns));
         let is_kernels = self.receive_stamps == ReceiveStamps::Kernel;
@@ -191,7 +198,7 @@ impl WireConnection {
         let is_complete = match end {
             End::Complete { .. } => true,
             End::Closed => self.decoder.is_complete_at_end(),
-            End::Malformed => false,
+            End::Malformed | End::CutOff => false,
         };
         let (Some(head), true) = (head, is_complete) else {
             let outcome =

@@ -17,6 +17,7 @@ from wsgiload.cli._options import (
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
+from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, Request, load_plan
@@ -40,6 +41,7 @@ STOP_TIMEOUT_S = 1.0
 )
 @load_options
 @request_options
+@transport_options
 @output_options
 @click.pass_context
 def load(
@@ -72,6 +74,8 @@ def load(
         print_load(report.to_dict(), Console())
     if json_file is not None:
         write_json(report.to_dict(), json_file)
+    if not quiet:
+        _tell_connect_failures(report)
     failed = failed_thresholds(thresholds, [("", report.to_dict())])
     for sentence in failed:
         complain(sentence)
@@ -105,8 +109,15 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         timeout_ns=options["timeout"],
         deadline_ns=options["deadline"],
         threads=options["threads"],
+        transport=chosen_transport(options),
     )
     return load_plan(url, request, load, schedule, options["seed"])
+
+
+def _tell_connect_failures(report: Report) -> None:
+    """The outcome says that connections were not made, and no more."""
+    for cause, count in report.to_dict()["connections"]["failures"].items():
+        complain(f"could not connect, {count} times: {cause}")
 
 
 def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:

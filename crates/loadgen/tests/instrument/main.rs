@@ -6,14 +6,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
+mod byte_servers;
 mod closed_loop;
 mod connections;
 mod failures;
 mod hostile;
+mod http2;
 mod overload;
 mod runs;
 mod scripted;
 mod service_times;
 mod stalls;
 mod support;
+mod tls;
+mod tls_server;
+mod ways;
 mod wires;

@@ -1,0 +1,199 @@
+//! HTTP/2, agreed on over TLS or presumed without: counted like HTTP/1.1.
+
+use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http2::Builder;
+use hyper::service::service_fn;
+use hyper::{Request, Response, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use loadgen::plan::{HttpVersion, Keepalive, ResponseCheck, TlsOptions};
+use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, oneshot};
+use tokio_rustls::TlsAcceptor;
+
+use crate::support::{SECOND, alone, assert_sound, capped};
+use crate::tls_server::{Certificate, answering};
+
+/// An HTTP/2 server in a thread of its own, until it is dropped.
+struct Http2Server {
+    address: SocketAddr,
+    connections: Arc<AtomicU64>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+/// The server asks the client to go after so many, and answers what is under way.
+const REQUESTS_PER_CONNECTION: u64 = 100;
+
+/// How a request is served; its number counts from 0.
+type Script = fn(u64) -> Option<(u16, &'static str)>;
+
+impl Http2Server {
+    fn start(certificate: Option<&Certificate>, script: Script) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let acceptor = certificate.map(|certificate| TlsAcceptor::from(certificate.config(&["h2"])));
+        let connections = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = oneshot::channel();
+        let counted = Arc::clone(&connections);
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.spawn(accept(listener, acceptor, script, counted));
+            let _ = runtime.block_on(stopped);
+        });
+        Self { address, connections, stop: Some(stop) }
+    }
+
+    fn url(&self, scheme: &str) -> String {
+        format!("{scheme}://127.0.0.1:{}/path?query", self.address.port())
+    }
+}
+
+impl Drop for Http2Server {
+    fn drop(&mut self) {
+        let _ = self.stop.take().map(|stop| stop.send(()));
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    script: Script,
+    connections: Arc<AtomicU64>,
+) {
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    let requests = Arc::new(AtomicU64::new(0));
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.fetch_add(1, Ordering::Relaxed);
+        let (acceptor, requests) = (acceptor.clone(), Arc::clone(&requests));
+        tokio::spawn(async move {
+            match acceptor {
+                None => serve(stream, script, requests).await,
+                Some(acceptor) => {
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        serve(stream, script, requests).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, script: Script, requests: Arc<AtomicU64>) {
+    let (farewell, served) = (Notify::new(), AtomicU64::new(0));
+    let service = service_fn(|request: Request<Incoming>| {
+        let number = requests.fetch_add(1, Ordering::Relaxed);
+        if served.fetch_add(1, Ordering::Relaxed) + 1 == REQUESTS_PER_CONNECTION {
+            farewell.notify_one();
+        }
+        async move {
+            let is_whole = request.version() == Version::HTTP_2
+                && request.uri().authority().is_some_and(|authority| authority.host() == "127.0.0.1")
+                && request.uri().path_and_query().is_some_and(|path| path == "/path?query");
+            let (status, body) = script(number).ok_or("stream refused")?;
+            let status = if is_whole { status } else { 400 };
+            let answer = Response::builder().status(status).body(Full::new(Bytes::from_static(body.as_bytes())));
+            answer.map_err(|_| "no answer")
+        }
+    });
+    let mut connection = pin!(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = farewell.notified() => connection.as_mut().graceful_shutdown(),
+    }
+    // Its end is the client's doing.
+    let _ = connection.await;
+}
+
+fn hello(_: u64) -> Option<(u16, &'static str)> {
+    Some((200, "hello"))
+}
+
+/// Fifty requests over one connection at a time.
+fn fifty(url: &str, tls: TlsOptions, keepalive: Keepalive) -> LoadReport {
+    let check = ResponseCheck { body_base64: Some("aGVsbG8=".to_owned()), ..ResponseCheck::default() };
+    let http_version = HttpVersion::Http2;
+    let plan = LoadPlan { tls, http_version, keepalive, check, ..capped(url, 100.0, SECOND / 2, 1) };
+    let report = run(&plan, &StopToken::new()).unwrap();
+    assert_sound(&report);
+    assert_eq!(report.scheduled(), 50);
+    report
+}
+
+fn assert_all_right(report: &LoadReport, server: &Http2Server, connections: u64) {
+    assert_eq!(report.outcome(Outcome::Ok), 50, "{:?} {:?}", report.outcomes, report.connections.failures);
+    let counted = server.connections.load(Ordering::Relaxed);
+    assert_eq!((report.connections.opened, counted), (connections, connections));
+    assert_eq!(report.connections.opened + report.connections.reused, 50);
+}
+
+#[test]
+fn http2_is_agreed_on_over_tls() {
+    let _alone = alone();
+    let certificate = Certificate::for_names(&["127.0.0.1"]);
+    for (keepalive, connections) in [(Keepalive::On, 1), (Keepalive::Requests(10), 5), (Keepalive::Off, 50)] {
+        let server = Http2Server::start(Some(&certificate), hello);
+        let report = fifty(&server.url("https"), certificate.trusted(), keepalive);
+        assert_all_right(&report, &server, connections);
+    }
+}
+
+#[test]
+fn http2_is_presumed_in_clear() {
+    let _alone = alone();
+    for (keepalive, connections) in [(Keepalive::On, 1), (Keepalive::Off, 50)] {
+        let server = Http2Server::start(None, hello);
+        let report = fifty(&server.url("http"), TlsOptions::default(), keepalive);
+        assert_all_right(&report, &server, connections);
+    }
+}
+
+#[test]
+fn a_server_that_asks_its_clients_to_go_loses_no_request() {
+    let _alone = alone();
+    let server = Http2Server::start(None, hello);
+    let http_version = HttpVersion::Http2;
+    let report =
+        run(&LoadPlan { http_version, ..LoadPlan::closed(&server.url("http"), 1, SECOND / 2) }, &StopToken::new())
+            .unwrap();
+    assert_sound(&report);
+    assert_eq!(report.outcome(Outcome::Ok), report.scheduled(), "{:?}", report.outcomes);
+    let connections = &report.connections;
+    assert_eq!(connections.opened, server.connections.load(Ordering::Relaxed));
+    // Between its first word and its last the server takes what is on its way.
+    assert!(connections.opened >= report.scheduled().div_ceil(REQUESTS_PER_CONNECTION + 10), "{connections:?}");
+    assert!(connections.requests_per_connection.unwrap().max >= REQUESTS_PER_CONNECTION, "{connections:?}");
+}
+
+#[test]
+fn what_goes_wrong_with_single_requests_is_counted() {
+    let _alone = alone();
+    let server = Http2Server::start(None, |number| match number % 10 {
+        3 => Some((503, "hello")),
+        5 => Some((200, "other")),
+        7 => None,
+        _ => Some((200, "hello")),
+    });
+    let report = fifty(&server.url("http"), TlsOptions::default(), Keepalive::On);
+    let counts =
+        [Outcome::Ok, Outcome::HttpStatus, Outcome::BadBody, Outcome::Reset].map(|one| report.outcome(one));
+    assert_eq!(counts, [35, 5, 5, 5], "{:?}", report.outcomes);
+}
+
+#[test]
+fn a_server_without_http2_is_refused_in_words() {
+    let _alone = alone();
+    let certificate = Certificate::for_names(&["127.0.0.1"]);
+    let server = answering(&certificate, b"hello".to_vec());
+    let url = format!("https://{}/", server.address);
+    let report = fifty(&url, certificate.trusted(), Keepalive::On);
+    assert_eq!(report.outcome(Outcome::Refused), 50, "{:?}", report.outcomes);
+    assert!(report.connections.failures.keys().all(|cause| cause.contains("HTTP")), "{:?}", report.connections);
+}

@@ -1,0 +1,108 @@
+//! Servers over TLS, with certificates made on the spot.
+
+use std::io::Write as _;
+use std::net::{Shutdown, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use loadgen::plan::TlsOptions;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::byte_servers::{Scripted, answer_all, read_request};
+
+/// A certificate that is its own authority, and the file that names it.
+pub struct Certificate {
+    pub ca_file: PathBuf,
+    certified: CertifiedKey<rcgen::KeyPair>,
+}
+
+impl Certificate {
+    pub fn for_names(names: &[&str]) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let certified =
+            generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let certified = certified.unwrap();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let file = format!("authority-{}-{number}.pem", std::process::id());
+        let ca_file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file);
+        std::fs::write(&ca_file, certified.cert.pem()).unwrap();
+        Self { ca_file, certified }
+    }
+
+    /// Options that trust it and nothing else.
+    pub fn trusted(&self) -> TlsOptions {
+        TlsOptions { insecure: false, ca_file: Some(self.ca_file.display().to_string()) }
+    }
+
+    pub fn config(&self, protocols: &[&str]) -> Arc<ServerConfig> {
+        let key = PrivateKeyDer::Pkcs8(self.certified.signing_key.serialize_der().into());
+        let chain = vec![self.certified.cert.der().clone()];
+        let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Arc::new(config)
+    }
+}
+
+impl Drop for Certificate {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.ca_file);
+    }
+}
+
+/// How the end of a body without length looks.
+#[derive(Clone, Copy)]
+pub enum End {
+    /// TLS says that the connection ends.
+    Announced,
+    /// TCP ends under TLS.
+    CutOff,
+}
+
+/// Answers HTTP/1.1 over TLS.
+pub fn answering(certificate: &Certificate, body: Vec<u8>) -> Scripted {
+    answering_after(certificate, body, 0)
+}
+
+/// Answers `hello` over TLS, and takes its time before it shakes hands.
+pub fn hesitating(certificate: &Certificate, hesitation_ns: u64) -> Scripted {
+    answering_after(certificate, b"hello".to_vec(), hesitation_ns)
+}
+
+fn answering_after(certificate: &Certificate, body: Vec<u8>, hesitation_ns: u64) -> Scripted {
+    let config = certificate.config(&["http/1.1"]);
+    Scripted::start(move |stream, seen| {
+        thread::sleep(Duration::from_nanos(hesitation_ns));
+        let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+        answer_all(&mut stream, seen, &body);
+        stream.conn.send_close_notify();
+        let _ = stream.flush();
+    })
+}
+
+/// Answers with a body that ends with its connection.
+pub fn answering_until_close(certificate: &Certificate, end: End) -> Scripted {
+    let config = certificate.config(&["http/1.1"]);
+    Scripted::start(move |stream, _| {
+        let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+        if read_request(&mut stream).is_none() {
+            return;
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").unwrap();
+        if matches!(end, End::Announced) {
+            stream.conn.send_close_notify();
+        }
+        let _ = stream.flush();
+        finish(&stream.sock);
+    })
+}
+
+/// Ends the sending side and waits for the client's: a reset would destroy what is still on its way.
+fn finish(mut stream: &TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+}
