@@ -48,7 +48,7 @@ def drive(plan: dict[str, Any], cpu_plan: CpuPlan, should_stop: Callable[[], boo
 
 
 def _own_or_shared(plan: dict[str, Any], cpu_plan: CpuPlan) -> dict[str, Any]:
-    """The order; on shared cores neither real-time priority nor, unless asked for, a spin that takes the server's time."""
+    """The order; on shared cores no real-time priority and, unless asked for, no spin that takes the server's time."""
     if cpu_plan.shared_cores and plan.get("spin_window_ns") is None:
         plan = {**plan, "spin_window_ns": 0}
     return {"plan": plan, "cpus": list(cpu_plan.client_cpus), "realtime": not cpu_plan.shared_cores}
