@@ -74,7 +74,7 @@ SWEEP_ONLY = [
 ]
 
 ONLY_LOAD = {"--threshold", "--config"}  # judged and configured by the orchestrator
-ONLY_LOADGEN = {"--cooldown", "--interval", "--spin", "--version", "--wire"}
+ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:
