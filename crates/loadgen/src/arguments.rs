@@ -111,7 +111,7 @@ pub struct Arguments {
     /// How long before a send the pacer spins; by default it depends on the rate
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
-    /// Whose instants of answers are reported; by default the kernel's in an open loop, sampled in a closed one
+    /// Whose instants of answers are reported; by default the kernel's in an open loop, our own in a closed one
     #[arg(long, value_enum)]
     receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes

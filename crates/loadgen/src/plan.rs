@@ -51,7 +51,7 @@ pub struct LoadPlan {
     /// How long before a send the pacer spins instead of sleeping; `None` decides by the rate.
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
-    /// Whose instants of answers are reported; `None`: the kernel's in an open loop, sampled in a closed one, whose
+    /// Whose instants of answers are reported; `None`: the kernel's in an open loop, our own in a closed one, whose
     /// capacity the kernel's stamps would lower by some 6 %.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
@@ -323,7 +323,7 @@ impl LoadPlan {
     pub fn receive_stamps(&self) -> ReceiveStamps {
         self.receive_stamps.unwrap_or(match self.load {
             LoadModel::Open(_) => ReceiveStamps::Kernel,
-            LoadModel::Closed(_) => ReceiveStamps::Sampled,
+            LoadModel::Closed(_) => ReceiveStamps::User,
         })
     }
 

@@ -180,6 +180,9 @@ impl ConnectionCounts {
     }
 }
 
+/// Statuses have three digits.
+const STATUS_CODES: usize = 1_000;
+
 /// One thread's record of a run, and after merging the whole run's.
 #[derive(Clone, Debug)]
 pub struct Recorder {
@@ -193,9 +196,12 @@ pub struct Recorder {
     /// Slices that are not packed, and the latest that an arrival was intended in.
     open_intervals: Vec<usize>,
     latest_interval: usize,
+    /// The slice that was asked for last: when it begins, and its place.
+    current_interval: (u64, usize),
     packed_at: usize,
     censored: LatencyHistogram,
-    status_codes: BTreeMap<u16, u64>,
+    /// By status; a map would be looked through at every answer.
+    status_codes: Box<[u64]>,
     window: WindowCounts,
     sending: Sending,
     inconsistent: u64,
@@ -221,9 +227,10 @@ impl Recorder {
             intervals: vec![IntervalRecord::default(); count],
             open_intervals: Vec::new(),
             latest_interval: 0,
+            current_interval: (start_ns + from, 0),
             packed_at: 0,
             censored: LatencyHistogram::new(),
-            status_codes: BTreeMap::new(),
+            status_codes: vec![0; STATUS_CODES].into_boxed_slice(),
             window: WindowCounts::default(),
             sending: Sending::default(),
             inconsistent: 0,
@@ -242,13 +249,21 @@ impl Recorder {
         }
     }
 
-    /// Where in `intervals` an instant of the measure phase belongs.
-    fn interval_of(&self, intended_ns: u64) -> Option<usize> {
+    /// Where in `intervals` an instant of the measure phase belongs; mostly where the one before belonged.
+    fn interval_of(&mut self, intended_ns: u64) -> Option<usize> {
+        let (from_ns, index) = self.current_interval;
+        if intended_ns >= from_ns && intended_ns - from_ns < self.interval_ns && intended_ns < self.measure_to_ns {
+            return Some(index);
+        }
         if self.phase_of(intended_ns) != Phase::Measure {
             return None;
         }
         let index = usize::try_from((intended_ns - self.measure_from_ns) / self.interval_ns).ok()?;
-        (index < self.intervals.len()).then_some(index)
+        if index >= self.intervals.len() {
+            return None;
+        }
+        self.current_interval = (self.measure_from_ns + index as u64 * self.interval_ns, index);
+        Some(index)
     }
 
     fn is_in_window(&self, instant_ns: u64) -> bool {
@@ -275,8 +290,8 @@ impl Recorder {
             return;
         }
         self.sending.record(completion);
-        if let Some(status) = completion.status {
-            *self.status_codes.entry(status).or_default() += 1;
+        if let Some(count) = completion.status.and_then(|status| self.status_codes.get_mut(usize::from(status))) {
+            *count += 1;
         }
         if outcome.is_censored() {
             self.censored.record(completion.elapsed_ns());
@@ -333,9 +348,7 @@ impl Recorder {
         self.measures.add(&other.measures);
         self.intervals.iter_mut().zip(&other.intervals).for_each(|(mine, theirs)| mine.add(theirs));
         self.censored.add(&other.censored);
-        for (status, count) in &other.status_codes {
-            *self.status_codes.entry(*status).or_default() += count;
-        }
+        self.status_codes.iter_mut().zip(&other.status_codes).for_each(|(mine, theirs)| *mine += theirs);
         self.window.sent += other.window.sent;
         self.window.answered += other.window.answered;
         self.window.ok += other.window.ok;
@@ -391,8 +404,9 @@ impl Recorder {
 
     /// How often each status came, in the measure phase.
     #[must_use]
-    pub fn status_codes(&self) -> &BTreeMap<u16, u64> {
-        &self.status_codes
+    pub fn status_codes(&self) -> BTreeMap<usize, u64> {
+        let counts = self.status_codes.iter().copied().enumerate();
+        counts.filter(|(_, count)| *count > 0).collect()
     }
 
     /// How the sends of the measure phase went.
