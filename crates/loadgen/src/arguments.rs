@@ -1,10 +1,12 @@
 //! Command line of the binary: flags in, [`LoadPlan`] out.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
-use loadgen::LoadPlan;
 use loadgen::plan::{Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop, Phases, ResponseCheck, Wire};
+use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_targets};
 
 /// Drives a URL and prints a JSON report whose latency starts at the intended send.
 ///
@@ -27,16 +29,16 @@ pub struct Arguments {
     #[arg(short, long)]
     connections: Option<usize>,
     /// Length of the measurement
-    #[arg(short, long, default_value = "10s", value_parser = duration_ns, short_alias = 'z')]
+    #[arg(short, long, default_value = "10s", value_parser = parse_duration_ns, short_alias = 'z')]
     duration: u64,
     /// Load before the measurement
-    #[arg(long, default_value = "0s", value_parser = duration_ns)]
+    #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     warmup: u64,
     /// Load after the measurement, not measured
-    #[arg(long, default_value = "0s", value_parser = duration_ns)]
+    #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     cooldown: u64,
     /// Mean think time of a closed loop's users
-    #[arg(long, default_value = "0s", value_parser = duration_ns)]
+    #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     think_time: u64,
     /// Header field 'Name: value'; may be repeated
     #[arg(short = 'H', long = "header", value_parser = header)]
@@ -50,11 +52,17 @@ pub struct Arguments {
     /// File that holds the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
+    /// File of weighted requests, instead of the URL's path: vegeta's format with options, see docs/requests.md
+    #[arg(long, value_name = "FILE", alias = "urls-from-file", conflicts_with_all = ["body", "body_file", "method"])]
+    targets: Option<std::path::PathBuf>,
+    /// File of sessions: requests with think times, cookies kept; --rate is then that of sessions
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body", "body_file", "method"])]
+    sessions: Option<std::path::PathBuf>,
     /// Longest time on the wire, connecting included
-    #[arg(long, default_value = "10s", value_parser = duration_ns)]
+    #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
     /// Longest time from the intended send; later work is dropped before it is sent
-    #[arg(long, value_parser = duration_ns)]
+    #[arg(long, value_parser = parse_duration_ns)]
     deadline: Option<u64>,
     /// Law of the gaps between arrivals
     #[arg(long, value_enum, default_value_t = ArrivalsFlag::Poisson)]
@@ -75,10 +83,10 @@ pub struct Arguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Length of a recording interval; by default 1s, longer for a long load
-    #[arg(long, value_parser = duration_ns)]
+    #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
     /// How long before a send the pacer spins; by default it depends on the rate
-    #[arg(long, value_parser = duration_ns)]
+    #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
     /// Accepted status codes
     #[arg(long, value_delimiter = ',', default_value = "200")]
@@ -86,6 +94,15 @@ pub struct Arguments {
     /// File that holds the exact body of a right answer
     #[arg(long)]
     expect_body_file: Option<std::path::PathBuf>,
+    /// Length of the body of a right answer, in bytes
+    #[arg(long, value_name = "BYTES")]
+    expect_length: Option<u64>,
+    /// SHA-256 hash of the body of a right answer
+    #[arg(long, value_name = "HEX")]
+    expect_sha256: Option<String>,
+    /// Regular expression that a right answer has in the first MiB of its body
+    #[arg(long, value_name = "PATTERN")]
+    expect_regex: Option<String>,
     /// Who frames the messages: our own code, or hyper as a second opinion
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
@@ -131,6 +148,8 @@ impl Arguments {
             method: self.method.clone(),
             headers: self.headers.clone(),
             body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
+            targets: from_file(self.targets.as_deref(), read_targets)?,
+            sessions: from_file(self.sessions.as_deref(), read_sessions)?,
             load: self.load(),
             phases: Phases {
                 warmup_ns: self.warmup,
@@ -148,6 +167,9 @@ impl Arguments {
             check: ResponseCheck {
                 statuses: self.expect_status.clone(),
                 body_base64: read(self.expect_body_file.as_deref())?.map(|bytes| STANDARD.encode(bytes)),
+                length: self.expect_length,
+                sha256: self.expect_sha256.clone(),
+                regex: self.expect_regex.clone(),
             },
             wire: match self.wire {
                 WireFlag::Native => Wire::Native,
@@ -185,29 +207,15 @@ impl Arguments {
     }
 }
 
-fn read(path: Option<&std::path::Path>) -> Result<Option<Vec<u8>>, String> {
-    path.map(|path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display())))
-        .transpose()
+type Parsed<T> = Result<Vec<T>, LoadError>;
+
+fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Result<Vec<T>, String> {
+    path.map_or_else(|| Ok(Vec::new()), |path| parse(path).map_err(|error| error.to_string()))
 }
 
-/// `30s`, `250ms`, `1.5`, `2m`: seconds without a unit; nanoseconds out.
-fn duration_ns(text: &str) -> Result<u64, String> {
-    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale_ns = match unit {
-        "" | "s" => 1e9,
-        "ms" => 1e6,
-        "us" => 1e3,
-        "ns" => 1.0,
-        "m" => 60e9,
-        "h" => 3_600e9,
-        _ => return Err(format!("unit {unit:?} is not one of ns, us, ms, s, m, h")),
-    };
-    let value: f64 = number.trim().parse().map_err(|_| format!("{text:?} is not a duration like 30s or 250ms"))?;
-    if !(value.is_finite() && value >= 0.0) {
-        return Err(format!("{text:?} is not a duration like 30s or 250ms"));
-    }
-    Ok((value * scale_ns).round() as u64)
+fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
+    path.map(|path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display())))
+        .transpose()
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
@@ -251,20 +259,19 @@ mod tests {
     }
 
     #[test]
-    fn durations_take_units() {
-        let cases = [("30s", 30e9), ("250ms", 250e6), ("1.5", 1.5e9), ("2m", 120e9), ("60us", 60e3), ("0", 0.0)];
-        for (text, expected_ns) in cases {
-            assert_eq!(duration_ns(text), Ok(expected_ns as u64), "{text}");
-        }
-        for text in ["", "ten", "5 parsecs", "-1s", "nan"] {
-            assert!(duration_ns(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn the_ambiguous_flag_is_refused_with_a_hint() {
         let message = plan("loadgen http://h/ -t 5").expect_err("refused");
         assert!(message.contains("--threads, --timeout or --duration"), "{message}");
+    }
+
+    #[test]
+    fn a_file_of_requests_and_one_request_exclude_each_other() {
+        for words in ["--targets t -b x", "--sessions s -X POST", "--sessions s --targets t"] {
+            let message = plan(&format!("loadgen http://h/ -R 1 {words}")).expect_err(words);
+            assert!(message.contains("cannot be used with"), "{message}");
+        }
+        let message = plan("loadgen http://h/ --targets /nowhere/targets").expect_err("missing");
+        assert!(message.contains("/nowhere/targets"), "{message}");
     }
 
     #[test]

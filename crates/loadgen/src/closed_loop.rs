@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::arrivals::{Stream, exponential, generator};
 use crate::clock::{NS_PER_MS, monotonic_ns};
+use crate::draw::Draw;
 use crate::exchange::{Completion, Outcome};
 use crate::source::{Due, Next, Source};
 use crate::stop::StopToken;
@@ -33,6 +34,8 @@ pub(crate) struct ClosedSource {
     end_ns: u64,
     stop: StopToken,
     random: ChaCha8Rng,
+    draw: Draw,
+    asked: u64,
     thinking: BinaryHeap<Reverse<Thinking>>,
     thoughts: u64,
     users_left: usize,
@@ -48,12 +51,14 @@ struct Thinking {
 
 impl ClosedSource {
     /// Users who begin spread over one think time.
-    pub fn new(plan: &ClosedPlan, stop: StopToken) -> Self {
+    pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
             end_ns: plan.end_ns,
             stop,
             random: generator(plan.seed, Stream::ThinkTime(plan.thread)),
+            draw,
+            asked: 0,
             thinking: BinaryHeap::with_capacity(plan.users),
             thoughts: 0,
             users_left: plan.users,
@@ -72,6 +77,11 @@ impl ClosedSource {
         }
     }
 
+    fn due(&mut self, intended_ns: u64, slot: usize) -> Due {
+        self.asked += 1;
+        Due { intended_ns, request: self.draw.pick(self.asked - 1), slot: Some(slot) }
+    }
+
     fn think_until(&mut self, ready_ns: u64, slot: usize) {
         self.thinking.push(Reverse(Thinking { ready_ns, order: self.thoughts, slot }));
         self.thoughts += 1;
@@ -85,7 +95,7 @@ impl Source for ClosedSource {
 
     fn take_due(&mut self) -> Option<Due> {
         let Reverse(user) = self.thinking.pop()?;
-        Some(Due { intended_ns: user.ready_ns, request: 0, slot: Some(user.slot) })
+        Some(self.due(user.ready_ns, user.slot))
     }
 
     fn after(&mut self, slot: usize, ended: &Completion) -> Next {
@@ -100,7 +110,7 @@ impl Source for ClosedSource {
             return Next::End;
         }
         if ready_ns == ended.ended_ns || ready_ns <= monotonic_ns() {
-            return Next::Serve(Due { intended_ns: ready_ns, request: 0, slot: Some(slot) });
+            return Next::Serve(self.due(ready_ns, slot));
         }
         self.think_until(ready_ns, slot);
         Next::Reserved

@@ -51,7 +51,6 @@ struct Slot<C> {
 #[derive(Clone, Copy)]
 struct Work {
     arrival: Arrival,
-    request: u32,
     /// When the slot took it: the timeout counts from here.
     started_ns: u64,
     connect_start_ns: u64,
@@ -244,15 +243,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.slots.push(Slot { connection: None, generation: 0, work: None });
         }
         let started_ns = self.look_at_clock();
-        let arrival = Arrival { intended_ns: due.intended_ns, eligible_ns };
-        let work = Work {
-            arrival,
-            request: due.request,
-            started_ns,
-            connect_start_ns: 0,
-            connect_ready_ns: 0,
-            is_written: false,
-        };
+        let arrival = Arrival { intended_ns: due.intended_ns, eligible_ns, request: due.request };
+        let work = Work { arrival, started_ns, connect_start_ns: 0, connect_ready_ns: 0, is_written: false };
         self.slots[index].work = Some(work);
         self.in_flight.begin(index, started_ns);
         let deadline_ns = self.orders.plan.deadline_ns;
@@ -324,7 +316,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let now_ns = self.now_ns;
         let slot = &mut self.slots[index];
         let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else { return true };
-        let request = &self.orders.target.requests[work.request as usize];
+        let request = &self.orders.target.requests[work.arrival.request as usize];
         let is_last = self.orders.plan.keepalive.is_last(connection.requests());
         let is_fresh = work.connect_start_ns != 0;
         match connection.begin(request, is_last, now_ns) {
@@ -382,7 +374,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
-        let request = &self.orders.target.requests[work.request as usize];
+        let request = &self.orders.target.requests[work.arrival.request as usize];
         let Some(connection) = self.slots[index].connection.as_mut() else { return };
         match connection.advance(request, is_hangup, &mut self.scratch) {
             None => {}
@@ -497,7 +489,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let intended_ns = due.intended_ns;
         let eligible_ns = if outcome == Outcome::Dropped { intended_ns } else { now_ns.max(intended_ns) };
         self.recorder.ended(&Completion {
-            arrival: Arrival { intended_ns, eligible_ns },
+            arrival: Arrival { intended_ns, eligible_ns, request: due.request },
             stamps: Stamps::default(),
             outcome,
             status: None,

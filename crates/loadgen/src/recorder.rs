@@ -6,6 +6,7 @@ use crate::error::LoadError;
 use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
 use crate::plan::LoadPlan;
+use crate::request_record::RequestRecord;
 
 /// Which part of the load an arrival belongs to, by its intended instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +212,8 @@ pub struct Recorder {
     window: WindowCounts,
     sending: Sending,
     inconsistent: u64,
+    /// One for each of the plan's several requests; none where it has only one.
+    requests: Vec<RequestRecord>,
     /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
 }
@@ -233,6 +236,7 @@ impl Recorder {
             window: WindowCounts::default(),
             sending: Sending::default(),
             inconsistent: 0,
+            requests: RequestRecord::for_each(plan),
             connections: ConnectionCounts::default(),
         }
     }
@@ -287,6 +291,9 @@ impl Recorder {
         let parts = if outcome == Outcome::Ok { completion.parts() } else { None };
         self.inconsistent += u64::from(outcome == Outcome::Ok && parts.is_none());
         debug_assert!(outcome != Outcome::Ok || parts.is_some(), "instants out of order: {completion:?}");
+        if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
+            request.count(parts.as_ref());
+        }
         let Some(interval) = self.interval_of(completion.arrival.intended_ns) else { return };
         interval.sent += u64::from(completion.stamps.write_start_ns != 0);
         match outcome {
@@ -319,6 +326,7 @@ impl Recorder {
         self.window.ok += other.window.ok;
         self.sending.add(&other.sending);
         self.inconsistent += other.inconsistent;
+        self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
         self.connections.add(&other.connections);
     }
 
@@ -374,6 +382,12 @@ impl Recorder {
         &self.status_codes
     }
 
+    /// How the measure phase went for each of the plan's several requests.
+    #[must_use]
+    pub fn requests(&self) -> &[RequestRecord] {
+        &self.requests
+    }
+
     /// How the sends of the measure phase went.
     #[must_use]
     pub fn sending(&self) -> &Sending {
@@ -425,7 +439,7 @@ mod tests {
             last_byte_ns: intended_ns + 200,
             ..Stamps::default()
         };
-        let arrival = Arrival { intended_ns, eligible_ns: intended_ns };
+        let arrival = Arrival { intended_ns, eligible_ns: intended_ns, request: 0 };
         Completion { arrival, stamps, outcome, status: Some(200), ended_ns: intended_ns + 200 }
     }
 

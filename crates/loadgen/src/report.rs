@@ -14,6 +14,7 @@ use crate::offered::{Bounds, offered_quantiles};
 use crate::pacer::Spin;
 use crate::plan::LoadPlan;
 use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
+use crate::request_record::RequestReport;
 use crate::self_measure::{Scheduling, ThreadCost};
 use crate::verdict::Verdict;
 
@@ -94,6 +95,8 @@ pub struct LoadReport {
     pub connections: Connections,
     /// What the generator cost.
     pub client: Client,
+    /// Each of the plan's targets, or of its sessions' requests; none where the plan has one request.
+    pub targets: Vec<RequestReport>,
     /// Slices of the measure phase.
     pub intervals: Vec<Interval>,
     /// The clock at the start of the load, on both scales.
@@ -281,6 +284,7 @@ impl LoadReport {
             offered_quantiles_ns: offered_quantiles(&measures.response, recorder.censored(), counts.scheduled),
             connections: connections(recorder, facts),
             client: client(recorder, facts),
+            targets: targets(plan, recorder),
             intervals: intervals(recorder, facts.measured_ns)?,
             clock: clock(recorder, facts),
             measures,
@@ -405,6 +409,11 @@ fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
         hiccups: facts.hiccups(),
         throttled_periods: facts.throttled_periods,
     }
+}
+
+fn targets(plan: &LoadPlan, recorder: &Recorder) -> Vec<RequestReport> {
+    let records = recorder.requests().iter().zip(plan.request_labels());
+    records.map(|(record, label)| record.report(label)).collect()
 }
 
 fn intervals(recorder: &Recorder, measured_ns: u64) -> Result<Vec<Interval>, LoadError> {

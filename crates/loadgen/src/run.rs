@@ -5,10 +5,11 @@ use std::thread;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::sched_getaffinity;
 
-use crate::arrivals::Share;
+use crate::arrivals::{Share, Stream};
 use crate::clock::{NS_PER_MS, monotonic_ns, realtime_ns, thread_cpu_ns};
 use crate::closed_loop::{ClosedPlan, ClosedSource};
 use crate::connection::Connection;
+use crate::draw::Draw;
 use crate::engine::{BusyPolicy, Engine, Orders};
 use crate::error::LoadError;
 use crate::hyper_connection::HyperConnection;
@@ -140,7 +141,7 @@ fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
 fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     let plan = &own.plan;
     let share = Share::new(open, plan.seed, plan.phases.load_ns(), own.thread, plan.threads);
-    OpenSource::new(share, own.start_ns)
+    OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns)
 }
 
 fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, users: usize, stop: &StopToken) -> ClosedSource {
@@ -152,7 +153,12 @@ fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, users: usize, stop: &Sto
         seed: own.plan.seed,
         thread: own.thread,
     };
-    ClosedSource::new(&plan, stop.clone())
+    ClosedSource::new(&plan, draw(&own.plan, Stream::UserRequests(own.thread)), stop.clone())
+}
+
+fn draw(plan: &LoadPlan, stream: Stream) -> Draw {
+    let weights: Vec<f64> = plan.targets.iter().map(|target| target.weight).collect();
+    Draw::new(&weights, plan.seed, stream)
 }
 
 /// Runs one thread's load to its end, waits for what is still out, and returns the record.

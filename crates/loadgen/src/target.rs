@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Uri;
 
 use crate::error::LoadError;
-use crate::plan::LoadPlan;
+use crate::plan::{LoadPlan, RequestPlan};
 use crate::request::{Request, RequestParts};
 use crate::socket::Endpoint;
 
@@ -36,16 +36,45 @@ impl Target {
             Some(path) => Endpoint::Unix(path.into()),
             None => Endpoint::Tcp(resolve(host, authority.port_u16().unwrap_or(80))?),
         };
-        let request = Request::prepare(&RequestParts {
+        let own = RequestParts {
             method: &plan.method,
             path: uri.path_and_query().map_or("/", |path| path.as_str()),
             authority: authority.as_str(),
             headers: &plan.headers,
+            default_headers: &[],
             body_base64: plan.body_base64.as_deref(),
             check: &plan.check,
-        })?;
-        Ok(Self { endpoint, requests: vec![request] })
+        };
+        let mut requests = Vec::new();
+        for (request, label) in plan.listed_requests().zip(plan.request_labels()) {
+            let prepared = prepare_listed(request, plan, authority.as_str());
+            requests.push(prepared.map_err(|error| match error {
+                LoadError::Plan(message) => bad(format!("request {label}: {message}")),
+                other => other,
+            })?);
+        }
+        if requests.is_empty() {
+            requests.push(Request::prepare(&own)?);
+        }
+        Ok(Self { endpoint, requests })
     }
+}
+
+fn prepare_listed(request: &RequestPlan, plan: &LoadPlan, authority: &str) -> Result<Request, LoadError> {
+    let uri: Uri = request.url.parse().map_err(|error| bad(format!("url {:?}: {error}", request.url)))?;
+    let host = uri.authority().map(http::uri::Authority::as_str);
+    if host.is_some_and(|host| host != authority) {
+        return Err(bad(format!("its host is not {authority}; one load drives one server")));
+    }
+    Request::prepare(&RequestParts {
+        method: &request.method,
+        path: uri.path_and_query().map_or("/", |path| path.as_str()),
+        authority,
+        headers: &request.headers,
+        default_headers: &plan.headers,
+        body_base64: request.body_base64.as_deref(),
+        check: request.check.as_ref().unwrap_or(&plan.check),
+    })
 }
 
 fn bad(message: String) -> LoadError {

@@ -61,7 +61,7 @@ impl Connection for WireConnection {
 
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
         self.decoder.reset(request.is_head());
-        self.check = BodyCheck::new();
+        self.check.reset();
         self.stamps = ExchangeStamps { write_start_ns: now_ns, ..ExchangeStamps::default() };
         (self.written, self.is_last) = (0, is_last);
         if self.write(request) == Transfer::Over && self.written == 0 {
