@@ -11,6 +11,8 @@ mod connections;
 mod failures;
 mod overload;
 mod runs;
+mod scripted;
 mod service_times;
 mod stalls;
 mod support;
+mod targets;
