@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wsgiload.errors import UsageError
+from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Arrivals,
@@ -27,6 +28,8 @@ def sweep(
     servers: Sequence[str] | None = None,
     path: str | None = None,
     headers: Mapping[str, str] | None = None,
+    targets: Mix | None = None,
+    sessions: Mix | None = None,
     duration: float = 10.0,
     warmup: float = 2.0,
     cooldown: float = 1.0,
@@ -42,7 +45,7 @@ def sweep(
     """Measure ``servers`` serving ``app`` (``module:callable``; without it the bundled ``hello``).
 
     One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives the levels;
-    durations are seconds. Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a
+    durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``. Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a
     failure, see ``SweepResult.summary``.
     """
     if rates and connections:
@@ -58,6 +61,8 @@ def sweep(
             path=path or "/",
             headers=tuple((headers or {}).items()),
             expected_body=bundled[3] if bundled else None,
+            targets=targets_of(targets),
+            sessions=sessions_of(sessions),
         ),
         load=LoadOptions(
             duration_ns=round(duration * NS_PER_S),

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 from wsgiload._loadgen import Histogram, LoadHandle
 from wsgiload.errors import LoadError, UsageError
+from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
 from wsgiload.units import NS_PER_S
 
@@ -171,6 +172,11 @@ def start(
     deadline: float | None = None,
     statuses: Sequence[int] = (200,),
     expected_body: bytes | None = None,
+    expected_length: int | None = None,
+    expected_sha256: str | None = None,
+    expected_regex: str | None = None,
+    targets: Mix | None = None,
+    sessions: Mix | None = None,
     threads: int = 1,
     seed: int = 0,
 ) -> Handle:
@@ -179,9 +185,23 @@ def start(
     With ``rate`` (requests per second) the load is open: arrivals follow a schedule, whatever the server does, and
     ``connections`` caps the connections. Without it the load is closed: ``connections`` users each wait for an
     answer before they ask again. Durations are seconds.
+
+    ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has them; with sessions
+    the rate is that of sessions.
     """
     pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
-    request = Request(method=method, headers=pairs, body=body, statuses=tuple(statuses), expected_body=expected_body)
+    request = Request(
+        method=method,
+        headers=pairs,
+        body=body,
+        statuses=tuple(statuses),
+        expected_body=expected_body,
+        expected_length=expected_length,
+        expected_sha256=expected_sha256,
+        expected_regex=expected_regex,
+        targets=targets_of(targets),
+        sessions=sessions_of(sessions),
+    )
     load = LoadOptions(
         duration_ns=_ns(duration),
         warmup_ns=_ns(warmup),

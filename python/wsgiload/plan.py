@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
@@ -55,6 +56,12 @@ class Request:
     body: bytes | None = None
     statuses: tuple[int, ...] = (200,)
     expected_body: bytes | None = None
+    expected_length: int | None = None
+    expected_sha256: str | None = None
+    expected_regex: str | None = None
+    # As the generator's plan has them; instead of one request, whose headers and checks are then their defaults.
+    targets: tuple[Mapping[str, Any], ...] = ()
+    sessions: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
@@ -64,6 +71,38 @@ class Request:
         for name, value in self.headers:
             allowed = bool(_TOKEN.fullmatch(name) and _FIELD_VALUE.fullmatch(value))
             _require(allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII")
+        _require(not (self.targets and self.sessions), "targets and sessions were both given", "give one of them")
+
+    @property
+    def first(self) -> Request:
+        """The request by itself, or the first of several: what a server is asked before it is measured."""
+        entries = [*self.targets, *(step for session in self.sessions for step in session["steps"])]
+        if not entries:
+            return self
+        one = entries[0]["request"]
+        own = tuple((str(name), str(value)) for name, value in one.get("headers", ()))
+        names = {name.lower() for name, _ in own}
+        url = urlsplit(one["url"])
+        checked = replace(self, **_checks(one["check"])) if one.get("check") else self
+        return replace(
+            checked,
+            path=(url.path or "/") + (f"?{url.query}" if url.query else ""),
+            method=one.get("method", "GET"),
+            headers=own + tuple(pair for pair in self.headers if pair[0].lower() not in names),
+            body=_bytes(one.get("body_base64")),
+            targets=(),
+            sessions=(),
+        )
+
+
+def _checks(check: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "statuses": tuple(check["statuses"]),
+        "expected_body": _bytes(check.get("body_base64")),
+        "expected_length": check.get("length"),
+        "expected_sha256": check.get("sha256"),
+        "expected_regex": check.get("regex"),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +248,8 @@ def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed:
         "method": request.method,
         "headers": [list(pair) for pair in request.headers],
         "body_base64": _base64(request.body),
+        "targets": [dict(target) for target in request.targets],
+        "sessions": [dict(session) for session in request.sessions],
         "load": model,
         "phases": {
             "warmup_ns": load.warmup_ns,
@@ -222,12 +263,22 @@ def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed:
         "threads": load.threads,
         "seed": seed,
         "spin_window_ns": load.spin_window_ns,
-        "check": {"statuses": list(request.statuses), "body_base64": _base64(request.expected_body)},
+        "check": {
+            "statuses": list(request.statuses),
+            "body_base64": _base64(request.expected_body),
+            "length": request.expected_length,
+            "sha256": request.expected_sha256,
+            "regex": request.expected_regex,
+        },
     }
 
 
 def _base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def without_keepalive(load: LoadOptions) -> LoadOptions:
@@ -265,6 +316,8 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "app": experiment.app,
         "path": experiment.request.path,
         "method": experiment.request.method,
+        "targets": len(experiment.request.targets) or None,
+        "sessions": len(experiment.request.sessions) or None,
         "rates": rates or None,
         "connections": connections or None,
         "arrivals": load.arrivals if is_open else None,

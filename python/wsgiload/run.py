@@ -44,7 +44,7 @@ def run_cell(cell: Cell, found: ServerVariant, environment: Environment, bench: 
     setting, experiment = bench.setting, bench.setting.experiment
     record = CellRecord(cell, environment, notes=_environment_notes(environment))
     served = Served()
-    expected = Expectation(experiment.request, experiment.ready_timeout_ns, experiment.load.timeout_ns)
+    expected = Expectation(experiment.request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
     service = Service(found, environment, expected, log_path)
     port = experiment.port or launch.free_port()
     try:
@@ -63,7 +63,7 @@ def run_cell(cell: Cell, found: ServerVariant, environment: Environment, bench: 
 def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRecord) -> None:
     experiment, cell = setting.experiment, record.cell
     request, load = experiment.request, experiment.load
-    record.keepalive_honoured = readiness.keeps_connections(server, port, request, load.timeout_ns)
+    record.keepalive_honoured = readiness.keeps_connections(server, port, request.first, load.timeout_ns)
     if not record.keepalive_honoured and load.keepalive != "off":
         load = without_keepalive(load)
         record.notes.append(

@@ -56,6 +56,9 @@ pub(crate) trait Connection: Sized {
         scratch: &mut [u8],
     ) -> Option<Result<Exchanged, NothingSent>>;
 
+    /// The values of the `Set-Cookie` fields of the answer that has come, if its request asks to keep them.
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;
+
     /// Something happened to the socket while no request was under way: whether the connection is over.
     fn is_over_while_idle(&mut self, scratch: &mut [u8]) -> bool;
 

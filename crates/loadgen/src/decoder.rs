@@ -46,6 +46,8 @@ pub(crate) struct Decoder {
     partial_head: Vec<u8>,
     head: Option<Head>,
     request_is_head: bool,
+    /// Values of `Set-Cookie` fields, where somebody wants them.
+    set_cookies: Option<Vec<Vec<u8>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +93,13 @@ enum ChunkState {
 impl Decoder {
     /// A decoder for the answer to a request that is not HEAD.
     pub fn new() -> Self {
-        Self { state: State::Head, partial_head: Vec::new(), head: None, request_is_head: false }
+        Self {
+            state: State::Head,
+            partial_head: Vec::new(),
+            head: None,
+            request_is_head: false,
+            set_cookies: None,
+        }
     }
 
     /// Forgets the previous answer. An answer to HEAD has no body, whatever its head says.
@@ -100,6 +108,17 @@ impl Decoder {
         self.partial_head.clear();
         self.head = None;
         self.request_is_head = request_is_head;
+        self.set_cookies = None;
+    }
+
+    /// Notes the `Set-Cookie` fields of the next answer.
+    pub fn keep_set_cookies(&mut self) {
+        self.set_cookies = Some(Vec::new());
+    }
+
+    /// The values of these fields.
+    pub fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.set_cookies.take().unwrap_or_default()
     }
 
     /// The final head, once it is known.
@@ -179,6 +198,11 @@ impl Decoder {
         }
         let (state, keeps_alive) = framing(&response, code, self.request_is_head)?;
         self.state = state;
+        if let Some(cookies) = &mut self.set_cookies {
+            let fields = response.headers.iter();
+            let set_cookies = fields.filter(|field| field.name.eq_ignore_ascii_case("set-cookie"));
+            cookies.extend(set_cookies.map(|field| field.value.to_vec()));
+        }
         let is_until_close = state == State::UntilClose;
         self.head = Some(Head { status: code, keeps_alive: keeps_alive && !is_until_close, is_until_close });
         Ok(Some(length))
@@ -402,6 +426,23 @@ mod tests {
             let mut seen = Vec::new();
             let progress = decoder.feed(stream.as_bytes(), &mut |part| seen.extend_from_slice(part));
             assert_eq!((progress, seen.as_slice()), (Ok(Progress::Complete { surplus: 0 }), body.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn cookies_are_noted_where_they_are_wanted() {
+        let stream = b"HTTP/1.1 100 Continue\r\nSet-Cookie: no=1\r\n\r\n\
+              HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nset-cookie: b=2; Path=/\r\nContent-Length: 0\r\n\r\n";
+        let mut decoder = Decoder::new();
+        for (is_wanted, expected) in [(true, vec![&b"a=1"[..], b"b=2; Path=/"]), (false, vec![])] {
+            decoder.reset(false);
+            if is_wanted {
+                decoder.keep_set_cookies();
+            }
+            let (first, rest) = stream.split_at(90);
+            decoder.feed(first, &mut |_| {}).expect("a head");
+            assert_eq!(decoder.feed(rest, &mut |_| {}), Ok(Progress::Complete { surplus: 0 }));
+            assert_eq!(decoder.take_set_cookies(), expected);
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
         .collect();
     Evidence {
         scheduled: counts.scheduled,
+        arrivals: recorder.sessions.map_or(counts.scheduled, |sessions| sessions.started()),
         expected_arrivals: expected_arrivals(plan, facts.measured_ns),
         lag_impact,
         send_lag_p99_ns: recorder.sending().lag.quantile_ns(0.99),

@@ -3,7 +3,7 @@
 //! hyper is polled by the engine itself: no runtime, no task. Its futures run until nothing in them can go on, each time
 //! the socket has something to tell.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, SET_COOKIE, TRANSFER_ENCODING};
 use http::{HeaderMap, Response, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -56,6 +56,7 @@ impl Connection for HyperConnection {
             socket: Socket::connect(endpoint)?,
             stamps: Cell::default(),
             end: Cell::new(false),
+            set_cookies: RefCell::default(),
         });
         Ok(Self { socket, stage: Stage::Connecting, requests: 0, wake: Arc::default() })
     }
@@ -90,6 +91,7 @@ impl Connection for HyperConnection {
             return Err(NothingSent);
         };
         self.socket.stamps.set(ExchangeStamps::default());
+        self.socket.set_cookies.take();
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -104,6 +106,10 @@ impl Connection for HyperConnection {
 
     fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Option<Result<Exchanged, NothingSent>> {
         self.poll()
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.socket.set_cookies.take()
     }
 
     fn is_over_while_idle(&mut self, _: &mut [u8]) -> bool {
@@ -194,6 +200,10 @@ impl Exchange {
     async fn read_body(&self, response: Response<Incoming>) -> Exchanged {
         let status = response.status().as_u16();
         let framing = Framing::of(&response, &self.request);
+        if self.request.keeps_cookies {
+            let fields = response.headers().get_all(SET_COOKIE).iter();
+            *self.socket.set_cookies.borrow_mut() = fields.map(|value| value.as_bytes().to_vec()).collect();
+        }
         let mut body = response.into_body();
         let mut check = BodyCheck::new();
         let expected = &self.request.expected_body;
@@ -259,6 +269,7 @@ struct Observed {
     socket: Socket,
     stamps: Cell<ExchangeStamps>,
     end: Cell<bool>,
+    set_cookies: RefCell<Vec<Vec<u8>>>,
 }
 
 impl Observed {

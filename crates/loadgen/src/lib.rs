@@ -16,13 +16,14 @@
 //! `CLOCK_MONOTONIC`.
 //!
 //! # Limitations
-//! Plain HTTP/1.1 over TCP, one request per plan, Linux only (epoll).
+//! Plain HTTP/1.1 to one server, Linux only (epoll).
 
 mod arrivals;
 mod body_check;
 pub mod clock;
 mod closed_loop;
 mod connection;
+mod cookies;
 mod decoder;
 mod draw;
 mod engine;
@@ -47,10 +48,12 @@ mod request_record;
 mod requests_file;
 mod run;
 mod self_measure;
+mod sessions;
 mod socket;
 mod source;
 mod stop;
 mod target;
+mod thinking;
 mod throttling;
 mod units;
 mod verdict;
@@ -67,6 +70,8 @@ pub use report::{BuildInfo, Distribution, LoadReport, SCHEMA_VERSION, outcome_na
 pub use request_record::RequestReport;
 pub use requests_file::{read_sessions, read_targets};
 pub use run::run;
+pub use sessions::SessionReport;
 pub use stop::StopToken;
+pub use target::check;
 pub use units::parse_duration_ns;
 pub use verdict::{Blame, Level, Reason, Verdict};

@@ -7,6 +7,7 @@ use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
+use crate::sessions::SessionCounts;
 
 /// Which part of the load an arrival belongs to, by its intended instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +217,8 @@ pub struct Recorder {
     requests: Vec<RequestRecord>,
     /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
+    /// Sessions, where the plan has some; kept by their source.
+    pub sessions: Option<SessionCounts>,
 }
 
 impl Recorder {
@@ -238,6 +241,7 @@ impl Recorder {
             inconsistent: 0,
             requests: RequestRecord::for_each(plan),
             connections: ConnectionCounts::default(),
+            sessions: None,
         }
     }
 
@@ -328,6 +332,9 @@ impl Recorder {
         self.inconsistent += other.inconsistent;
         self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
         self.connections.add(&other.connections);
+        if let Some(theirs) = &other.sessions {
+            self.sessions.get_or_insert_default().add(theirs);
+        }
     }
 
     /// Proves that every arrival of every phase has exactly one outcome.

@@ -16,6 +16,7 @@ use crate::plan::LoadPlan;
 use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
 use crate::request_record::RequestReport;
 use crate::self_measure::{Scheduling, ThreadCost};
+use crate::sessions::{SessionCounts, SessionReport};
 use crate::verdict::Verdict;
 
 /// Version of the JSON's shape.
@@ -97,6 +98,8 @@ pub struct LoadReport {
     pub client: Client,
     /// Each of the plan's targets, or of its sessions' requests; none where the plan has one request.
     pub targets: Vec<RequestReport>,
+    /// What became of the sessions; `None` where the plan has none.
+    pub sessions: Option<SessionReport>,
     /// Slices of the measure phase.
     pub intervals: Vec<Interval>,
     /// The clock at the start of the load, on both scales.
@@ -285,6 +288,7 @@ impl LoadReport {
             connections: connections(recorder, facts),
             client: client(recorder, facts),
             targets: targets(plan, recorder),
+            sessions: recorder.sessions.as_ref().map(SessionCounts::report),
             intervals: intervals(recorder, facts.measured_ns)?,
             clock: clock(recorder, facts),
             measures,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -26,6 +26,8 @@ pub(crate) struct RequestParts<'a> {
     pub default_headers: &'a [(String, String)],
     pub body_base64: Option<&'a str>,
     pub check: &'a ResponseCheck,
+    /// Whether its answer's cookies are wanted.
+    pub keeps_cookies: bool,
 }
 
 /// A request that can be sent any number of times.
@@ -39,6 +41,8 @@ pub(crate) struct Request {
     last_bytes: Bytes,
     statuses: Vec<u16>,
     pub expected_body: Arc<ExpectedBody>,
+    /// Whether its answer's cookies are wanted.
+    pub keeps_cookies: bool,
 }
 
 impl Request {
@@ -69,6 +73,7 @@ impl Request {
             last_bytes: Bytes::new(),
             statuses: parts.check.statuses.clone(),
             expected_body: Arc::new(expected_body(parts.check)?),
+            keeps_cookies: parts.keeps_cookies,
         };
         request.kept_bytes = request.serialise(false);
         request.last_bytes = request.serialise(true);
@@ -104,6 +109,20 @@ impl Request {
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&self.body);
         Bytes::from(bytes)
+    }
+
+    /// The cookies that it sends of its own.
+    pub fn cookie(&self) -> Option<&HeaderValue> {
+        self.headers.get(COOKIE)
+    }
+
+    /// The same request with this `Cookie` field.
+    pub fn with_cookie(&self, cookie: HeaderValue) -> Self {
+        let mut request = self.clone();
+        request.headers.insert(COOKIE, cookie);
+        request.kept_bytes = request.serialise(false);
+        request.last_bytes = request.serialise(true);
+        request
     }
 
     /// Whether the method is HEAD.
@@ -179,6 +198,7 @@ mod tests {
             default_headers: &[],
             body_base64: None,
             check,
+            keeps_cookies: false,
         }
     }
 

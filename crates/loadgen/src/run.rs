@@ -20,6 +20,7 @@ use crate::plan::{ClosedLoop, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
 use crate::recorder::Recorder;
 use crate::report::{LoadReport, RunFacts};
 use crate::self_measure::{CostMeter, HostTicks, ThreadCost};
+use crate::sessions::SessionSource;
 use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
@@ -123,6 +124,9 @@ fn run_thread(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
 
 fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
     match &own.plan.load {
+        LoadModel::Open(open) if !own.plan.sessions.is_empty() => {
+            run_engine::<C, _>(own, stop, open_policy(own, open), session_source(own, open, stop))
+        }
         LoadModel::Open(open) => run_engine::<C, _>(own, stop, open_policy(own, open), open_source(own, open)),
         LoadModel::Closed(closed) => {
             let users = share_of(closed.connections, own.thread, own.plan.threads);
@@ -142,6 +146,12 @@ fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     let plan = &own.plan;
     let share = Share::new(open, plan.seed, plan.phases.load_ns(), own.thread, plan.threads);
     OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns)
+}
+
+fn session_source<'a>(own: &'a ThreadPlan, open: &OpenLoop, stop: &StopToken) -> SessionSource<'a> {
+    let plan = &own.plan;
+    let share = Share::new(open, plan.seed, plan.phases.load_ns(), own.thread, plan.threads);
+    SessionSource::new(plan, (share, own.thread), own.start_ns, &own.target.requests, stop.clone())
 }
 
 fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, users: usize, stop: &StopToken) -> ClosedSource {

@@ -36,28 +36,44 @@ impl Target {
             Some(path) => Endpoint::Unix(path.into()),
             None => Endpoint::Tcp(resolve(host, authority.port_u16().unwrap_or(80))?),
         };
-        let own = RequestParts {
+        let requests = requests_of(plan, &uri, authority.as_str())?;
+        Ok(Self { endpoint, requests })
+    }
+}
+
+/// Refuses a plan whose requests cannot be made, without looking up its host or connecting to it.
+///
+/// # Errors
+/// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
+pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
+    plan.validate()?;
+    let uri: Uri = plan.url.parse().map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
+    let authority = uri.authority().ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?;
+    requests_of(plan, &uri, authority.as_str()).map(drop)
+}
+
+fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Request>, LoadError> {
+    let mut requests = Vec::new();
+    for (request, label) in plan.listed_requests().zip(plan.request_labels()) {
+        let prepared = prepare_listed(request, plan, authority);
+        requests.push(prepared.map_err(|error| match error {
+            LoadError::Plan(message) => bad(format!("request {label}: {message}")),
+            other => other,
+        })?);
+    }
+    if requests.is_empty() {
+        requests.push(Request::prepare(&RequestParts {
             method: &plan.method,
             path: uri.path_and_query().map_or("/", |path| path.as_str()),
-            authority: authority.as_str(),
+            authority,
             headers: &plan.headers,
             default_headers: &[],
             body_base64: plan.body_base64.as_deref(),
             check: &plan.check,
-        };
-        let mut requests = Vec::new();
-        for (request, label) in plan.listed_requests().zip(plan.request_labels()) {
-            let prepared = prepare_listed(request, plan, authority.as_str());
-            requests.push(prepared.map_err(|error| match error {
-                LoadError::Plan(message) => bad(format!("request {label}: {message}")),
-                other => other,
-            })?);
-        }
-        if requests.is_empty() {
-            requests.push(Request::prepare(&own)?);
-        }
-        Ok(Self { endpoint, requests })
+            keeps_cookies: false,
+        })?);
     }
+    Ok(requests)
 }
 
 fn prepare_listed(request: &RequestPlan, plan: &LoadPlan, authority: &str) -> Result<Request, LoadError> {
@@ -74,6 +90,7 @@ fn prepare_listed(request: &RequestPlan, plan: &LoadPlan, authority: &str) -> Re
         default_headers: &plan.headers,
         body_base64: request.body_base64.as_deref(),
         check: request.check.as_ref().unwrap_or(&plan.check),
+        keeps_cookies: !plan.sessions.is_empty(),
     })
 }
 

@@ -61,6 +61,9 @@ impl Connection for WireConnection {
 
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
         self.decoder.reset(request.is_head());
+        if request.keeps_cookies {
+            self.decoder.keep_set_cookies();
+        }
         self.check.reset();
         self.stamps = ExchangeStamps { write_start_ns: now_ns, ..ExchangeStamps::default() };
         (self.written, self.is_last) = (0, is_last);
@@ -85,6 +88,10 @@ impl Connection for WireConnection {
         }
         let end = self.read(request, scratch)?;
         Some(Ok(self.judge(request, end)))
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.decoder.take_set_cookies()
     }
 
     fn is_over_while_idle(&mut self, scratch: &mut [u8]) -> bool {

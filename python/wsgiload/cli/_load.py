@@ -12,15 +12,14 @@ from wsgiload.cli._options import (
     ConfiguredCommand,
     load_options,
     output_options,
-    read_body,
-    read_file,
+    request_of,
     request_options,
     together,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report
-from wsgiload.plan import Level, LoadOptions, Request, load_plan
+from wsgiload.plan import Level, LoadOptions, load_plan
 from wsgiload.report import print_load
 from wsgiload.threshold import failed_thresholds, parse_threshold
 
@@ -92,13 +91,7 @@ def load(
 
 
 def _plan(url: str, rate: float | None, connections: int | None, options: dict[str, Any]) -> dict[str, Any]:
-    request = Request(
-        method=options["method"],
-        headers=tuple(options["header"]),
-        body=read_body(options["body"], options["body_file"]),
-        statuses=options["expect_status"],
-        expected_body=read_file(options["expect_body_file"]),
-    )
+    request = request_of(options)
     cap = options["max_connections"] or (connections if rate is not None else None)
     load = LoadOptions(
         duration_ns=options["duration"],

@@ -13,6 +13,7 @@ mod overload;
 mod runs;
 mod scripted;
 mod service_times;
+mod sessions;
 mod stalls;
 mod support;
 mod targets;
