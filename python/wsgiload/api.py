@@ -45,8 +45,8 @@ def sweep(
     """Measure ``servers`` serving ``app`` (``module:callable``; without it the bundled ``hello``).
 
     One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives the levels;
-    durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``. Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a
-    failure, see ``SweepResult.summary``.
+    durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``. Blocks. Raises
+    UsageError for what cannot be used; a server that fails is a cell with a failure, see ``SweepResult.summary``.
     """
     if rates and connections:
         raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")

@@ -24,6 +24,8 @@ BOTH = [
     "--method",
     "--body",
     "--body-file",
+    "--targets",
+    "--sessions",
     "--timeout",
     "--deadline",
     "--arrivals",
@@ -131,7 +133,7 @@ def test_the_help_tells_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
 def test_the_generator_alone_takes_the_options_of_load() -> None:
     text = subprocess.run([LOADGEN, "--help"], capture_output=True, text=True, check=True).stdout
-    theirs = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]*)", text, flags=re.MULTILINE))
+    theirs = set(re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9-]*)", text, flags=re.MULTILINE))
     theirs |= set(re.findall(r"\[alias(?:es)?: (--[a-z-]+)\]", text))
     ours = {flag for flag in flags(COMMANDS["load"]) if flag.startswith("--")} | {"--help"}
     assert ours - theirs == ONLY_LOAD

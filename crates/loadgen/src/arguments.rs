@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
     /// File of weighted requests, instead of the URL's path: vegeta's format with options, see docs/requests.md
-    #[arg(long, value_name = "FILE", alias = "urls-from-file", conflicts_with_all = ["body", "body_file", "method"])]
+    #[arg(long, value_name = "FILE", visible_alias = "urls-from-file", conflicts_with_all = ["body", "body_file", "method"])]
     targets: Option<std::path::PathBuf>,
     /// File of sessions: requests with think times, cookies kept; --rate is then that of sessions
     #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body", "body_file", "method"])]

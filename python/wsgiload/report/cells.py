@@ -218,9 +218,10 @@ def conditions(experiment: Json, cell: Json | None = None) -> str:
 def _arrivals(experiment: Json) -> str:
     if not experiment.get("rates"):
         return "closed loop"
-    return {"poisson": "Poisson arrivals", "constant": "constant arrivals"}.get(
+    arrivals = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}.get(
         str(experiment.get("arrivals")), f"{experiment.get('arrivals')} arrivals"
     )
+    return f"{arrivals} of sessions" if experiment.get("sessions") else arrivals
 
 
 def _connections(experiment: Json) -> str:
