@@ -155,8 +155,21 @@ class Sweep:
         return bool(self.experiment.get("rates")) or any(cell.raw.get("rate") is not None for cell in self.cells)
 
     @property
+    def is_of_sessions(self) -> bool:
+        """The load is given in sessions per second; everything else counts requests."""
+        return bool(self.experiment.get("sessions"))
+
+    @property
+    def load_heading(self) -> str:
+        if not self.open_loop:
+            return "connections"
+        return "sessions/s" if self.is_of_sessions else "offered/s"
+
+    @property
     def axis_label(self) -> str:
-        return "offered rate, requests per second" if self.open_loop else "connections (closed loop)"
+        if not self.open_loop:
+            return "connections (closed loop)"
+        return f"offered rate, {'sessions' if self.is_of_sessions else 'requests'} per second"
 
     @property
     def runs(self) -> int:

@@ -89,7 +89,7 @@ def print_doctor(findings: Iterable[Finding | Json], console: Console | None = N
 
 def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
     """One row per cell, grouped by server, without the columns that are ``left_out``."""
-    load = "offered/s" if sweep.open_loop else "connections"
+    load = sweep.load_heading
     columns = [column for column in _RESULT_COLUMNS if column[0] not in left_out]
     table = _table()
     table.add_column("server", no_wrap=True)
