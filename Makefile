@@ -2,12 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FUZZ_SECONDS ?= 600
+FUZZ := crates/loadgen/fuzz
 SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
+BENCH_ARGUMENTS ?=
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test check build wheel lock bench clean
+.PHONY: help sweep test fuzz check build wheel lock bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +21,12 @@ sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 
 test: build ## Run every test
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
 	$(BIN)/pytest
+
+fuzz: ## Feed the response decoder made-up bytes for FUZZ_SECONDS (600); needs a C++ compiler
+	cargo fuzz --version >/dev/null 2>&1 || cargo install --locked --root target/fuzz-tools --version 0.13.2 cargo-fuzz
+	$(PYTHON) $(FUZZ)/make_seeds.py $(FUZZ)/corpus/decoder
+	PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir $(FUZZ) --target-dir target/fuzz \
+	  decoder -- -dict=$(FUZZ)/decoder.dict -max_len=20000 -timeout=10 -rss_limit_mb=1024 -max_total_time=$(FUZZ_SECONDS)
 
 check: build ## Formatting, lints, types and the stub of the extension
 	cargo fmt --all --check
@@ -49,8 +58,8 @@ lock: $(VENV)/.installed ## Resolve the newest versions of everything again
 	  --group dev pyproject.toml --output-file requirements/locked.txt
 	$(BIN)/python tools/lock-servers
 
-bench: build ## What a request costs the generator, paired with wrk where it is installed
-	$(BIN)/python bench/client_cost.py
+bench: build ## Compare loadgen with other load generators; bench/install gets those, BENCH_ARGUMENTS=--quick is short
+	$(BIN)/python -m bench $(BENCH_ARGUMENTS)
 
 clean: ## Remove everything that was built; stored runs stay
 	rm -rf $(VENV) target dist python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache

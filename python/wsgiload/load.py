@@ -10,13 +10,15 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from wsgiload._loadgen import Histogram, LoadHandle
+from wsgiload._loadgen import Histogram, LoadHandle, check_plan
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
+from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -153,12 +155,24 @@ class Handle:
         self._inner.wait(EXIT_TIMEOUT_S)
 
 
+def require_possible(plan: Json) -> None:
+    """Refuse a plan that the generator could not carry out; nothing is started."""
+    try:
+        check_plan(json.dumps(plan))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
 def start(
     url: str,
     *,
     rate: float | None = None,
+    ramp: tuple[float, float] | tuple[float, float, float] | None = None,
+    steps: Sequence[tuple[float, float]] | None = None,
+    replay: str | PathLike[str] | Sequence[float] | None = None,
+    replay_speed: float = 1.0,
     connections: int | None = None,
-    duration: float = 10.0,
+    duration: float | None = None,
     warmup: float = 0.0,
     method: str = "GET",
     headers: Sequence[tuple[str, str]] | Mapping[str, str] = (),
@@ -183,12 +197,17 @@ def start(
     """Start a load on ``url`` and return at once.
 
     With ``rate`` (requests per second) the load is open: arrivals follow a schedule, whatever the server does, and
-    ``connections`` caps the connections. Without it the load is closed: ``connections`` users each wait for an
-    answer before they ask again. Durations are seconds.
+    ``connections`` caps the connections. In place of one rate, ``ramp`` is ``(from, to)`` or ``(from, to, seconds)``,
+    ``steps`` are pairs ``(rate, seconds)``, and ``replay`` is a trace: a file, or offsets in seconds. Without any of
+    them the load is closed: ``connections`` users each wait for an answer before they ask again.
+
+    Durations are seconds. ``duration`` is 10 unless the schedule has a length of its own.
 
     ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has them; with sessions
-    the rate is that of sessions.
+    the schedule is that of sessions.
     """
+    profile = _profile(rate, ramp, steps, replay, replay_speed)
+    is_open = rate is not None or profile is not None
     pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
     request = Request(
         method=method,
@@ -203,11 +222,11 @@ def start(
         sessions=sessions_of(sessions),
     )
     load = LoadOptions(
-        duration_ns=_ns(duration),
+        duration_ns=measured_ns(None if duration is None else _ns(duration), profile, _ns(warmup)),
         warmup_ns=_ns(warmup),
         arrivals=arrivals,
         on_busy=on_busy,
-        max_connections=max_connections or (connections if rate is not None else None),
+        max_connections=max_connections or (connections if is_open else None),
         think_time_ns=_ns(think_time),
         keepalive=keepalive,
         timeout_ns=_ns(timeout),
@@ -215,7 +234,31 @@ def start(
         threads=threads,
     )
     level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
-    return Handle(load_plan(url, request, load, level, seed))
+    return Handle(load_plan(url, request, load, profile or level, seed))
+
+
+def _profile(
+    rate: float | None,
+    ramp: Sequence[float] | None,
+    steps: Sequence[tuple[float, float]] | None,
+    replay: str | PathLike[str] | Sequence[float] | None,
+    replay_speed: float,
+) -> LoadProfile | None:
+    schedules = {"rate": rate, "ramp": ramp, "steps": steps, "replay": replay}
+    given = [name for name, value in schedules.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{', '.join(given)} were given together", "give one of them")
+    if replay is None and replay_speed != 1.0:
+        raise UsageError("replay_speed was given without replay", "give the trace, too")
+    if ramp is not None:
+        from_per_s, to_per_s, *seconds = ramp
+        return Ramp(float(from_per_s), float(to_per_s), _ns(seconds[0]) if seconds else None)
+    if steps is not None:
+        return Steps(tuple((float(of_step), _ns(seconds)) for of_step, seconds in steps))
+    if replay is not None:
+        offsets_ns = read_trace(replay) if isinstance(replay, str | PathLike) else trace_of(replay)
+        return Replay(offsets_ns, replay_speed)
+    return None
 
 
 def load(url: str, **options: Any) -> Report:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
+from wsgiload.schedule import LoadProfile, Replay
 from wsgiload.units import NS_PER_S
 
 Arrivals = Literal["poisson", "constant"]
@@ -228,20 +229,10 @@ def _arrival_seed(seed: int, level: Level, run: int) -> int:
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 
 
-def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed: int) -> dict[str, Any]:
+def load_plan(
+    url: str, request: Request, load: LoadOptions, schedule: Level | LoadProfile, seed: int
+) -> dict[str, Any]:
     """The plan of one load as the generator takes it."""
-    model: dict[str, Any]
-    if level.rate_per_s is not None:
-        model = {
-            "open": {
-                "rate_per_s": level.rate_per_s,
-                "arrivals": load.arrivals,
-                "on_busy": load.on_busy,
-                "max_connections": load.max_connections,
-            }
-        }
-    else:
-        model = {"closed": {"connections": level.connections, "think_time_ns": load.think_time_ns}}
     keepalive = load.keepalive
     return {
         "url": url,
@@ -250,7 +241,7 @@ def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed:
         "body_base64": _base64(request.body),
         "targets": [dict(target) for target in request.targets],
         "sessions": [dict(session) for session in request.sessions],
-        "load": model,
+        "load": _load_model(load, schedule),
         "phases": {
             "warmup_ns": load.warmup_ns,
             "measure_ns": load.duration_ns,
@@ -271,6 +262,17 @@ def load_plan(url: str, request: Request, load: LoadOptions, level: Level, seed:
             "regex": request.expected_regex,
         },
     }
+
+
+def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, Any]:
+    policy = {"on_busy": load.on_busy, "max_connections": load.max_connections}
+    if isinstance(schedule, Replay):
+        return {"open": schedule.plan() | policy}
+    if not isinstance(schedule, Level):
+        return {"open": schedule.plan() | {"arrivals": load.arrivals} | policy}
+    if schedule.rate_per_s is not None:
+        return {"open": {"rate_per_s": schedule.rate_per_s, "arrivals": load.arrivals} | policy}
+    return {"closed": {"connections": schedule.connections, "think_time_ns": load.think_time_ns}}
 
 
 def _base64(data: bytes | None) -> str | None:

@@ -89,6 +89,29 @@ def test_constant_arrivals_are_exactly_as_many_as_the_rate_says(target: Counting
     assert report.outcomes["scheduled"] == report.outcomes["ok"] == 100
 
 
+@pytest.mark.parametrize(
+    ("offered", "by_interval"),
+    [
+        ({"ramp": (50, 150), "duration": 2}, [75, 125]),
+        ({"ramp": (50, 150, 1), "duration": 2}, [100, 150]),
+        ({"steps": [(120, 1), (20, 1)]}, [120, 20]),
+        ({"replay": [0.01 * arrival for arrival in range(200)], "duration": 3}, [100, 100, 0]),
+        ({"replay": [0.01 * arrival for arrival in range(200)], "replay_speed": 2}, [200]),
+    ],
+)
+def test_a_load_that_varies_offers_what_was_asked_for_second_by_second(
+    target: CountingServer, offered: dict[str, Any], by_interval: list[int]
+) -> None:
+    report = wsgiload.load(target.url, arrivals="constant", **offered)
+    told = report.to_dict()
+    require_whole(told)
+    assert [interval["scheduled"] for interval in told["intervals"]] == by_interval
+    assert report.outcomes["ok"] == target.answered == sum(by_interval)
+    assert report.rate["offered_per_s"] == pytest.approx(sum(by_interval) / len(by_interval))
+    assert ("mixed-rates" in reasons(told)) == ("replay" not in offered)
+    assert "C2" not in reasons(told)
+
+
 def test_a_closed_loop_never_has_more_users_than_asked_for(target: CountingServer) -> None:
     report = wsgiload.load(target.url, connections=3, duration=0.5)
     told = report.to_dict()
@@ -343,6 +366,28 @@ def test_both_schedule_the_same_arrivals_for_the_same_seed(target: CountingServe
     theirs = json.loads(subprocess.run([LOADGEN, *words], capture_output=True, check=False, timeout=60).stdout)
     assert ours["outcomes"]["scheduled"] == theirs["outcomes"]["scheduled"]
     assert ours["plan"] == theirs["plan"]
+
+
+@needs_loadgen
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--ramp", "100:300", "-d", "500ms"],
+        ["--ramp", "0:300@400ms", "--warmup", "100ms"],
+        ["--steps", "300@200ms,0@100ms,100@200ms", "--threads", "2"],
+        ["--replay", "trace.txt", "--replay-speed", "1.7", "--warmup", "50ms"],
+    ],
+)
+def test_both_mean_the_same_by_a_schedule(target: CountingServer, command: Command, words: list[str]) -> None:
+    (command.folder / "trace.txt").write_text("# bursts\n" + "".join(f"{k // 3 * 0.0301}\n" for k in range(60)))
+    words = [target.url, *words, "--seed", "9", "--json", "-", "--quiet"]
+    ours = json.loads(command.run("load", *words).out)
+    alone = subprocess.run([LOADGEN, *words], capture_output=True, check=False, timeout=60, cwd=command.folder)
+    theirs = json.loads(alone.stdout)
+    require_whole(theirs)
+    assert ours["plan"] == theirs["plan"]
+    assert ours["outcomes"]["scheduled"] == theirs["outcomes"]["scheduled"] > 10
+    assert ours["rate"]["offered_per_s"] == theirs["rate"]["offered_per_s"]
 
 
 @needs_loadgen

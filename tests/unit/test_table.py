@@ -132,6 +132,14 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
     assert lines[-2:] == ["requests: scheduled 60,280, ok 59,859, http_status 421", "connections opened: 64"]
 
 
+def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
+    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
+    report["plan"]["load"] = {"open": {"ramp": {"from_per_s": 1000, "to_per_s": 5000, "over_ns": None}}}
+    target = console()
+    print_load(report, target)
+    assert "offered 3,014/s on average, sent" in shown(target)[1]
+
+
 def test_the_catalogue_gives_reasons() -> None:
     target = console()
     base = {"variant": None, "profiles": ["default", "many"], "python": ">=3.9"}

@@ -5,13 +5,19 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
-use loadgen::plan::{Arrivals, ClosedLoop, Keepalive, LoadModel, OnBusy, OpenLoop, Phases, ResponseCheck, Wire};
+use loadgen::plan::{
+    Arrivals, ClosedLoop, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp, Replay,
+    ResponseCheck, Step, Trace, Wire,
+};
 use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_targets};
+
+/// Ten seconds, unless the schedule has a length of its own.
+const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 
 /// Drives a URL and prints a JSON report whose latency starts at the intended send.
 ///
-/// With --rate the load is open: arrivals follow a schedule, whatever the server does. Without it the load is closed:
-/// each of --connections users waits for its answer before it asks again.
+/// With --rate, --ramp, --steps or --replay the load is open: arrivals follow a schedule, whatever the server does.
+/// Without one of them the load is closed: each of --connections users waits for its answer before it asks again.
 ///
 /// Exit codes: 0 done and valid, 2 usage, 97 nothing was answered correctly, 98 measurement invalid, 130 interrupted.
 #[derive(Debug, Parser)]
@@ -25,12 +31,25 @@ pub struct Arguments {
     /// Offered rate in requests per second: open loop
     #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
     rate: Option<f64>,
-    /// Users of a closed loop; with --rate, most connections at once
+    /// FROM:TO[@TIME]: open loop whose rate changes evenly over the measurement, or over TIME and then holds
+    #[arg(long, value_parser = ramp, conflicts_with = "rate")]
+    ramp: Option<Ramp>,
+    /// RATE@TIME,...: open loop with one rate after another; they are the measurement's length
+    #[arg(long, value_delimiter = ',', value_parser = step, conflicts_with_all = ["rate", "ramp"])]
+    steps: Vec<Step>,
+    /// File with one arrival per line, in seconds from the start: open loop with these arrivals
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "steps", "arrivals"])]
+    replay: Option<std::path::PathBuf>,
+    /// Replays so many times as fast as it was recorded
+    // The conflicts, because clap drops a requirement that conflicts with what is there.
+    #[arg(long, default_value_t = 1.0, requires = "replay", conflicts_with_all = ["rate", "ramp", "steps"])]
+    replay_speed: f64,
+    /// Users of a closed loop; in an open loop, most connections at once
     #[arg(short, long)]
     connections: Option<usize>,
-    /// Length of the measurement
-    #[arg(short, long, default_value = "10s", value_parser = parse_duration_ns, short_alias = 'z')]
-    duration: u64,
+    /// Length of the measurement; by default 10s, or as long as the schedule
+    #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
+    duration: Option<u64>,
     /// Load before the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     warmup: u64,
@@ -142,6 +161,8 @@ enum OnBusyFlag {
 impl Arguments {
     /// The plan that these flags describe, not yet validated.
     pub fn plan(&self) -> Result<LoadPlan, String> {
+        let profile = self.profile()?;
+        let measure_ns = self.measure_ns(profile.as_ref())?;
         Ok(LoadPlan {
             url: self.url.clone(),
             unix_socket: self.unix_socket.clone(),
@@ -150,13 +171,8 @@ impl Arguments {
             body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
             targets: from_file(self.targets.as_deref(), read_targets)?,
             sessions: from_file(self.sessions.as_deref(), read_sessions)?,
-            load: self.load(),
-            phases: Phases {
-                warmup_ns: self.warmup,
-                measure_ns: self.duration,
-                cooldown_ns: self.cooldown,
-                drain_ns: None,
-            },
+            load: self.load(profile),
+            phases: Phases { warmup_ns: self.warmup, measure_ns, cooldown_ns: self.cooldown, drain_ns: None },
             interval_ns: self.interval,
             keepalive: self.keepalive,
             timeout_ns: self.timeout,
@@ -185,13 +201,37 @@ impl Arguments {
         }
     }
 
-    fn load(&self) -> LoadModel {
-        let Some(rate_per_s) = self.rate else {
+    /// What an open loop offers; `None` in a closed one.
+    fn profile(&self) -> Result<Option<LoadProfile>, String> {
+        if let Some(path) = &self.replay {
+            let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
+            let offsets_ns = Trace::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+            return Ok(Some(LoadProfile::Replay(Replay { offsets_ns, speed: self.replay_speed })));
+        }
+        if !self.steps.is_empty() {
+            return Ok(Some(LoadProfile::Steps(self.steps.clone())));
+        }
+        Ok(self.ramp.map(LoadProfile::Ramp).or(self.rate.map(|rate_per_s| LoadProfile::Flat { rate_per_s })))
+    }
+
+    fn measure_ns(&self, profile: Option<&LoadProfile>) -> Result<u64, String> {
+        match (self.duration, profile, profile.and_then(LoadProfile::own_length_ns)) {
+            (Some(given_ns), _, _) => Ok(given_ns),
+            (None, Some(LoadProfile::Replay(_)), Some(own_ns)) => own_ns
+                .checked_sub(self.warmup.saturating_add(self.cooldown))
+                .filter(|left_ns| *left_ns > 0)
+                .ok_or_else(|| "the warm-up and the cool-down leave nothing of the trace to measure".to_owned()),
+            (None, _, own_ns) => Ok(own_ns.unwrap_or(DEFAULT_MEASURE_NS)),
+        }
+    }
+
+    fn load(&self, profile: Option<LoadProfile>) -> LoadModel {
+        let Some(profile) = profile else {
             let connections = self.connections.unwrap_or(1);
             return LoadModel::Closed(ClosedLoop { connections, think_time_ns: self.think_time });
         };
         LoadModel::Open(OpenLoop {
-            rate_per_s,
+            profile,
             arrivals: match self.arrivals {
                 ArrivalsFlag::Poisson => Arrivals::Poisson,
                 ArrivalsFlag::Constant => Arrivals::Constant,
@@ -214,8 +254,32 @@ fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Resu
 }
 
 fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
-    path.map(|path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display())))
-        .transpose()
+    path.map(|path| std::fs::read(path).map_err(|error| cannot_read(path, &error))).transpose()
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot read {}: {error}", path.display())
+}
+
+fn rate(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|rate: &f64| rate.is_finite())
+}
+
+/// `1000:3000` or `1000:3000@30s`.
+fn ramp(text: &str) -> Result<Ramp, String> {
+    let (rates, time) = text.split_once('@').map_or((text, None), |(rates, time)| (rates, Some(time)));
+    let ends = rates.split_once(':').and_then(|(from, to)| Some((rate(from)?, rate(to)?)));
+    let (from_per_s, to_per_s) =
+        ends.ok_or_else(|| format!("{text:?} is not a ramp; write it like 1000:3000 or 1000:3000@30s"))?;
+    Ok(Ramp { from_per_s, to_per_s, over_ns: time.map(parse_duration_ns).transpose()? })
+}
+
+/// `1000@10s`.
+fn step(text: &str) -> Result<Step, String> {
+    let not_one = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
+    let (rate_text, time) = text.split_once('@').ok_or_else(not_one)?;
+    let rate_per_s = rate(rate_text).ok_or_else(not_one)?;
+    Ok(Step { rate_per_s, duration_ns: parse_duration_ns(time)? })
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
@@ -253,9 +317,96 @@ mod tests {
     #[test]
     fn a_rate_makes_an_open_loop_and_its_absence_a_closed_one() {
         let open = plan("loadgen http://h/ -R 1000 -d 3s --seed 7").expect("open");
-        assert_eq!((open.rate_per_s(), open.phases.measure_ns, open.seed), (Some(1_000.0), 3_000_000_000, 7));
+        assert_eq!(profile_of(&open), &LoadProfile::Flat { rate_per_s: 1_000.0 });
+        assert_eq!((open.phases.measure_ns, open.seed), (3_000_000_000, 7));
         let closed = plan("loadgen http://h/ -c 8").expect("closed");
         assert_eq!(closed.load, LoadModel::Closed(ClosedLoop { connections: 8, think_time_ns: 0 }));
+    }
+
+    fn profile_of(plan: &LoadPlan) -> &LoadProfile {
+        match &plan.load {
+            LoadModel::Open(open) => &open.profile,
+            LoadModel::Closed(_) => panic!("the plan is a closed loop"),
+        }
+    }
+
+    /// The plan for a file with these lines.
+    fn replaying(lines: &str, words: &str) -> Result<LoadPlan, String> {
+        static FILES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("loadgen-trace-{}-{number}.txt", std::process::id()));
+        std::fs::write(&path, lines).map_err(|error| error.to_string())?;
+        let result = plan(&format!("loadgen http://h/ --replay {} {words}", path.display()));
+        std::fs::remove_file(&path).map_err(|error| error.to_string())?;
+        result.map_err(|message| message.replace(&path.display().to_string(), "FILE"))
+    }
+
+    #[test]
+    fn a_ramp_takes_the_measurement_or_its_own_time() {
+        let whole = plan("loadgen http://h/ --ramp 1000:3000 -d 30s").expect("a ramp");
+        assert_eq!(profile_of(&whole), &LoadProfile::Ramp(Ramp { from_per_s: 1e3, to_per_s: 3e3, over_ns: None }));
+        assert_eq!(whole.phases.measure_ns, 30_000_000_000);
+        let timed = plan("loadgen http://h/ --ramp 0:2.5@20s -c 7").expect("a ramp");
+        let over_ns = Some(20_000_000_000);
+        assert_eq!(profile_of(&timed), &LoadProfile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 2.5, over_ns }));
+        assert_eq!(timed.phases.measure_ns, 20_000_000_000, "no longer than the ramp, unless asked for");
+        let LoadModel::Open(open) = &timed.load else { panic!("closed") };
+        assert_eq!(open.max_connections, Some(7));
+    }
+
+    #[test]
+    fn steps_are_as_long_as_their_sum() {
+        let stepped =
+            plan("loadgen http://h/ --steps 1000@10s,0@500ms,2000@1m --arrivals constant").expect("steps");
+        let step = |rate_per_s: f64, duration_ns: u64| Step { rate_per_s, duration_ns };
+        let expected = vec![step(1e3, 10_000_000_000), step(0.0, 500_000_000), step(2e3, 60_000_000_000)];
+        assert_eq!(profile_of(&stepped), &LoadProfile::Steps(expected));
+        assert_eq!(stepped.phases.measure_ns, 70_500_000_000);
+        stepped.validate().expect("possible");
+    }
+
+    #[test]
+    fn a_replay_is_as_long_as_its_trace() {
+        let trace = "0\n1\n2\n3\n";
+        let whole = replaying(trace, "").expect("a trace");
+        assert_eq!(whole.phases.measure_ns, 4_000_000_000);
+        let part = replaying(trace, "--replay-speed 2 --warmup 500ms").expect("a trace");
+        assert_eq!((part.phases.warmup_ns, part.phases.measure_ns), (500_000_000, 1_500_000_000));
+        let cut = replaying(trace, "-d 2s").expect("a trace");
+        assert_eq!(cut.phases.measure_ns, 2_000_000_000);
+        let message = replaying(trace, "--warmup 4s").expect_err("nothing left");
+        assert!(message.contains("leave nothing of the trace"), "{message}");
+        assert_eq!(replaying("5\n", "").expect("one arrival").phases.measure_ns, DEFAULT_MEASURE_NS);
+    }
+
+    #[test]
+    fn a_bad_trace_is_told_with_its_file_and_line() {
+        let message = replaying("0\n1 2\n", "").expect_err("not a number");
+        assert!(message.starts_with("FILE: line 2: \"1 2\" is not an offset"), "{message}");
+        let message = plan("loadgen http://h/ --replay /nowhere/trace").expect_err("no file");
+        assert!(message.starts_with("cannot read /nowhere/trace"), "{message}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_together_is_refused() {
+        let cases = [
+            ("-R 5 --ramp 1:2", "cannot be used with"),
+            ("-R 5 --steps 1@1s", "cannot be used with"),
+            ("--ramp 1:2 --steps 1@1s", "cannot be used with"),
+            ("--replay x --ramp 1:2", "cannot be used with"),
+            ("--replay x --arrivals constant", "cannot be used with"),
+            ("-R 5 --replay-speed 2", "cannot be used with"),
+            ("--replay-speed 2", "--replay <FILE>"),
+            ("--ramp 1000", "write it like 1000:3000"),
+            ("--ramp 1:2@never", "is not one of ns, us"),
+            ("--ramp 1:nan", "write it like 1000:3000"),
+            ("--steps 10s:100", "write steps like 1000@10s"),
+            ("--steps 5@1s,", "write steps like 1000@10s"),
+        ];
+        for (words, expected) in cases {
+            let message = plan(&format!("loadgen http://h/ {words}")).expect_err(words);
+            assert!(message.contains(expected), "{words}: {message}");
+        }
     }
 
     #[test]

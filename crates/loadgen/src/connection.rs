@@ -29,6 +29,19 @@ pub(crate) struct Exchanged {
     pub is_reusable: bool,
 }
 
+/// How far an exchange has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Progress {
+    /// The reactor will tell when there is more to do.
+    Waiting,
+    /// There is more to read, but others have waited long enough.
+    Yielding,
+    /// It has ended.
+    Ended(Exchanged),
+    /// Nothing of it went out.
+    NothingSent,
+}
+
 /// The connection had ended before a byte of the request was written: the request may go out on another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NothingSent;
@@ -48,13 +61,8 @@ pub(crate) trait Connection: Sized {
     /// server to close the connection after its answer.
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent>;
 
-    /// Goes on with the exchange after something happened to the socket; `None` while its end is not reached.
-    fn advance(
-        &mut self,
-        request: &Request,
-        is_hangup: bool,
-        scratch: &mut [u8],
-    ) -> Option<Result<Exchanged, NothingSent>>;
+    /// Goes on with the exchange after something happened to the socket.
+    fn advance(&mut self, request: &Request, is_hangup: bool, scratch: &mut [u8]) -> Progress;
 
     /// The values of the `Set-Cookie` fields of the answer that has come, if its request asks to keep them.
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;

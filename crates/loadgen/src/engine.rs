@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::clock::monotonic_ns;
-use crate::connection::{Connection, Exchanged, NothingSent, connect_failure};
+use crate::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
 use crate::error::LoadError;
 use crate::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::hiccups::Hiccups;
@@ -76,6 +76,8 @@ pub(crate) struct Engine<'a, C, S> {
     pending: VecDeque<Due>,
     /// Arrivals that have a slot and are to be served next.
     ready: VecDeque<(usize, Due, u64)>,
+    /// Connections with more to read, which the reactor will not tell of again.
+    yielding: VecDeque<u64>,
     pacer: Pacer,
     hiccups: Hiccups,
     recorder: Recorder,
@@ -83,6 +85,8 @@ pub(crate) struct Engine<'a, C, S> {
     scratch: Box<[u8]>,
     /// The latest reading of the clock.
     now_ns: u64,
+    /// When the latest wait ended.
+    awake_since_ns: u64,
 }
 
 /// What an engine leaves behind.
@@ -99,6 +103,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         idle: IdleSlots,
         start_ns: u64,
     ) -> Result<Self, LoadError> {
+        let now_ns = monotonic_ns();
         let reactor = Reactor::new().map_err(|source| LoadError::System { action: "watch sockets", source })?;
         Ok(Self {
             recorder: Recorder::new(orders.plan, start_ns),
@@ -110,11 +115,13 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             in_flight: InFlight::new(),
             pending: VecDeque::new(),
             ready: VecDeque::new(),
+            yielding: VecDeque::new(),
             pacer,
             hiccups: Hiccups::default(),
             connections_now: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-            now_ns: monotonic_ns(),
+            now_ns,
+            awake_since_ns: now_ns,
         })
     }
 
@@ -136,9 +143,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         Ok(())
     }
 
-    /// Time spent spinning so far.
-    pub fn spin_ns(&self) -> u64 {
-        self.pacer.spin_ns()
+    /// How the waits were spent so far.
+    pub fn pacer(&self) -> &Pacer {
+        &self.pacer
     }
 
     /// Ends every arrival that waits or is in a slot's hands, and every connection.
@@ -169,6 +176,12 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.handle(self.reactor.event(index));
             self.serve_ready();
         }
+        for _ in 0..self.yielding.len() {
+            let Some(token) = self.yielding.pop_front() else { break };
+            self.dispatch_due();
+            self.handle(Readiness { token, is_hangup: false });
+            self.serve_ready();
+        }
         Ok(())
     }
 
@@ -180,13 +193,19 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             .oldest()
             .map_or(u64::MAX, |(_, started_ns)| started_ns.saturating_add(self.orders.plan.timeout_ns));
         let before_ns = self.now_ns;
-        let sleep_ns = self.pacer.sleep_ns(before_ns, due_ns, expiry_ns.min(until_ns));
+        let busy_ns = before_ns - self.awake_since_ns;
+        let other_ns = if self.yielding.is_empty() { expiry_ns.min(until_ns) } else { before_ns };
+        let sleep_ns = self.pacer.sleep_ns(before_ns, due_ns, other_ns);
         let waited = self.reactor.wait(sleep_ns);
         let count = waited.map_err(|source| LoadError::System { action: "wait for sockets", source })?;
         let after_ns = monotonic_ns();
         if count == 0 && sleep_ns == 0 {
             self.pacer.spun(before_ns, after_ns);
         }
+        let waited_ns = after_ns - before_ns;
+        let (looked_ns, slept_ns) = if sleep_ns == 0 { (waited_ns, 0) } else { (0, waited_ns) };
+        self.pacer.passed(busy_ns + looked_ns, slept_ns);
+        self.awake_since_ns = after_ns;
         self.hiccups.note(before_ns.saturating_add(sleep_ns), after_ns);
         self.now_ns = after_ns;
         Ok(count)
@@ -380,10 +399,11 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let request = self.source.own_request(index).unwrap_or(shared);
         let Some(connection) = self.slots[index].connection.as_mut() else { return };
         match connection.advance(request, is_hangup, &mut self.scratch) {
-            None => {}
-            Some(Ok(exchanged)) => self.exchanged(index, &exchanged),
-            Some(Err(NothingSent)) if self.nothing_sent(index, work.connect_start_ns != 0) => {}
-            Some(Err(NothingSent)) => self.attempt(index),
+            Progress::Waiting => {}
+            Progress::Yielding => self.yielding.push_back(token(index, self.slots[index].generation)),
+            Progress::Ended(exchanged) => self.exchanged(index, &exchanged),
+            Progress::NothingSent if self.nothing_sent(index, work.connect_start_ns != 0) => {}
+            Progress::NothingSent => self.attempt(index),
         }
     }
 

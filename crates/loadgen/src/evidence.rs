@@ -1,9 +1,8 @@
 //! The figures of a run that the verdict looks at, gathered from its record.
 
-use crate::clock::NS_PER_S;
 use crate::exchange::Outcome;
 use crate::histogram::REPORTED_QUANTILES;
-use crate::plan::{Arrivals, LoadModel, LoadPlan};
+use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
 use crate::recorder::{Measures, Phase, Recorder};
 use crate::report::RunFacts;
 use crate::self_measure::ThreadCost;
@@ -26,6 +25,7 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
         scheduled: counts.scheduled,
         arrivals: recorder.sessions.map_or(counts.scheduled, |sessions| sessions.started()),
         expected_arrivals: expected_arrivals(plan, facts.measured_ns),
+        offered_rates_per_s: offered_rates(plan, facts.measured_ns),
         lag_impact,
         send_lag_p99_ns: recorder.sending().lag.quantile_ns(0.99),
         send_lag_p999_ns: recorder.sending().lag.quantile_ns(0.999),
@@ -48,10 +48,18 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
 
 fn expected_arrivals(plan: &LoadPlan, measured_ns: u64) -> Option<Expected> {
     let LoadModel::Open(open) = &plan.load else { return None };
-    let mean = open.rate_per_s * measured_ns as f64 / NS_PER_S as f64;
-    let tolerance = match open.arrivals {
-        Arrivals::Constant => 1.0,
-        Arrivals::Poisson => 4.0 * mean.sqrt(),
+    let from_ns = plan.phases.warmup_ns;
+    let mean = open.profile.arrivals_between(&plan.phases, from_ns, from_ns + measured_ns);
+    let tolerance = match (&open.profile, open.arrivals) {
+        (LoadProfile::Replay(_), _) => 0.0,
+        (_, Arrivals::Constant) => 1.0,
+        (_, Arrivals::Poisson) => 4.0 * mean.sqrt(),
     };
     Some(Expected { mean, tolerance })
+}
+
+fn offered_rates(plan: &LoadPlan, measured_ns: u64) -> Option<(f64, f64)> {
+    let LoadModel::Open(open) = &plan.load else { return None };
+    let from_ns = plan.phases.warmup_ns;
+    open.profile.rates_between(&plan.phases, from_ns, from_ns + measured_ns)
 }

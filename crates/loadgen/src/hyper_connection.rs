@@ -21,13 +21,18 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 
 use crate::body_check::BodyCheck;
 use crate::clock::monotonic_ns;
-use crate::connection::{Connection, ExchangeStamps, Exchanged, NothingSent, outcome_of_answer, outcome_of_end};
+use crate::connection::{
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+};
 use crate::exchange::Outcome;
 use crate::request::Request;
 use crate::socket::{Endpoint, Socket, Transfer};
 
 /// One read of the socket takes at most this much.
 const READ_BYTES: usize = 8 * 1024;
+
+/// As many reads as take a large answer in few turns.
+const MOST_READS_AT_ONCE: usize = 128;
 
 type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
 type Protocol = http1::Connection<StampedSocket, Full<Bytes>>;
@@ -57,6 +62,7 @@ impl Connection for HyperConnection {
             stamps: Cell::default(),
             end: Cell::new(false),
             set_cookies: RefCell::default(),
+            reads_left: Cell::new(MOST_READS_AT_ONCE),
         });
         Ok(Self { socket, stage: Stage::Connecting, requests: 0, wake: Arc::default() })
     }
@@ -92,6 +98,7 @@ impl Connection for HyperConnection {
         };
         self.socket.stamps.set(ExchangeStamps::default());
         self.socket.set_cookies.take();
+        self.socket.reads_left.set(MOST_READS_AT_ONCE);
         self.requests += 1;
         let exchange = Exchange {
             request: request.clone(),
@@ -104,8 +111,14 @@ impl Connection for HyperConnection {
         self.poll().transpose()
     }
 
-    fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Option<Result<Exchanged, NothingSent>> {
-        self.poll()
+    fn advance(&mut self, _: &Request, _: bool, _: &mut [u8]) -> Progress {
+        self.socket.reads_left.set(MOST_READS_AT_ONCE);
+        match self.poll() {
+            Some(Ok(exchanged)) => Progress::Ended(exchanged),
+            Some(Err(NothingSent)) => Progress::NothingSent,
+            None if self.socket.reads_left.get() == 0 => Progress::Yielding,
+            None => Progress::Waiting,
+        }
     }
 
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
@@ -113,6 +126,7 @@ impl Connection for HyperConnection {
     }
 
     fn is_over_while_idle(&mut self, _: &mut [u8]) -> bool {
+        self.socket.reads_left.set(MOST_READS_AT_ONCE);
         if let Stage::Idle { protocol, .. } = &mut self.stage {
             let ended = self.wake.run(|context| protocol.as_mut().poll(context)).is_ready();
             if ended {
@@ -225,10 +239,20 @@ impl Exchange {
     /// Sorts a failure by how far the exchange had come.
     fn failed(&self, error: &hyper::Error, status: Option<u16>) -> Exchanged {
         let requests = if self.is_reused { 2 } else { 1 };
-        let outcome =
-            if error.is_parse() { Outcome::BadBody } else { outcome_of_end(requests, &self.socket.stamps.get()) };
+        let outcome = if error.is_parse() || is_malformed_body(error) {
+            Outcome::BadBody
+        } else {
+            outcome_of_end(requests, &self.socket.stamps.get())
+        };
         Exchanged { outcome, status, last_byte_ns: monotonic_ns(), is_reusable: false }
     }
+}
+
+/// hyper passes on a malformed chunk or trailer as a failure to read.
+fn is_malformed_body(error: &hyper::Error) -> bool {
+    use std::error::Error as _;
+    let kind = error.source().and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
 }
 
 /// How the end of an answer is found, and whether the connection outlives it.
@@ -270,6 +294,8 @@ struct Observed {
     stamps: Cell<ExchangeStamps>,
     end: Cell<bool>,
     set_cookies: RefCell<Vec<Vec<u8>>>,
+    /// A server that sends without end must not keep the thread from everybody else.
+    reads_left: Cell<usize>,
 }
 
 impl Observed {
@@ -289,6 +315,8 @@ impl Read for StampedSocket {
         _: &mut Context<'_>,
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
+        let Some(reads_left) = self.0.reads_left.get().checked_sub(1) else { return Poll::Pending };
+        self.0.reads_left.set(reads_left);
         let mut scratch = [0; READ_BYTES];
         let room = buffer.remaining().min(READ_BYTES);
         match self.0.socket.receive(&mut scratch[..room]) {

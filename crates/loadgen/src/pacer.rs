@@ -52,23 +52,41 @@ impl Spin {
     }
 }
 
+/// Share of the time that a thread has to sleep at least. One that never does is stopped by force sooner or later, and
+/// then for tens of milliseconds: the kernel keeps a twentieth of each second for ordinary work.
+const LEAST_SLEEP_SHARE: f64 = 0.1;
+
+/// The share is kept over this long, so that a short burst may spin throughout.
+const SLEEP_BUDGET_NS: u64 = 20 * NS_PER_MS;
+
 /// Decides how each wait is spent.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     spin_window_ns: u64,
     spin_ns: u64,
+    /// How much of the sleep that is due has not been taken yet; spinning adds to it.
+    sleep_owed_ns: f64,
+    curtailed: u64,
 }
 
 impl Pacer {
     /// A pacer that spins for the last `spin_window_ns` before each send.
     pub fn new(spin_window_ns: u64) -> Self {
-        Self { spin_window_ns, spin_ns: 0 }
+        Self { spin_window_ns, spin_ns: 0, sleep_owed_ns: 0.0, curtailed: 0 }
     }
 
     /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and something else to do at `other_ns`; 0: not
     /// at all, for the send is near.
-    pub fn sleep_ns(&self, now_ns: u64, due_ns: u64, other_ns: u64) -> u64 {
-        due_ns.saturating_sub(self.spin_window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS)
+    pub fn sleep_ns(&mut self, now_ns: u64, due_ns: u64, other_ns: u64) -> u64 {
+        let until_ns =
+            |window_ns| due_ns.saturating_sub(window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS);
+        let sleep_ns = until_ns(self.spin_window_ns);
+        let must_sleep = self.sleep_owed_ns > SLEEP_BUDGET_NS as f64 * LEAST_SLEEP_SHARE;
+        if sleep_ns > 0 || !must_sleep {
+            return sleep_ns;
+        }
+        self.curtailed += u64::from(self.spin_window_ns > 0);
+        until_ns(0)
     }
 
     /// Notes a look at the sockets, from `before_ns` to `after_ns`, that found nothing.
@@ -76,9 +94,21 @@ impl Pacer {
         self.spin_ns += (after_ns - before_ns).min(LONGEST_LOOK_NS);
     }
 
+    /// Notes how a stretch of time was spent.
+    pub fn passed(&mut self, busy_ns: u64, slept_ns: u64) {
+        let owed_ns = self.sleep_owed_ns + busy_ns as f64 * LEAST_SLEEP_SHARE / (1.0 - LEAST_SLEEP_SHARE);
+        // A long sleep is no credit for later: the kernel does not count it as one.
+        self.sleep_owed_ns = (owed_ns - slept_ns as f64).max(0.0);
+    }
+
     /// Time spent looking and finding nothing: CPU time that was spent for nothing but precision.
     pub fn spin_ns(&self) -> u64 {
         self.spin_ns
+    }
+
+    /// How often a spin was cut short so that the thread slept at all.
+    pub fn curtailed(&self) -> u64 {
+        self.curtailed
     }
 }
 
@@ -88,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_window_before_a_send_is_not_slept_through() {
-        let pacer = Pacer::new(60_000);
+        let mut pacer = Pacer::new(60_000);
         assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 940_000);
         assert_eq!(pacer.sleep_ns(940_000, 1_000_000, u64::MAX), 0);
         assert_eq!(pacer.sleep_ns(2_000_000, 1_000_000, u64::MAX), 0);
@@ -103,6 +133,25 @@ mod tests {
         pacer.spun(0, 400);
         pacer.spun(0, 5_000_000);
         assert_eq!(pacer.spin_ns(), 400 + LONGEST_LOOK_NS);
+    }
+
+    #[test]
+    fn a_thread_that_only_spins_has_to_sleep_before_it_is_made_to() {
+        let (mut pacer, mut now_ns, mut slept_ns) = (Pacer::new(60_000), 0, 0);
+        // A send every 50 µs: the window never ends.
+        for send in 1..=20_000 {
+            let due_ns = send * 50_000;
+            while now_ns < due_ns {
+                let sleep_ns = pacer.sleep_ns(now_ns, due_ns, u64::MAX);
+                let step_ns = if sleep_ns > 0 { sleep_ns } else { 500.min(due_ns - now_ns) };
+                pacer.passed(if sleep_ns > 0 { 0 } else { step_ns }, sleep_ns);
+                slept_ns += sleep_ns;
+                now_ns += step_ns;
+            }
+        }
+        let share = slept_ns as f64 / now_ns as f64;
+        assert!((share - LEAST_SLEEP_SHARE).abs() < 0.01, "{share}");
+        assert!(pacer.curtailed() > 1_000, "{}", pacer.curtailed());
     }
 
     #[test]

@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::error::LoadError;
+pub use crate::load_profile::{LoadProfile, Ramp, Replay, Step};
 pub use crate::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
+use crate::open_keys::OpenKeys;
+pub use crate::trace::Trace;
 
 /// The whole of one load: what to send, when, over which connections, and what counts as right.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,21 +89,17 @@ pub enum LoadModel {
 
 /// Open loop: the schedule, and what happens to an arrival that finds every connection busy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "OpenKeys", into = "OpenKeys")]
 pub struct OpenLoop {
-    /// Offered rate over all threads.
-    pub rate_per_s: f64,
-    /// Law of the gaps between arrivals.
-    #[serde(default)]
+    /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and `replay`.
+    pub profile: LoadProfile,
+    /// Law of the gaps between arrivals; a replay has none, and its JSON no such key.
     pub arrivals: Arrivals,
     /// What an arrival does when no connection is idle.
-    #[serde(default)]
     pub on_busy: OnBusy,
     /// Most connections at once over all threads; `None` takes what the process limits allow, at most 4,096.
-    #[serde(default)]
     pub max_connections: Option<usize>,
     /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth.
-    #[serde(default)]
     pub max_pending: Option<usize>,
 }
 
@@ -240,7 +239,7 @@ impl LoadPlan {
     #[must_use]
     pub fn open(url: &str, rate_per_s: f64, measure_ns: u64) -> Self {
         let load = LoadModel::Open(OpenLoop {
-            rate_per_s,
+            profile: LoadProfile::Flat { rate_per_s },
             arrivals: Arrivals::default(),
             on_busy: OnBusy::default(),
             max_connections: None,
@@ -298,23 +297,14 @@ impl LoadPlan {
         (self.phases.warmup_ns, self.phases.warmup_ns + self.phases.measure_ns)
     }
 
-    /// The offered rate where there is one.
-    #[must_use]
-    pub fn rate_per_s(&self) -> Option<f64> {
-        match &self.load {
-            LoadModel::Open(open) => Some(open.rate_per_s),
-            LoadModel::Closed(_) => None,
-        }
-    }
-
     /// Refuses a plan that cannot be carried out; the URL, headers and bodies are checked when they are prepared.
     ///
     /// # Errors
     /// [`LoadError::Plan`] naming the field, what it holds and what is allowed.
     pub fn validate(&self) -> Result<(), LoadError> {
+        require(self.phases.measure_ns > 0, "the duration must be longer than 0")?;
         self.validate_load()?;
         self.validate_mix()?;
-        require(self.phases.measure_ns > 0, "the duration must be longer than 0")?;
         require(self.phases.load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
         require(self.interval_ns() >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
         require(self.timeout_ns >= NS_PER_MS, "the timeout must be at least 1ms")?;
@@ -335,11 +325,7 @@ impl LoadPlan {
     fn validate_load(&self) -> Result<(), LoadError> {
         match &self.load {
             LoadModel::Open(open) => {
-                let rate = open.rate_per_s;
-                require(
-                    rate.is_finite() && rate > 0.0 && rate <= 10_000_000.0,
-                    &format!("the rate must lie above 0 and not exceed 10,000,000 per second, not {rate}"),
-                )?;
+                open.profile.validate(&self.phases)?;
                 require(open.max_connections != Some(0), "max_connections must be at least 1")?;
                 let cap = open.max_connections.unwrap_or(usize::MAX);
                 require(cap >= self.threads, "max_connections must be at least the number of threads")
@@ -353,7 +339,7 @@ impl LoadPlan {
     }
 }
 
-fn require(holds: bool, otherwise: &str) -> Result<(), LoadError> {
+pub(crate) fn require(holds: bool, otherwise: &str) -> Result<(), LoadError> {
     if holds { Ok(()) } else { Err(LoadError::Plan(otherwise.to_owned())) }
 }
 

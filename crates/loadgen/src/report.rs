@@ -12,7 +12,7 @@ use crate::hiccups::Hiccups;
 use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
 use crate::offered::{Bounds, offered_quantiles};
 use crate::pacer::Spin;
-use crate::plan::LoadPlan;
+use crate::plan::{LoadModel, LoadPlan};
 use crate::recorder::{IntervalRecord, Measures, Phase, PhaseCounts, Recorder};
 use crate::request_record::RequestReport;
 use crate::self_measure::{Scheduling, ThreadCost};
@@ -143,7 +143,8 @@ impl Default for BuildInfo {
 /// Requests per second over the part of the measure window that took place; `None` when none of it did.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rate {
-    /// Arrivals that the schedule asked for; `None` in a closed loop, which offers no rate.
+    /// Arrivals that the schedule asked for, the mean where its rate varies; `None` in a closed loop, which offers no
+    /// rate.
     pub offered_per_s: Option<f64>,
     /// First writes.
     pub sent_per_s: Option<f64>,
@@ -221,6 +222,8 @@ pub struct Client {
     pub spin: Spin,
     /// CPU time that this cost, in seconds.
     pub spin_cpu_seconds: f64,
+    /// How often the spin was cut short because a thread had slept for less than a tenth of the time.
+    pub curtailed_spins: u64,
     /// Stalls of the generator's own loop of more than 5 ms.
     pub hiccups: Hiccups,
     /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
@@ -349,7 +352,7 @@ fn outcomes(counts: &PhaseCounts) -> BTreeMap<&'static str, u64> {
 fn rate(plan: &LoadPlan, recorder: &Recorder, measured_ns: u64) -> Rate {
     let window = recorder.window();
     let per_s = |count: u64| (measured_ns > 0).then(|| count as f64 * NS_PER_S as f64 / measured_ns as f64);
-    let is_open = plan.rate_per_s().is_some();
+    let is_open = matches!(plan.load, LoadModel::Open(_));
     Rate {
         offered_per_s: if is_open { per_s(recorder.phase(Phase::Measure).scheduled) } else { None },
         sent_per_s: per_s(window.sent),
@@ -410,6 +413,7 @@ fn client(recorder: &Recorder, facts: &RunFacts) -> Client {
         scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
         spin: facts.spin,
         spin_cpu_seconds: facts.costs.iter().map(|cost| cost.spin_cpu_ns).sum::<u64>() as f64 / NS_PER_S as f64,
+        curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),
         hiccups: facts.hiccups(),
         throttled_periods: facts.throttled_periods,
     }

@@ -7,10 +7,10 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::duration::parse_duration_ns;
 use crate::error::LoadError;
 use crate::mix::default_weight;
 use crate::plan::{RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedRequest};
-use crate::units::parse_duration_ns;
 
 /// Reads a file of weighted requests. Body files are looked for beside it.
 ///

@@ -45,7 +45,11 @@ pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
     plan.validate()?;
     let target = Target::prepare(plan)?;
     let max_slots = connection_cap(plan)?;
-    let thread_rate_per_s = plan.rate_per_s().map(|rate| rate / plan.threads as f64);
+    let peak_rate_per_s = match &plan.load {
+        LoadModel::Open(open) => Some(open.profile.peak_rate_per_s()),
+        LoadModel::Closed(_) => None,
+    };
+    let thread_rate_per_s = peak_rate_per_s.map(|rate| rate / plan.threads as f64);
     let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_core_for_each(plan.threads));
     let (host_before, throttled_before) = (HostTicks::read(), throttled_periods());
     let (start_ns, start_realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns());
@@ -137,20 +141,20 @@ fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
 }
 
 fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
-    let ten_seconds_worth = (10.0 * open.rate_per_s).ceil() as usize;
+    let ten_seconds_worth = (10.0 * open.profile.peak_rate_per_s()).ceil() as usize;
     let max_pending = open.max_pending.unwrap_or(ten_seconds_worth.max(10 * own.max_slots)) / own.plan.threads;
     BusyPolicy { on_busy: open.on_busy, max_slots: own.max_slots, max_pending }
 }
 
 fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     let plan = &own.plan;
-    let share = Share::new(open, plan.seed, plan.phases.load_ns(), own.thread, plan.threads);
+    let share = Share::new(open, plan.seed, &plan.phases, own.thread, plan.threads);
     OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns)
 }
 
 fn session_source<'a>(own: &'a ThreadPlan, open: &OpenLoop, stop: &StopToken) -> SessionSource<'a> {
     let plan = &own.plan;
-    let share = Share::new(open, plan.seed, plan.phases.load_ns(), own.thread, plan.threads);
+    let share = Share::new(open, plan.seed, &plan.phases, own.thread, plan.threads);
     SessionSource::new(plan, (share, own.thread), own.start_ns, &own.target.requests, stop.clone())
 }
 
@@ -185,7 +189,7 @@ fn run_engine<C: Connection, S: Source>(
     let mut engine = Engine::<C, S>::new(orders, source, Pacer::new(own.spin.window_ns), idle, own.start_ns)?;
     engine.drive()?;
     // Before the drain, whose idle waiting would make a saturated generator look relaxed.
-    let (load, host_at_end) = (meter.stop(engine.spin_ns()), HostTicks::read());
+    let (load, host_at_end) = (meter.stop(engine.pacer()), HostTicks::read());
     engine.drain()?;
     let ended = engine.end();
     let load = ThreadCost { hiccups: ended.hiccups, ..load };

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::hiccups::Hiccups;
+use crate::pacer::Pacer;
 
 /// Cost and disturbance of one generator thread, or of all together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,6 +13,8 @@ pub struct ThreadCost {
     pub cpu_ns: u64,
     /// CPU time of the pacer's spin, part of `cpu_ns`.
     pub spin_cpu_ns: u64,
+    /// How often the spin was cut short so that the thread slept at all.
+    pub curtailed_spins: u64,
     /// Wall time from the first to the last instant of the thread's work.
     pub wall_ns: u64,
     /// Time spent runnable but not running; `None` where the kernel does not say.
@@ -67,11 +70,12 @@ impl CostMeter {
         Self { cpu_ns: thread_cpu_ns(), wall_ns: monotonic_ns(), run_queue_wait_ns: run_queue_wait_ns() }
     }
 
-    pub fn stop(&self, spin_cpu_ns: u64) -> ThreadCost {
+    pub fn stop(&self, pacer: &Pacer) -> ThreadCost {
         let waited = run_queue_wait_ns().zip(self.run_queue_wait_ns).map(|(now, then)| now.saturating_sub(then));
         ThreadCost {
             cpu_ns: thread_cpu_ns().saturating_sub(self.cpu_ns),
-            spin_cpu_ns,
+            spin_cpu_ns: pacer.spin_ns(),
+            curtailed_spins: pacer.curtailed(),
             wall_ns: monotonic_ns() - self.wall_ns,
             run_queue_wait_ns: waited,
             scheduling: scheduling(),
@@ -121,7 +125,7 @@ mod tests {
         while thread_cpu_ns() < until_ns {
             std::hint::spin_loop();
         }
-        let cost = meter.stop(0);
+        let cost = meter.stop(&Pacer::new(0));
         assert!(cost.cpu_ns >= 5_000_000 && cost.wall_ns >= 5_000_000, "{cost:?}");
         assert!(cost.busy_share() <= 1.01, "{cost:?}");
     }

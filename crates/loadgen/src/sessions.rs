@@ -320,7 +320,7 @@ mod tests {
         let plan = plan();
         let target = Target::prepare(&plan).expect("target");
         let LoadModel::Open(open) = &plan.load else { panic!("an open loop") };
-        let share = Share::new(open, 1, END_NS, 0, 1);
+        let share = Share::new(open, 1, &plan.phases, 0, 1);
         test(&mut SessionSource::new(&plan, (share, 0), 0, &target.requests, StopToken::new()));
     }
 

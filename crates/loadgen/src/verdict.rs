@@ -68,6 +68,8 @@ pub(crate) struct Evidence {
     /// What the schedule brought: requests, or sessions where the plan has some.
     pub arrivals: u64,
     pub expected_arrivals: Option<Expected>,
+    /// Lowest and highest rate of the measure phase.
+    pub offered_rates_per_s: Option<(f64, f64)>,
     /// For each reported quantile: how much longer our own lateness made the response time, as a share.
     pub lag_impact: Vec<(f64, f64)>,
     pub send_lag_p99_ns: Option<u64>,
@@ -131,6 +133,7 @@ impl Verdict {
         judge_hiccups(evidence, &mut findings);
         judge_resources(evidence, &mut findings);
         judge_overload(evidence, &mut findings);
+        judge_mixture(evidence, &mut findings);
         let mut reasons = findings.0;
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));
         let status = reasons.first().map_or(Level::Valid, |reason| reason.level);
@@ -265,6 +268,19 @@ fn judge_overload(evidence: &Evidence, findings: &mut Findings) {
     }
 }
 
+/// A ramp is not a sweep: its quantiles belong to no rate.
+fn judge_mixture(evidence: &Evidence, findings: &mut Findings) {
+    let Some((lowest, highest)) = evidence.offered_rates_per_s else { return };
+    if highest > lowest {
+        let [from, to] = [lowest, highest].map(|rate| (rate * 100.0).round() / 100.0);
+        let message = format!(
+            "the offered rate varied between {from} and {to} per second, so the quantiles mix loads and hold \
+             for no one rate; measure each rate by itself, or sweep"
+        );
+        findings.add("mixed-rates", Level::Warn, Blame::Method, (highest, lowest), message);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,6 +334,7 @@ mod tests {
             ("capped", Level::Warn, Evidence { waited_for_connection_share: 0.1, ..sound() }),
             ("shed", Level::Warn, Evidence { dropped: 1, ..sound() }),
             ("failed", Level::Warn, Evidence { unanswered_share: 0.1, ..sound() }),
+            ("mixed-rates", Level::Warn, Evidence { offered_rates_per_s: Some((10.0, 20.0)), ..sound() }),
             ("interrupted", Level::Invalid, Evidence { is_interrupted: true, ..sound() }),
         ];
         for (check, level, evidence) in cases {
@@ -331,6 +348,15 @@ mod tests {
         let verdict = Verdict::judge(&evidence);
         assert_eq!((verdict.status, verdict.blame), (Level::Invalid, Some(Blame::Client)));
         assert_eq!(verdict.reasons[0].check, "C12");
+    }
+
+    #[test]
+    fn one_rate_is_no_mixture_and_a_mixture_is_said_last() {
+        let flat = Evidence { offered_rates_per_s: Some((10.0, 10.0)), ..sound() };
+        assert_eq!(checks(&flat), (Level::Valid, vec![]));
+        let shed = Evidence { offered_rates_per_s: Some((10.0, 20.0)), dropped: 1, ..sound() };
+        assert_eq!(checks(&shed).1, ["shed", "mixed-rates"]);
+        assert_eq!(Verdict::judge(&shed).blame, Some(Blame::Server));
     }
 
     #[test]

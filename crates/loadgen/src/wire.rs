@@ -6,11 +6,16 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use crate::body_check::BodyCheck;
 use crate::clock::monotonic_ns;
-use crate::connection::{Connection, ExchangeStamps, Exchanged, NothingSent, outcome_of_answer, outcome_of_end};
-use crate::decoder::{Decoder, Malformed, Progress};
+use crate::connection::{
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+};
+use crate::decoder::{Decoder, Malformed, Progress as Decoded};
 use crate::exchange::Outcome;
 use crate::request::Request;
 use crate::socket::{Endpoint, Socket, Transfer};
+
+/// A server that sends without end must not keep the thread from everybody else.
+const MOST_READS_AT_ONCE: usize = 16;
 
 /// HTTP/1.1 by our own framing.
 pub(crate) struct WireConnection {
@@ -40,7 +45,7 @@ impl Connection for WireConnection {
     fn open(endpoint: &Endpoint) -> io::Result<Self> {
         Ok(Self {
             socket: Socket::connect(endpoint)?,
-            decoder: Decoder::new(),
+            decoder: Decoder::new(false),
             check: BodyCheck::new(),
             stamps: ExchangeStamps::default(),
             requests: 0,
@@ -75,19 +80,13 @@ impl Connection for WireConnection {
         Ok(None)
     }
 
-    fn advance(
-        &mut self,
-        request: &Request,
-        is_hangup: bool,
-        scratch: &mut [u8],
-    ) -> Option<Result<Exchanged, NothingSent>> {
+    fn advance(&mut self, request: &Request, is_hangup: bool, scratch: &mut [u8]) -> Progress {
         self.is_hangup |= is_hangup;
         if self.written < request.bytes(self.is_last).len() {
             // If the rest does not go out, whether an answer comes all the same is for the reader to find.
             self.write(request);
         }
-        let end = self.read(request, scratch)?;
-        Some(Ok(self.judge(request, end)))
+        self.read(request, scratch)
     }
 
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
@@ -127,15 +126,15 @@ impl WireConnection {
         }
     }
 
-    /// Reads and decodes what has come; `None` while the answer goes on.
-    fn read(&mut self, request: &Request, scratch: &mut [u8]) -> Option<End> {
-        loop {
+    /// Reads and decodes what has come.
+    fn read(&mut self, request: &Request, scratch: &mut [u8]) -> Progress {
+        for _ in 0..MOST_READS_AT_ONCE {
             let count = match self.socket.receive(scratch) {
                 Transfer::Bytes(count) => count,
-                Transfer::NotNow => return None,
+                Transfer::NotNow => return Progress::Waiting,
                 Transfer::Over => {
                     self.is_over = true;
-                    return Some(End::Closed);
+                    return Progress::Ended(self.judge(request, End::Closed));
                 }
             };
             self.stamps.last_byte_ns = monotonic_ns();
@@ -143,15 +142,19 @@ impl WireConnection {
                 self.stamps.first_byte_ns = self.stamps.last_byte_ns;
             }
             let (check, expected) = (&mut self.check, &request.expected_body);
-            match self.decoder.feed(&scratch[..count], &mut |part| check.take(expected, part)) {
-                // A short read has emptied the socket, and the reactor tells of what comes later; but it has told of
-                // the peer's end already.
-                Ok(Progress::NeedMore) if count < scratch.len() && !self.is_hangup => return None,
-                Ok(Progress::NeedMore) => {}
-                Ok(Progress::Complete { surplus }) => return Some(End::Complete { surplus }),
-                Err(Malformed) => return Some(End::Malformed),
-            }
+            let end = match self.decoder.feed(&scratch[..count], &mut |part| check.take(expected, part)) {
+                Ok(Decoded::NeedMore) if count < scratch.len() && !self.is_hangup => {
+                    // A short read has emptied the socket, and the reactor tells of what comes later; but of the peer's
+                    // end it has told already.
+                    return Progress::Waiting;
+                }
+                Ok(Decoded::NeedMore) => continue,
+                Ok(Decoded::Complete { surplus }) => End::Complete { surplus },
+                Err(Malformed) => End::Malformed,
+            };
+            return Progress::Ended(self.judge(request, end));
         }
+        Progress::Yielding
     }
 
     fn judge(&self, request: &Request, end: End) -> Exchanged {

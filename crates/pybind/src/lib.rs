@@ -44,6 +44,12 @@ fn as_json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// The offsets in a trace's text, in nanoseconds; `ValueError` names the line that is none.
+#[pyfunction]
+fn parse_trace(text: &str) -> PyResult<Vec<u64>> {
+    loadgen::plan::Trace::parse(text).map(Vec::from).map_err(PyValueError::new_err)
+}
+
 /// The extension module.
 #[pymodule]
 fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -52,6 +58,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_plan, module)?)?;
     module.add_function(wrap_pyfunction!(read_targets, module)?)?;
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_trace, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
     module.add_class::<histogram::Histogram>()?;
     Ok(())

@@ -8,19 +8,19 @@ import click
 from rich.console import Console
 
 from wsgiload.cli._options import (
-    DURATION,
     ConfiguredCommand,
     load_options,
     output_options,
     request_of,
     request_options,
-    together,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
-from wsgiload.load import Handle, Report
+from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, load_plan
 from wsgiload.report import print_load
+from wsgiload.schedule import LoadProfile
 from wsgiload.threshold import failed_thresholds, parse_threshold
 
 # After Ctrl-C the generator has only to add up what it has.
@@ -29,30 +29,22 @@ STOP_TIMEOUT_S = 1.0
 
 @click.command(cls=ConfiguredCommand)
 @click.argument("url")
-@together(
-    click.option("-R", "-q", "--rate", "--qps", "rate", type=float, help="Offered rate per second: open loop."),
-    click.option(
-        "-c",
-        "--connections",
-        type=click.IntRange(min=1),
-        help="Users of a closed loop; with --rate, most connections.",
-    ),
-    click.option("--warmup", type=DURATION, default="0s", show_default=True, help="Load before the measurement."),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**64 - 1),
-        default=0,
-        show_default=True,
-        help="Reproduces every random choice.",
-    ),
+@schedule_options
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Reproduces every random choice.",
 )
 @load_options
 @request_options
 @output_options
+@click.pass_context
 def load(
+    ctx: click.Context,
+    /,
     url: str,
-    rate: float | None,
-    connections: int | None,
     threshold: tuple[str, ...],
     json_file: str | None,
     quiet: bool,
@@ -61,12 +53,13 @@ def load(
 ) -> int:
     """Drive URL and report latencies from the intended send.
 
-    With --rate the load is open: arrivals follow a schedule, whatever the server does. Without it the load is
-    closed: each of --connections users waits for its answer before it asks again.
+    With --rate, --ramp, --steps or --replay the load is open: arrivals follow a schedule, whatever the server does.
+    Without one of them the load is closed: each of --connections users waits for its answer before it asks again.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text) for text in threshold]
-    plan = _plan(url, rate, connections, options)
+    plan = _plan(url, *chosen_schedule(ctx), options)
+    require_possible(plan)
     if dry_run:
         write_json(plan, json_file or "-")
         return EXIT_OK
@@ -90,11 +83,12 @@ def load(
     return EXIT_THRESHOLD if failed else EXIT_OK
 
 
-def _plan(url: str, rate: float | None, connections: int | None, options: dict[str, Any]) -> dict[str, Any]:
+def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
     request = request_of(options)
-    cap = options["max_connections"] or (connections if rate is not None else None)
+    is_closed = isinstance(schedule, Level) and schedule.rate_per_s is None
+    cap = options["max_connections"] or (None if is_closed else options["connections"])
     load = LoadOptions(
-        duration_ns=options["duration"],
+        duration_ns=duration_ns,
         warmup_ns=options["warmup"],
         arrivals=options["arrivals"],
         on_busy=options["on_busy"],
@@ -105,8 +99,7 @@ def _plan(url: str, rate: float | None, connections: int | None, options: dict[s
         deadline_ns=options["deadline"],
         threads=options["threads"],
     )
-    level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
-    return load_plan(url, request, load, level, options["seed"])
+    return load_plan(url, request, load, schedule, options["seed"])
 
 
 def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:

@@ -245,6 +245,9 @@ def _load_head(report: Json) -> list[RenderableType]:
     bounds = lookup(report, "offered_quantiles_ns", "0.99")
     shown = bounds if words.enough_requests(outcomes["scheduled"], 0.99) else None
     offered = words.format_per_s(rate["offered_per_s"]) if rate["offered_per_s"] is not None else "closed loop"
+    open_loop = lookup(report, "plan", "load", "open") or {}
+    if open_loop and "rate_per_s" not in open_loop:
+        offered += " on average"
     headline = (
         f"offered {offered}, sent {words.format_per_s(rate['sent_per_s'])}, "
         f"answered correctly {words.format_per_s(rate['goodput_per_s'])} "

@@ -9,6 +9,7 @@
 mod closed_loop;
 mod connections;
 mod failures;
+mod hostile;
 mod overload;
 mod runs;
 mod scripted;
@@ -17,3 +18,5 @@ mod sessions;
 mod stalls;
 mod support;
 mod targets;
+mod wires;
+mod witness;

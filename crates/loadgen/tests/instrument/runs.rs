@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadgen::plan::{ClosedLoop, LoadModel, Phases};
+use loadgen::plan::{Arrivals, ClosedLoop, LoadModel, LoadProfile, Phases, Ramp, Replay, Step, Trace};
 use loadgen::{Level, LoadPlan, LoadReport, Outcome, Schedule, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, ReferenceServer, Service, When};
 
@@ -15,10 +15,10 @@ use crate::support::{
 /// Nothing arrives before its instant; the usual arrival comes right after it.
 fn arrivals_follow_the_schedule(timing: &mut Timing, trial: &Trial) {
     let mut plan = trial.report.plan.clone();
-    let (seed, length_ns) = (plan.seed, plan.phases.load_ns());
+    let (seed, phases) = (plan.seed, plan.phases.clone());
     let start_ns = trial.report.clock.monotonic_ns;
     let intended: Vec<u64> =
-        Schedule::new(open_loop(&mut plan), seed, length_ns).map(|offset_ns| start_ns + offset_ns).collect();
+        Schedule::new(open_loop(&mut plan), seed, &phases).map(|offset_ns| start_ns + offset_ns).collect();
     let arrivals = trial.arrivals();
     assert_eq!(arrivals.len(), intended.len(), "every arrival of the schedule, and none besides");
     assert_eq!((trial.scheduled(), trial.count(Outcome::Ok)), (intended.len() as u64, intended.len() as u64));
@@ -67,6 +67,61 @@ fn two_threads_send_one_schedule_between_them() {
             arrivals_follow_the_schedule(timing, &trial);
         });
     }
+}
+
+fn offering(url: &str, profile: &LoadProfile) -> LoadPlan {
+    let mut plan = LoadPlan { interval_ns: Some(SECOND / 2), seed: 3, ..constant(url, 1.0, SECOND) };
+    open_loop(&mut plan).profile = profile.clone();
+    plan
+}
+
+fn arrivals_by_interval(trial: &Trial) -> Vec<u64> {
+    trial.report.intervals.iter().map(|interval| interval.scheduled).collect()
+}
+
+#[test]
+fn a_load_whose_rate_varies_is_sent_as_planned_and_reported_as_a_mixture() {
+    let step = |rate_per_s: f64| Step { rate_per_s, duration_ns: SECOND / 2 };
+    // 200 t + 200 t² arrivals after t seconds: 150 in the first half, 250 in the second.
+    let ramp = LoadProfile::Ramp(Ramp { from_per_s: 200.0, to_per_s: 600.0, over_ns: None });
+    let steps = LoadProfile::Steps(vec![step(600.0), step(100.0)]);
+    for (profile, expected) in [(ramp, [150, 250]), (steps, [300, 50])] {
+        judge_timing(|timing| {
+            let trial = timing.trial(holding(0), |url| LoadPlan { threads: 2, ..offering(url, &profile) });
+            arrivals_follow_the_schedule(timing, &trial);
+            assert_eq!(arrivals_by_interval(&trial), expected);
+            assert_eq!(trial.report.rate.offered_per_s, Some((expected[0] + expected[1]) as f64));
+            assert!(trial.has_reason("mixed-rates") && !trial.has_reason("C2"));
+        });
+    }
+}
+
+#[test]
+fn a_random_ramp_is_sent_as_drawn() {
+    judge_timing(|timing| {
+        let ramp = LoadProfile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 800.0, over_ns: None });
+        let trial = timing.trial(holding(0), |url| {
+            let mut plan = LoadPlan { threads: 2, ..offering(url, &ramp) };
+            open_loop(&mut plan).arrivals = Arrivals::Poisson;
+            plan
+        });
+        arrivals_follow_the_schedule(timing, &trial);
+        assert!(!trial.has_reason("C2"), "{} arrivals", trial.scheduled());
+    });
+}
+
+#[test]
+fn a_trace_is_sent_arrival_for_arrival() {
+    judge_timing(|timing| {
+        // Bursts of five every ten milliseconds, in the first half of the load only.
+        let bursts = (0..100).flat_map(|burst| std::iter::repeat_n(burst * 10 * MS, 5)).collect();
+        let replay = LoadProfile::Replay(Replay { offsets_ns: Trace::new(bursts).unwrap(), speed: 2.0 });
+        let trial = timing.trial(holding(0), |url| LoadPlan { threads: 2, ..offering(url, &replay) });
+        arrivals_follow_the_schedule(timing, &trial);
+        assert_eq!(arrivals_by_interval(&trial), [500, 0]);
+        assert_eq!(trial.report.rate.offered_per_s, Some(500.0));
+        assert!(!trial.has_reason("mixed-rates") && !trial.has_reason("C2"));
+    });
 }
 
 #[test]

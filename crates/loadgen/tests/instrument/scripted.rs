@@ -1,112 +1,133 @@
-//! A small server whose answers a test writes, and that tells what it was sent.
+//! A server that reads nothing into a request and answers with given bytes, in given pieces.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use loadgen::clock::monotonic_ns;
+/// A server that has answered early keeps the connection for so long: more than any client here waits.
+const EARLY_HOLD: Duration = Duration::from_millis(400);
 
-/// One request as it came.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub connection: usize,
-    pub arrive_ns: u64,
-    /// Method and path.
-    pub line: String,
-    pub head: String,
-    pub body: String,
+/// What one request is answered with.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Each is a segment of its own.
+    pub pieces: Vec<Vec<u8>>,
+    /// Follows for ever, unless it is empty.
+    pub endless: Vec<u8>,
+    /// The server ends the connection afterwards.
+    pub closes: bool,
+    /// The server answers without waiting for the end of the request's head.
+    pub is_early: bool,
 }
 
-impl Seen {
-    /// The values of this field.
-    pub fn fields(&self, name: &str) -> Vec<&str> {
-        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
-        fields.filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
+impl Answer {
+    /// These bytes in one piece.
+    pub fn of(bytes: impl AsRef<[u8]>) -> Self {
+        Self { pieces: vec![bytes.as_ref().to_vec()], ..Self::default() }
+    }
+
+    /// These bytes, then others until the client has had enough.
+    pub fn endless(bytes: &str, unit: &str) -> Self {
+        // Large writes, so that the server can outrun its client.
+        let endless = unit.repeat(10_000_usize.div_ceil(unit.len())).into_bytes();
+        Self { endless, ..Self::of(bytes) }
+    }
+
+    /// These bytes, and the end of the connection.
+    pub fn closing(bytes: impl AsRef<[u8]>) -> Self {
+        Self { closes: true, ..Self::of(bytes) }
     }
 }
 
-/// Listens until it is dropped; one thread for each connection.
+/// Answers the first request with the first answer, and so on; the last answer goes to all that follow.
 pub struct ScriptedServer {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    is_over: Arc<AtomicBool>,
-    accepting: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 impl ScriptedServer {
-    /// `answer` gives the bytes of the answer; without any, the connection is closed.
-    pub fn start(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
+    pub fn start(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, is_over) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<AtomicBool>::default());
-        let (log, ends, answer) = (Arc::clone(&seen), Arc::clone(&is_over), Arc::new(answer));
-        let accepting = std::thread::spawn(move || {
-            for (connection, stream) in listener.incoming().enumerate() {
-                if ends.load(Ordering::Relaxed) {
-                    return;
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::clone(&stop);
+        let script = Arc::new((answers, AtomicUsize::new(0)));
+        let acceptor = std::thread::spawn(move || {
+            let mut connections = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                if is_stopped.load(Ordering::Relaxed) {
+                    break;
                 }
-                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
-                let Ok(stream) = stream else { continue };
-                // It ends with its connection, which the client closes at the end of its load.
-                std::thread::spawn(move || serve(&stream, connection, &log, &*answer));
+                let script = Arc::clone(&script);
+                connections.push(std::thread::spawn(move || serve(&stream, &script.0, &script.1)));
             }
+            connections.into_iter().for_each(|connection| connection.join().unwrap());
         });
-        Self { address, seen, is_over, accepting: Some(accepting) }
+        Self { address, stop, acceptor: Some(acceptor) }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
-
-    /// All requests so far, in the order of their arrival.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
 }
 
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
+        self.stop.store(true, Ordering::Relaxed);
+        // The acceptor waits for a connection, and each of its threads for the end of one: the client has gone.
         drop(TcpStream::connect(self.address));
-        if let Some(accepting) = self.accepting.take() {
-            drop(accepting.join());
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.join().unwrap();
         }
     }
 }
 
-/// An answer with this status, these fields (each with its line's end) and this body.
-pub fn answer(status: u16, fields: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status} X\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
-}
-
-fn serve(stream: &TcpStream, connection: usize, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&Seen) -> String) {
-    let mut reader = BufReader::new(stream);
-    while let Some(seen) = read_request(&mut reader, connection) {
-        let bytes = answer(&seen);
-        log.lock().unwrap().push(seen);
-        let mut writer = stream;
-        if bytes.is_empty() || writer.write_all(bytes.as_bytes()).is_err() {
+/// Until either side ends the connection.
+fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
+    stream.set_nodelay(true).unwrap();
+    let is_early = answers.first().is_some_and(|answer| answer.is_early);
+    while is_early || reads_head(stream) {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(answer) = answers.get(number).or(answers.last()) else { return };
+        for (index, piece) in answer.pieces.iter().enumerate() {
+            if index > 0 {
+                // Long enough that the client reads the one before by itself.
+                std::thread::sleep(Duration::from_micros(300));
+            }
+            if stream.write_all(piece).is_err() {
+                return;
+            }
+        }
+        while !answer.endless.is_empty() {
+            if stream.write_all(&answer.endless).is_err() {
+                return;
+            }
+        }
+        if answer.closes {
+            let _ = stream.shutdown(Shutdown::Both);
+            return;
+        }
+        if is_early {
+            // What comes of the request is left where it is.
+            std::thread::sleep(EARLY_HOLD);
             return;
         }
     }
 }
 
-fn read_request(reader: &mut BufReader<&TcpStream>, connection: usize) -> Option<Seen> {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).ok()? == 0 {
-            return None;
+/// Whether a whole head came; its body, if any, is none of this server's business.
+fn reads_head(mut stream: &TcpStream) -> bool {
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) => seen.push(byte[0]),
+            _ => return false,
         }
     }
-    let arrive_ns = monotonic_ns();
-    let line = head.lines().next()?.strip_suffix(" HTTP/1.1")?.to_owned();
-    let mut seen = Seen { connection, arrive_ns, line, head, body: String::new() };
-    let length = seen.fields("content-length").first().map_or(0, |text| text.parse().unwrap());
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    seen.body = String::from_utf8(body).unwrap();
-    Some(seen)
+    true
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use loadgen::plan::{OnBusy, SessionPlan, StepPlan, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, SessionReport, StopToken, run};
 
-use crate::scripted::{ScriptedServer, Seen, answer};
 use crate::support::{MS, SECOND, alone, assert_sound, constant, floor_ns, judge_timing, open_loop};
 use crate::targets::request;
+use crate::witness::{Seen, WitnessServer, answer};
 
 fn session(weight: f64, name: &str, steps: &[(&str, u64)]) -> SessionPlan {
     let step =
@@ -27,7 +27,7 @@ fn carry_out(plan: &LoadPlan) -> (LoadReport, SessionReport) {
 }
 
 /// What came over each connection, in order.
-fn by_connection(server: &ScriptedServer) -> BTreeMap<usize, Vec<Seen>> {
+fn by_connection(server: &WitnessServer) -> BTreeMap<usize, Vec<Seen>> {
     let mut connections: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
     server.seen().into_iter().for_each(|seen| connections.entry(seen.connection).or_default().push(seen));
     connections
@@ -46,7 +46,7 @@ fn greet(seen: &Seen) -> String {
 fn each_session_has_a_connection_and_cookies_of_its_own() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
-        let server = ScriptedServer::start(greet);
+        let server = WitnessServer::start(greet);
         let lines = ["GET /login", "GET /cart", "POST /buy"];
         let plan = LoadPlan {
             wire,
@@ -88,7 +88,7 @@ fn each_session_has_a_connection_and_cookies_of_its_own() {
 #[test]
 fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
     let _alone = alone();
-    let server = ScriptedServer::start(|seen| match (seen.line.as_str(), seen.connection % 4) {
+    let server = WitnessServer::start(|seen| match (seen.line.as_str(), seen.connection % 4) {
         ("GET /b", 0) => answer(500, "", "no"),
         ("GET /b", 1) => String::new(),
         _ => answer(200, "", "yes"),
@@ -115,7 +115,7 @@ fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
 #[test]
 fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
     judge_timing(|timing| {
-        let server = ScriptedServer::start(greet);
+        let server = WitnessServer::start(greet);
         let sessions = vec![session(1.0, "s", &[("GET /login", 50 * MS), ("GET /cart", 0)])];
         let plan = LoadPlan { sessions, ..constant(&server.url(), 200.0, SECOND) };
         let report = timing.watch(|| carry_out(&plan).0);
@@ -140,7 +140,7 @@ fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
 #[test]
 fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
     let _alone = alone();
-    let server = ScriptedServer::start(|seen| match seen.line.as_str() {
+    let server = WitnessServer::start(|seen| match seen.line.as_str() {
         "GET /login" => answer(200, "Set-Cookie: id=1\r\nConnection: close\r\n", "yes"),
         _ => answer(200, "Set-Cookie: id=; Max-Age=0\r\nConnection: close\r\n", "yes"),
     });
@@ -157,7 +157,7 @@ fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
 fn no_session_is_lost_where_connections_are_few() {
     let _alone = alone();
     for (on_busy, is_shed) in [(OnBusy::Shed, true), (OnBusy::Queue, false)] {
-        let server = ScriptedServer::start(greet);
+        let server = WitnessServer::start(greet);
         let mut plan = constant(&server.url(), 200.0, SECOND / 2);
         plan.sessions = vec![session(1.0, "s", &[("GET /login", 20 * MS), ("GET /cart", 0)])];
         plan.phases.drain_ns = Some(50 * MS);

@@ -83,7 +83,8 @@ fn f4_behind_one_connection_a_stall_shows_in_response_times_and_not_in_service_t
         assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (400, 400, 400));
         let measures = trial.report.measures();
         // One connection is served in order, so the i-th arrival in the log is the i-th of the schedule.
-        let schedule = Schedule::new(open_loop(&mut trial.report.plan.clone()), 0, 2 * PERIOD_NS);
+        let mut plan = trial.report.plan.clone();
+        let schedule = Schedule::new(open_loop(&mut plan), 0, &trial.report.plan.phases);
         let start_ns = trial.report.clock.monotonic_ns;
         let mut waited: Vec<u64> = schedule
             .zip(&trial.log)

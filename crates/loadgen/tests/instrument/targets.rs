@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use loadgen::plan::{RequestPlan, ResponseCheck, WeightedRequest, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 
-use crate::scripted::{ScriptedServer, answer};
 use crate::support::{SECOND, alone, assert_sound, constant};
+use crate::witness::{WitnessServer, answer};
 
 const HELLO_SHA256: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 
@@ -38,7 +38,7 @@ fn carry_out(plan: &LoadPlan) -> LoadReport {
 fn each_request_goes_out_as_it_was_asked_for_and_as_often_as_its_weight_says() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
-        let server = ScriptedServer::start(|seen| match seen.line.as_str() {
+        let server = WitnessServer::start(|seen| match seen.line.as_str() {
             "GET /missing" => answer(404, "", "no"),
             _ => answer(200, "", "yes"),
         });
@@ -91,7 +91,7 @@ fn each_request_goes_out_as_it_was_asked_for_and_as_often_as_its_weight_says() {
 fn the_same_requests_go_out_however_many_threads_share_them() {
     let _alone = alone();
     let counts = [1, 3].map(|threads| {
-        let server = ScriptedServer::start(|_| answer(200, "", "yes"));
+        let server = WitnessServer::start(|_| answer(200, "", "yes"));
         let targets = (1..=5).map(|place| weighted(f64::from(place), request(&format!("GET /{place}")))).collect();
         let plan = LoadPlan { threads, targets, seed: 11, ..LoadPlan::open(&server.url(), 500.0, SECOND) };
         carry_out(&plan).targets.iter().map(|target| target.scheduled).collect::<Vec<_>>()
@@ -102,7 +102,7 @@ fn the_same_requests_go_out_however_many_threads_share_them() {
 #[test]
 fn the_users_of_a_closed_loop_choose_as_well() {
     let _alone = alone();
-    let server = ScriptedServer::start(|_| answer(200, "", "yes"));
+    let server = WitnessServer::start(|_| answer(200, "", "yes"));
     let targets = vec![weighted(1.0, request("GET /a")), weighted(3.0, request("GET /b"))];
     let report = carry_out(&LoadPlan { targets, ..LoadPlan::closed(&server.url(), 2, SECOND / 4) });
     let (first, all) = (report.targets[0].scheduled as f64, report.scheduled() as f64);
@@ -114,7 +114,7 @@ fn every_kind_of_check_finds_the_wrong_body() {
     let _alone = alone();
     // In pieces, and now and then wrong.
     let body = |line: &str| if line.ends_with("wrong") { ["hel", "la"] } else { ["hel", "lo"] };
-    let server = ScriptedServer::start(move |seen| {
+    let server = WitnessServer::start(move |seen| {
         let [first, second] = body(&seen.line);
         format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{first}\r\n2\r\n{second}\r\n0\r\n\r\n")
     });
@@ -148,7 +148,7 @@ fn every_kind_of_check_finds_the_wrong_body() {
 #[test]
 fn a_request_of_its_own_may_have_a_check_of_its_own() {
     let _alone = alone();
-    let server = ScriptedServer::start(|seen| answer(if seen.line == "GET /made" { 201 } else { 200 }, "", "yes"));
+    let server = WitnessServer::start(|seen| answer(if seen.line == "GET /made" { 201 } else { 200 }, "", "yes"));
     let made = ResponseCheck { statuses: vec![201], regex: Some("^yes$".to_owned()), ..ResponseCheck::default() };
     let targets = vec![
         weighted(1.0, RequestPlan { check: Some(made), ..request("GET /made") }),

@@ -1,0 +1,208 @@
+"""Compare `loadgen` with other load generators: cost per request, memory, and truth of times.
+
+Examples:
+    python -m bench                          everything
+    python -m bench closed --quick           a small part, to see that it works
+    python -m bench open --generator zrk=PATH
+    python -m bench closed --generator before:loadgen=PATH    two builds, paired
+    python -m bench render bench/results/NAME.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.custom import read_description
+from bench.generators import ROOT, Generator, Missing, find_generators, find_program, read_given
+from bench.host import host_facts, slug, versions
+from bench.placement import Placement, choose_cores, real_time_permitted
+from bench.plan import SECTIONS, Scope, Step, duration_s, steps
+from bench.run import Bench, carry_out, tell_on_stderr
+from bench.tables import render
+
+_RESULTS = ROOT / "bench" / "results"
+
+
+def main() -> int:
+    """Exit code 0: done, 2: usage or nothing to run."""
+    parser = _parser()
+    arguments = parser.parse_args()
+    if arguments.sections[:1] == ["render"]:
+        return _render_again(parser, arguments.sections[1:])
+    unknown = set(arguments.sections) - {*SECTIONS, "all"}
+    if unknown:
+        parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)} and all")
+    try:
+        generators, missing = _generators(arguments)
+    except ValueError as error:
+        parser.error(str(error))
+    scope = _scope(arguments)
+    planned = steps(scope, generators)
+    left_out = _left_out(missing, scope)
+    for sentence in left_out:
+        print(f"left out: {sentence}", file=sys.stderr)
+    if not any(one.dialect.name == "loadgen" for one in generators):
+        parser.error("loadgen is not built: make build")
+    print(f"{len(planned)} runs, about {duration_s(planned) / 60:.0f} minutes", file=sys.stderr)
+    if arguments.dry_run:
+        return 0
+    results = _results(arguments, generators, left_out)
+    _carry_out(planned, results, _file(arguments, results))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sections", nargs="*", help=f"{', '.join(SECTIONS)}, all; or render FILE to print its tables")
+    parser.add_argument("--quick", action="store_true", help="a few minutes; not to be quoted")
+    parser.add_argument("--rounds", type=int, help="rounds of the closed loop")
+    parser.add_argument("--seconds", type=int, help="length of a closed-loop run")
+    parser.add_argument("--open-rounds", type=int, help="rounds of the open loop")
+    parser.add_argument("--open-seconds", type=int, help="length of an open-loop run")
+    parser.add_argument("--memory-seconds", type=int, help="how long 10,000 connections are held")
+    parser.add_argument("--connections", type=_numbers, metavar="N,N", help="connections of the closed loop")
+    parser.add_argument("--rates", type=_numbers, metavar="N,N", help="rates of the open loop, per second")
+    parser.add_argument("--accuracy-rates", type=_numbers, metavar="N,N", help="rates against the 2 ms server")
+    parser.add_argument("--generator", action="append", default=[], metavar="NAME[:DIALECT]=PATH")
+    parser.add_argument("--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py")
+    parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,NAME", help="only these generators")
+    parser.add_argument("--priority", choices=("rr", "ordinary", "auto"), default="auto", help="rr: real-time")
+    parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=_RESULTS)
+    parser.add_argument("--dry-run", action="store_true", help="say how long it would take, and stop")
+    return parser
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    found = tuple(int(word.replace("_", "")) for word in text.split(","))
+    if min(found) < 1:
+        raise argparse.ArgumentTypeError("numbers from 1 on")
+    return found
+
+
+def _generators(arguments: argparse.Namespace) -> tuple[list[Generator], list[Missing]]:
+    given = [read_given(word) for word in arguments.generator]
+    given += [read_description(Path(name)) for name in arguments.generator_file]
+    generators, missing = find_generators(given)
+    if arguments.only is None:
+        return generators, missing
+    known = {one.name for one in generators} | {one.name for one in missing}
+    unknown = set(arguments.only) - known
+    if unknown:
+        raise ValueError(f"--only names what is not here: {', '.join(sorted(unknown))}")
+    return (
+        [one for one in generators if one.name in arguments.only],
+        [one for one in missing if one.name in arguments.only],
+    )
+
+
+def _scope(arguments: argparse.Namespace) -> Scope:
+    scope = Scope().quick() if arguments.quick else Scope()
+    chosen = {
+        "rounds": arguments.rounds,
+        "seconds": arguments.seconds,
+        "open_rounds": arguments.open_rounds,
+        "open_seconds": arguments.open_seconds,
+        "memory_seconds": arguments.memory_seconds,
+        "connections": arguments.connections,
+        "rates_per_s": arguments.rates,
+        "accuracy_rates_per_s": arguments.accuracy_rates,
+    }
+    if arguments.sections and "all" not in arguments.sections:
+        chosen["sections"] = tuple(arguments.sections)
+    return replace(scope, **{name: value for name, value in chosen.items() if value is not None})
+
+
+def _left_out(missing: Sequence[Missing], scope: Scope) -> list[str]:
+    sentences = [one.reason for one in missing]
+    tools = {"nginx": ("apt-get install nginx-light", {"closed", "syscalls", "memory"})}
+    tools["strace"] = ("apt-get install strace", {"syscalls"})
+    for name, (cure, sections) in tools.items():
+        if sections & set(scope.sections) and find_program(name) is None:
+            sentences.append(f"{name} is not installed, so runs with it fail: {cure}")
+    return sentences
+
+
+def _results(arguments: argparse.Namespace, generators: list[Generator], left_out: list[str]) -> dict[str, Any]:
+    if arguments.priority == "rr" and not real_time_permitted():
+        raise SystemExit(
+            "--priority rr is not permitted here: run as root, or give CAP_SYS_NICE, or take --priority auto"
+        )
+    real_time = arguments.priority != "ordinary" and real_time_permitted()
+    client, server = choose_cores()
+    return {
+        "schema_version": 1,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "quick": arguments.quick,
+        "priority": "real-time (SCHED_RR) for client and server, ordinary for memory and system calls"
+        if real_time
+        else "ordinary",
+        "real_time": real_time,
+        "client_core": client,
+        "server_core": server,
+        "host": host_facts(),
+        "versions": versions(generators),
+        "left_out": left_out,
+        "runs": [],
+    }
+
+
+def _file(arguments: argparse.Namespace, results: dict[str, Any]) -> Path:
+    parts = [results["date"], slug(results["host"])]
+    if arguments.sections and "all" not in arguments.sections:
+        parts += arguments.sections
+    if arguments.quick:
+        parts.append("quick")
+    directory: Path = arguments.output
+    return directory / f"{'-'.join(parts)}.json"
+
+
+def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path) -> None:
+    real_time = results["real_time"]
+    bench = Bench(Placement(results["client_core"], real_time), Placement(results["server_core"], real_time))
+    if results["client_core"] == results["server_core"]:
+        print("one core for client and server: the figures disturb each other", file=sys.stderr)
+    started = time.monotonic()
+    try:
+        for record in carry_out(planned, bench, tell_on_stderr):
+            results["runs"].append(record)
+    except KeyboardInterrupt:
+        results["left_out"].append("what was planned after an interrupt")
+    finally:
+        # What was measured is kept, whatever ended it.
+        results["took_s"] = round(time.monotonic() - started)
+        page = render(results)
+        _write(path, results, page)
+    print(page)
+    print(
+        f"\n{results['took_s'] / 60:.1f} minutes; written: {path} and {path.with_suffix('.md').name}", file=sys.stderr
+    )
+
+
+def _write(path: Path, results: dict[str, Any], page: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    facts = json.dumps({name: value for name, value in results.items() if name != "runs"}, indent=1)
+    # One run a line: results can be compared and searched as text.
+    runs = ",\n".join(json.dumps(run) for run in results["runs"])
+    path.write_text(f'{facts[:-2]},\n "runs": [\n{runs}\n]}}\n')
+    path.with_suffix(".md").write_text(page)
+
+
+def _render_again(parser: argparse.ArgumentParser, names: list[str]) -> int:
+    if len(names) != 1:
+        parser.error("render takes one file")
+    print(render(json.loads(Path(names[0]).read_text())), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

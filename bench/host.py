@@ -1,0 +1,105 @@
+"""Facts of the machine and the versions of the tools that a result depends on. No host name, no path."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bench.generators import ROOT, Generator, find_program
+
+_FILES = {
+    "cpu_governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "smt": "/sys/devices/system/cpu/smt/active",
+    "clocksource": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "tcp_congestion_control": "/proc/sys/net/ipv4/tcp_congestion_control",
+    "port_range": "/proc/sys/net/ipv4/ip_local_port_range",
+}
+
+
+def host_facts() -> dict[str, Any]:
+    """What the machine is; None for what it does not tell."""
+    return {
+        "cpu_model": _field("/proc/cpuinfo", "model name"),
+        "cores": os.cpu_count(),
+        "memory": _field("/proc/meminfo", "MemTotal"),
+        "hypervisor": "hypervisor" in (_field("/proc/cpuinfo", "flags") or "").split(),
+        "kernel": platform.release(),
+        "os": _os_name(),
+        **{name: _text(path) for name, path in _FILES.items()},
+        "load_average": " ".join((_text("/proc/loadavg") or "unknown").split()[:3]),
+    }
+
+
+def versions(generators: list[Generator]) -> dict[str, str | None]:
+    """The version of every generator and server; None where a program has no way to say."""
+    found = {one.name: generator_version(one) for one in generators}
+    found["nginx"] = _said(find_program("nginx"), ("-v",))
+    found["strace"] = _said(find_program("strace"), ("-V",))
+    found["wsgiload commit"] = _commit()
+    return found
+
+
+def generator_version(generator: Generator) -> str | None:
+    """What the program says of itself, or else what Go wrote into it."""
+    if generator.dialect.version:
+        return _said(generator.path, generator.dialect.version)
+    go = find_program("go")
+    text = _output([str(go), "version", "-m", str(generator.path)]) if go else ""
+    module = re.search(r"^\s*mod\s+\S+\s+v(\S+)", text, re.MULTILINE)
+    return module[1] if module else None
+
+
+def slug(facts: dict[str, Any]) -> str:
+    """The machine in a file name: its processor and how many cores."""
+    model = re.sub(r"\((R|TM)\)|processor|cpu|@.*|\d+-core", " ", facts["cpu_model"] or "unknown", flags=re.IGNORECASE)
+    return re.sub(r"[^a-z0-9]+", "-", f"{model} {facts['cores']} cores".lower()).strip("-")
+
+
+def _said(path: Path | None, arguments: tuple[str, ...]) -> str | None:
+    found = re.search(r"\d+\.\d+(?:\.\d+)?", _output([str(path), *arguments])) if path else None
+    return found[0] if found else None
+
+
+def _commit() -> str | None:
+    commit = _output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]).strip()
+    changed = _output(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no"]).strip()
+    return (commit + (" with changes" if changed else "")) or None
+
+
+def _output(words: list[str]) -> str:
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False, errors="replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr
+
+
+def _text(path: str) -> str | None:
+    try:
+        return " ".join(Path(path).read_text().split())
+    except OSError:
+        return None
+
+
+def _field(path: str, name: str) -> str | None:
+    lines = (_raw(path)).splitlines()
+    found = [line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name]
+    return found[0] if found else None
+
+
+def _raw(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def _os_name() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None

@@ -1,0 +1,212 @@
+"""Carries out the steps of a plan and returns one record for each. A run that fails leaves its reason."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench.arrivals import constant_arrivals, poisson_arrivals, server_lateness_us, server_quantiles_us
+from bench.generators import Generator, find_program
+from bench.load import Load, Output, OutputError
+from bench.measure import MemorySample, Usage, run_child, sample_memory
+from bench.outputs import parse_strace
+from bench.placement import Placement
+from bench.plan import Step
+from bench.servers import Server, ServerError, ServerSpec, running
+
+# A generator that has not ended by then never will.
+_PATIENCE_S = 30.0
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where the two sides run."""
+
+    client: Placement
+    server: Placement
+
+
+def carry_out(planned: Sequence[Step], bench: Bench, tell: Callable[[str], None]) -> Iterator[Record]:
+    """One record for each step, as they come; ``tell`` is given a line before each."""
+    with _Servers(bench.server) as servers:
+        for number, step in enumerate(planned, start=1):
+            tell(f"[{number}/{len(planned)}] {describe(step)}")
+            yield _record(step, bench, servers)
+
+
+def describe(step: Step) -> str:
+    """One line for a person."""
+    pace = "closed loop" if step.load.rate_per_s is None else f"{step.load.rate_per_s}/s {step.load.arrivals}"
+    spin = f", spin {step.load.spin}" if step.load.spin else ""
+    where = f"{step.server.name}, {step.load.connections} connections"
+    return f"{step.section}: {step.generator.name}{spin}, {pace}, {where}, round {step.round + 1}"
+
+
+class _Servers:
+    """One server at a time, kept while the steps want the same one."""
+
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+        self._spec: ServerSpec | None = None
+        self._server: Server | None = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> _Servers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def get(self, spec: ServerSpec, placement: Placement) -> Server:
+        if self._server is None or spec != self._spec or spec.fresh or placement != self._placement:
+            self.stop()
+            self._server = self._stack.enter_context(running(spec, placement))
+            self._spec, self._placement = spec, placement
+        return self._server
+
+    def stop(self) -> None:
+        self._spec = self._server = None
+        self._stack.close()
+
+
+def _record(step: Step, bench: Bench, servers: _Servers) -> Record:
+    load = step.load
+    record: Record = {
+        "section": step.section,
+        "round": step.round,
+        "generator": step.generator.name,
+        "server": step.server.name,
+        "connections": load.connections,
+        "seconds": load.seconds,
+        "rate_per_s": load.rate_per_s,
+        "arrivals": load.arrivals if load.rate_per_s else None,
+        "spin": load.spin,
+        "seed": load.seed,
+    }
+    # Memory does not depend on priority, and what samples it must not be starved; nor can strace hurry.
+    relaxed = step.section in ("memory", "syscalls")
+    client, place = (bench.client.ordinary(), bench.server.ordinary()) if relaxed else (bench.client, bench.server)
+    try:
+        server = servers.get(step.server, place)
+        record |= _measured(step.section, step.generator, replace(load, url=server.url), client, server.port)
+        if step.server.logs:
+            servers.stop()
+            record["server_log"] = _server_log(server, load)
+    except (OutputError, ServerError, OSError) as error:
+        servers.stop()
+        record["failure"] = str(error)
+    return record
+
+
+def _measured(section: str, generator: Generator, load: Load, client: Placement, port: int) -> Record:
+    if section == "syscalls":
+        return _count_syscalls(generator, load, client)
+    if section != "memory":
+        usage, output = _drive(generator, load, client)
+        return _costs(usage, output)
+    samples: list[MemorySample] = []
+    started = time.monotonic()
+
+    def tick(pid: int) -> None:
+        sample = sample_memory(pid, port, started)
+        if sample is not None:
+            samples.append(sample)
+
+    usage, output = _drive(generator, load, client, tick=tick)
+    if not samples:
+        raise OutputError(f"{generator.name} ended before its memory could be read")
+    return _costs(usage, output) | {
+        "peak_rss_bytes": max(sample.peak_rss_bytes for sample in samples),
+        "most_connections": max(sample.connections for sample in samples),
+        "memory": [asdict(sample) for sample in samples[:: max(len(samples) // 60, 1)]],
+    }
+
+
+def _drive(
+    generator: Generator,
+    load: Load,
+    client: Placement,
+    *,
+    prefix: Sequence[str] = (),
+    tick: Callable[[int], None] | None = None,
+) -> tuple[Usage, Output]:
+    dialect = generator.dialect
+    call = dialect.closed if load.rate_per_s is None else dialect.open_loop
+    assert call is not None, "the plan asks only for what a generator can do"
+    words = [*prefix, str(generator.path), *call(load)]
+    usage = run_child(words, client, stdin=dialect.stdin(load), timeout_s=load.seconds + _PATIENCE_S, tick=tick)
+    text = _report(generator, usage.stdout) if dialect.report else usage.stdout.decode(errors="replace")
+    try:
+        output = _understood(generator, text)
+    except OutputError as error:
+        said = " ".join(usage.stderr.split())[-200:]
+        raise OutputError(f"{error}; exit code {usage.code}; {said or 'no message'}") from None
+    return usage, output
+
+
+def _understood(generator: Generator, text: str) -> Output:
+    try:
+        output = generator.dialect.parse(text)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise OutputError(f"{generator.name} printed something else than it used to: {error!r}") from None
+    if output.requests == 0:
+        raise OutputError(f"{generator.name} had no answer")
+    return output
+
+
+def _report(generator: Generator, stdout: bytes) -> str:
+    words = [str(generator.path), *generator.dialect.report]
+    return subprocess.run(words, input=stdout, capture_output=True, check=False).stdout.decode(errors="replace")
+
+
+def _costs(usage: Usage, output: Output) -> Record:
+    return {
+        "requests": output.requests,
+        "failed": output.failed,
+        "elapsed_s": output.elapsed_s,
+        "wall_s": round(usage.wall_s, 4),
+        "user_s": usage.user_s,
+        "system_s": usage.system_s,
+        "steal_share": usage.steal_share,
+        "quantiles_us": output.quantiles_us,
+        **({"remarks": output.remarks} if output.remarks else {}),
+    }
+
+
+def _count_syscalls(generator: Generator, load: Load, client: Placement) -> Record:
+    strace = find_program("strace")
+    if strace is None:
+        raise OutputError("strace is not installed: apt-get install strace")
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        table = Path(directory) / "calls"
+        _, output = _drive(generator, load, client, prefix=(str(strace), "-c", "-f", "-o", str(table)))
+        return {"requests": output.requests, "failed": output.failed, "calls": parse_strace(table.read_text())}
+
+
+def _server_log(server: Server, load: Load) -> Record:
+    assert load.rate_per_s is not None
+    see = constant_arrivals if load.arrivals == "constant" else poisson_arrivals
+    return {
+        "requests": len(server.log),
+        "arrivals": see(server.log, load.rate_per_s),
+        "quantiles_us": server_quantiles_us(server.log),
+        "late": server_lateness_us(server.log),
+    }
+
+
+def tell_on_stderr(line: str) -> None:
+    """One line of progress, over the last one where a person looks on."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{line}")
+    else:
+        sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

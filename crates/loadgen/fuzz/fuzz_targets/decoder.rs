@@ -1,0 +1,112 @@
+//! No stream of bytes, however cut, makes the decoder panic, stand still, keep much, or change its mind.
+//!
+//! The sources are included and not linked: the decoder is no part of the library's interface, and neither a feature
+//! nor a hidden module has to make it one.
+
+#![no_main]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../src/chunked.rs"]
+mod chunked;
+#[path = "../../src/decoder.rs"]
+mod decoder;
+
+use decoder::{Decoder, Head, Malformed, Progress};
+
+/// The limit of a head; twice that and half of it while a vector grows from one size to the double.
+const KEPT_LIMIT_BYTES: usize = 3 * 64 * 1024;
+
+/// Counts what is allocated.
+struct Counting;
+
+static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is handed on as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE_BYTES.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
+        // SAFETY: the caller's promise is ours.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Decoded {
+    head: Option<Head>,
+    body: Vec<u8>,
+    /// The surplus of a whole answer; `None` while it is not whole.
+    end: Result<Option<usize>, Malformed>,
+    is_complete_at_end: bool,
+}
+
+fn decode<'a>(decoder: &mut Decoder, length: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Decoded {
+    let mut body = Vec::with_capacity(length);
+    let before = LIVE_BYTES.load(Ordering::Relaxed);
+    PEAK_BYTES.store(before, Ordering::Relaxed);
+    let mut fed = 0;
+    let mut end = Ok(None);
+    for piece in pieces {
+        match &mut end {
+            Ok(None) => {
+                fed += piece.len();
+                end = match decoder.feed(piece, &mut |part| body.extend_from_slice(part)) {
+                    Ok(Progress::NeedMore) => Ok(None),
+                    Ok(Progress::Complete { surplus }) => {
+                        assert!(surplus <= piece.len(), "more is left over than came");
+                        Ok(Some(surplus))
+                    }
+                    Err(Malformed) => Err(Malformed),
+                };
+                assert!(body.len() <= fed, "a body out of nothing");
+            }
+            Ok(Some(surplus)) => *surplus += piece.len(),
+            Err(Malformed) => {}
+        }
+    }
+    let kept = PEAK_BYTES.load(Ordering::Relaxed) - before;
+    assert!(kept <= KEPT_LIMIT_BYTES, "{kept} bytes allocated");
+    let is_complete_at_end = end.is_ok() && decoder.is_complete_at_end();
+    Decoded { head: decoder.head(), body, end, is_complete_at_end }
+}
+
+/// Pieces of the lengths that `cuts` says, in turn; 0 is a piece of 256 bytes.
+fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let mut lengths = cuts.iter().cycle();
+    std::iter::from_fn(move || {
+        let length = lengths.next().map_or(usize::MAX, |&cut| if cut == 0 { 256 } else { usize::from(cut) });
+        let (piece, rest) = stream.split_at(length.min(stream.len()));
+        stream = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+// The first byte says whether the request was HEAD and how many bytes of cuts follow; then comes the stream.
+fuzz_target!(|data: &[u8]| {
+    let Some((&first, rest)) = data.split_first() else { return };
+    let (cuts, stream) = rest.split_at(usize::from(first & 0x0f).min(rest.len()));
+    let mut decoder = Decoder::new(first & 0x80 != 0);
+    let whole = decode(&mut decoder, stream.len(), std::iter::once(stream));
+    decoder.reset(first & 0x80 != 0);
+    assert_eq!(
+        decode(&mut decoder, stream.len(), pieces(stream, cuts)),
+        whole,
+        "cut by {cuts:?}, in a used decoder"
+    );
+    let mut fresh = Decoder::new(first & 0x80 != 0);
+    assert_eq!(decode(&mut fresh, stream.len(), stream.chunks(1)), whole, "byte by byte");
+});

@@ -1,0 +1,189 @@
+"""The figures of the benchmark: medians, pairs, arrivals as the server saw them, and what the page shows."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+from bench import pairs
+from bench.arrivals import constant_arrivals, poisson_arrivals, quantile, server_lateness_us, server_quantiles_us
+from bench.measure import count_connections
+from bench.servers import LogEntry
+from bench.tables import render
+
+
+def run(generator: str, number: int, cpu_s: float, **more: Any) -> dict[str, Any]:
+    record = {
+        "section": "closed",
+        "round": number,
+        "generator": generator,
+        "server": "nginx",
+        "connections": 64,
+        "seconds": 1,
+        "rate_per_s": None,
+        "arrivals": None,
+        "spin": None,
+        "requests": 100_000,
+        "failed": 0,
+        "elapsed_s": 2.0,
+        "user_s": cpu_s / 4,
+        "system_s": cpu_s * 3 / 4,
+        "steal_share": 0.01,
+    }
+    return record | more
+
+
+def page(runs: list[dict[str, Any]]) -> str:
+    facts = ("cpu_model", "cores", "memory", "os", "kernel", "tcp_congestion_control", "clocksource", "load_average")
+    return render(
+        {
+            "date": "2026-01-02",
+            "quick": False,
+            "priority": "ordinary",
+            "client_core": 0,
+            "server_core": 1,
+            "host": {**dict.fromkeys(facts, "?"), "hypervisor": False, "cpu_governor": None},
+            "versions": {"loadgen": "1.0.0", "hey": None},
+            "left_out": [],
+            "runs": runs,
+        }
+    )
+
+
+def row(text: str, name: str) -> list[str]:
+    [found] = [line for line in text.splitlines() if line.startswith(f"| {name} |")]
+    return [cell.strip() for cell in found.split("|")[2:-1]]
+
+
+def test_ratios_are_of_runs_of_the_same_round_not_of_medians() -> None:
+    # The machine is twice as slow in the second round: both medians move, the pairs do not.
+    ours = [run("loadgen", 0, 0.4), run("loadgen", 1, 0.8), run("loadgen", 2, 0.4)]
+    theirs = [run("wrk", 0, 0.5), run("wrk", 1, 1.0), run("wrk", 2, 1.0)]
+    found = pairs.paired_ratio(ours, theirs, pairs.cpu_us)
+    assert found == pairs.Spread(pytest.approx(0.8), pytest.approx(0.4), pytest.approx(0.8), 3)
+
+
+def test_a_round_in_which_one_of_the_pair_failed_does_not_count() -> None:
+    failed = {"section": "closed", "round": 1, "generator": "wrk", "seconds": 1, "failure": "refused"}
+    found = pairs.paired_ratio(
+        [run("loadgen", 0, 0.4), run("loadgen", 1, 9.0)], [run("wrk", 0, 0.5), failed], pairs.cpu_us
+    )
+    assert found == pairs.Spread(pytest.approx(0.8), pytest.approx(0.8), pytest.approx(0.8), 1)
+    assert pairs.paired_ratio([run("loadgen", 0, 0.4)], [], pairs.cpu_us) is None
+
+
+def test_cost_per_request_and_rate_by_the_generators_own_clock() -> None:
+    record = run("wrk", 0, 0.8)
+    assert (pairs.cpu_us(record), pairs.user_us(record), pairs.system_us(record)) == pytest.approx((8.0, 2.0, 6.0))
+    assert pairs.requests_per_s(record) == 50_000
+    assert pairs.requests_per_s(record | {"elapsed_s": None}) == 100_000
+    assert pairs.cpu_us(record | {"requests": 0}) is None
+
+
+def test_the_page_shows_medians_pairs_and_dashes() -> None:
+    runs = [run("loadgen", number, cpu_s) for number, cpu_s in enumerate((0.4, 0.5, 0.6))]
+    runs += [run("wrk", number, cpu_s) for number, cpu_s in enumerate((0.5, 0.5, 0.5))]
+    broken = {key: value for key, value in run("hey", 0, 0.0).items() if key in RUN_KEYS}
+    text = page([*runs, broken | {"failure": "hey printed nothing"}])
+    assert row(text, "loadgen") == ["5.00", "1.25", "3.75", "1.00 [0.80–1.20]", "1.00 [1.00–1.00]", "50,000"]
+    assert row(text, "wrk") == ["5.00", "1.25", "3.75", "1.00 [1.00–1.00]", "1.00 [0.80–1.20]", "50,000"]
+    assert row(text, "hey") == ["–"] * 6
+    assert "- closed, hey, nginx, 64 connections: hey printed nothing (×1)" in text
+    assert "hey unknown" in text
+
+
+RUN_KEYS = {"section", "round", "generator", "server", "connections", "seconds", "rate_per_s", "arrivals", "spin"}
+
+
+def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
+    calls = run("wrk", 0, 0.5, section="syscalls", calls={"write": 100_000, "epoll_ctl": 200_000, "brk": 3})
+    few = run("oha", 0, 0.5, section="memory", connections=100, peak_rss_bytes=2**20, most_connections=100)
+    many = run("oha", 0, 0.5, section="memory", connections=10_000, peak_rss_bytes=100 * 2**20, most_connections=9_999)
+    paced = {"rate_per_s": 1000, "arrivals": "constant", "spin": "0s", "quantiles_us": {"0.5": 2100.0, "0.99": 2200.0}}
+    log = {"arrivals": {"gap_error_p50_us": 1.0, "rate_per_s": 999.6}, "quantiles_us": {"0.5": 2000.0, "0.99": 2150.0}}
+    log["late"] = {"server_late_p99_us": 7.0}
+    held = run("loadgen", 0, 0.5, section="open", server_log=log, **paced)
+    true = run("loadgen", 0, 0.5, section="accuracy", server_log=log, **paced)
+    assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
+    assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
+    assert row(page([held]), "loadgen, spin 0s") == ["1.0 / – / –", "–", "–", "7.0 / –", "1,000", "5.0", "–"]
+    assert row(page([true]), "loadgen, spin 0s")[:2] == ["100 [100–100]", "50 [50–50]"]
+
+
+def test_even_arrivals_have_no_gap_error_and_late_ones_show() -> None:
+    even = [LogEntry(number * 1_000_000, 0, None) for number in range(2_000)]
+    found = constant_arrivals(even, 1_000)
+    assert found is not None
+    assert found.pop("rate_per_s") == pytest.approx(1_000)
+    assert set(found.values()) == {0.0}
+    # Every fiftieth request comes 300 µs late: one gap too long, one too short.
+    late = [LogEntry(n * 1_000_000 + (300_000 if n % 50 == 0 else 0), 0, None) for n in range(2_000)]
+    found = constant_arrivals(late, 1_000)
+    assert found is not None
+    assert (found["gap_error_p50_us"], found["gap_error_p99_us"]) == (0.0, 300.0)
+    assert (found["late_p50_us"], found["late_p99_us"]) == (0.0, 300.0)
+
+
+def test_the_beginning_of_a_load_is_left_out() -> None:
+    log = [LogEntry(number, 0, None) for number in range(64)]
+    log += [LogEntry(number * 1_000_000, 0, None) for number in range(200, 2_000)]
+    found = constant_arrivals(log, 1_000)
+    assert found is not None
+    assert found["gap_error_p99_9_us"] == 0.0
+
+
+def test_random_arrivals_are_told_from_even_ones_and_bursts() -> None:
+    draw = random.Random(1)
+    instant, instants = 0.0, []
+    for _ in range(20_000):
+        instant += draw.expovariate(1_000) * 1e9
+        instants.append(LogEntry(int(instant), 0, None))
+    poisson = poisson_arrivals(instants, 1_000)
+    even = poisson_arrivals([LogEntry(number * 1_000_000, 0, None) for number in range(20_000)], 1_000)
+    bursts = poisson_arrivals([LogEntry(n // 64 * 64_000_000 + n % 64, 0, None) for n in range(20_000)], 1_000)
+    assert poisson is not None
+    assert even is not None
+    assert bursts is not None
+    # The critical distance at 1 % for 18,000 gaps is 0.012.
+    assert poisson["ks_distance"] < 0.012
+    assert even["ks_distance"] == pytest.approx(0.632, abs=0.001)
+    sparse = poisson_arrivals([LogEntry(number * 3_000_000, 0, None) for number in range(120)], 1_000)
+    assert sparse is not None
+    assert sparse["ks_distance"] == pytest.approx(1 - math.exp(-3))
+    assert (poisson["dispersion"], even["dispersion"]) == pytest.approx((1.0, 0.0), abs=0.15)
+    assert bursts["dispersion"] > 10
+
+
+def test_too_few_arrivals_say_nothing() -> None:
+    log = [LogEntry(number * 1_000_000, 0, None) for number in range(50)]
+    assert constant_arrivals(log, 1_000) is None
+    assert poisson_arrivals([], 1_000) is None
+    assert server_quantiles_us([]) is None
+
+
+def test_time_at_the_server_leaves_out_what_was_never_answered() -> None:
+    log = [LogEntry(0, 2_000_000, 2_000_000 + number * 1_000) for number in range(100)]
+    log.append(LogEntry(0, 9_000_000, None))
+    assert server_quantiles_us(log) == {"0.5": 2049.0, "0.99": 2098.0}
+    late = {"server_late_p50_us": 49.0, "server_late_p99_us": 98.0, "server_late_p99_9_us": 99.0}
+    assert server_lateness_us(log) == late
+
+
+def test_quantiles_are_nearest_ranks() -> None:
+    assert [quantile([3, 1, 2, 4], share) for share in (0.0, 0.25, 0.26, 0.5, 0.99, 1.0)] == [1, 1, 2, 2, 4, 4]
+
+
+def test_connections_are_counted_at_the_port_of_the_server_and_only_once() -> None:
+    table = (
+        "  sl  local_address rem_address   st tx_queue\n"
+        "   0: 0100007F:2554 00000000:0000 0A 00000000:00000000\n"  # listens
+        "   1: 0100007F:2554 0100007F:C350 01 00000000:00000000\n"  # the server's side
+        "   2: 0100007F:C350 0100007F:2554 01 00000000:00000000\n"
+        "   3: 0100007F:C351 0100007F:2554 01 00000000:00000000\n"
+        "   4: 0100007F:C352 0100007F:2554 06 00000000:00000000\n"  # TIME_WAIT
+        "   5: 0100007F:C353 0100007F:2555 01 00000000:00000000\n"  # another server
+    )
+    assert count_connections(table, 0x2554) == 2
