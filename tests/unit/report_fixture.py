@@ -357,6 +357,8 @@ class _Maker:
                 "steal_share": 0.0,
                 "scheduling": "realtime",
             },
+            "targets": [],
+            "sessions": None,
             "intervals": [{key: row[key] for key in keys} | {"hdr_v2": None} for row in self.intervals],
             "clock": {"monotonic_ns": EPOCH_NS, "realtime_ns": 1_790_000_000_000_000_000, "drift_ns": 40},
         }
