@@ -1,12 +1,24 @@
 """The load generator, in Rust. Durations and instants are nanoseconds of CLOCK_MONOTONIC."""
 
+from os import PathLike
 from typing import Any, Self, final
 
-__all__ = ["Histogram", "LoadHandle", "build_info", "check_plan", "monotonic_ns", "parse_trace"]
+__all__ = [
+    "Histogram",
+    "LoadHandle",
+    "build_info",
+    "check_plan",
+    "monotonic_ns",
+    "parse_trace",
+    "read_sessions",
+    "read_targets",
+]
 
 def monotonic_ns() -> int: ...
 def check_plan(plan_json: str) -> None: ...
 def parse_trace(text: str) -> list[int]: ...
+def read_targets(path: str | PathLike[str]) -> str: ...
+def read_sessions(path: str | PathLike[str]) -> str: ...
 def build_info() -> tuple[str, str, str, str | None]: ...
 
 @final

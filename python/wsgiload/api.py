@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
+from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Arrivals,
@@ -33,6 +34,8 @@ def sweep(
     server_threads: Sequence[int] | None = None,
     path: str | None = None,
     headers: Mapping[str, str] | None = None,
+    targets: Mix | None = None,
+    sessions: Mix | None = None,
     duration: float = 10.0,
     warmup: float = 2.0,
     cooldown: float = 1.0,
@@ -48,9 +51,10 @@ def sweep(
     """Measure ``servers`` serving ``app`` (``module:callable``; without it the bundled ``hello``).
 
     One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives the levels;
-    durations are seconds. Every combination of ``workers`` and ``server_threads`` that makes a difference to a server
-    is measured; the profile sizes what is not given. Blocks. Raises UsageError for what cannot be used; a server that
-    fails is a cell with a failure, see ``SweepResult.summary``.
+    durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``. Every combination of
+    ``workers`` and ``server_threads`` that makes a difference to a server is measured; the profile sizes what is not
+    given. Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
+    ``SweepResult.summary``.
     """
     if rates and connections:
         raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")
@@ -65,6 +69,8 @@ def sweep(
             path=path or "/",
             headers=tuple((headers or {}).items()),
             expected_body=bundled[3] if bundled else None,
+            targets=targets_of(targets),
+            sessions=sessions_of(sessions),
         ),
         load=LoadOptions(
             duration_ns=round(duration * NS_PER_S),

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 from wsgiload._loadgen import Histogram, LoadHandle, check_plan
 from wsgiload.errors import LoadError, UsageError
+from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
 from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
 from wsgiload.transport import Transport
@@ -186,6 +187,11 @@ def start(
     deadline: float | None = None,
     statuses: Sequence[int] = (200,),
     expected_body: bytes | None = None,
+    expected_length: int | None = None,
+    expected_sha256: str | None = None,
+    expected_regex: str | None = None,
+    targets: Mix | None = None,
+    sessions: Mix | None = None,
     threads: int = 1,
     seed: int = 0,
     unix_socket: str | PathLike[str] | None = None,
@@ -206,11 +212,25 @@ def start(
     checked against ``ca_file`` or the system's authorities, unless ``insecure``.
 
     Durations are seconds. ``duration`` is 10 unless the schedule has a length of its own.
+
+    ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has them; with sessions
+    the schedule is that of sessions.
     """
     profile = _profile(rate, ramp, steps, replay, replay_speed)
     is_open = rate is not None or profile is not None
     pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
-    request = Request(method=method, headers=pairs, body=body, statuses=tuple(statuses), expected_body=expected_body)
+    request = Request(
+        method=method,
+        headers=pairs,
+        body=body,
+        statuses=tuple(statuses),
+        expected_body=expected_body,
+        expected_length=expected_length,
+        expected_sha256=expected_sha256,
+        expected_regex=expected_regex,
+        targets=targets_of(targets),
+        sessions=sessions_of(sessions),
+    )
     load = LoadOptions(
         duration_ns=measured_ns(None if duration is None else _ns(duration), profile, _ns(warmup)),
         warmup_ns=_ns(warmup),

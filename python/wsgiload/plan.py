@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
@@ -59,6 +60,12 @@ class Request:
     body: bytes | None = None
     statuses: tuple[int, ...] = (200,)
     expected_body: bytes | None = None
+    expected_length: int | None = None
+    expected_sha256: str | None = None
+    expected_regex: str | None = None
+    # As the generator's plan has them; instead of one request, whose headers and checks are then their defaults.
+    targets: tuple[Mapping[str, Any], ...] = ()
+    sessions: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
@@ -68,6 +75,38 @@ class Request:
         for name, value in self.headers:
             allowed = bool(_TOKEN.fullmatch(name) and _FIELD_VALUE.fullmatch(value))
             _require(allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII")
+        _require(not (self.targets and self.sessions), "targets and sessions were both given", "give one of them")
+
+    @property
+    def first(self) -> Request:
+        """The request by itself, or the first of several: what a server is asked before it is measured."""
+        entries = [*self.targets, *(step for session in self.sessions for step in session["steps"])]
+        if not entries:
+            return self
+        one = entries[0]["request"]
+        own = tuple((str(name), str(value)) for name, value in one.get("headers", ()))
+        names = {name.lower() for name, _ in own}
+        url = urlsplit(one["url"])
+        checked = replace(self, **_checks(one["check"])) if one.get("check") else self
+        return replace(
+            checked,
+            path=(url.path or "/") + (f"?{url.query}" if url.query else ""),
+            method=one.get("method", "GET"),
+            headers=own + tuple(pair for pair in self.headers if pair[0].lower() not in names),
+            body=_bytes(one.get("body_base64")),
+            targets=(),
+            sessions=(),
+        )
+
+
+def _checks(check: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "statuses": tuple(check["statuses"]),
+        "expected_body": _bytes(check.get("body_base64")),
+        "expected_length": check.get("length"),
+        "expected_sha256": check.get("sha256"),
+        "expected_regex": check.get("regex"),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +254,8 @@ def load_plan(
         "method": request.method,
         "headers": [list(pair) for pair in request.headers],
         "body_base64": _base64(request.body),
+        "targets": [dict(target) for target in request.targets],
+        "sessions": [dict(session) for session in request.sessions],
         "load": _load_model(load, schedule),
         "phases": {
             "warmup_ns": load.warmup_ns,
@@ -228,7 +269,13 @@ def load_plan(
         "threads": load.threads,
         "seed": seed,
         "spin_window_ns": load.spin_window_ns,
-        "check": {"statuses": list(request.statuses), "body_base64": _base64(request.expected_body)},
+        "check": {
+            "statuses": list(request.statuses),
+            "body_base64": _base64(request.expected_body),
+            "length": request.expected_length,
+            "sha256": request.expected_sha256,
+            "regex": request.expected_regex,
+        },
         **load.transport.plan(),
     }
 
@@ -246,6 +293,10 @@ def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, A
 
 def _base64(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def without_keepalive(load: LoadOptions) -> LoadOptions:
@@ -311,6 +362,8 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "app": experiment.app,
         "path": experiment.request.path,
         "method": experiment.request.method,
+        "targets": len(experiment.request.targets) or None,
+        "sessions": len(experiment.request.sessions) or None,
         "rates": rates or None,
         "connections": connections or None,
         "arrivals": load.arrivals if is_open else None,

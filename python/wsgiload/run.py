@@ -54,7 +54,7 @@ def run_cell(
     record = CellRecord(cell, environment, capacity=capacity, notes=_environment_notes(environment))
     record.notes += capacity.sentences(found.id) if capacity is not None else []
     served = Served()
-    expected = Expectation(experiment.request, experiment.ready_timeout_ns, experiment.load.timeout_ns)
+    expected = Expectation(experiment.request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
     service = Service(found, environment, expected, log_path)
     port = experiment.port or launch.free_port()
     try:
@@ -75,7 +75,7 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
     request, load = experiment.request, load_options_of(server.found, experiment)
     queue = read_listen_queue(port)
     record.backlog = queue.backlog // queue.sockets if queue is not None else None
-    record.keepalive_honoured = readiness.keeps_connections(server, port, request, load.timeout_ns)
+    record.keepalive_honoured = readiness.keeps_connections(server, port, request.first, load.timeout_ns)
     if not record.keepalive_honoured and load.keepalive != "off":
         load = without_keepalive(load)
         record.notes.append(

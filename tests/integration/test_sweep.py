@@ -295,6 +295,20 @@ def test_from_python_a_sweep_returns_the_summary_that_it_stored(tmp_path: Path) 
         assert [cell["limits"][name] for name in ("cpus", "memory_bytes", "pids")] == [None, None, None]
 
 
+def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -> None:
+    (command.folder / "targets").write_text("GET /a\n--weight 2\nPOST /b\n--body x\n")
+    words = ("--rates", 100, "--servers", "waitress", "--duration", "500ms", "--targets", "targets")
+    done = command.run("sweep", *words, *BRIEFLY)
+    assert done.code == expected_code(done.summary)
+    assert done.summary["experiment"]["targets"] == 2
+    load = read_json(done.run_dir / "load" / "waitress@100#1.json")
+    assert schema_errors("load-1", load) == []
+    assert [row["name"] for row in load["targets"]] == ["GET /a", "POST /b"]
+    assert sum(row["ok"] for row in load["targets"]) == load["outcomes"]["ok"] == load["outcomes"]["scheduled"]
+    refused = command.run("sweep", "--targets", "targets", "--path", "/")
+    assert (refused.code, refused.err) == (2, "wsgiload: --targets and --path were both given; give one of them\n")
+
+
 def test_a_dry_run_starts_nothing_and_prints_the_order(command: Command) -> None:
     done = command.run("sweep", "--servers", "waitress,wsgiref", "--rates", "100,200", "--dry-run")
     plan = json.loads(done.out)

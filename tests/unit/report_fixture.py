@@ -365,6 +365,8 @@ class _Maker:
                 "hiccups": {"count": 0, "total_ns": 0, "longest_ns": 0, "arrivals": 0},
                 "throttled_periods": 0,
             },
+            "targets": [],
+            "sessions": None,
             "intervals": [{key: row[key] for key in keys} | {"hdr_v2": None} for row in self.intervals],
             "clock": {"monotonic_ns": EPOCH_NS, "realtime_ns": 1_790_000_000_000_000_000, "drift_ns": 40},
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from subprocess import run
 from xml.etree import ElementTree
@@ -95,6 +96,15 @@ def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: P
     assert "achieved = offered" not in texts(drawing)
     assert "connections (closed loop)" in texts(drawing)
     assert "Achieved rate (goodput) against connections" in texts(drawing)
+
+
+def test_sessions_are_not_compared_with_requests(sweep: Sweep) -> None:
+    of_sessions = replace(sweep, experiment={**sweep.experiment, "sessions": 2})
+    drawing = texts(charts.goodput_chart(of_sessions))
+    assert "achieved = offered" not in drawing
+    assert "offered rate, sessions per second" in drawing
+    assert conditions(of_sessions.experiment).startswith("Poisson arrivals of sessions")
+    assert (sweep.load_heading, of_sessions.load_heading) == ("offered/s", "sessions/s")
 
 
 def test_the_spectrum_shows_the_lowest_the_middle_and_the_highest_load(sweep: Sweep) -> None:

@@ -24,6 +24,8 @@ BOTH = [
     "--method",
     "--body",
     "--body-file",
+    "--targets",
+    "--sessions",
     "--timeout",
     "--deadline",
     "--arrivals",

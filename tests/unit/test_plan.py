@@ -125,7 +125,9 @@ def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> No
     assert json.loads(json.dumps(plan)) == plan
     assert plan["headers"] == [["A", "1"], ["A", "2"]]
     assert base64.b64decode(plan["body_base64"]) == b"\x00body"
-    assert plan["check"] == {"statuses": [200, 404], "body_base64": base64.b64encode(b"right").decode()}
+    right = base64.b64encode(b"right").decode()
+    other = {"length": None, "sha256": None, "regex": None}
+    assert plan["check"] == {"statuses": [200, 404], "body_base64": right} | other
     assert plan["phases"] == {"warmup_ns": 5, "measure_ns": NS_PER_S, "cooldown_ns": 7}
     assert plan["keepalive"] == {"requests": 3}
     assert plan["load"] == {
@@ -136,6 +138,20 @@ def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> No
 def test_users_make_a_closed_loop() -> None:
     plan = load_plan("http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0)
     assert plan["load"] == {"closed": {"connections": 5, "think_time_ns": 8}}
+
+
+def test_a_server_is_asked_the_first_of_several_requests_before_it_is_measured() -> None:
+    alone = Request("/x", "POST", (("A", "1"),), b"body", (200, 404), b"right")
+    assert alone.first is alone
+    check = {"statuses": [201], "body_base64": None, "length": 3, "sha256": None, "regex": None}
+    order = {"method": "PUT", "url": "http://h/a?b", "headers": [["a", "2"]], "body_base64": "eA==", "check": check}
+    several = Request(headers=(("A", "1"), ("B", "1")), targets=({"request": order}, {"request": {"url": "/"}}))
+    first = Request("/a?b", "PUT", (("a", "2"), ("B", "1")), b"x", (201,), None, 3)
+    assert several.first == first
+    session = {"name": "s", "steps": [{"request": {"url": "/only"}, "think_time_ns": 5}]}
+    assert Request(expected_body=b"right", sessions=(session,)).first == Request("/only", expected_body=b"right")
+    with pytest.raises(UsageError, match="targets and sessions were both given"):
+        Request(targets=several.targets, sessions=(session,))
 
 
 def test_without_keepalive_only_that_changes() -> None:

@@ -1,5 +1,7 @@
 //! Command line of the binary: flags in, [`LoadPlan`] out.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
@@ -7,7 +9,7 @@ use loadgen::plan::{
     Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp,
     ReceiveStamps, Replay, ResponseCheck, Step, TlsOptions, Trace, Wire,
 };
-use loadgen::{LoadPlan, parse_duration_ns};
+use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_targets};
 
 /// Ten seconds, unless the schedule has a length of its own.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
@@ -81,6 +83,12 @@ pub struct Arguments {
     /// File that holds the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
+    /// File of weighted requests, instead of the URL's path: vegeta's format with options, see docs/requests.md
+    #[arg(long, value_name = "FILE", visible_alias = "urls-from-file", conflicts_with_all = ["body", "body_file", "method"])]
+    targets: Option<std::path::PathBuf>,
+    /// File of sessions: requests with think times, cookies kept; --rate is then that of sessions
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body", "body_file", "method"])]
+    sessions: Option<std::path::PathBuf>,
     /// Longest time on the wire, connecting included
     #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
@@ -120,6 +128,15 @@ pub struct Arguments {
     /// File that holds the exact body of a right answer
     #[arg(long)]
     expect_body_file: Option<std::path::PathBuf>,
+    /// Length of the body of a right answer, in bytes
+    #[arg(long, value_name = "BYTES")]
+    expect_length: Option<u64>,
+    /// SHA-256 hash of the body of a right answer
+    #[arg(long, value_name = "HEX")]
+    expect_sha256: Option<String>,
+    /// Regular expression that a right answer has in the first MiB of its body
+    #[arg(long, value_name = "PATTERN")]
+    expect_regex: Option<String>,
     /// Who frames the messages: our own code, or hyper as a second opinion
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
@@ -174,6 +191,8 @@ impl Arguments {
             method: self.method.clone(),
             headers: self.headers.clone(),
             body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
+            targets: from_file(self.targets.as_deref(), read_targets)?,
+            sessions: from_file(self.sessions.as_deref(), read_sessions)?,
             load: self.load(profile),
             phases: Phases { warmup_ns: self.warmup, measure_ns, cooldown_ns: self.cooldown, drain_ns: None },
             interval_ns: self.interval,
@@ -191,6 +210,9 @@ impl Arguments {
             check: ResponseCheck {
                 statuses: self.expect_status.clone(),
                 body_base64: read(self.expect_body_file.as_deref())?.map(|bytes| STANDARD.encode(bytes)),
+                length: self.expect_length,
+                sha256: self.expect_sha256.clone(),
+                regex: self.expect_regex.clone(),
             },
             wire: match self.wire {
                 WireFlag::Native => Wire::Native,
@@ -255,11 +277,17 @@ impl Arguments {
     }
 }
 
-fn read(path: Option<&std::path::Path>) -> Result<Option<Vec<u8>>, String> {
+type Parsed<T> = Result<Vec<T>, LoadError>;
+
+fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Result<Vec<T>, String> {
+    path.map_or_else(|| Ok(Vec::new()), |path| parse(path).map_err(|error| error.to_string()))
+}
+
+fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
     path.map(|path| std::fs::read(path).map_err(|error| cannot_read(path, &error))).transpose()
 }
 
-fn cannot_read(path: &std::path::Path, error: &std::io::Error) -> String {
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
     format!("cannot read {}: {error}", path.display())
 }
 
@@ -415,6 +443,16 @@ mod tests {
     fn the_ambiguous_flag_is_refused_with_a_hint() {
         let message = plan("loadgen http://h/ -t 5").expect_err("refused");
         assert!(message.contains("--threads, --timeout or --duration"), "{message}");
+    }
+
+    #[test]
+    fn a_file_of_requests_and_one_request_exclude_each_other() {
+        for words in ["--targets t -b x", "--sessions s -X POST", "--sessions s --targets t"] {
+            let message = plan(&format!("loadgen http://h/ -R 1 {words}")).expect_err(words);
+            assert!(message.contains("cannot be used with"), "{message}");
+        }
+        let message = plan("loadgen http://h/ --targets /nowhere/targets").expect_err("missing");
+        assert!(message.contains("/nowhere/targets"), "{message}");
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(crate) enum Stream {
     Split,
     IdleChoice(usize),
     ThinkTime(usize),
+    Requests,
+    UserRequests(usize),
 }
 
 pub(crate) fn generator(seed: u64, stream: Stream) -> ChaCha8Rng {
@@ -23,8 +25,10 @@ pub(crate) fn generator(seed: u64, stream: Stream) -> ChaCha8Rng {
     random.set_stream(match stream {
         Stream::Gaps => 1,
         Stream::Split => 2,
+        Stream::Requests => 3,
         Stream::IdleChoice(thread) => 1_000 + thread as u64,
         Stream::ThinkTime(thread) => 1_000_000 + thread as u64,
+        Stream::UserRequests(thread) => 2_000_000 + thread as u64,
     });
     random
 }
@@ -119,6 +123,8 @@ impl Iterator for Schedule {
 pub struct Share {
     schedule: Schedule,
     deal: Deal,
+    /// Arrivals of the whole schedule so far.
+    passed: u64,
     thread: usize,
     threads: usize,
 }
@@ -136,7 +142,12 @@ impl Share {
             (LoadProfile::Replay(_), _) | (_, Arrivals::Constant) => Deal::InTurn { next: 0 },
             (_, Arrivals::Poisson) => Deal::AtRandom(Box::new(generator(seed, Stream::Split))),
         };
-        Self { schedule: Schedule::new(open, seed, phases), deal, thread, threads }
+        Self { schedule: Schedule::new(open, seed, phases), deal, passed: 0, thread, threads }
+    }
+
+    /// The place in the whole schedule of the arrival that came last.
+    pub(crate) fn place(&self) -> u64 {
+        self.passed.saturating_sub(1)
     }
 }
 
@@ -146,6 +157,7 @@ impl Iterator for Share {
     fn next(&mut self) -> Option<u64> {
         loop {
             let offset_ns = self.schedule.next()?;
+            self.passed += 1;
             let owner = match &mut self.deal {
                 Deal::InTurn { next } => {
                     let owner = *next % self.threads;
@@ -278,6 +290,23 @@ mod tests {
                 let every_third: Vec<u64> = whole.iter().skip(thread).step_by(3).copied().collect();
                 assert_eq!(Share::new(&open, 0, &phases, thread, 3).collect::<Vec<_>>(), every_third);
             }
+        }
+    }
+
+    #[test]
+    fn an_arrival_has_one_place_whoever_sends_it() {
+        let open = open(Arrivals::Poisson, flat(5_000.0));
+        for threads in [1, 3] {
+            let mut placed: Vec<(u64, u64)> = Vec::new();
+            for thread in 0..threads {
+                let mut share = Share::new(&open, 42, &measuring(S), thread, threads);
+                while let Some(offset_ns) = share.next() {
+                    placed.push((share.place(), offset_ns));
+                }
+            }
+            placed.sort_unstable();
+            let whole = Schedule::new(&open, 42, &measuring(S));
+            assert_eq!(placed, (0..).zip(whole).collect::<Vec<_>>(), "{threads} threads");
         }
     }
 

@@ -1,16 +1,15 @@
 //! Closed loop: each user waits for its answer, thinks, and asks again. The intended instant of a request is the
 //! end of the one before plus the think time, so lateness of our own still shows as send lag.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use rand_chacha::ChaCha8Rng;
 
 use crate::arrivals::{Stream, exponential, generator};
 use crate::clock::{NS_PER_MS, monotonic_ns};
+use crate::draw::Draw;
 use crate::exchange::{Completion, Outcome};
 use crate::source::{Due, Next, Source};
 use crate::stop::StopToken;
+use crate::thinking::Thinkers;
 
 /// A user whose request failed before it was answered waits this long, so that a server that refuses at once does
 /// not turn the load into a connect flood.
@@ -33,34 +32,28 @@ pub(crate) struct ClosedSource {
     end_ns: u64,
     stop: StopToken,
     random: ChaCha8Rng,
-    thinking: BinaryHeap<Reverse<Thinking>>,
-    thoughts: u64,
+    draw: Draw,
+    asked: u64,
+    thinkers: Thinkers,
     users_left: usize,
-}
-
-/// A user that will ask at `ready_ns`; of two at the same instant, the one that began to think first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Thinking {
-    ready_ns: u64,
-    order: u64,
-    slot: usize,
 }
 
 impl ClosedSource {
     /// Users who begin spread over one think time.
-    pub fn new(plan: &ClosedPlan, stop: StopToken) -> Self {
+    pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
             end_ns: plan.end_ns,
             stop,
             random: generator(plan.seed, Stream::ThinkTime(plan.thread)),
-            thinking: BinaryHeap::with_capacity(plan.users),
-            thoughts: 0,
+            draw,
+            asked: 0,
+            thinkers: Thinkers::default(),
             users_left: plan.users,
         };
         for user in 0..plan.users {
             let offset_ns = plan.think_time_ns / plan.users as u64 * user as u64;
-            source.think_until(plan.start_ns + offset_ns, user);
+            source.thinkers.add(plan.start_ns + offset_ns, user);
         }
         source
     }
@@ -72,20 +65,20 @@ impl ClosedSource {
         }
     }
 
-    fn think_until(&mut self, ready_ns: u64, slot: usize) {
-        self.thinking.push(Reverse(Thinking { ready_ns, order: self.thoughts, slot }));
-        self.thoughts += 1;
+    fn due(&mut self, intended_ns: u64, slot: usize) -> Due {
+        self.asked += 1;
+        Due { intended_ns, request: self.draw.pick(self.asked - 1), slot: Some(slot) }
     }
 }
 
 impl Source for ClosedSource {
     fn next_due_ns(&self) -> Option<u64> {
-        self.thinking.peek().map(|next| next.0.ready_ns)
+        self.thinkers.next_ns()
     }
 
     fn take_due(&mut self) -> Option<Due> {
-        let Reverse(user) = self.thinking.pop()?;
-        Some(Due { intended_ns: user.ready_ns, request: 0, slot: Some(user.slot) })
+        let (ready_ns, slot) = self.thinkers.take()?;
+        Some(self.due(ready_ns, slot))
     }
 
     fn after(&mut self, slot: usize, ended: &Completion) -> Next {
@@ -100,9 +93,9 @@ impl Source for ClosedSource {
             return Next::End;
         }
         if ready_ns == ended.ended_ns || ready_ns <= monotonic_ns() {
-            return Next::Serve(Due { intended_ns: ready_ns, request: 0, slot: Some(slot) });
+            return Next::Serve(self.due(ready_ns, slot));
         }
-        self.think_until(ready_ns, slot);
+        self.thinkers.add(ready_ns, slot);
         Next::Reserved
     }
 

@@ -86,6 +86,9 @@ pub(crate) trait Connection: Sized {
     /// Goes on with the exchange after something happened to the socket.
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress;
 
+    /// The values of the `Set-Cookie` fields of the answer that has come, if its request asks to keep them.
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;
+
     /// Something happened to the socket while no request was under way: whether the connection is over.
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;
 

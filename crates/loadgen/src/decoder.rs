@@ -47,6 +47,8 @@ pub(crate) struct Decoder {
     partial_head: Vec<u8>,
     head: Option<Head>,
     request_is_head: bool,
+    /// Values of `Set-Cookie` fields, where somebody wants them.
+    set_cookies: Option<Vec<Vec<u8>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ enum State {
 impl Decoder {
     /// A decoder for the answer to a request; an answer to HEAD has no body whatever its head says.
     pub fn new(request_is_head: bool) -> Self {
-        Self { state: State::Head, partial_head: Vec::new(), head: None, request_is_head }
+        Self { state: State::Head, partial_head: Vec::new(), head: None, request_is_head, set_cookies: None }
     }
 
     /// Forgets the previous answer.
@@ -70,6 +72,17 @@ impl Decoder {
         self.partial_head.clear();
         self.head = None;
         self.request_is_head = request_is_head;
+        self.set_cookies = None;
+    }
+
+    /// Notes the `Set-Cookie` fields of the next answer.
+    pub fn keep_set_cookies(&mut self) {
+        self.set_cookies = Some(Vec::new());
+    }
+
+    /// The values of these fields.
+    pub fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.set_cookies.take().unwrap_or_default()
     }
 
     /// The final head, once it is known.
@@ -154,6 +167,11 @@ impl Decoder {
         }
         let (state, keeps_alive) = framing(&response, code, self.request_is_head)?;
         self.state = state;
+        if let Some(cookies) = &mut self.set_cookies {
+            let fields = response.headers.iter();
+            let set_cookies = fields.filter(|field| field.name.eq_ignore_ascii_case("set-cookie"));
+            cookies.extend(set_cookies.map(|field| field.value.to_vec()));
+        }
         let is_until_close = state == State::UntilClose;
         self.head = Some(Head { status: code, keeps_alive: keeps_alive && !is_until_close, is_until_close });
         Ok(Some(length))

@@ -52,7 +52,6 @@ struct Slot<C> {
 #[derive(Clone, Copy)]
 struct Work {
     arrival: Arrival,
-    request: u32,
     /// When the slot took it: the timeout counts from here.
     started_ns: u64,
     connect_start_ns: u64,
@@ -165,6 +164,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             }
             self.drop_connection(index);
         }
+        self.recorder.sessions = self.source.sessions();
         Ended { recorder: self.recorder, hiccups: self.hiccups, stamp_doubts: self.inbox.doubts() }
     }
 
@@ -265,15 +265,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.slots.push(Slot { connection: None, generation: 0, work: None });
         }
         let started_ns = self.look_at_clock();
-        let arrival = Arrival { intended_ns: due.intended_ns, eligible_ns };
-        let work = Work {
-            arrival,
-            request: due.request,
-            started_ns,
-            connect_start_ns: 0,
-            connect_ready_ns: 0,
-            is_written: false,
-        };
+        let arrival = Arrival { intended_ns: due.intended_ns, eligible_ns, request: due.request };
+        let work = Work { arrival, started_ns, connect_start_ns: 0, connect_ready_ns: 0, is_written: false };
         self.slots[index].work = Some(work);
         self.in_flight.begin(index, started_ns);
         let deadline_ns = self.orders.plan.deadline_ns;
@@ -355,7 +348,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let now_ns = self.now_ns;
         let slot = &mut self.slots[index];
         let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else { return true };
-        let request = &self.orders.target.requests[work.request as usize];
+        let shared = &self.orders.target.requests[work.arrival.request as usize];
+        let request = self.source.own_request(index).unwrap_or(shared);
         let is_last = self.orders.plan.keepalive.is_last(connection.requests());
         let is_fresh = work.connect_start_ns != 0;
         match connection.begin(request, is_last, now_ns) {
@@ -413,7 +407,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
-        let request = &self.orders.target.requests[work.request as usize];
+        let shared = &self.orders.target.requests[work.arrival.request as usize];
+        let request = self.source.own_request(index).unwrap_or(shared);
         let Some(connection) = self.slots[index].connection.as_mut() else { return };
         match connection.advance(request, is_hangup, &mut self.inbox) {
             Progress::Waiting => {}
@@ -435,6 +430,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let mut completion = self.completion(index, &work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
+        if let (true, Some(connection)) = (S::KEEPS_COOKIES, &mut self.slots[index].connection) {
+            self.source.set_cookies(connection.take_set_cookies());
+        }
         if !exchanged.is_reusable {
             let is_ours = self.slots[index]
                 .connection
@@ -462,13 +460,22 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             }
             Next::Reserved => {}
             Next::End => self.drop_connection(index),
-            Next::Free => match self.pending.pop_front() {
-                Some(due) => {
-                    let eligible_ns = completion.ended_ns.max(due.intended_ns);
-                    self.ready.push_back((index, due, eligible_ns));
-                }
-                None => self.idle.add(index, self.slots[index].connection.is_some()),
-            },
+            Next::Free => self.free(index, completion.ended_ns),
+            Next::Renew => {
+                self.drop_connection(index);
+                self.free(index, completion.ended_ns);
+            }
+        }
+    }
+
+    /// Gives the slot to the arrival that has waited longest, if one has.
+    fn free(&mut self, index: usize, ended_ns: u64) {
+        match self.pending.pop_front() {
+            Some(due) => {
+                let eligible_ns = ended_ns.max(due.intended_ns);
+                self.ready.push_back((index, due, eligible_ns));
+            }
+            None => self.idle.add(index, self.slots[index].connection.is_some()),
         }
     }
 
@@ -530,12 +537,13 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let intended_ns = due.intended_ns;
         let eligible_ns = if outcome == Outcome::Dropped { intended_ns } else { now_ns.max(intended_ns) };
         self.recorder.ended(&Completion {
-            arrival: Arrival { intended_ns, eligible_ns },
+            arrival: Arrival { intended_ns, eligible_ns, request: due.request },
             stamps: Stamps::default(),
             outcome,
             status: None,
             ended_ns: now_ns,
         });
+        self.source.turned_away(due, outcome);
     }
 
     fn let_go(&mut self, index: usize, is_servers_doing: bool) {

@@ -8,6 +8,9 @@ pub enum LoadError {
     /// A field of the plan is out of range or contradicts another; the text says which and what is allowed.
     #[error("plan: {0}")]
     Plan(String),
+    /// A file of targets or sessions cannot be read; the text names the file, the line and what is wrong with it.
+    #[error("{0}")]
+    RequestsFile(String),
     /// The host name of the target has no address. Check the spelling, or give an address.
     #[error("cannot resolve {host}: {source}")]
     Resolve {

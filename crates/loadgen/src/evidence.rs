@@ -23,6 +23,7 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
         .collect();
     Evidence {
         scheduled: counts.scheduled,
+        arrivals: recorder.sessions.map_or(counts.scheduled, |sessions| sessions.started()),
         expected_arrivals: expected_arrivals(plan, facts.measured_ns),
         offered_rates_per_s: offered_rates(plan, facts.measured_ns),
         lag_impact,

@@ -67,6 +67,8 @@ pub(crate) struct Arrival {
     pub intended_ns: u64,
     /// When a connection slot became free for it; the intended instant unless it had to queue.
     pub eligible_ns: u64,
+    /// Which of the target's requests it sends.
+    pub request: u32,
 }
 
 /// Instants of one request, all on `CLOCK_MONOTONIC`; 0 where the request did not get that far.
@@ -171,7 +173,7 @@ mod tests {
 
     fn completion() -> Completion {
         Completion {
-            arrival: Arrival { intended_ns: 1_000, eligible_ns: 1_300 },
+            arrival: Arrival { intended_ns: 1_000, eligible_ns: 1_300, request: 0 },
             stamps: Stamps {
                 connect_start_ns: 1_310,
                 connect_ready_ns: 1_350,

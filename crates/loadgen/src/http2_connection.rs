@@ -91,6 +91,7 @@ impl Connection for Http2Connection {
             return Err(NothingSent);
         };
         self.observed.stamps.set(ExchangeStamps::default());
+        self.observed.take_set_cookies();
         self.observed.allow_reads();
         self.requests += 1;
         let exchange = Exchange {
@@ -112,6 +113,10 @@ impl Connection for Http2Connection {
             None if self.observed.has_read_enough() => Progress::Yielding,
             None => Progress::Waiting,
         }
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.observed.take_set_cookies()
     }
 
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
@@ -240,6 +245,7 @@ impl Exchange {
         // Frames about the connection may have come before; the latest read brought the head of the answer.
         self.set_first_byte(self.observed.stamps.get().last_byte_ns);
         let status = response.status().as_u16();
+        self.observed.note_set_cookies(&self.request, response.headers());
         let Ok(is_right) = is_body_right(response.into_body(), &self.request.expected_body).await else {
             return self.failed(Some(status));
         };

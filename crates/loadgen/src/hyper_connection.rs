@@ -78,6 +78,7 @@ impl Connection for HyperConnection {
             return Err(NothingSent);
         };
         self.socket.stamps.set(ExchangeStamps::default());
+        self.socket.take_set_cookies();
         self.socket.allow_reads();
         self.requests += 1;
         let exchange = Exchange {
@@ -99,6 +100,10 @@ impl Connection for HyperConnection {
             None if self.socket.has_read_enough() => Progress::Yielding,
             None => Progress::Waiting,
         }
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.socket.take_set_cookies()
     }
 
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
@@ -190,6 +195,7 @@ impl Exchange {
     async fn read_body(&self, response: Response<Incoming>) -> Exchanged {
         let status = response.status().as_u16();
         let framing = Framing::of(&response, &self.request);
+        self.socket.note_set_cookies(&self.request, response.headers());
         let is_right = match is_body_right(response.into_body(), &self.request.expected_body).await {
             Ok(is_right) => is_right,
             Err(error) => return self.failed(&error, Some(status)),

@@ -3,7 +3,7 @@
 //! hyper is polled by the engine itself. Its futures run until nothing in them can go on, each time the socket has
 //! something to tell.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use http::HeaderMap;
+use http::header::SET_COOKIE;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -18,6 +20,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use crate::body_check::{BodyCheck, ExpectedBody};
 use crate::clock::monotonic_ns;
 use crate::connection::ExchangeStamps;
+use crate::request::Request;
 use crate::route::Route;
 use crate::socket::Transfer;
 use crate::transport::Transport;
@@ -44,6 +47,8 @@ pub(crate) struct Observed {
     pub transport: Transport,
     pub stamps: Cell<ExchangeStamps>,
     pub end: Cell<bool>,
+    /// Of the answer that came last, if its request asked to keep them.
+    set_cookies: RefCell<Vec<Vec<u8>>>,
     /// A server that sends without end must not keep the thread from everybody else.
     reads_left: Cell<usize>,
 }
@@ -55,6 +60,7 @@ impl Observed {
             transport: Transport::connect(route)?,
             stamps: Cell::default(),
             end: Cell::new(false),
+            set_cookies: RefCell::default(),
             reads_left: Cell::new(MOST_READS_AT_ONCE),
         }))
     }
@@ -67,6 +73,19 @@ impl Observed {
     /// Whether this turn has read enough.
     pub fn has_read_enough(&self) -> bool {
         self.reads_left.get() == 0
+    }
+
+    /// Keeps the cookies that the head of an answer sets, if its request wants them.
+    pub fn note_set_cookies(&self, request: &Request, headers: &HeaderMap) {
+        if request.keeps_cookies {
+            let fields = headers.get_all(SET_COOKIE).iter();
+            *self.set_cookies.borrow_mut() = fields.map(|value| value.as_bytes().to_vec()).collect();
+        }
+    }
+
+    /// The cookies kept, which are then forgotten.
+    pub fn take_set_cookies(&self) -> Vec<Vec<u8>> {
+        self.set_cookies.take()
     }
 
     fn stamp(&self, note: impl FnOnce(&mut ExchangeStamps)) {

@@ -16,7 +16,7 @@
 //! `CLOCK_MONOTONIC`.
 //!
 //! # Limitations
-//! Plain HTTP/1.1 over TCP, one request per plan, Linux only (epoll).
+//! Plain HTTP/1.1 to one server, Linux only (epoll).
 
 mod arrivals;
 mod body_check;
@@ -25,7 +25,9 @@ pub mod clock;
 mod closed_loop;
 mod connect_failures;
 mod connection;
+mod cookies;
 mod decoder;
+mod draw;
 mod duration;
 mod engine;
 mod error;
@@ -41,6 +43,7 @@ mod in_flight;
 mod inbox;
 mod interval;
 mod load_profile;
+mod mix;
 mod offered;
 mod open_keys;
 mod open_loop;
@@ -52,14 +55,18 @@ mod reactor;
 mod recorder;
 mod report;
 mod request;
+mod request_record;
+mod requests_file;
 mod route;
 mod run;
 mod self_measure;
+mod sessions;
 mod socket;
 mod source;
 mod sources;
 mod stop;
 mod target;
+mod thinking;
 mod throttling;
 mod tls;
 mod trace;
@@ -77,6 +84,10 @@ pub use offered::Bounds;
 pub use plan::LoadPlan;
 pub use recorder::{Measures, Phase};
 pub use report::{BuildInfo, Distribution, LoadReport, SCHEMA_VERSION, outcome_name};
+pub use request_record::RequestReport;
+pub use requests_file::{read_sessions, read_targets};
 pub use run::{PreparedLoad, prepare, run};
+pub use sessions::SessionReport;
 pub use stop::StopToken;
+pub use target::check;
 pub use verdict::{Blame, Level, Reason, Verdict};

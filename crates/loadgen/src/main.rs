@@ -50,7 +50,7 @@ impl From<String> for Failure {
 
 fn carry_out(arguments: &Arguments, stop: &StopToken) -> Result<LoadReport, Failure> {
     let plan = arguments.plan()?;
-    plan.validate()?;
+    loadgen::check(&plan)?;
     if arguments.dry_run {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
         write_result(arguments, &text)?;

@@ -1,20 +1,22 @@
 //! Open loop: arrivals follow a schedule, whatever the server does.
 
 use crate::arrivals::Share;
+use crate::draw::Draw;
 use crate::exchange::Completion;
 use crate::source::{Due, Next, Source};
 
 /// The share of a schedule that one thread sends.
 pub(crate) struct OpenSource {
     offsets_ns: Share,
+    draw: Draw,
     start_ns: u64,
     next_ns: Option<u64>,
 }
 
 impl OpenSource {
-    pub fn new(mut offsets_ns: Share, start_ns: u64) -> Self {
+    pub fn new(mut offsets_ns: Share, draw: Draw, start_ns: u64) -> Self {
         let next_ns = offsets_ns.next().map(|offset_ns| start_ns + offset_ns);
-        Self { offsets_ns, start_ns, next_ns }
+        Self { offsets_ns, draw, start_ns, next_ns }
     }
 }
 
@@ -25,8 +27,9 @@ impl Source for OpenSource {
 
     fn take_due(&mut self) -> Option<Due> {
         let intended_ns = self.next_ns?;
+        let request = self.draw.pick(self.offsets_ns.place());
         self.next_ns = self.offsets_ns.next().map(|offset_ns| self.start_ns + offset_ns);
-        Some(Due { intended_ns, request: 0, slot: None })
+        Some(Due { intended_ns, request, slot: None })
     }
 
     fn after(&mut self, _slot: usize, _ended: &Completion) -> Next {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::error::LoadError;
 pub use crate::load_profile::{LoadProfile, Ramp, Replay, Step};
+pub use crate::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
 use crate::open_keys::OpenKeys;
 pub use crate::trace::Trace;
 
@@ -26,6 +27,12 @@ pub struct LoadPlan {
     /// Request body, base64; `None` sends no body.
     #[serde(default)]
     pub body_base64: Option<String>,
+    /// Requests to choose from, instead of the one above; its header fields are added to each of them.
+    #[serde(default)]
+    pub targets: Vec<WeightedRequest>,
+    /// What each arrival does, instead of sending one request; the rate is then that of sessions.
+    #[serde(default)]
+    pub sessions: Vec<SessionPlan>,
     /// Open loop (a rate) or closed loop (a number of users).
     pub load: LoadModel,
     /// How long each phase lasts.
@@ -239,15 +246,24 @@ pub struct ResponseCheck {
     /// The exact body, base64; `None` checks the framing only.
     #[serde(default)]
     pub body_base64: Option<String>,
+    /// Length of the body in bytes.
+    #[serde(default)]
+    pub length: Option<u64>,
+    /// SHA-256 hash of the body, in hexadecimal digits.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// Regular expression that is found in the first MiB of the body.
+    #[serde(default)]
+    pub regex: Option<String>,
 }
 
 impl Default for ResponseCheck {
     fn default() -> Self {
-        Self { statuses: vec![200], body_base64: None }
+        Self { statuses: vec![200], body_base64: None, length: None, sha256: None, regex: None }
     }
 }
 
-fn default_method() -> String {
+pub(crate) fn default_method() -> String {
     "GET".to_owned()
 }
 
@@ -294,6 +310,8 @@ impl LoadPlan {
             method: default_method(),
             headers: Vec::new(),
             body_base64: None,
+            targets: Vec::new(),
+            sessions: Vec::new(),
             load,
             phases: Phases { warmup_ns: 0, measure_ns, cooldown_ns: 0, drain_ns: None },
             interval_ns: None,
@@ -348,6 +366,7 @@ impl LoadPlan {
     pub fn validate(&self) -> Result<(), LoadError> {
         require(self.phases.measure_ns > 0, "the duration must be longer than 0")?;
         self.validate_load()?;
+        self.validate_mix()?;
         require(self.phases.load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
         require(self.interval_ns() >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
         require(self.timeout_ns >= NS_PER_MS, "the timeout must be at least 1ms")?;
@@ -355,7 +374,9 @@ impl LoadPlan {
         require(self.deadline_ns.is_none_or(|ns| ns > 0), "the deadline must be longer than 0")?;
         require((1..=256).contains(&self.threads), "threads must lie between 1 and 256")?;
         require(self.keepalive != Keepalive::Requests(0), "requests per connection must be at least 1")?;
-        require(!self.check.statuses.is_empty(), "at least one status code must be accepted")?;
+        let mut checks = self.listed_requests().filter_map(|request| request.check.as_ref());
+        let has_status = !self.check.statuses.is_empty() && checks.all(|check| !check.statuses.is_empty());
+        require(has_status, "at least one status code must be accepted")?;
         let intervals = self.phases.measure_ns.div_ceil(self.interval_ns());
         require(
             intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,

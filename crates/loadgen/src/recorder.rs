@@ -8,6 +8,8 @@ use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
 use crate::plan::LoadPlan;
+use crate::request_record::RequestRecord;
+use crate::sessions::SessionCounts;
 
 /// Which part of the load an arrival belongs to, by its intended instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,10 +207,14 @@ pub struct Recorder {
     window: WindowCounts,
     sending: Sending,
     inconsistent: u64,
+    /// One for each of the plan's several requests; none where it has only one.
+    requests: Vec<RequestRecord>,
     /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
     /// Why connections were not made; kept by the engine.
     pub connect_failures: ConnectFailures,
+    /// Sessions, where the plan has some; kept by their source.
+    pub sessions: Option<SessionCounts>,
 }
 
 impl Recorder {
@@ -234,8 +240,10 @@ impl Recorder {
             window: WindowCounts::default(),
             sending: Sending::default(),
             inconsistent: 0,
+            requests: RequestRecord::for_each(plan),
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
+            sessions: None,
         }
     }
 
@@ -299,6 +307,9 @@ impl Recorder {
         let parts = if outcome == Outcome::Ok { completion.parts() } else { None };
         self.inconsistent += u64::from(outcome == Outcome::Ok && parts.is_none());
         debug_assert!(outcome != Outcome::Ok || parts.is_some(), "instants out of order: {completion:?}");
+        if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
+            request.count(parts.as_ref());
+        }
         if let Some(parts) = &parts {
             self.measures.record(parts, completion.stamps.receive_delay_ns);
         }
@@ -354,8 +365,12 @@ impl Recorder {
         self.window.ok += other.window.ok;
         self.sending.add(&other.sending);
         self.inconsistent += other.inconsistent;
+        self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
         self.connections.add(&other.connections);
         self.connect_failures.add(&other.connect_failures);
+        if let Some(theirs) = &other.sessions {
+            self.sessions.get_or_insert_default().add(theirs);
+        }
     }
 
     /// Proves that every arrival of every phase has exactly one outcome.
@@ -409,6 +424,12 @@ impl Recorder {
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
+    /// How the measure phase went for each of the plan's several requests.
+    #[must_use]
+    pub fn requests(&self) -> &[RequestRecord] {
+        &self.requests
+    }
+
     /// How the sends of the measure phase went.
     #[must_use]
     pub fn sending(&self) -> &Sending {
@@ -460,7 +481,7 @@ mod tests {
             last_byte_ns: intended_ns + 200,
             ..Stamps::default()
         };
-        let arrival = Arrival { intended_ns, eligible_ns: intended_ns };
+        let arrival = Arrival { intended_ns, eligible_ns: intended_ns, request: 0 };
         Completion { arrival, stamps, outcome, status: Some(200), ended_ns: intended_ns + 200 }
     }
 

@@ -16,7 +16,9 @@ use crate::offered::{Bounds, offered_quantiles};
 use crate::pacer::Spin;
 use crate::plan::{LoadModel, LoadPlan, ReceiveStamps};
 use crate::recorder::{Measures, Phase, PhaseCounts, Recorder};
+use crate::request_record::RequestReport;
 use crate::self_measure::{Scheduling, ThreadCost};
+use crate::sessions::{SessionCounts, SessionReport};
 use crate::verdict::Verdict;
 
 /// Version of the JSON's shape.
@@ -107,6 +109,10 @@ pub struct LoadReport {
     pub connections: Connections,
     /// What the generator cost.
     pub client: Client,
+    /// Each of the plan's targets, or of its sessions' requests; none where the plan has one request.
+    pub targets: Vec<RequestReport>,
+    /// What became of the sessions; `None` where the plan has none.
+    pub sessions: Option<SessionReport>,
     /// Slices of the measure phase.
     pub intervals: Vec<Interval>,
     /// The clock at the start of the load, on both scales.
@@ -319,6 +325,8 @@ impl LoadReport {
             offered_quantiles_ns: offered_quantiles(&measures.response, recorder.censored(), counts.scheduled),
             connections: connections(recorder, facts),
             client: client(plan, recorder, facts),
+            targets: targets(plan, recorder),
+            sessions: recorder.sessions.as_ref().map(SessionCounts::report),
             intervals: intervals(recorder, facts.measured_ns)?,
             clock: clock(recorder, facts),
             measures,
@@ -456,6 +464,11 @@ fn client(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Client {
         hiccups: facts.hiccups(),
         throttled_periods: facts.throttled_periods,
     }
+}
+
+fn targets(plan: &LoadPlan, recorder: &Recorder) -> Vec<RequestReport> {
+    let records = recorder.requests().iter().zip(plan.request_labels());
+    records.map(|(record, label)| record.report(label)).collect()
 }
 
 fn intervals(recorder: &Recorder, measured_ns: u64) -> Result<Vec<Interval>, LoadError> {

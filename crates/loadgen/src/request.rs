@@ -1,11 +1,14 @@
 //! One request, made once: its bytes for the wire, and what counts as a right answer to it.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use http_body_util::Full;
 use hyper::body::Bytes;
+use regex::bytes::Regex;
 
 use crate::body_check::ExpectedBody;
 use crate::error::LoadError;
@@ -19,8 +22,12 @@ pub(crate) struct RequestParts<'a> {
     /// For the `Host` field, unless `headers` has one.
     pub authority: &'a str,
     pub headers: &'a [(String, String)],
+    /// Header fields that count only where `headers` has none of their name.
+    pub default_headers: &'a [(String, String)],
     pub body_base64: Option<&'a str>,
     pub check: &'a ResponseCheck,
+    /// Whether its answer's cookies are wanted.
+    pub keeps_cookies: bool,
 }
 
 /// A request that can be sent any number of times.
@@ -33,7 +40,9 @@ pub(crate) struct Request {
     kept_bytes: Bytes,
     last_bytes: Bytes,
     statuses: Vec<u16>,
-    pub expected_body: ExpectedBody,
+    pub expected_body: Arc<ExpectedBody>,
+    /// Whether its answer's cookies are wanted.
+    pub keeps_cookies: bool,
 }
 
 impl Request {
@@ -43,13 +52,18 @@ impl Request {
         let path = parts.path.parse().map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
         let body = decode("body_base64", parts.body_base64)?;
         let mut headers = parse_headers(parts.headers)?;
+        let own: Vec<_> = headers.keys().cloned().collect();
+        for (name, value) in &parse_headers(parts.default_headers)? {
+            if !own.contains(name) {
+                headers.append(name, value.clone());
+            }
+        }
         if !headers.contains_key(HOST) {
             headers.insert(HOST, HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?);
         }
         if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
-        let expected = decode("check.body_base64", parts.check.body_base64.as_deref())?;
         let mut request = Self {
             method,
             path,
@@ -58,7 +72,8 @@ impl Request {
             kept_bytes: Bytes::new(),
             last_bytes: Bytes::new(),
             statuses: parts.check.statuses.clone(),
-            expected_body: expected.map_or(ExpectedBody::Any, ExpectedBody::Exactly),
+            expected_body: Arc::new(expected_body(parts.check)?),
+            keeps_cookies: parts.keeps_cookies,
         };
         request.kept_bytes = request.serialise(false);
         request.last_bytes = request.serialise(true);
@@ -96,6 +111,20 @@ impl Request {
         Bytes::from(bytes)
     }
 
+    /// The cookies that it sends of its own.
+    pub fn cookie(&self) -> Option<&HeaderValue> {
+        self.headers.get(COOKIE)
+    }
+
+    /// The same request with this `Cookie` field.
+    pub fn with_cookie(&self, cookie: HeaderValue) -> Self {
+        let mut request = self.clone();
+        request.headers.insert(COOKIE, cookie);
+        request.kept_bytes = request.serialise(false);
+        request.last_bytes = request.serialise(true);
+        request
+    }
+
     /// Whether the method is HEAD.
     pub fn is_head(&self) -> bool {
         self.method == Method::HEAD
@@ -114,6 +143,28 @@ impl Request {
 
 fn bad(message: String) -> LoadError {
     LoadError::Plan(message)
+}
+
+fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
+    let regex = check.regex.as_deref().map(Regex::new).transpose();
+    let sha256 = check.sha256.as_deref().map(|text| hash_of(text).ok_or(text)).transpose();
+    Ok(ExpectedBody {
+        exact: decode("check.body_base64", check.body_base64.as_deref())?,
+        length: check.length,
+        sha256: sha256.map_err(|text| bad(format!("{text:?} is not a SHA-256 hash of 64 hexadecimal digits")))?,
+        regex: regex.map_err(|error| bad(format!("the regular expression cannot be used: {error}")))?,
+    })
+}
+
+fn hash_of(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (place, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(hash)
 }
 
 fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
@@ -139,7 +190,16 @@ mod tests {
     use super::*;
 
     fn parts<'a>(headers: &'a [(String, String)], check: &'a ResponseCheck) -> RequestParts<'a> {
-        RequestParts { method: "POST", path: "/a?b", authority: "h:8000", headers, body_base64: None, check }
+        RequestParts {
+            method: "POST",
+            path: "/a?b",
+            authority: "h:8000",
+            headers,
+            default_headers: &[],
+            body_base64: None,
+            check,
+            keeps_cookies: false,
+        }
     }
 
     #[test]
@@ -156,6 +216,28 @@ mod tests {
         }
         assert!(!kept.contains("connection:"));
         assert!(text(true).contains("connection: close\r\n"));
+    }
+
+    #[test]
+    fn a_default_field_gives_way_to_one_of_its_name() {
+        let (headers, check) = (vec![("X-A".into(), "own".into())], ResponseCheck::default());
+        let defaults = [("x-a", "1"), ("x-b", "2"), ("x-b", "3")].map(|(name, value)| (name.into(), value.into()));
+        let parts = RequestParts { default_headers: &defaults, ..parts(&headers, &check) };
+        let request = Request::prepare(&parts).expect("request");
+        let text = std::str::from_utf8(request.bytes(false)).expect("text");
+        assert!(text.contains("x-a: own\r\n") && !text.contains("x-a: 1"), "{text}");
+        assert!(text.contains("x-b: 2\r\nx-b: 3\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_check_that_cannot_be_made_is_refused() {
+        let refused =
+            |check: ResponseCheck| Request::prepare(&parts(&[], &check)).expect_err("refused").to_string();
+        let (hash, regex) = (Some("2cf24d".to_owned()), Some("(".to_owned()));
+        assert!(refused(ResponseCheck { sha256: hash, ..ResponseCheck::default() }).contains("SHA-256"));
+        assert!(refused(ResponseCheck { regex, ..ResponseCheck::default() }).contains("regular expression"));
+        assert_eq!(hash_of(&"0aF1".repeat(16)).map(|hash| [hash[0], hash[1]]), Some([0x0a, 0xf1]));
+        assert_eq!(hash_of(&"é".repeat(32)), None);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::thread;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::sched_getaffinity;
 
-use crate::arrivals::Share;
+use crate::arrivals::{Share, Stream};
 use crate::clock::{NS_PER_MS, monotonic_ns, realtime_ns, thread_cpu_ns};
 use crate::closed_loop::{ClosedPlan, ClosedSource};
 use crate::connection::Connection;
+use crate::draw::Draw;
 use crate::engine::{BusyPolicy, Engine, Orders};
 use crate::error::LoadError;
 use crate::http2_connection::Http2Connection;
@@ -20,6 +21,7 @@ use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop
 use crate::recorder::Recorder;
 use crate::report::{LoadReport, RunFacts, SourcePorts};
 use crate::self_measure::{CostMeter, HostTicks, ThreadCost};
+use crate::sessions::SessionSource;
 use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
@@ -168,6 +170,9 @@ fn run_thread(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
 
 fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
     match &own.plan.load {
+        LoadModel::Open(open) if !own.plan.sessions.is_empty() => {
+            run_engine::<C, _>(own, stop, open_policy(own, open), session_source(own, open, stop))
+        }
         LoadModel::Open(open) => run_engine::<C, _>(own, stop, open_policy(own, open), open_source(own, open)),
         LoadModel::Closed(closed) => {
             let users = share_of(closed.connections, own.thread, own.plan.threads);
@@ -186,7 +191,13 @@ fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
 fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     let plan = &own.plan;
     let share = Share::new(open, plan.seed, &plan.phases, own.thread, plan.threads);
-    OpenSource::new(share, own.start_ns)
+    OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns)
+}
+
+fn session_source<'a>(own: &'a ThreadPlan, open: &OpenLoop, stop: &StopToken) -> SessionSource<'a> {
+    let plan = &own.plan;
+    let share = Share::new(open, plan.seed, &plan.phases, own.thread, plan.threads);
+    SessionSource::new(plan, (share, own.thread), own.start_ns, &own.target.requests, stop.clone())
 }
 
 fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, users: usize, stop: &StopToken) -> ClosedSource {
@@ -198,7 +209,12 @@ fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, users: usize, stop: &Sto
         seed: own.plan.seed,
         thread: own.thread,
     };
-    ClosedSource::new(&plan, stop.clone())
+    ClosedSource::new(&plan, draw(&own.plan, Stream::UserRequests(own.thread)), stop.clone())
+}
+
+fn draw(plan: &LoadPlan, stream: Stream) -> Draw {
+    let weights: Vec<f64> = plan.targets.iter().map(|target| target.weight).collect();
+    Draw::new(&weights, plan.seed, stream)
 }
 
 /// Runs one thread's load to its end, waits for what is still out, and returns the record.

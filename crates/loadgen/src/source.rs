@@ -1,6 +1,8 @@
 //! Where arrivals come from: what the engine has to know of a load model.
 
-use crate::exchange::Completion;
+use crate::exchange::{Completion, Outcome};
+use crate::request::Request;
+use crate::sessions::SessionCounts;
 
 /// An arrival whose instant has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) struct Due {
 pub(crate) enum Next {
     /// It serves any arrival.
     Free,
+    /// It serves any arrival, over a new connection.
+    Renew,
     /// It is kept for an arrival of its own, which becomes due later.
     Reserved,
     /// It serves this arrival at once.
@@ -27,6 +31,9 @@ pub(crate) enum Next {
 
 /// A load model, for one thread.
 pub(crate) trait Source {
+    /// Whether cookies are to be kept for it.
+    const KEEPS_COOKIES: bool = false;
+
     /// When the next arrival becomes due.
     fn next_due_ns(&self) -> Option<u64>;
 
@@ -38,4 +45,20 @@ pub(crate) trait Source {
 
     /// Whether no arrival will come any more.
     fn is_exhausted(&self) -> bool;
+
+    /// An arrival for any slot has ended without one.
+    fn turned_away(&mut self, _due: &Due, _outcome: Outcome) {}
+
+    /// The request to send in this slot, where it differs from the one that everybody sends.
+    fn own_request(&self, _slot: usize) -> Option<&Request> {
+        None
+    }
+
+    /// What the answer whose end is told next has said in `Set-Cookie` fields.
+    fn set_cookies(&mut self, _fields: Vec<Vec<u8>>) {}
+
+    /// What became of its sessions, if it has any.
+    fn sessions(&self) -> Option<SessionCounts> {
+        None
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Uri;
 
 use crate::error::LoadError;
-use crate::plan::LoadPlan;
+use crate::plan::{LoadPlan, RequestPlan};
 use crate::request::{Request, RequestParts};
 use crate::route::Route;
 use crate::socket::Endpoint;
@@ -42,16 +42,70 @@ impl Target {
         };
         let tls = is_tls.then(|| TlsClient::prepare(host, &plan.tls, plan.http_version)).transpose()?;
         let route = Route::prepare(plan, endpoint, tls)?;
-        let request = Request::prepare(&RequestParts {
+        let requests = requests_of(plan, &uri, authority.as_str())?;
+        Ok(Self { route, requests })
+    }
+}
+
+/// Refuses a plan whose requests cannot be made, without looking up its host or connecting to it.
+///
+/// # Errors
+/// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
+pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
+    plan.validate()?;
+    let uri: Uri = plan.url.parse().map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
+    let authority = uri.authority().ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?;
+    requests_of(plan, &uri, authority.as_str()).map(drop)
+}
+
+fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Request>, LoadError> {
+    let mut requests = Vec::new();
+    for (request, label) in plan.listed_requests().zip(plan.request_labels()) {
+        let prepared = prepare_listed(request, plan, uri, authority);
+        requests.push(prepared.map_err(|error| match error {
+            LoadError::Plan(message) => bad(format!("request {label}: {message}")),
+            other => other,
+        })?);
+    }
+    if requests.is_empty() {
+        requests.push(Request::prepare(&RequestParts {
             method: &plan.method,
             path: uri.path_and_query().map_or("/", |path| path.as_str()),
-            authority: authority.as_str(),
+            authority,
             headers: &plan.headers,
+            default_headers: &[],
             body_base64: plan.body_base64.as_deref(),
             check: &plan.check,
-        })?;
-        Ok(Self { route, requests: vec![request] })
+            keeps_cookies: false,
+        })?);
     }
+    Ok(requests)
+}
+
+fn prepare_listed(
+    request: &RequestPlan,
+    plan: &LoadPlan,
+    base: &Uri,
+    authority: &str,
+) -> Result<Request, LoadError> {
+    let uri: Uri = request.url.parse().map_err(|error| bad(format!("url {:?}: {error}", request.url)))?;
+    if uri.authority().is_some_and(|host| host.as_str() != authority) {
+        return Err(bad(format!("its host is not {authority}; one load drives one server")));
+    }
+    if uri.scheme().is_some() && uri.scheme() != base.scheme() {
+        let scheme = base.scheme_str().unwrap_or_default();
+        return Err(bad(format!("it does not begin with {scheme}:// as the load's URL does")));
+    }
+    Request::prepare(&RequestParts {
+        method: &request.method,
+        path: uri.path_and_query().map_or("/", |path| path.as_str()),
+        authority,
+        headers: &request.headers,
+        default_headers: &plan.headers,
+        body_base64: request.body_base64.as_deref(),
+        check: request.check.as_ref().unwrap_or(&plan.check),
+        keeps_cookies: !plan.sessions.is_empty(),
+    })
 }
 
 fn bad(message: String) -> LoadError {

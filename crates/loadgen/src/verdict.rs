@@ -65,6 +65,8 @@ pub struct Verdict {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     pub scheduled: u64,
+    /// What the schedule brought: requests, or sessions where the plan has some.
+    pub arrivals: u64,
     pub expected_arrivals: Option<Expected>,
     /// Lowest and highest rate of the measure phase.
     pub offered_rates_per_s: Option<(f64, f64)>,
@@ -165,10 +167,9 @@ fn judge_bookkeeping(evidence: &Evidence, findings: &mut Findings) {
         let message = "the run was stopped before its end".to_owned();
         findings.add("interrupted", Level::Invalid, Blame::Method, (1.0, 0.0), message);
     } else if let Some(expected) = evidence.expected_arrivals {
-        let off = (evidence.scheduled as f64 - expected.mean).abs();
+        let off = (evidence.arrivals as f64 - expected.mean).abs();
         if off > expected.tolerance {
-            let message =
-                format!("{} arrivals were scheduled instead of {:.0}", evidence.scheduled, expected.mean);
+            let message = format!("{} arrivals were scheduled instead of {:.0}", evidence.arrivals, expected.mean);
             findings.add("C2", Level::Warn, Blame::Method, (off, expected.tolerance), message);
         }
     }
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
 
     fn sound() -> Evidence {
-        Evidence { scheduled: 1_000, ok: 1_000, ..Evidence::default() }
+        Evidence { scheduled: 1_000, arrivals: 1_000, ok: 1_000, ..Evidence::default() }
     }
 
     /// Hiccups that swallowed so many arrivals.

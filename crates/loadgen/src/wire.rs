@@ -83,7 +83,10 @@ impl Connection for WireConnection {
 
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
         self.decoder.reset(request.is_head());
-        self.check = BodyCheck::new();
+        if request.keeps_cookies {
+            self.decoder.keep_set_cookies();
+        }
+        self.check.reset();
         self.stamps = ExchangeStamps { write_start_ns: now_ns, ..ExchangeStamps::default() };
         (self.written, self.is_last) = (0, is_last);
         if self.write(request) == Transfer::Over && self.written == 0 {
@@ -101,6 +104,10 @@ impl Connection for WireConnection {
             self.write(request);
         }
         self.read(request, inbox)
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.decoder.take_set_cookies()
     }
 
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {

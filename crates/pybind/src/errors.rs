@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 /// into its own error tree.
 pub(crate) fn to_python(error: LoadError) -> PyErr {
     match error {
-        LoadError::Plan(_) | LoadError::Resolve { .. } | LoadError::Histogram(_) => {
+        LoadError::Plan(_) | LoadError::RequestsFile(_) | LoadError::Resolve { .. } | LoadError::Histogram(_) => {
             PyValueError::new_err(error.to_string())
         }
         _ => PyRuntimeError::new_err(error.to_string()),

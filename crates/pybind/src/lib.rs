@@ -4,6 +4,8 @@ mod errors;
 mod handle;
 mod histogram;
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -23,7 +25,23 @@ fn build_info() -> (&'static str, &'static str, &'static str, Option<&'static st
 /// Refuses a plan (JSON) that cannot be carried out, without starting anything.
 #[pyfunction]
 fn check_plan(plan_json: &str) -> PyResult<()> {
-    handle::parse_plan(plan_json).map(|_| ())
+    loadgen::check(&handle::parse_plan(plan_json)?).map_err(errors::to_python)
+}
+
+/// The weighted requests of a file, as the plan's `targets` (JSON).
+#[pyfunction]
+fn read_targets(path: PathBuf) -> PyResult<String> {
+    as_json(&loadgen::read_targets(&path).map_err(errors::to_python)?)
+}
+
+/// The sessions of a file, as the plan's `sessions` (JSON).
+#[pyfunction]
+fn read_sessions(path: PathBuf) -> PyResult<String> {
+    as_json(&loadgen::read_sessions(&path).map_err(errors::to_python)?)
+}
+
+fn as_json(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The offsets in a trace's text, in nanoseconds; `ValueError` names the line that is none.
@@ -38,6 +56,8 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
     module.add_function(wrap_pyfunction!(check_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(read_targets, module)?)?;
+    module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(parse_trace, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
     module.add_class::<histogram::Histogram>()?;

@@ -11,8 +11,7 @@ from wsgiload.cli._options import (
     ConfiguredCommand,
     load_options,
     output_options,
-    read_body,
-    read_file,
+    request_of,
     request_options,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
@@ -20,7 +19,7 @@ from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report, require_possible
-from wsgiload.plan import Level, LoadOptions, Request, load_plan
+from wsgiload.plan import Level, LoadOptions, load_plan
 from wsgiload.report import print_load
 from wsgiload.schedule import LoadProfile
 from wsgiload.threshold import failed_thresholds, parse_threshold
@@ -89,13 +88,7 @@ def load(
 
 
 def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
-    request = Request(
-        method=options["method"],
-        headers=tuple(options["header"]),
-        body=read_body(options["body"], options["body_file"]),
-        statuses=options["expect_status"],
-        expected_body=read_file(options["expect_body_file"]),
-    )
+    request = request_of(options)
     is_closed = isinstance(schedule, Level) and schedule.rate_per_s is None
     cap = options["max_connections"] or (None if is_closed else options["connections"])
     load = LoadOptions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,8 @@ import click
 
 from wsgiload.config import read_defaults
 from wsgiload.errors import UsageError
-from wsgiload.plan import parse_header, parse_keepalive
+from wsgiload.mix import sessions_of, targets_of
+from wsgiload.plan import Request, parse_header, parse_keepalive
 from wsgiload.units import parse_connections, parse_cpus, parse_duration_ns, parse_rates, parse_size_bytes
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -144,6 +146,18 @@ request_options = together(
     click.option("-b", "--body", help="Request body."),
     click.option("--body-file", type=click.Path(dir_okay=False, path_type=Path), help="File that holds the body."),
     click.option(
+        "--targets",
+        "--urls-from-file",
+        "targets",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File of weighted requests, in vegeta's format with options; see docs/requests.md.",
+    ),
+    click.option(
+        "--sessions",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File of sessions: requests with think times, cookies kept. The rate is then that of sessions.",
+    ),
+    click.option(
         "--expect-status",
         type=STATUSES,
         default="200",
@@ -154,6 +168,11 @@ request_options = together(
         "--expect-body-file",
         type=click.Path(dir_okay=False, path_type=Path),
         help="File that holds the exact body of a right answer.",
+    ),
+    click.option("--expect-length", type=click.IntRange(min=0), help="Length of a right answer's body, in bytes."),
+    click.option("--expect-sha256", metavar="HEX", help="SHA-256 hash of a right answer's body."),
+    click.option(
+        "--expect-regex", metavar="PATTERN", help="Regular expression found in the first MiB of a right answer's body."
     ),
 )
 
@@ -237,6 +256,30 @@ output_options = together(
     ),
     click.option("--dry-run", is_flag=True, help="Print the resolved plan and start nothing."),
 )
+
+
+def request_of(options: dict[str, Any], path: str = "/", bundled_body: bytes | None = None) -> Request:
+    """What the request options ask for; ``bundled_body`` is right where no other body is."""
+    mixes = [name for name in ("targets", "sessions") if options[name] is not None]
+    own = [name for name in ("path", "body", "body_file") if options.get(name) is not None]
+    for first, second in itertools.combinations([*mixes, *own] if mixes else [], 2):
+        if first in mixes:
+            flags = [f"--{name.replace('_', '-')}" for name in (first, second)]
+            raise UsageError(f"{flags[0]} and {flags[1]} were both given", "give one of them")
+    expected_body = read_file(options["expect_body_file"])
+    return Request(
+        path=path,
+        method=options["method"],
+        headers=tuple(options["header"]),
+        body=read_body(options["body"], options["body_file"]),
+        statuses=options["expect_status"],
+        expected_body=bundled_body if expected_body is None else expected_body,
+        expected_length=options["expect_length"],
+        expected_sha256=options["expect_sha256"],
+        expected_regex=options["expect_regex"],
+        targets=targets_of(options["targets"]),
+        sessions=sessions_of(options["sessions"]),
+    )
 
 
 def read_body(body: str | None, body_file: Path | None) -> bytes | None:

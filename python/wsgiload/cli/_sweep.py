@@ -21,8 +21,7 @@ from wsgiload.cli._options import (
     ConfiguredCommand,
     load_options,
     output_options,
-    read_body,
-    read_file,
+    request_of,
     request_options,
     together,
 )
@@ -35,7 +34,6 @@ from wsgiload.plan import (
     Experiment,
     Level,
     LoadOptions,
-    Request,
     ResourceLimits,
     expand,
     parse_sizes,
@@ -256,26 +254,18 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
     if app is not None and options["app_name"] is not None:
         raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
     app_dir: Path = options["chdir"].resolve()
-    path, expected_body = options["path"] or "/", read_file(options["expect_body_file"])
+    path, bundled_body = options["path"] or "/", None
     is_bundled = app is None
     if app is None:
-        app, app_dir, own_path, own_body = bundled_request(options["app_name"] or "hello")
+        app, app_dir, own_path, bundled_body = bundled_request(options["app_name"] or "hello")
         path = options["path"] or own_path
-        expected_body = expected_body if expected_body is not None else own_body
     elif not app_dir.is_dir():
         raise UsageError(f"there is no folder {options['chdir']}", "name the folder of the app with --chdir")
     return Experiment(
         name=_name(options["name"] or app),
         app=app,
         app_dir=app_dir,
-        request=Request(
-            path=path,
-            method=options["method"],
-            headers=tuple(options["header"]),
-            body=read_body(options["body"], options["body_file"]),
-            statuses=options["expect_status"],
-            expected_body=expected_body,
-        ),
+        request=request_of(options, path, bundled_body),
         load=_load_options(options),
         levels=_levels(options["rates"], options["connections"]),
         servers=options["servers"],

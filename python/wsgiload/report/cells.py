@@ -160,8 +160,21 @@ class Sweep:
         return bool(self.experiment.get("rates")) or any(cell.raw.get("rate") is not None for cell in self.cells)
 
     @property
+    def is_of_sessions(self) -> bool:
+        """The load is given in sessions per second; everything else counts requests."""
+        return bool(self.experiment.get("sessions"))
+
+    @property
+    def load_heading(self) -> str:
+        if not self.open_loop:
+            return "connections"
+        return "sessions/s" if self.is_of_sessions else "offered/s"
+
+    @property
     def axis_label(self) -> str:
-        return "offered rate, requests per second" if self.open_loop else "connections (closed loop)"
+        if not self.open_loop:
+            return "connections (closed loop)"
+        return f"offered rate, {'sessions' if self.is_of_sessions else 'requests'} per second"
 
     @property
     def runs(self) -> int:
@@ -226,9 +239,10 @@ def conditions(experiment: Json, cell: Json | None = None) -> str:
 def _arrivals(experiment: Json) -> str:
     if not experiment.get("rates"):
         return "closed loop"
-    return {"poisson": "Poisson arrivals", "constant": "constant arrivals"}.get(
+    arrivals = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}.get(
         str(experiment.get("arrivals")), f"{experiment.get('arrivals')} arrivals"
     )
+    return f"{arrivals} of sessions" if experiment.get("sessions") else arrivals
 
 
 def _connections(experiment: Json) -> str:

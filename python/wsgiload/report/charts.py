@@ -62,7 +62,8 @@ def goodput_chart(sweep: Sweep) -> str:
     with svg.settings():
         titles = ["correct answers per second", "share of offered requests not answered correctly"]
         figure, (answered, failed) = _panels(sweep, titles, shared=False)
-        if sweep.open_loop and sweep.loads:
+        # With sessions the rate is theirs, and answers are of requests.
+        if sweep.open_loop and sweep.loads and not sweep.is_of_sessions:
             answered.axline((0, 0), slope=1, color=svg.MUTED, linewidth=0.8, dashes=(4, 3), zorder=1)
             answered.annotate(
                 "achieved = offered",
@@ -500,7 +501,9 @@ def _draw_busy(axes: Axes, strip: Strip) -> None:
 
 
 def _short_axis(sweep: Sweep) -> str:
-    return "offered rate" if sweep.open_loop else "connections"
+    if not sweep.open_loop:
+        return "connections"
+    return "offered rate of sessions" if sweep.is_of_sessions else "offered rate"
 
 
 def _title(figure: Figure, title: str, subtitle: str, height: float) -> None:

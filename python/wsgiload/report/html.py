@@ -274,7 +274,7 @@ def _lead(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
 
 
 def _lead_headings(sweep: Sweep) -> tuple[str, ...]:
-    load = "offered/s" if sweep.open_loop else "connections"
+    load = sweep.load_heading
     return ("server", load, "run") if sweep.runs > 1 else ("server", load)
 
 

@@ -59,7 +59,7 @@ def print_sweep(summary: Json, console: Console) -> None:
 
 def print_load(report: Json, console: Console) -> None:
     """The result of one load, given as the JSON document of that load."""
-    _print(console, Group(*_load_head(report), _times_table(report), _outcomes_line(report)))
+    _print(console, Group(*_load_head(report), _times_table(report), *_targets_table(report), _outcomes_line(report)))
 
 
 def print_servers(rows: Iterable[Json], console: Console | None = None) -> None:
@@ -89,7 +89,7 @@ def print_doctor(findings: Iterable[Finding | Json], console: Console | None = N
 
 def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
     """One row per cell, grouped by server, without the columns that are ``left_out``."""
-    load = "offered/s" if sweep.open_loop else "connections"
+    load = sweep.load_heading
     columns = [column for column in _RESULT_COLUMNS if column[0] not in left_out]
     table = _table()
     table.add_column("server", no_wrap=True)
@@ -278,11 +278,31 @@ def _times_table(report: Json) -> Table:
     return table
 
 
+def _targets_table(report: Json) -> Iterator[Table]:
+    """One row per request, where there are several."""
+    if not report.get("targets"):
+        return
+    table = _table("request")
+    for heading in ("scheduled", "ok", "failed", "p50", "p99", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for target in report["targets"]:
+        shown = [words.format_count(target[key]) for key in ("scheduled", "ok", "failed")]
+        for quantile, key in ((0.5, "p50_ns"), (0.99, "p99_ns")):
+            enough = words.enough_requests(target["ok"], quantile)
+            shown.append(words.format_duration_ns(target[key] if enough else None))
+        table.add_row(Text(target["name"]), *shown, words.format_duration_ns(target["max_ns"]))
+    yield table
+
+
 def _outcomes_line(report: Json) -> Text:
     kinds = [f"{name} {words.format_count(count)}" for name, count in report["outcomes"].items() if count]
     connections = report.get("connections") or {}
     opened = words.format_count(connections.get("opened"))
-    return Text(f"requests: {', '.join(kinds)}\nconnections opened: {opened}")
+    lines = [f"requests: {', '.join(kinds)}", f"connections opened: {opened}"]
+    if report.get("sessions"):
+        ends = [f"{name} {words.format_count(count)}" for name, count in report["sessions"].items() if count]
+        lines.append(f"sessions: {', '.join(ends).replace('_', ' ')}")
+    return Text("\n".join(lines))
 
 
 def _field(finding: Finding | Json, name: str) -> Any:

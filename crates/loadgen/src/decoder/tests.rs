@@ -226,3 +226,20 @@ fn endless_interim_answers_and_bodies_keep_nothing() {
         }
     }
 }
+
+#[test]
+fn cookies_are_noted_where_they_are_wanted() {
+    let stream = b"HTTP/1.1 100 Continue\r\nSet-Cookie: no=1\r\n\r\n\
+          HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nset-cookie: b=2; Path=/\r\nContent-Length: 0\r\n\r\n";
+    let mut decoder = Decoder::new(false);
+    for (is_wanted, expected) in [(true, vec![&b"a=1"[..], b"b=2; Path=/"]), (false, vec![])] {
+        decoder.reset(false);
+        if is_wanted {
+            decoder.keep_set_cookies();
+        }
+        let (first, rest) = stream.split_at(90);
+        decoder.feed(first, &mut |_| {}).expect("a head");
+        assert_eq!(decoder.feed(rest, &mut |_| {}), Ok(Progress::Complete { surplus: 0 }));
+        assert_eq!(decoder.take_set_cookies(), expected);
+    }
+}

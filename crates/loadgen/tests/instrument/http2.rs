@@ -12,13 +12,14 @@ use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use loadgen::plan::{HttpVersion, Keepalive, ResponseCheck, TlsOptions};
+use loadgen::plan::{HttpVersion, Keepalive, ResponseCheck, SessionPlan, StepPlan, TlsOptions};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 
-use crate::support::{SECOND, alone, assert_sound, capped};
+use crate::support::{SECOND, alone, assert_sound, capped, constant};
+use crate::targets::request;
 use crate::tls_server::{Certificate, answering};
 
 /// An HTTP/2 server in a thread of its own, until it is dropped.
@@ -96,11 +97,15 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, script: Sc
         async move {
             let is_whole = request.version() == Version::HTTP_2
                 && request.uri().authority().is_some_and(|authority| authority.host() == "127.0.0.1")
-                && request.uri().path_and_query().is_some_and(|path| path == "/path?query");
+                && match request.uri().path_and_query().map_or("", |path| path.as_str()) {
+                    "/path?query" => true,
+                    "/greeted" => request.headers().get("cookie").is_some_and(|cookie| cookie == "id=1"),
+                    _ => false,
+                };
             let (status, body) = script(number).ok_or("stream refused")?;
             let status = if is_whole { status } else { 400 };
-            let answer = Response::builder().status(status).body(Full::new(Bytes::from_static(body.as_bytes())));
-            answer.map_err(|_| "no answer")
+            let answer = Response::builder().status(status).header("set-cookie", "id=1; HttpOnly");
+            answer.body(Full::new(Bytes::from_static(body.as_bytes()))).map_err(|_| "no answer")
         }
     });
     let mut connection = pin!(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
@@ -153,6 +158,23 @@ fn http2_is_presumed_in_clear() {
         let report = fifty(&server.url("http"), TlsOptions::default(), keepalive);
         assert_all_right(&report, &server, connections);
     }
+}
+
+#[test]
+fn a_session_keeps_its_cookies_over_http2() {
+    let _alone = alone();
+    let server = Http2Server::start(None, hello);
+    let step = |line: &str| StepPlan { request: request(line), think_time_ns: 0 };
+    let steps = vec![step("GET /path?query"), step("GET /greeted")];
+    let sessions = vec![SessionPlan { name: "s".to_owned(), weight: 1.0, steps }];
+    let http_version = HttpVersion::Http2;
+    let plan = LoadPlan { http_version, sessions, ..constant(&server.url("http"), 100.0, SECOND / 2) };
+    let report = run(&plan, &StopToken::new()).unwrap();
+    assert_sound(&report);
+    let sessions = report.sessions.unwrap();
+    assert_eq!((sessions.started, sessions.failed), (50, 0), "{:?}", report.outcomes);
+    assert!(report.targets[1].ok > 40, "{:?}", report.targets);
+    assert_eq!(server.connections.load(Ordering::Relaxed), 50, "each session had its own");
 }
 
 #[test]

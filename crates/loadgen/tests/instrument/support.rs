@@ -207,14 +207,26 @@ impl Timing {
     pub fn trial(&mut self, config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Trial {
         let others = Others::now();
         let trial = Trial::of(config, plan);
-        self.disturbed_by(others.disturbance());
+        self.note_host(&others, &trial.report);
         if let Some(late) = refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS) {
             self.disturbances.push(format!("the server itself was late: {late}"));
         }
-        // Lateness of the generator's own is no excuse: it could be the very defect that is looked for.
-        let by_host = trial.report.verdict.reasons.iter().filter(|reason| reason.blame == Blame::Host);
-        self.disturbances.extend(by_host.map(|reason| format!("{}: {}", reason.check, reason.message)));
         trial
+    }
+
+    /// As [`Self::trial`], for a load at another server than the reference server.
+    pub fn watch(&mut self, carry_out: impl FnOnce() -> LoadReport) -> LoadReport {
+        let others = Others::now();
+        let report = carry_out();
+        self.note_host(&others, &report);
+        report
+    }
+
+    fn note_host(&mut self, others: &Others, report: &LoadReport) {
+        self.disturbed_by(others.disturbance());
+        // Lateness of the generator's own is no excuse: it could be the very defect that is looked for.
+        let by_host = report.verdict.reasons.iter().filter(|reason| reason.blame == Blame::Host);
+        self.disturbances.extend(by_host.map(|reason| format!("{}: {}", reason.check, reason.message)));
     }
 
     /// Expects `found_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram slot.

@@ -1,0 +1,172 @@
+//! Sessions: requests one after the other over a connection of their own, cookies kept, nothing lost.
+
+use std::collections::BTreeMap;
+
+use loadgen::plan::{OnBusy, SessionPlan, StepPlan, Wire};
+use loadgen::{LoadPlan, LoadReport, Outcome, SessionReport, StopToken, run};
+
+use crate::support::{MS, SECOND, alone, assert_sound, constant, floor_ns, judge_timing, open_loop};
+use crate::targets::request;
+use crate::witness::{Seen, WitnessServer, answer};
+
+fn session(weight: f64, name: &str, steps: &[(&str, u64)]) -> SessionPlan {
+    let step =
+        |(line, think_time_ns): &(&str, u64)| StepPlan { request: request(line), think_time_ns: *think_time_ns };
+    SessionPlan { name: name.to_owned(), weight, steps: steps.iter().map(step).collect() }
+}
+
+fn carry_out(plan: &LoadPlan) -> (LoadReport, SessionReport) {
+    let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
+    assert_sound(&report);
+    let sessions = report.sessions.expect("the plan has sessions");
+    assert_eq!(sessions.started, sessions.completed + sessions.failed + sessions.unfinished);
+    let listed: u64 = report.targets.iter().map(|target| target.scheduled).sum();
+    assert_eq!(listed, report.scheduled(), "the requests share out the arrivals");
+    assert!(report.verdict.reasons.iter().all(|reason| reason.check != "C2"), "{:?}", report.verdict.reasons);
+    (report, sessions)
+}
+
+/// What came over each connection, in order.
+fn by_connection(server: &WitnessServer) -> BTreeMap<usize, Vec<Seen>> {
+    let mut connections: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
+    server.seen().into_iter().for_each(|seen| connections.entry(seen.connection).or_default().push(seen));
+    connections
+}
+
+/// Greets each connection with a cookie that names it.
+fn greet(seen: &Seen) -> String {
+    let fields = match seen.line.as_str() {
+        "GET /login" => format!("Set-Cookie: id={}; Path=/; HttpOnly\r\nSet-Cookie: lang=en\r\n", seen.connection),
+        _ => String::new(),
+    };
+    answer(200, &fields, "yes")
+}
+
+#[test]
+fn each_session_has_a_connection_and_cookies_of_its_own() {
+    let _alone = alone();
+    for wire in [Wire::Native, Wire::Hyper] {
+        let server = WitnessServer::start(greet);
+        let lines = ["GET /login", "GET /cart", "POST /buy"];
+        let plan = LoadPlan {
+            wire,
+            threads: 2,
+            sessions: vec![
+                session(3.0, "buy", &[(lines[0], 0), (lines[1], 5 * MS), (lines[2], 0)]),
+                session(1.0, "look", &[("GET /look", 0)]),
+            ],
+            ..constant(&server.url(), 200.0, SECOND)
+        };
+        let (report, sessions) = carry_out(&plan);
+        let connections = by_connection(&server);
+        // A session whose last requests would have been due after the end is cut short.
+        assert_eq!((sessions.started, sessions.failed, connections.len()), (200, 0, 200));
+        assert!(sessions.unfinished < 20, "{sessions:?}");
+        let mut bought = 0;
+        for (connection, seen) in &connections {
+            let came: Vec<&str> = seen.iter().map(|seen| seen.line.as_str()).collect();
+            let script: &[&str] = if came[0] == "GET /look" { &["GET /look"] } else { &lines };
+            assert!(script.starts_with(&came), "{came:?}");
+            bought += u64::from(came.len() == 3);
+            assert_eq!(seen[0].fields("cookie"), [] as [&str; 0], "a new user has no cookie");
+            let cookies = format!("id={connection}; lang=en");
+            seen[1..].iter().for_each(|seen| assert_eq!(seen.fields("cookie"), [cookies.as_str()]));
+        }
+        assert_eq!(report.targets[2].ok, bought);
+        assert_eq!(sessions.completed, bought + report.targets[3].ok);
+        assert!(report.targets[3].scheduled.abs_diff(50) < 25, "a quarter only looks: {:?}", report.targets[3]);
+        assert_eq!(report.targets[3].name, "look[1] GET /look");
+        let left: u64 = connections
+            .values()
+            .filter(|seen| seen.len() < 3 && seen[0].line != "GET /look")
+            .map(|seen| 3 - seen.len() as u64)
+            .sum();
+        assert_eq!(sessions.requests_not_reached, left);
+    }
+}
+
+#[test]
+fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
+    let _alone = alone();
+    let server = WitnessServer::start(|seen| match (seen.line.as_str(), seen.connection % 4) {
+        ("GET /b", 0) => answer(500, "", "no"),
+        ("GET /b", 1) => String::new(),
+        _ => answer(200, "", "yes"),
+    });
+    let sessions = vec![session(1.0, "s", &[("GET /a", 0), ("GET /b", 0), ("GET /c", 0), ("GET /d", 0)])];
+    let (report, sessions) = carry_out(&LoadPlan { sessions, ..constant(&server.url(), 200.0, SECOND / 2) });
+    let connections = by_connection(&server);
+    let failed = |rest: usize| connections.keys().filter(|connection| *connection % 4 == rest).count() as u64;
+    let (by_status, by_end) = (failed(0), failed(1));
+    assert_eq!(connections.len(), 100, "each session had its own");
+    assert_eq!((report.outcome(Outcome::HttpStatus), report.outcome(Outcome::Stale)), (by_status, by_end));
+    let rest = 100 - by_status - by_end;
+    let expected = SessionReport {
+        started: 100,
+        completed: rest,
+        failed: by_status + by_end,
+        unfinished: 0,
+        requests_not_reached: 2 * (by_status + by_end),
+    };
+    assert_eq!(sessions, expected);
+    assert_eq!(report.scheduled(), 4 * 100 - expected.requests_not_reached);
+}
+
+#[test]
+fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
+    judge_timing(|timing| {
+        let server = WitnessServer::start(greet);
+        let sessions = vec![session(1.0, "s", &[("GET /login", 50 * MS), ("GET /cart", 0)])];
+        let plan = LoadPlan { sessions, ..constant(&server.url(), 200.0, SECOND) };
+        let report = timing.watch(|| carry_out(&plan).0);
+        let completed = report.sessions.map_or(0, |sessions| sessions.completed);
+        let pauses: Vec<u64> = by_connection(&server)
+            .values()
+            .filter(|seen| seen.len() == 2)
+            .map(|seen| seen[1].arrive_ns - seen[0].arrive_ns)
+            .collect();
+        assert_eq!(pauses.len() as u64, completed);
+        assert!(completed > 100, "{completed}");
+        // A mean of so many has a standard deviation of 5 ms at most; the end cuts the longest pauses off.
+        let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
+        timing.within("mean pause", Some(mean_ns), 25 * MS, 70 * MS);
+        assert!(report.connections.peak > 2, "several think at a time");
+        let measures = report.measures();
+        timing.about("send lag", measures.send_lag.quantile_ns(0.5), 0, floor_ns(0.5));
+        timing.about("response time", measures.response.quantile_ns(0.5), 0, 2 * floor_ns(0.5));
+    });
+}
+
+#[test]
+fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
+    let _alone = alone();
+    let server = WitnessServer::start(|seen| match seen.line.as_str() {
+        "GET /login" => answer(200, "Set-Cookie: id=1\r\nConnection: close\r\n", "yes"),
+        _ => answer(200, "Set-Cookie: id=; Max-Age=0\r\nConnection: close\r\n", "yes"),
+    });
+    let sessions = vec![session(1.0, "s", &[("GET /login", 0), ("GET /logout", 0), ("GET /", 0)])];
+    let (_, sessions) = carry_out(&LoadPlan { sessions, ..constant(&server.url(), 100.0, SECOND / 2) });
+    assert_eq!((sessions.started, sessions.completed), (50, 50));
+    for seen in server.seen() {
+        let expected: &[&str] = if seen.line == "GET /logout" { &["id=1"] } else { &[] };
+        assert_eq!(seen.fields("cookie"), expected, "{}", seen.line);
+    }
+}
+
+#[test]
+fn no_session_is_lost_where_connections_are_few() {
+    let _alone = alone();
+    for (on_busy, is_shed) in [(OnBusy::Shed, true), (OnBusy::Queue, false)] {
+        let server = WitnessServer::start(greet);
+        let mut plan = constant(&server.url(), 200.0, SECOND / 2);
+        plan.sessions = vec![session(1.0, "s", &[("GET /login", 20 * MS), ("GET /cart", 0)])];
+        plan.phases.drain_ns = Some(50 * MS);
+        (open_loop(&mut plan).on_busy, open_loop(&mut plan).max_connections) = (on_busy, Some(2));
+        let (report, sessions) = carry_out(&plan);
+        assert_eq!(sessions.started, 100);
+        assert!(report.connections.peak <= 2 && sessions.completed > 10, "{sessions:?}");
+        let dropped = report.outcome(Outcome::Dropped);
+        assert_eq!((dropped > 20, sessions.failed), (is_shed, dropped), "{on_busy:?}: {sessions:?}");
+        assert_eq!(report.scheduled() + sessions.requests_not_reached, 200);
+    }
+}
