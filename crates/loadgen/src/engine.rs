@@ -17,6 +17,7 @@ use crate::pacer::Pacer;
 use crate::plan::{LoadPlan, OnBusy, ReceiveStamps};
 use crate::reactor::{Reactor, Readiness};
 use crate::recorder::Recorder;
+use crate::slot::{Slot, Work, slot_of, token};
 use crate::source::{Due, Next, Source};
 use crate::stop::StopToken;
 use crate::target::Target;
@@ -38,31 +39,6 @@ pub(crate) struct Orders<'a> {
     pub target: &'a Target,
     pub policy: BusyPolicy,
     pub stop: StopToken,
-}
-
-/// One connection slot, serving one arrival at a time.
-struct Slot<C> {
-    connection: Option<C>,
-    /// Tells events of this connection from those of the one before.
-    generation: u32,
-    work: Option<Work>,
-}
-
-/// An arrival in the hands of a slot.
-#[derive(Clone, Copy)]
-struct Work {
-    arrival: Arrival,
-    /// When the slot took it: the timeout counts from here.
-    started_ns: u64,
-    connect_start_ns: u64,
-    connect_ready_ns: u64,
-    is_written: bool,
-}
-
-impl Work {
-    fn is_connecting(&self) -> bool {
-        self.connect_start_ns != 0 && self.connect_ready_ns == 0
-    }
 }
 
 /// The load of one thread under way.
@@ -158,7 +134,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
         for index in 0..self.slots.len() {
             if let Some(work) = self.slots[index].work.take() {
-                let completion = self.completion(index, &work, Outcome::Unfinished, None, now_ns);
+                let completion = self.slots[index].completion(&work, Outcome::Unfinished, None, now_ns);
                 self.recorder.ended(&completion);
                 self.give_up(index, &work);
             }
@@ -262,11 +238,11 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Gives an arrival to a slot.
     fn serve_in(&mut self, index: usize, due: Due, eligible_ns: u64) {
         while index >= self.slots.len() {
-            self.slots.push(Slot { connection: None, generation: 0, work: None });
+            self.slots.push(Slot::new());
         }
         let started_ns = self.look_at_clock();
         let arrival = Arrival { intended_ns: due.intended_ns, eligible_ns, request: due.request };
-        let work = Work { arrival, started_ns, connect_start_ns: 0, connect_ready_ns: 0, is_written: false };
+        let work = Work::new(arrival, started_ns);
         self.slots[index].work = Some(work);
         self.in_flight.begin(index, started_ns);
         let deadline_ns = self.orders.plan.deadline_ns;
@@ -427,7 +403,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         if ended_ns > expires_ns {
             return self.expired(index, &work, expires_ns);
         }
-        let mut completion = self.completion(index, &work, exchanged.outcome, exchanged.status, ended_ns);
+        let mut completion = self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
         if let (true, Some(connection)) = (S::KEEPS_COOKIES, &mut self.slots[index].connection) {
@@ -446,7 +422,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Ends the slot's arrival.
     fn finish(&mut self, index: usize, outcome: Outcome, status: Option<u16>, ended_ns: u64) {
         let Some(work) = self.slots[index].work.take() else { return };
-        let completion = self.completion(index, &work, outcome, status, ended_ns);
+        let completion = self.slots[index].completion(&work, outcome, status, ended_ns);
         self.close_the_books(index, &completion);
     }
 
@@ -494,7 +470,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     fn expired(&mut self, index: usize, work: &Work, expired_ns: u64) {
         let outcome = if work.is_connecting() { Outcome::ConnectTimeout } else { Outcome::Timeout };
-        let completion = self.completion(index, work, outcome, None, expired_ns);
+        let completion = self.slots[index].completion(work, outcome, None, expired_ns);
         self.give_up(index, work);
         self.close_the_books(index, &completion);
     }
@@ -507,28 +483,6 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         } else {
             self.drop_connection(index);
         }
-    }
-
-    fn completion(
-        &self,
-        index: usize,
-        work: &Work,
-        outcome: Outcome,
-        status: Option<u16>,
-        ended_ns: u64,
-    ) -> Completion {
-        let mut stamps = Stamps {
-            connect_start_ns: work.connect_start_ns,
-            connect_ready_ns: work.connect_ready_ns,
-            ..Stamps::default()
-        };
-        if let (true, Some(connection)) = (work.is_written, &self.slots[index].connection) {
-            let exchange = connection.stamps();
-            stamps.write_start_ns = exchange.write_start_ns;
-            stamps.first_byte_ns = exchange.first_byte_ns;
-            stamps.last_byte_ns = exchange.last_byte_ns;
-        }
-        Completion { arrival: work.arrival, stamps, outcome, status, ended_ns }
     }
 
     /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after waiting.
@@ -560,13 +514,4 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.recorder.connections.ended(connection.requests());
         }
     }
-}
-
-/// A slot's number and the generation of its connection, in one word.
-fn token(index: usize, generation: u32) -> u64 {
-    u64::from(generation) << 32 | index as u64
-}
-
-fn slot_of(token: u64) -> (usize, u32) {
-    ((token & u64::from(u32::MAX)) as usize, (token >> 32) as u32)
 }

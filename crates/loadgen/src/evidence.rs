@@ -2,8 +2,9 @@
 
 use crate::exchange::Outcome;
 use crate::histogram::REPORTED_QUANTILES;
+use crate::measures::Measures;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
-use crate::recorder::{Measures, Phase, Recorder};
+use crate::recorder::{Phase, Recorder};
 use crate::report::RunFacts;
 use crate::self_measure::ThreadCost;
 use crate::verdict::{Evidence, Expected};

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::connect_failures::ConnectFailures;
+use crate::connection_counts::ConnectionCounts;
 use crate::error::LoadError;
 use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
+use crate::measures::Measures;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
 use crate::sessions::SessionCounts;
@@ -62,56 +64,6 @@ impl PhaseCounts {
     }
 }
 
-/// What is measured of right answers, one histogram each.
-#[derive(Clone, Debug, Default)]
-pub struct Measures {
-    /// Intended send to last byte.
-    pub response: LatencyHistogram,
-    /// Actual send to last byte.
-    pub service: LatencyHistogram,
-    /// The generator's own lateness.
-    pub send_lag: LatencyHistogram,
-    /// Wait for a connection, where connections are capped.
-    pub pool_wait: LatencyHistogram,
-    /// Connecting, for requests that opened a connection.
-    pub connect: LatencyHistogram,
-    /// Actual send to first byte.
-    pub first_byte: LatencyHistogram,
-    /// How much later than the kernel we had the last byte, where the kernel said.
-    pub receive_delay: LatencyHistogram,
-    /// Response time without the generator's own lateness: for the verdict only, never a result.
-    pub response_without_lag: LatencyHistogram,
-}
-
-impl Measures {
-    fn record(&mut self, parts: &Parts, receive_delay_ns: Option<u64>) {
-        self.response.record(parts.response_ns);
-        self.service.record(parts.service_ns);
-        self.send_lag.record(parts.send_lag_ns);
-        self.pool_wait.record(parts.pool_wait_ns);
-        self.first_byte.record(parts.first_byte_ns);
-        self.response_without_lag.record(parts.response_ns - parts.send_lag_ns);
-        if let Some(connect_ns) = parts.connect_ns {
-            self.connect.record(connect_ns);
-        }
-        if let Some(receive_delay_ns) = receive_delay_ns {
-            self.receive_delay.record(receive_delay_ns);
-        }
-    }
-
-    /// Adds another record's counts to this one's.
-    pub fn add(&mut self, other: &Self) {
-        self.response.add(&other.response);
-        self.service.add(&other.service);
-        self.send_lag.add(&other.send_lag);
-        self.pool_wait.add(&other.pool_wait);
-        self.connect.add(&other.connect);
-        self.first_byte.add(&other.first_byte);
-        self.receive_delay.add(&other.receive_delay);
-        self.response_without_lag.add(&other.response_without_lag);
-    }
-}
-
 /// How the sends of the measure phase went, whatever became of the requests: the basis of the verdict on ourselves.
 #[derive(Clone, Debug, Default)]
 pub struct Sending {
@@ -144,42 +96,6 @@ pub struct WindowCounts {
     pub answered: u64,
     /// Right answers.
     pub ok: u64,
-}
-
-/// Life of the connections of one thread.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ConnectionCounts {
-    /// Connections made.
-    pub opened: u64,
-    /// Requests sent over a kept connection, whatever became of them.
-    pub reused: u64,
-    /// Connections that the server ended, with or without saying so.
-    pub closed_by_server: u64,
-    /// Most connections at once.
-    pub peak: u64,
-    /// Requests sent on the connection that had fewest, of those that ended.
-    pub fewest_requests: Option<u64>,
-    /// Requests sent on the connection that had most.
-    pub most_requests: Option<u64>,
-}
-
-impl ConnectionCounts {
-    /// Notes the end of a connection that has carried `requests`.
-    pub(crate) fn ended(&mut self, requests: u64) {
-        self.fewest_requests = Some(self.fewest_requests.map_or(requests, |fewest| fewest.min(requests)));
-        self.most_requests = Some(self.most_requests.map_or(requests, |most| most.max(requests)));
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.opened += other.opened;
-        self.reused += other.reused;
-        self.closed_by_server += other.closed_by_server;
-        // Threads peak at their own instants, so the sum is an upper bound of the true peak.
-        self.peak += other.peak;
-        for requests in [other.fewest_requests, other.most_requests].into_iter().flatten() {
-            self.ended(requests);
-        }
-    }
 }
 
 /// Statuses have three digits.

@@ -1,0 +1,84 @@
+//! What a report tells of the generator itself.
+
+use serde::Serialize;
+
+use crate::clock::NS_PER_S;
+use crate::exchange::Outcome;
+use crate::hiccups::Hiccups;
+use crate::inbox::StampDoubts;
+use crate::pacer::Spin;
+use crate::plan::{LoadPlan, ReceiveStamps};
+use crate::recorder::{Phase, Recorder};
+use crate::report::RunFacts;
+use crate::self_measure::Scheduling;
+
+/// What the generator cost and how late it was.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Client {
+    /// CPU time of all generator threads, in seconds.
+    pub cpu_seconds: f64,
+    /// CPU time per answered request of the whole load; `None` when none was answered.
+    pub cpu_per_request_ns: Option<f64>,
+    /// Time that generator threads waited for a core.
+    pub run_queue_wait_ns: Option<u64>,
+    /// Latest send.
+    pub max_send_lag_ns: Option<u64>,
+    /// Busy share of the busiest thread, its spin not counted.
+    pub busy_share: f64,
+    /// Share of the host's CPU time that the hypervisor took.
+    pub steal_share: Option<f64>,
+    /// How the generator's threads were scheduled.
+    pub scheduling: Option<Scheduling>,
+    /// How it waited for the instant of a send: it looks at its sockets again and again for the last part.
+    pub spin: Spin,
+    /// CPU time that this cost, in seconds.
+    pub spin_cpu_seconds: f64,
+    /// How often the spin was cut short because a thread had slept for less than a tenth of the time.
+    pub curtailed_spins: u64,
+    /// Whose instants of answers the report has. Over Unix sockets, TLS and hyper they are our own.
+    pub receive_stamps: ReceiveStamps,
+    /// What cast doubt on the kernel's; such answers have our own.
+    pub stamp_doubts: StampDoubts,
+    /// Stalls of the generator's own loop of more than 5 ms.
+    pub hiccups: Hiccups,
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
+    pub throttled_periods: Option<u64>,
+}
+
+impl Client {
+    /// Gathers it from the record and the facts of a run.
+    pub(crate) fn of(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Self {
+        let cpu_ns = facts.cpu_ns;
+        let answered: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]
+            .into_iter()
+            .flat_map(|phase| Outcome::ALL.map(|outcome| (outcome, recorder.phase(phase).of(outcome))))
+            .filter(|(outcome, _)| outcome.is_answered())
+            .map(|(_, count)| count)
+            .sum();
+        Self {
+            cpu_seconds: cpu_ns as f64 / NS_PER_S as f64,
+            cpu_per_request_ns: (answered > 0).then(|| cpu_ns as f64 / answered as f64),
+            run_queue_wait_ns: facts.costs.iter().map(|cost| cost.run_queue_wait_ns).sum(),
+            max_send_lag_ns: recorder.sending().lag.max_ns(),
+            busy_share: facts.busiest_share(),
+            steal_share: facts.steal_share,
+            scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
+            spin: facts.spin,
+            spin_cpu_seconds: facts.costs.iter().map(|cost| cost.spin_cpu_ns).sum::<u64>() as f64
+                / NS_PER_S as f64,
+            curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),
+            receive_stamps: stamps_in_use(plan, recorder),
+            stamp_doubts: facts.stamp_doubts(),
+            hiccups: facts.hiccups(),
+            throttled_periods: facts.throttled_periods,
+        }
+    }
+}
+
+/// What was asked for, where it was to be had.
+fn stamps_in_use(plan: &LoadPlan, recorder: &Recorder) -> ReceiveStamps {
+    match recorder.measures().receive_delay.count() {
+        0 => ReceiveStamps::User,
+        _ => plan.receive_stamps(),
+    }
+}
