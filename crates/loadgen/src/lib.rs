@@ -16,7 +16,7 @@
 //! `CLOCK_MONOTONIC`.
 //!
 //! # Limitations
-//! Plain HTTP/1.1 to one server, Linux only (epoll).
+//! One server per load, HTTP/1.1 or HTTP/2 without multiplexing, Linux 5.11 or newer (`epoll_pwait2`).
 
 mod arrivals;
 mod body_check;
