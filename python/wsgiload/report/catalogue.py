@@ -103,7 +103,16 @@ def _complaints(rows: Iterable[Row]) -> list[str]:
 
 def markdown_catalogue(catalogue: Catalogue, rows: Sequence[Row]) -> str:
     """docs/servers.md: what a check of the catalogue found, and what cannot be run any more."""
-    headings = ["server", "version", "Python", *(name for name, _ in _PROOFS), "framing", "keep-alive", "at once"]
+    headings = [
+        "server",
+        "version",
+        "Python",
+        *(name for name, _ in _PROOFS),
+        "backlog",
+        "framing",
+        "keep-alive",
+        "at once",
+    ]
     lines = [MARKDOWN_HEAD, _line(headings), _line(["---"] * len(headings))]
     for row in rows:
         capacity = row["capacity"] or {}
@@ -114,6 +123,7 @@ def markdown_catalogue(catalogue: Catalogue, rows: Sequence[Row]) -> str:
                     row["version"] or "–",
                     row["python"] or "–",
                     *(_WORDS[row[key]] for _, key in _PROOFS),
+                    _number(row["backlog"]),
                     row["framing"] or "–",
                     _WORDS[row["keepalive"]].strip("*"),
                     _at_once(capacity),
