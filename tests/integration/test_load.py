@@ -181,8 +181,8 @@ def test_a_url_where_nobody_listens_is_refused_every_time_and_no_quantile_is_mad
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("nonsense", "only http:// can be driven"),
-        ("https://127.0.0.1/", "only http:// can be driven"),
+        ("nonsense", "only http:// and https:// can be driven"),
+        ("ftp://127.0.0.1/", "only http:// and https:// can be driven"),
         ("http://127.0.0.1/a b", "invalid uri character"),
         ("http://does-not-exist.invalid/", "cannot resolve does-not-exist.invalid"),
     ],
@@ -295,7 +295,7 @@ def test_a_bad_url_is_one_line_and_exit_code_2(command: Command) -> None:
     done = command.run("load", "nonsense", "-R", 10, "--quiet")
     assert done.code == 2
     assert done.out == ""
-    assert done.err.splitlines() == ['wsgiload: plan: url "nonsense": only http:// can be driven']
+    assert done.err.splitlines() == ['wsgiload: plan: url "nonsense": only http:// and https:// can be driven']
 
 
 def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(target: CountingServer, command: Command) -> None:
