@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wsgiload.capacity import Capacity
+from wsgiload.concurrency import Concurrency
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
@@ -70,7 +70,7 @@ class CellRecord:
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
-    capacity: Capacity | None = None
+    capacity: Concurrency | None = None
     ready_s: float | None = None
     server_exit: ServerExit | None = None
     failure: Failure | None = None

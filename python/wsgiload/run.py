@@ -11,8 +11,8 @@ from pathlib import Path
 
 from wsgiload import launch, readiness
 from wsgiload.budget import budget_of
-from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant
+from wsgiload.concurrency import Concurrency
 from wsgiload.contract import LaunchContext
 from wsgiload.drive import drive
 from wsgiload.errors import ServerError, WsgiloadError
@@ -47,7 +47,7 @@ def run_cell(
     environment: Environment,
     bench: Bench,
     log_path: Path,
-    capacity: Capacity | None = None,
+    capacity: Concurrency | None = None,
 ) -> CellRecord:
     """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment

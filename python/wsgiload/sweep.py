@@ -17,9 +17,9 @@ from wsgiload import launch
 from wsgiload._loadgen import check_plan
 from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
-from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant, load_catalogue
-from wsgiload.conforming import measure_capacity
+from wsgiload.concurrency import Concurrency
+from wsgiload.conforming import measure_concurrency
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.host import host_facts
@@ -85,7 +85,7 @@ class _Sweep:
     directory: RunDirectory
     events: SweepEvents
     records: list[CellRecord] = field(default_factory=list)
-    capacities: dict[str, Capacity | None] = field(default_factory=dict)
+    capacities: dict[str, Concurrency | None] = field(default_factory=dict)
 
     def summary(self, status: Status) -> Json:
         return summarise_sweep(self.found, self.bench.setting, Progress(self.order, self.records, status))
@@ -238,7 +238,7 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
     return run_cell(cell, found, environment, sweep.bench, log_path, capacity)
 
 
-def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Capacity | None:
+def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Concurrency | None:
     """How much a server serves at once, as it comes: measured before its first cell, because nobody chose it."""
     profile, setting = sweep.bench.setting.experiment.profile, sweep.bench.setting
     if profile != "stock":
@@ -247,7 +247,7 @@ def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> 
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
         budget = budget_of(found, setting.limits.cpus or 1, profile)
         try:
-            sweep.capacities[found.id] = measure_capacity(found, environment, place, (profile, budget))
+            sweep.capacities[found.id] = measure_concurrency(found, environment, place, (profile, budget))
         except WsgiloadError:
             sweep.capacities[found.id] = None  # the cell itself will say what is wrong
     return sweep.capacities[found.id]

@@ -30,7 +30,7 @@ SMALL_BACKLOG = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class Concurrency:
     """What was found; None where it could not be. ``probed`` is how many were tried at once."""
 
     probed: int
@@ -69,11 +69,11 @@ class Capacity:
         return []
 
 
-def probe_capacity(address: Address, *, keeps_connections: bool) -> Capacity:
+def probe_concurrency(address: Address, *, keeps_connections: bool) -> Concurrency:
     """Ask a server that runs the app ``conformance``; takes a few seconds."""
     queue = read_listen_queue(address[1])
     answered, kept = _hold_connections(address) if keeps_connections else (None, None)
-    return Capacity(
+    return Concurrency(
         probed=PROBED_AT_ONCE,
         backlog=queue.backlog // queue.sockets if queue else None,
         requests_at_once=_requests_at_once(address),
