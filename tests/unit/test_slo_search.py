@@ -78,7 +78,7 @@ def test_without_noise_the_bracket_holds_the_truth_and_is_as_narrow_as_asked(slo
     assert found.confirmations == (Confirmation(found.lower_per_s, 6, 6),)
 
 
-@pytest.mark.parametrize(("slo_s", "tolerance"), [(0.020, 0.05), (0.050, 0.04)])
+@pytest.mark.parametrize(("slo_s", "tolerance"), [(0.020, 0.06), (0.050, 0.04)])
 def test_with_ten_percent_noise_the_error_is_small_in_95_percent(slo_s: float, tolerance: float) -> None:
     """F19: 10 % of p99 are 2.3 % of the rate at 50 ms, and 8.5 % of it at 20 ms, where the queue is gentler.
 
