@@ -75,17 +75,26 @@ class Found:
     strict_per_s: float | None
     trials: tuple[Trial, ...]
     confirmations: tuple[Confirmation, ...]
+    is_abandoned: bool = False
 
     @property
     def rate_per_s(self) -> float | None:
         """The rate that holds: confirmed on fresh data, or the lower bound where no confirmation was asked for."""
+        if self.is_abandoned:
+            return None
         if not self.confirmations:
             return self.lower_per_s
         last = self.confirmations[-1]
         return last.rate_per_s if last.holds else None
 
 
-Search = Generator[Wanted, bool, Found]
+# Whether the trial met the objective; None where no trial could be judged, which ends the search with what it has.
+Answer = bool | None
+Search = Generator[Wanted, Answer, Found]
+
+
+class _Abandoned(Exception):
+    """The trial that was wanted could not be had."""
 
 
 def needed(runs: int) -> int:
@@ -146,31 +155,37 @@ def rounded(rate_per_s: float) -> float:
 def search(guess_per_s: float, goal: Goal) -> Search:
     """Bracket upwards from a tenth of the guess, bisect in the logarithm of the rate, confirm on fresh trials."""
     loads, trials = Loads(goal), list[Trial]()
-    yield from _bracket(loads, trials, guess_per_s)
-    yield from _bisect(loads, trials)
+    confirmations, is_abandoned = list[Confirmation](), False
+    try:
+        yield from _bracket(loads, trials, guess_per_s)
+        yield from _bisect(loads, trials)
+        lower, _ = loads.bounds()
+        if lower is not None and goal.confirmations:
+            yield from _confirm(loads, trials, lower, confirmations)
+    except _Abandoned:
+        is_abandoned = True
     lower, upper = loads.bounds()
-    confirmations = list[Confirmation]()
-    if lower is not None and goal.confirmations:
-        yield from _confirm(loads, trials, lower, confirmations)
-    return Found(lower, upper, loads.strict_lower(), tuple(trials), tuple(confirmations))
+    return Found(lower, upper, loads.strict_lower(), tuple(trials), tuple(confirmations), is_abandoned)
 
 
-def _try(loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase) -> Generator[Wanted, bool, bool]:
+def _try(loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase) -> Generator[Wanted, Answer, bool]:
     number = sum(trial.rate_per_s == rate_per_s for trial in trials) + 1
     passed = yield Wanted(rate_per_s, number, phase)
+    if passed is None:
+        raise _Abandoned
     trials.append(Trial(rate_per_s, passed, phase))
     if phase != "confirm":
         loads.outcomes.setdefault(rate_per_s, []).append(passed)
     return passed
 
 
-def _settle(loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase) -> Generator[Wanted, bool, None]:
+def _settle(loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase) -> Generator[Wanted, Answer, None]:
     """Trials at one load until its class is certain."""
     while loads.class_of(rate_per_s) is None:
         yield from _try(loads, trials, rate_per_s, phase)
 
 
-def _bracket(loads: Loads, trials: list[Trial], guess_per_s: float) -> Generator[Wanted, bool, None]:
+def _bracket(loads: Loads, trials: list[Trial], guess_per_s: float) -> Generator[Wanted, Answer, None]:
     """Upwards until a load misses, then downwards until one does not.
 
     One passed trial is enough to go on; whether a load really holds is settled when it becomes the lower bound.
@@ -188,7 +203,7 @@ def _bracket(loads: Loads, trials: list[Trial], guess_per_s: float) -> Generator
         yield from _settle(loads, trials, rate, "bracket")
 
 
-def _bisect(loads: Loads, trials: list[Trial]) -> Generator[Wanted, bool, None]:
+def _bisect(loads: Loads, trials: list[Trial]) -> Generator[Wanted, Answer, None]:
     while True:
         lower, upper = loads.bounds()
         if lower is None:
@@ -210,7 +225,7 @@ def _middle(lower: float, upper: float, width: float) -> float | None:
 
 def _confirm(
     loads: Loads, trials: list[Trial], lower: float, confirmations: list[Confirmation]
-) -> Generator[Wanted, bool, None]:
+) -> Generator[Wanted, Answer, None]:
     """Fresh trials at the lower bound, because a bound was chosen for having passed; a width down if they miss."""
     goal, rate = loads.goal, lower
     for _ in range(1 + STEPS_DOWN):

@@ -161,8 +161,8 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
         backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
-    interpreter = _interpreter(experiment)
-    app_failure = _app_failure(experiment, interpreter)
+    interpreter = app_interpreter(experiment)
+    app_failure = app_failure_of(experiment, interpreter)
     directory = RunDirectory(experiment.out, experiment.name)
     with Janitor() as janitor:
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
@@ -182,7 +182,7 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
     return SweepResult(directory.path, summary, report)
 
 
-def _interpreter(experiment: Experiment) -> AppInterpreter:
+def app_interpreter(experiment: Experiment) -> AppInterpreter:
     if experiment.python_version is not None:
         return find_version(experiment.python_version)
     if not experiment.bundled:
@@ -190,7 +190,7 @@ def _interpreter(experiment: Experiment) -> AppInterpreter:
     return bundled_app_interpreter(experiment.python)
 
 
-def _app_failure(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
+def app_failure_of(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
     """A name that does not exist is the caller's to correct; an app that breaks fails every cell."""
     if experiment.bundled:
         return None
@@ -211,7 +211,7 @@ def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImpor
 
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     count = len(sweep.order)
-    with _pinned(sweep.bench.setting.cpu_plan.client_cpus):
+    with pinned(sweep.bench.setting.cpu_plan.client_cpus):
         for place, cell in enumerate(sweep.order, start=1):
             sweep.events.cell_started(cell, place, count)
             record = _run_one(sweep, cell, environments[cell.server])
@@ -254,7 +254,7 @@ def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> 
 
 
 @contextmanager
-def _pinned(cpus: tuple[int, ...]) -> Iterator[None]:
+def pinned(cpus: tuple[int, ...]) -> Iterator[None]:
     """Keep this process and its sampler off the server's cores while cells are measured."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)

@@ -14,7 +14,7 @@ from wsgiload.slo_search import Confirmation, Found, Goal, Wanted, classify, nee
 SERVICE_PER_S = 500.0
 
 
-def carry_out(goal: Goal, guess_per_s: float, meets: Callable[[Wanted], bool]) -> Found:
+def carry_out(goal: Goal, guess_per_s: float, meets: Callable[[Wanted], bool | None]) -> Found:
     searching = search(guess_per_s, goal)
     wanted = next(searching)
     while True:
@@ -138,6 +138,14 @@ def test_a_confirmed_rate_lies_below_the_bound_that_was_not() -> None:
     assert found.lower_per_s is not None
     assert found.rate_per_s is not None
     assert found.rate_per_s <= 290 < found.lower_per_s
+
+
+def test_a_search_without_a_usable_trial_ends_with_its_bounds_and_without_a_rate() -> None:
+    found = carry_out(Goal(), 500.0, lambda wanted: None if wanted.phase == "confirm" else wanted.rate_per_s <= 300)
+    assert found.is_abandoned
+    assert found.lower_per_s is not None
+    assert found.lower_per_s <= 300 < (found.upper_per_s or 0)
+    assert found.rate_per_s is None
 
 
 def test_where_nothing_holds_there_is_no_rate() -> None:

@@ -76,7 +76,7 @@ class _Progress(SweepEvents):
             click.echo("interrupted", err=True)
 
 
-class _SweepCommand(ConfiguredCommand):
+class GridCommand(ConfiguredCommand):
     """Takes several words after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -97,7 +97,7 @@ def repeat_grid(words: list[str]) -> list[str]:
     return repeated
 
 
-@click.command(cls=_SweepCommand)
+@click.command(cls=GridCommand)
 @click.argument("app", required=False)
 @together(
     click.option(
@@ -223,7 +223,7 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
-    experiment = _experiment(app, options)
+    experiment = experiment_of(app, options)
     if dry_run:
         write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
@@ -250,7 +250,8 @@ def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | Non
     return code
 
 
-def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
+def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
+    """What APP and the options ask for."""
     if app is not None and options["app_name"] is not None:
         raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
     app_dir: Path = options["chdir"].resolve()

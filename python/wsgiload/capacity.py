@@ -1,0 +1,267 @@
+"""The largest rate that holds an objective, per server: guess, search, confirm, each trial kept in a run directory.
+
+The searches of several servers go side by side, in a new random order each time round, so that what drifts meanwhile
+meets them all. It decides nothing about a single trial (see ``objective``) nor where to look next (``slo_search``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wsgiload import launch
+from wsgiload.budget import budget_of
+from wsgiload.capacity_result import SCHEMA_VERSION, Course, JudgedTrial, exit_code, server_result
+from wsgiload.capacity_trials import ServerTrials, TrialPlan, Trials, UrlTrials
+from wsgiload.catalogue import ServerVariant
+from wsgiload.cpus import CpuPlan, available_cpus
+from wsgiload.errors import WsgiloadError
+from wsgiload.host import host_facts
+from wsgiload.interrupts import uninterrupted
+from wsgiload.limits import Janitor, select_backend
+from wsgiload.objective import Judgement, Objective
+from wsgiload.plan import HIGHEST_RATE_PER_S, Experiment, Level, plain
+from wsgiload.provision import Environment, provision_all
+from wsgiload.record import Setting
+from wsgiload.run import Bench
+from wsgiload.scratch import remove_stale_scratch
+from wsgiload.slo_search import Goal, Search, Wanted, search
+from wsgiload.store import RunDirectory
+from wsgiload.summary import Status
+from wsgiload.sweep import app_failure_of, app_interpreter, check_loads, pinned, plan_cpus, resolve_servers
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+
+GUESS_NS = 5 * NS_PER_S
+USUAL_USERS = 16
+REPEATS = 3
+# A closed loop without think time shows the most that is served: a search that leaves this range has lost its way.
+LOWEST_SHARE, HIGHEST_SHARE = 1 / 256, 16.0
+# Of a search by bisection to 2 %, counted on the noisy oracle of its tests; a fresh server starts and stops meanwhile.
+USUAL_TRIALS = 29
+LAUNCH_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityPlan:
+    """What is searched, of whom, and how exactly; a trial lasts as long as the load of the experiment."""
+
+    experiment: Experiment
+    objective: Objective
+    goal: Goal
+    confirm_duration_ns: int
+    url: str | None = None
+
+    def estimated_s(self, servers: int) -> float:
+        """How long it will take, if it takes as many trials as usual."""
+        load = self.experiment.load
+        around_s = (load.warmup_ns + load.cooldown_ns) / NS_PER_S + (LAUNCH_S if self.url is None else 0.0)
+        trials_s = USUAL_TRIALS * (load.duration_ns / NS_PER_S + around_s)
+        confirmations_s = self.goal.confirmations * (self.confirm_duration_ns / NS_PER_S + around_s)
+        return servers * (trials_s + confirmations_s)
+
+
+class CapacityEvents:
+    """What a search tells while it runs; the default listens to nothing."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line."""
+
+    def planned(self, servers: int, seconds: float) -> None:
+        """How much is ahead, before the first trial."""
+
+    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
+        """One more trial of this server."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityResult:
+    """A finished or interrupted search; ``document`` is the contract's JSON, stored as capacity.json."""
+
+    run_dir: Path
+    status: Status
+    document: Json
+
+    @property
+    def exit_code(self) -> int:
+        """The documented exit code, thresholds apart."""
+        return exit_code(self.status, self.document["servers"])
+
+
+@dataclass(slots=True)
+class _Searching:
+    """One server and its search under way."""
+
+    course: Course
+    users: int
+    steps: Search | None = None
+    wanted: Wanted | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def next_run(self, level: Level) -> int:
+        self.counts[level.text] = self.counts.get(level.text, 0) + 1
+        return self.counts[level.text]
+
+
+def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> CapacityResult:
+    """Search, for every server, and write the run directory. What cannot be used is a UsageError before anything
+    starts; Ctrl-C ends the search with what is finished."""
+    events = events or CapacityEvents()
+    remove_stale_scratch()
+    with _trials_of(plan, events) as (trials, directory, users):
+        searchings = [_Searching(Course(server), count) for server, count in users.items()]
+        events.planned(len(searchings), plan.estimated_s(len(searchings)))
+        status: Status = "failed"
+        try:
+            _search_all(plan, trials, searchings, events)
+            status = "complete"
+        except KeyboardInterrupt:
+            status = "interrupted"
+        finally:
+            document = _document(plan, [searching.course for searching in searchings], directory)
+            directory.write_capacity(document)
+            trials.write_summary(status)
+            directory.write_run({"status": status, "plan": plain(plan), "host": host_facts()})
+    return CapacityResult(directory.path, status, document)
+
+
+@contextmanager
+def _trials_of(plan: CapacityPlan, events: CapacityEvents) -> Iterator[tuple[Trials, RunDirectory, Mapping[str, int]]]:
+    experiment = plan.experiment
+    launch.raise_descriptor_limit()
+    if plan.url is not None:
+        cores = experiment.limits.client_cpus or available_cpus()
+        # A server on this machine finds room beside the generator, if there is a second core.
+        cpu_plan = CpuPlan((), cores, shared_cores=len(available_cpus()) == 1)
+        directory = RunDirectory(experiment.out, experiment.name)
+        with pinned(cpu_plan.client_cpus):
+            yield UrlTrials(plan.url, experiment, cpu_plan, directory), directory, {"url": USUAL_USERS}
+        return
+    found = resolve_servers(experiment)
+    check_loads(replace(experiment, levels=(Level(rate_per_s=1.0),)))
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    with uninterrupted():
+        backend = select_backend(limits)
+    if experiment.port is not None:
+        launch.require_free_port(experiment.port)
+    environments = _environments(experiment, found, events)
+    directory = RunDirectory(experiment.out, experiment.name)
+    with Janitor() as janitor, pinned(cpu_plan.client_cpus):
+        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        users = {name: _users(one, limits.cpus or len(cpu_plan.server_cpus), plan) for name, one in found.items()}
+        yield ServerTrials(found, environments, bench, directory), directory, users
+
+
+def _environments(
+    experiment: Experiment, found: Mapping[str, ServerVariant], events: CapacityEvents
+) -> Mapping[str, Environment | WsgiloadError]:
+    interpreter = app_interpreter(experiment)
+    failure = app_failure_of(experiment, interpreter)
+    if failure is not None:
+        return dict.fromkeys(found, failure)
+    made = provision_all([one.server for one in found.values()], interpreter, log=events.message)
+    return {name: made[one.server.name] for name, one in found.items()}
+
+
+def _users(found: ServerVariant, cpus: float, plan: CapacityPlan) -> int:
+    """Twice as many as are served at once, so that the server never waits for the client."""
+    budget = budget_of(found, cpus, plan.experiment.profile)
+    if budget.workers is None or budget.threads is None:
+        return USUAL_USERS
+    return 2 * budget.workers * budget.threads
+
+
+def _search_all(plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents) -> None:
+    order = random.Random(plan.experiment.seed)
+    while under_way := [searching for searching in searchings if not searching.course.is_over]:
+        for searching in order.sample(under_way, len(under_way)):
+            if searching.steps is None:
+                _guess(plan, trials, searching, events)
+            else:
+                _advance(plan, trials, searching, events)
+
+
+def _guess(plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents) -> None:
+    """What a closed loop gets through; only where the search begins."""
+    course, level = searching.course, Level(connections=searching.users)
+    duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
+    run = searching.next_run(level)
+    cell = trials.carry_out(TrialPlan(course.server, level, run, duration_ns))
+    trial = JudgedTrial(cell, None, None)
+    course.trials.append(trial)
+    events.trial_ended(course, trial)
+    if cell["failure"] is not None:
+        course.failure = cell["failure"]
+        return
+    guess_per_s = cell["rate_result"]["goodput_per_s"]
+    if not guess_per_s:
+        course.gave_up = ("server", f"{searching.users} users of a closed loop got no right answer")
+        return
+    goal = replace(
+        plan.goal,
+        lowest_per_s=max(guess_per_s * LOWEST_SHARE, plan.goal.lowest_per_s),
+        highest_per_s=min(guess_per_s * HIGHEST_SHARE, HIGHEST_RATE_PER_S),
+    )
+    searching.steps = search(guess_per_s, goal)
+    searching.wanted = next(searching.steps)
+
+
+def _advance(plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents) -> None:
+    """The next trial, again while its measurement is invalid, and what the search makes of it."""
+    steps, wanted, course = searching.steps, searching.wanted, searching.course
+    assert steps is not None
+    assert wanted is not None
+    judgement = Judgement(None, "")
+    for _ in range(1 + REPEATS):
+        judgement = _carry_out(plan, trials, searching, wanted, events)
+        if judgement.met is not None or course.failure is not None:
+            break
+    if course.failure is not None:
+        return
+    if judgement.met is None:
+        blame = course.trials[-1].cell["verdict"]["blame"]
+        why = f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid, the last one: {judgement.why}"
+        course.gave_up = (blame, why)
+    try:
+        searching.wanted = steps.send(judgement.met)
+    except StopIteration as ended:
+        course.found = ended.value
+
+
+def _carry_out(
+    plan: CapacityPlan, trials: Trials, searching: _Searching, wanted: Wanted, events: CapacityEvents
+) -> Judgement:
+    course, level = searching.course, Level(rate_per_s=wanted.rate_per_s)
+    is_confirmation = wanted.phase == "confirm"
+    duration_ns = plan.confirm_duration_ns if is_confirmation else plan.experiment.load.duration_ns
+    cell = trials.carry_out(TrialPlan(course.server, level, searching.next_run(level), duration_ns))
+    judgement = plan.objective.judge(cell)
+    trial = JudgedTrial(cell, wanted.phase, judgement)
+    course.trials.append(trial)
+    events.trial_ended(course, trial)
+    failure = cell["failure"]
+    # A server that dies under load misses the objective; one that does not start says nothing about any load.
+    if failure is not None and failure["step"] != "load":
+        course.failure = failure
+    return judgement
+
+
+def _document(plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory) -> Json:
+    load = plan.experiment.load
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "slo": plan.objective.texts,
+        "arrivals": load.arrivals,
+        "keepalive": load.keepalive,
+        "duration_s": load.duration_ns / NS_PER_S,
+        "confirm_duration_s": plan.confirm_duration_ns / NS_PER_S,
+        "width": plan.goal.width,
+        "url": plan.url,
+        "servers": [server_result(course, plan.objective, load.duration_ns) for course in courses],
+        "run_dir": str(directory.path),
+    }
