@@ -14,11 +14,13 @@ from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_
 from wsgiload.capacity_result import Course, JudgedTrial, exit_code
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._recommend import tell
 from wsgiload.cli._sweep import GridCommand, experiment_of, sweep
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.load import require_possible
 from wsgiload.objective import parse_objective
 from wsgiload.plan import Level, load_plan, plain
+from wsgiload.recommend import recommend_capacity
 from wsgiload.report import print_capacity
 from wsgiload.report.words import format_per_s, format_span, verdict_words
 from wsgiload.slo_search import Goal
@@ -170,6 +172,8 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
     if json_file != "-":
         print_capacity(document, Console())
         click.echo(f"run: {result.run_dir}")
+        if len(document["servers"]) > 1:
+            tell(recommend_capacity(document["servers"]), document["slo"], EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
     failed = failed_thresholds(thresholds, [(server["server"], server) for server in document["servers"]])

@@ -9,18 +9,25 @@ from typing import Any
 import click
 from rich.console import Console
 
-from wsgiload.errors import UsageError
+from wsgiload.cli._recommend import slo_option, tell_recommendation
+from wsgiload.errors import EXIT_OK, UsageError
+from wsgiload.objective import parse_objective
 from wsgiload.report import print_sweep, write_html
 from wsgiload.store import SCHEMA_VERSION
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(file_okay=False, path_type=Path))
-def report(runs: tuple[Path, ...]) -> None:
+@slo_option
+def report(runs: tuple[Path, ...], slo: tuple[str, ...]) -> int:
     """Print the tables of stored RUNS and write their report.html again."""
+    objective, code = parse_objective(slo) if slo else None, EXIT_OK
     for run in runs:
-        print_sweep(_read_summary(run / "summary.json"), Console())
+        summary = _read_summary(run / "summary.json")
+        print_sweep(summary, Console())
         click.echo(f"report: {write_html(run)}")
+        code = tell_recommendation(summary, objective, code)
+    return code
 
 
 def _read_summary(path: Path) -> dict[str, Any]:

@@ -26,8 +26,10 @@ from wsgiload.cli._options import (
     together,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._recommend import runs_of, slo_option, tell_recommendation
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.objective import parse_objective
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Cell,
@@ -205,10 +207,12 @@ def repeat_grid(words: list[str]) -> list[str]:
     show_default=True,
     help="Folder of run directories.",
 )
+@slo_option
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well.")
 @output_options
 def sweep(
     app: str | None,
+    slo: tuple[str, ...],
     threshold: tuple[str, ...],
     json_file: str | None,
     html: Path | None,
@@ -223,12 +227,14 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
-    experiment = experiment_of(app, options)
+    objective = parse_objective(slo) if slo else None
+    experiment = experiment_of(app, options | {"runs": runs_of(options["runs"], objective)})
     if dry_run:
         write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
     result = run_sweep(experiment, SweepEvents() if quiet else _Progress())
-    return _tell(result, thresholds, json_file, html)
+    code = _tell(result, thresholds, json_file, html)
+    return tell_recommendation(result.summary, objective, code, aside=json_file == "-")
 
 
 def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:

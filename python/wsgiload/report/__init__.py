@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wsgiload.report.capacity import print_capacity
 from wsgiload.report.catalogue import print_checks, print_server
+from wsgiload.report.recommendation import recommendation_words
 from wsgiload.report.table import print_doctor, print_load, print_servers, print_sweep
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "print_server",
     "print_servers",
     "print_sweep",
+    "recommendation_words",
     "write_html",
 ]
 
