@@ -132,7 +132,7 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
     objective = parse_objective(options["slo"], strict=options["slo_strict"])
     url = options["url"]
     if url is not None:
-        _refuse_server_options(app, options)
+        _require_url_alone(app, options)
     fixed = {"rates": None, "connections": None, "runs": 1, "think_time": 0}
     experiment = experiment_of(app, options | fixed)
     experiment = replace(experiment, levels=(), name=f"capacity-{_host(url) if url else experiment.name}")
@@ -148,7 +148,9 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
     )
 
 
-def _refuse_server_options(app: str | None, options: dict[str, Any]) -> None:
+def _require_url_alone(app: str | None, options: dict[str, Any]) -> None:
+    if urlsplit(options["url"]).scheme not in ("http", "https"):
+        raise UsageError(f"{options['url']!r} is no URL to drive", "write it like http://127.0.0.1:8000/")
     given = ["APP"] if app is not None else []
     given += [f"--{name.replace('_', '-')}" for name in _OF_SERVERS if options[name]]
     if given:
