@@ -117,7 +117,7 @@ def test_every_command_explains_itself(name: str, flag: str, capsys: pytest.Capt
 
 def test_the_commands_of_this_stage_are_there() -> None:
     servers = {f"servers {name}" for name in ("list", "show", "install", "check")}
-    assert set(COMMANDS) >= {"sweep", "load", "capacity", "report", "servers", "doctor"} | servers
+    assert set(COMMANDS) >= {"sweep", "load", "capacity", "calibrate", "report", "servers", "doctor"} | servers
 
 
 def test_sweep_has_the_flags_of_the_contract() -> None:

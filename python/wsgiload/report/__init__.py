@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity
 from wsgiload.report.catalogue import print_checks, print_server
 from wsgiload.report.recommendation import recommendation_words
 from wsgiload.report.table import print_doctor, print_load, print_servers, print_sweep
 
 __all__ = [
+    "print_calibration",
     "print_capacity",
     "print_checks",
     "print_doctor",
