@@ -7,6 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wsgiload.alarms import alarms_of_load
 from wsgiload.cli._options import (
     ConfiguredCommand,
     load_options,
@@ -75,6 +76,8 @@ def load(
         write_json(report.to_dict(), json_file)
     if not quiet:
         _tell_connect_failures(report)
+        for alarm in alarms_of_load(report.to_dict()):
+            complain(f"{alarm.name}: {alarm.message}")
     failed = failed_thresholds(thresholds, [("", report.to_dict())])
     for sentence in failed:
         complain(sentence)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wsgiload.alarms import alarms_over_cells
 from wsgiload.catalogue import PROFILES
 from wsgiload.cli._options import (
     CONNECTIONS,
@@ -240,6 +241,8 @@ def sweep(
 def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:
     if json_file != "-":
         print_sweep(result.summary, Console())
+        for alarm in alarms_over_cells(result.summary["cells"]):
+            click.echo(f"{alarm.name}: {alarm.message}")
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
             click.echo(f"report: {result.report}")
