@@ -186,9 +186,10 @@ def exit_code(status: str, servers: Sequence[Json], *, thresholds_failed: bool =
     """Interrupted before failed server before invalid measurement before an objective that nothing held."""
     if status == "interrupted":
         return EXIT_INTERRUPTED
-    if any(server["failure"] is not None for server in servers):
+    invalid = [server["verdict"] for server in servers if server["verdict"]["status"] == "invalid"]
+    if any(verdict["blame"] == "server" for verdict in invalid):
         return EXIT_SERVER
-    if any(server["verdict"]["status"] == "invalid" for server in servers):
+    if invalid:
         return EXIT_INVALID
     is_missed = thresholds_failed or any(server["rate_per_s"] is None for server in servers)
     return EXIT_THRESHOLD if is_missed else EXIT_OK
