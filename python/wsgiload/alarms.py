@@ -155,10 +155,11 @@ def client_exhausted(load: Json) -> Alarm | None:
 def closed_after_each(load: Json) -> Alarm | None:
     """V6: as many connections as requests, though they were to be kept."""
     answered = sum(load["outcomes"][name] for name in ("ok", "http_status", "bad_body"))
-    opened = load["connections"]["opened"]
-    if load["plan"]["keepalive"] != "on" or answered < FEWEST_REQUESTS:
+    opened, closed = load["connections"]["opened"], load["connections"]["closed_by_server"]
+    if load["plan"]["keepalive"] != "on" or answered < FEWEST_REQUESTS or closed is None:
         return None
-    share = opened / answered
+    # Those that the client gave up, after a timeout, are no doing of the server.
+    share = min(opened, closed) / answered
     if share < MOST_CONNECTIONS_PER_REQUEST:
         return None
     message = (

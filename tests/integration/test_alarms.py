@@ -106,8 +106,11 @@ class TestOnServers:
         done = command.run("sweep", *words, *BRIEFLY)
         assert checks(done) & {"V2", "V3"}, checks(done)
 
-    def test_v6_a_front_that_keeps_no_connection(self, command: Command) -> None:
-        done = command.run("sweep", "--servers", "gunicorn-sync", "--keepalive", "on", "--rates", 50, *BRIEFLY)
+    @pytest.mark.parametrize(("server", "profile"), [("gunicorn-sync", "tuned"), ("uwsgi-http", "stock")])
+    def test_v6_a_front_that_keeps_no_connection(self, command: Command, server: str, profile: str) -> None:
+        """Probed before the load, which is then measured with a connection for each request, and says so."""
+        words = ("--servers", server, "--profile", profile, "--keepalive", "on", "--rates", 50)
+        done = command.run("sweep", *words, *BRIEFLY)
         (cell,) = done.cells.values()
         assert not cell["keepalive_honoured"]
         assert "keep-alive not honoured, the server closes after each answer" in " ".join(done.out.split())

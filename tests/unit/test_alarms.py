@@ -37,6 +37,7 @@ def sound(closed: int | None = None, **changes: Any) -> Json:
         "first_byte_ns": {"quantiles": {"0.5": mean_ns - 100_000}},
         "connections": {
             "opened": closed or 4,
+            "closed_by_server": 0,
             "peak": closed or 4,
             "requests_per_connection": {"min": 90, "mean": 100.0, "max": 110},
             "local_ports": {"free": 28_000},
@@ -114,12 +115,14 @@ def test_v5_ports_and_errors_of_the_client() -> None:
 
 
 def test_v6_a_connection_for_every_answer() -> None:
-    closing = connections(sound(), opened=1_000)
+    closing = connections(sound(), opened=1_000, closed_by_server=1_000)
     assert "1,000 connections for 1,000 answers" in of(closing, "V6").message
     asked_for = closing | {"plan": closing["plan"] | {"keepalive": "off"}}
     assert alarms_of_load(asked_for) == []
     few = sound(outcomes=outcomes(scheduled=19, ok=19))
-    assert alarms_of_load(connections(few, opened=19)) == [], "each of 19 connections may just be new"
+    just_begun = connections(few, opened=19, closed_by_server=19)
+    assert alarms_of_load(just_begun) == [], "each of 19 connections may just be new"
+    assert alarms_of_load(connections(sound(), opened=1_000)) == [], "closed by the client, after timeouts"
 
 
 def test_v8_behind_and_idle() -> None:
