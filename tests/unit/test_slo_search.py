@@ -96,10 +96,10 @@ def test_with_ten_percent_noise_the_error_is_small_in_95_percent(slo_s: float, t
 @pytest.mark.parametrize("slo_s", [0.020, 0.050])
 def test_the_interval_covers_the_truth(slo_s: float) -> None:
     truth = exact_per_s(slo_s)
-    results = replications(slo_s, 25)
+    results = replications(slo_s, 12)
     fits = [fit_threshold(outcomes(found)) for found in results]
     covered = [fit is not None and fit.low_per_s <= truth <= fit.high_per_s for fit in fits]
-    assert sum(covered) >= 0.8 * len(covered)
+    assert sum(covered) >= 0.75 * len(covered)
 
 
 def test_a_load_that_passes_above_one_that_misses_is_no_lower_bound() -> None:
