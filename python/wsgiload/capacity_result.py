@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
-from wsgiload.objective import Judgement, Objective
+from wsgiload.objective import FEWEST_BEYOND, Judgement, Objective
 from wsgiload.pass_fail_fit import fit_threshold
 from wsgiload.slo_search import Found, Phase
 from wsgiload.units import NS_PER_S
@@ -17,8 +17,8 @@ Json = dict[str, Any]
 SCHEMA_VERSION = 1
 # Discarding more of what was measured would be choosing.
 MOST_DISCARDED_SHARE = 0.2
-# Requests beyond a quantile: below the first it says nothing, below the second single trials differ widely.
-FEWEST_BEYOND, ENOUGH_BEYOND = 10, 100
+# Requests beyond a quantile, below which single trials differ widely.
+ENOUGH_BEYOND = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class JudgedTrial:
     @property
     def is_discarded(self) -> bool:
         """Whether its measurement is invalid, so that it was repeated."""
-        return self.judgement is not None and self.judgement.met is None
+        return self.judgement is not None and self.judgement.met is None and not self.judgement.is_too_short
 
     def to_dict(self) -> Json:
         """An entry of ``trials``."""
@@ -43,6 +43,7 @@ class JudgedTrial:
             "rate_per_s": self.cell["rate"],
             "connections": self.cell["connections"],
             "met": judgement.met if judgement else None,
+            "discarded": self.is_discarded,
             "why": judgement.why if judgement else "a closed loop, whose rate is where the search begins",
         }
 

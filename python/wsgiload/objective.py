@@ -8,6 +8,7 @@ from typing import Any
 
 from wsgiload.errors import UsageError
 from wsgiload.threshold import QUANTILES, Threshold, parse_threshold
+from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
 
@@ -15,16 +16,20 @@ Json = dict[str, Any]
 USUAL_FAILURES = "error_rate<=0.1%"
 # RFC 9411: one failed transaction in 100,000.
 STRICT_FAILURES = "error_rate<=0.001%"
+# Requests beyond a quantile, below which it is not even printed.
+FEWEST_BEYOND = 10
+SPARE = 1.2
 # The larger a load, the worse these are; goodput is not an objective but what is searched.
 SEARCHABLE = (*QUANTILES, "error_rate")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a trial met the objective; None where the trial cannot tell, because its measurement is invalid."""
+    """Whether a trial met the objective; None where the trial cannot tell: its measurement is invalid, or too short."""
 
     met: bool | None
     why: str
+    is_too_short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,25 @@ class Objective:
         unstable = [reason for reason in verdict["reasons"] if is_unstable(reason)]
         if unstable:
             return Judgement(False, str(unstable[0]["message"]))
-        missed = [threshold.text for threshold in self.thresholds if not threshold.holds(result)]
-        return Judgement(not missed, f"missed {', '.join(missed)}" if missed else "met")
+        missed = [threshold for threshold in self.thresholds if not threshold.holds(result)]
+        if not missed:
+            return Judgement(True, "met")
+        texts, requests = ", ".join(threshold.text for threshold in missed), result["outcomes"]["scheduled"]
+        # To meet a quantile with few requests is harder than with many; to miss it takes one slow request.
+        if all(_rests_on_few(threshold, requests) for threshold in missed):
+            return Judgement(None, f"missed {texts} by fewer than {FEWEST_BEYOND} requests", is_too_short=True)
+        return Judgement(False, f"missed {texts}")
+
+    def long_enough_ns(self, rate_per_s: float) -> int:
+        """How long a trial at this rate must be so that its quantiles rest on ten requests, however arrivals fall."""
+        if self.highest_quantile is None:
+            return 0
+        return round(SPARE * FEWEST_BEYOND / (1 - self.highest_quantile) / rate_per_s * NS_PER_S)
+
+
+def _rests_on_few(threshold: Threshold, requests: int) -> bool:
+    quantile = QUANTILES.get(threshold.figure)
+    return quantile is not None and requests * (1 - float(quantile)) < FEWEST_BEYOND - 1e-9
 
 
 def is_unstable(reason: Json) -> bool:

@@ -53,6 +53,18 @@ def test_only_a_valid_trial_can_miss(trial: Json, met: bool | None) -> None:
     assert OBJECTIVE.judge(trial).met is met
 
 
+def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() -> None:
+    few = {"outcomes": {"scheduled": 999, "ok": 999}}
+    short = OBJECTIVE.judge(result(p99_ms=90.0, **few))
+    assert (short.met, short.is_too_short) == (None, True)
+    assert not JudgedTrial(result(**few), "bracket", short).is_discarded, "nothing was wrong with it"
+    assert OBJECTIVE.judge(result(**few)).met is True, "to meet it with few requests is harder than with many"
+    failures = {"scheduled": 999, "ok": 990}
+    assert OBJECTIVE.judge(result(p99_ms=90.0, outcomes=failures)).met is False
+    # 1,000 requests at 50/s, and a fifth more because arrivals vary.
+    assert OBJECTIVE.long_enough_ns(50.0) == 24 * NS_PER_S
+
+
 def test_an_unstable_server_misses_whatever_its_quantiles() -> None:
     unstable = {"check": "C15", "level": "warn", "message": "UNSTABLE: the offered rate is above the capacity"}
     growing = {"check": "C15", "level": "warn", "message": "the requests in the system grew by 0.6 times"}

@@ -75,7 +75,7 @@ def memory_words(at_rate: Json | None) -> str:
 def remarks_of(server: Json) -> list[str]:
     """One sentence per doubt, and one for the trials that were discarded."""
     said = [f"{server['server']}: {words.reason_words(reason)}" for reason in server["verdict"]["reasons"]]
-    discarded = [str(trial["cell"]) for trial in server["trials"] if trial["met"] is None and trial["phase"] != "guess"]
+    discarded = [str(trial["cell"]) for trial in server["trials"] if trial["discarded"]]
     if discarded:
         said.append(f"{server['server']}: discarded as invalid: {', '.join(discarded)}")
     return said
