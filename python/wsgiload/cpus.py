@@ -25,6 +25,8 @@ class CpuPlan:
 
 def available_cpus() -> tuple[int, ...]:
     """The cores this process may run on, which can be fewer than the machine has."""
+    if not hasattr(os, "sched_getaffinity"):  # macOS
+        return tuple(range(os.cpu_count() or 1))
     return tuple(sorted(os.sched_getaffinity(0)))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import wsgiload
+from wsgiload.errors import LimitsError
 from wsgiload.limits import Janitor, LimitedGroup, Limits, remove_stale_groups, select_backend
 from wsgiload.limits.v2 import V2Backend, find_mount
 
@@ -170,7 +171,8 @@ def test_an_orderly_end_of_the_janitor_removes_what_was_not_released(real_limits
         closed.close()
         janitor.release(closed)
     assert not any(path.exists() for path in kept.remains().directories)
-    kept.close()
+    with pytest.raises(LimitsError, match="has vanished"):
+        kept.close()
 
 
 def test_groups_of_a_crash_without_janitor_are_found_later(tmp_path: Path) -> None:

@@ -188,7 +188,8 @@ def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]
         "memory": limits.memory_bytes is None
         or _close(read_back.get("effective_memory_bytes"), limits.memory_bytes, PAGE_BYTES),
         "swap": limits.memory_bytes is None or not swap_on or read_back.get("swap_bytes") == 0,
-        "pids": limits.pids is None or read_back.get("pids") == limits.pids,
+        "pids": limits.pids is None or _close(read_back.get("effective_pids"), limits.pids, 1),
+        "server_cpus": not limits.server_cpus or read_back.get("affinity") == format_cpu_list(limits.server_cpus),
     }
     return tuple(name for name, holds in checks.items() if not holds)
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
 from wsgiload.limits import files
 from wsgiload.limits.files import Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
+from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import (
     UNLIMITED_MEMORY_BYTES,
     Enforcement,
@@ -94,16 +95,18 @@ class V1Backend:
         discard([path for path in made if path not in draft.directories.values()])
         if not set(draft.directories) & set(CONTROLLERS):
             reason = error.strerror if error else "no v1 hierarchy is mounted"
+            cure = files.cure_of(error) if error else "run as root, or without limits"
             discard(list(draft.directories.values()))
-            raise LimitsError(f"cannot make a cgroup v1 group: {reason}", "run as root, or without limits")
+            raise LimitsError(f"cannot make a cgroup v1 group: {reason}", cure)
         return draft
 
     def _read_back(self, draft: _Draft, limits: Limits) -> dict[str, ReadBackValue]:
         cpu, memory = draft.directories.get("cpu"), draft.directories.get("memory")
+        pids = draft.directories.get("pids")
         memory_bytes = _memory_limit(memory)
         swap_total = files.read_int(memory / "memory.memsw.limit_in_bytes") if memory else None
         both_known = memory_bytes is not None and swap_total is not None
-        cores = limits.server_cpus or available_cpus()
+        cores = pinned_to(limits.server_cpus)
         cpu_limits = [_cpu_limit(path) for path in self._upwards("cpu", cpu)]
         return {
             "cpu_quota_us": files.read_int(cpu / "cpu.cfs_quota_us") if cpu else None,
@@ -114,7 +117,8 @@ class V1Backend:
             "cpuset": _text_of(draft.directories, "cpuset", "cpuset.cpus"),
             "affinity": format_cpu_list(cores),
             "effective_cpus": files.minimum([*cpu_limits, float(len(cores))]),
-            "effective_memory_bytes": files.minimum([_memory_limit(path) for path in self._upwards("memory", memory)]),
+            "effective_memory_bytes": files.minimum([*map(_memory_limit, self._upwards("memory", memory))]),
+            "effective_pids": files.minimum([*map(_pids_limit, self._upwards("pids", pids))]),
         }
 
     def _upwards(self, controller: str, directory: Path | None) -> list[Path]:
@@ -166,6 +170,10 @@ def _cpu_limit(directory: Path) -> float | None:
 def _memory_limit(directory: Path | None) -> int | None:
     limit = files.read_int(directory / "memory.limit_in_bytes") if directory else None
     return None if limit is None or limit >= UNLIMITED_MEMORY_BYTES else limit
+
+
+def _pids_limit(directory: Path) -> int | None:
+    return files.read_int(directory / "pids.max")
 
 
 def _file_of(directories: Mapping[str, Path], controller: str, name: str) -> Path | None:

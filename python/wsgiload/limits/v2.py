@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
 from wsgiload.limits import files
 from wsgiload.limits.files import Mount, Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
+from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import Enforcement, Limits, ReadBackValue, new_group_name, unmet
 
 NAME = "cgroup-v2"
@@ -26,7 +27,6 @@ CONTROLLERS = ("cpu", "memory", "pids", "cpuset")
 CONTROLLER_OF_LIMIT = {"cpus": "cpu", "memory": "memory", "pids": "pids"}
 LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
 MEMORY_STAT_SPACING_NS = 1_000_000_000
-DELEGATION_CURE = "start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …  (or run as root)"
 
 
 class V2Backend:
@@ -82,7 +82,7 @@ def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:
             raise _cannot("hand controllers down", base, error) from error
         present = handed_down
     return {
-        limit: f"the {CONTROLLER_OF_LIMIT[limit]} controller is not available in {base}"
+        limit: files.missing_controller(CONTROLLER_OF_LIMIT[limit], base)
         for limit in limits.requested()
         if CONTROLLER_OF_LIMIT[limit] not in present
     }
@@ -167,7 +167,7 @@ def _write_limits(directory: Path, limits: Limits, reasons: dict[str, str]) -> N
 
 def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBackValue]:
     quota_us, period_us = _cpu_max(directory)
-    cores = limits.server_cpus or available_cpus()
+    cores = pinned_to(limits.server_cpus)
     upwards = list(files.ancestors(directory, top))
     quotas = [_cpu_max(path) for path in upwards]
     cpu_limits = [quota / period for quota, period in quotas if quota and period]
@@ -181,6 +181,7 @@ def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBack
         "affinity": format_cpu_list(cores),
         "effective_cpus": files.minimum([*cpu_limits, float(len(cores))]),
         "effective_memory_bytes": files.minimum([files.read_int(path / "memory.max") for path in upwards]),
+        "effective_pids": files.minimum([files.read_int(path / "pids.max") for path in upwards]),
     }
 
 
@@ -207,4 +208,4 @@ def _sources(directory: Path) -> tuple[Source, ...]:
 
 
 def _cannot(action: str, directory: Path, error: OSError) -> LimitsError:
-    return LimitsError(f"cannot {action} in {directory}: {error.strerror}", DELEGATION_CURE)
+    return LimitsError(f"cannot {action} in {directory}: {error.strerror}", files.cure_of(error))
