@@ -92,10 +92,12 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks)."""
+    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks) and processes that
+    have this mark among their variables."""
 
     directories: tuple[Path, ...] = ()
     sessions: tuple[tuple[int, int], ...] = ()
+    mark: str | None = None
 
 
 class LimitedGroup(Protocol):
