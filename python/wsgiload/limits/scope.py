@@ -52,8 +52,12 @@ def own_unit(group: str) -> tuple[str, bool] | None:
 @functools.cache
 def _is_delegated(unit: str, is_users: bool) -> bool:
     command = ["systemctl", *(["--user"] if is_users else []), "show", "--property=Delegate", "--value", unit]
+    # who inherited no variables has a service manager all the same
+    environment = {"XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}", **os.environ}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TRIAL_TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TRIAL_TIMEOUT_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.stdout.strip() == "yes"
