@@ -106,8 +106,13 @@ def _parse_mount(root: Path, line: str) -> Mount | None:
 
 def own_memberships(root: Path) -> dict[str, str]:
     """Controller to path of the group this process is in; the v2 hierarchy has the key ``""``."""
+    return memberships_of("self", root)
+
+
+def memberships_of(process: int | str, root: Path) -> dict[str, str]:
+    """The same for another process; empty where there is none."""
     memberships: dict[str, str] = {}
-    for line in (read_text(under(root, "/proc/self/cgroup")) or "").splitlines():
+    for line in (read_text(under(root, f"/proc/{process}/cgroup")) or "").splitlines():
         _, controllers, path = line.split(":", 2)
         memberships.update(dict.fromkeys(controllers.split(","), path))
     return memberships

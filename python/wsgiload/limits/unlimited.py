@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -87,20 +87,7 @@ class UnlimitedGroup:
 
     def read_counters(self) -> Counters:
         """CPU time and resident memory over the tree; shared pages count once per process."""
-        if self._last:
-            return self._last
-        members = self._living()
-        times = [found for found in map(_usage, members) if found is not None]
-        if not times:
-            return Counters()
-        user_ns, system_ns, resident_bytes = (sum(column) for column in zip(*times, strict=True))
-        return Counters(
-            cpu_usage_ns=user_ns + system_ns,
-            cpu_user_ns=user_ns,
-            cpu_system_ns=system_ns,
-            memory_bytes=resident_bytes,
-            pids=len(times),
-        )
+        return self._last or tree_counters(self._living())
 
     def oom_kills(self) -> int | None:
         """Unknown: only a control group counts them."""
@@ -159,6 +146,21 @@ class UnlimitedGroup:
         with suppress(psutil.Error):
             return process.ppid() in self._seen or process.environ().get(sweep.GROUP_VARIABLE) == self.name
         return False
+
+
+def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
+    """CPU time and resident memory of these processes together, as far as they still live."""
+    times = [found for found in map(_usage, processes) if found is not None]
+    if not times:
+        return Counters()
+    user_ns, system_ns, resident_bytes = (sum(column) for column in zip(*times, strict=True))
+    return Counters(
+        cpu_usage_ns=user_ns + system_ns,
+        cpu_user_ns=user_ns,
+        cpu_system_ns=system_ns,
+        memory_bytes=resident_bytes,
+        pids=len(times),
+    )
 
 
 def _become_subreaper() -> None:

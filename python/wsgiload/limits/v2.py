@@ -53,7 +53,7 @@ class V2Backend:
         _write_limits(directory, limits, reasons)
         read_back = _read_back(directory, self._mount.directory, limits)
         missing = unmet(limits, read_back, files.swap_is_on(self._root))
-        found = GroupFiles((directory,), _sources(directory), directory / "memory.peak")
+        found = GroupFiles((directory,), counter_sources(directory), directory / "memory.peak")
         group = ControlGroup(name, found, limits, Enforcement(NAME, read_back, missing))
         return refuse_unmet(group, limits, reasons)
 
@@ -168,9 +168,7 @@ def _write_limits(directory: Path, limits: Limits, reasons: dict[str, str]) -> N
 def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBackValue]:
     quota_us, period_us = _cpu_max(directory)
     cores = pinned_to(limits.server_cpus)
-    upwards = list(files.ancestors(directory, top))
-    quotas = [_cpu_max(path) for path in upwards]
-    cpu_limits = [quota / period for quota, period in quotas if quota and period]
+    above = effective_limits(directory, top)
     return {
         "cpu_quota_us": quota_us,
         "cpu_period_us": period_us,
@@ -179,7 +177,17 @@ def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBack
         "pids": files.read_int(directory / "pids.max"),
         "cpuset": files.read_text(directory / "cpuset.cpus.effective"),
         "affinity": format_cpu_list(cores),
-        "effective_cpus": files.minimum([*cpu_limits, float(len(cores))]),
+        **above,
+        "effective_cpus": files.minimum([above["effective_cpus"], float(len(cores))]),
+    }
+
+
+def effective_limits(directory: Path, top: Path) -> dict[str, float | None]:
+    """The tightest limits of a group and all groups above it; None where there is none."""
+    upwards = list(files.ancestors(directory, top))
+    quotas = [_cpu_max(path) for path in upwards]
+    return {
+        "effective_cpus": files.minimum([quota / period for quota, period in quotas if quota and period]),
         "effective_memory_bytes": files.minimum([files.read_int(path / "memory.max") for path in upwards]),
         "effective_pids": files.minimum([files.read_int(path / "pids.max") for path in upwards]),
     }
@@ -190,7 +198,8 @@ def _cpu_max(directory: Path) -> tuple[int | None, int | None]:
     return (int(quota) if quota.isdigit() else None, int(period) if period.isdigit() else None)
 
 
-def _sources(directory: Path) -> tuple[Source, ...]:
+def counter_sources(directory: Path) -> tuple[Source, ...]:
+    """The files of a group that are sampled."""
     usage = {"usage_usec": "cpu_usage_ns", "user_usec": "cpu_user_ns", "system_usec": "cpu_system_ns"}
     microseconds = files.renamed({**usage, "throttled_usec": "throttled_ns"}, files.NS_PER_US)
     counts = files.renamed({"nr_periods": "nr_periods", "nr_throttled": "nr_throttled"})
