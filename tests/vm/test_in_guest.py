@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ..integration.command import Command
+from ..integration.command import Command, until
 
 pytestmark = pytest.mark.skipif("WSGILOAD_GUEST" not in os.environ, reason="runs in the guests of `make test-vm`")
 
@@ -45,3 +46,17 @@ def test_a_sweep_holds_every_limit_that_it_names(command: Command) -> None:
         assert cell["resources"]["cpu_cores_mean"] > 0
         assert cell["server_exit"]["clean"]
     assert len(done.cells) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_outlives_a_sweep_that_is_ended(command: Command, number: int) -> None:
+    words = ("--servers", "wsgiref", "--rates", 20, "--duration", "60s", "--warmup", "0s")
+    running = command.start("sweep", *words)
+    until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "its load")
+    assert command.groups() != []
+    os.kill(running.pid, number)
+    assert running.end().code == (130 if number == signal.SIGTERM else -signal.SIGKILL)
+    until(lambda: command.processes() == {} and command.groups() == [], "the end of everything")
+    for path in command.temporary.iterdir():  # which only the next sweep would remove
+        assert number == signal.SIGKILL
+        path.rmdir()
