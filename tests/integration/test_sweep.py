@@ -135,6 +135,8 @@ def test_the_summary_keeps_its_schema_and_every_cell_is_in_it(hello: tuple[Comma
 def test_the_run_file_tells_plan_and_host(hello: tuple[Command, Done]) -> None:
     run = read_json(hello[1].run_dir / "run.json")
     assert (run["schema_version"], run["status"]) == (1, "complete")
+    assert run["plan"]["cpu_plan"]["server_cpus"] == hello[1].summary["experiment"]["server_cpus"]
+    assert {processor["cpu"] for processor in run["host"]["topology"]} == os.sched_getaffinity(0)
     assert run["plan"]["order"] == hello[1].summary["order"]
     assert run["host"]["kernel"] == os.uname().release
     assert run["host"]["wsgiload"]
@@ -315,6 +317,8 @@ def test_a_dry_run_starts_nothing_and_prints_the_order(command: Command) -> None
     assert (done.code, done.err) == (0, "")
     assert sorted(plan["order"]) == ["waitress@100#1", "waitress@200#1", "wsgiref@100#1", "wsgiref@200#1"]
     assert plan["load_seconds"] == 4 * (10 + 2 + 1)
+    sides = [set(plan["cpu_plan"][name]) for name in ("server_cpus", "client_cpus", "orchestrator_cpus")]
+    assert all(side and side <= os.sched_getaffinity(0) for side in sides)
     assert not (command.folder / ".wsgiload").exists()
 
 

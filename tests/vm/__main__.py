@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.vm import image
 
 LONGEST_S = 300.0
-MEMORY_MIB = 3072
+MEMORY_MIB = 2048
 KERNEL_OPTIONS = (
     "console=ttyS0 quiet panic=-1 psi=1 cgroup_no_v1=all mitigations=off nokaslr tsc=reliable no_timer_check"
 )
