@@ -31,7 +31,7 @@ def test_the_guest_has_the_second_version_of_control_groups_and_no_other() -> No
 
 
 def test_a_sweep_holds_every_limit_that_it_names(command: Command) -> None:
-    words = ("--servers", "wsgiref,waitress", "--rates", 20, "--duration", "2s", "--warmup", "0s", "--cooldown", "0s")
+    words = ("--servers", "waitress", "--rates", 20, "--duration", "2s", "--warmup", "0s", "--cooldown", "0s")
     done = command.run("sweep", *words, "--memory", "128MiB", "--pids", 100)
     # an emulated machine is no place for exact send times: the verdict may be "invalid"
     assert done.code in (0, 98), done.err
@@ -45,7 +45,7 @@ def test_a_sweep_holds_every_limit_that_it_names(command: Command) -> None:
         assert cell["resources"]["oom_kills"] == 0
         assert cell["resources"]["cpu_cores_mean"] > 0
         assert cell["server_exit"]["clean"]
-    assert len(done.cells) == 2
+    assert list(done.cells) == ["waitress@20#1"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
