@@ -11,7 +11,7 @@ import pytest
 
 from wsgiload.limits import Limits
 
-from .real import FORK_BOMB, busy, disturbance, eventually, new_group, python, require_share, runs
+from .real import FORK_BOMB, SHARE_TOLERANCE, busy, disturbance, eventually, new_group, python, require_share, runs
 
 pytestmark = [pytest.mark.limits, pytest.mark.usefixtures("real_limits", "nothing_left")]
 
@@ -81,7 +81,7 @@ def lines(log: Path) -> list[str]:
 def test_half_a_core_is_half_a_core_for_two_who_want_more(tmp_path: Path) -> None:
     with new_group(Limits(cpus=0.5), "t_cpu") as group:
         python(group, BURNERS, tmp_path / "log")
-        eventually(lambda: (group.read_counters().nr_throttled or 0) >= 1)
+        eventually(lambda: len(group.pids()) == 2)
         since, first, begun_ns = busy(), group.read_counters(), time.monotonic_ns()
         eventually(lambda: time.monotonic_ns() - begun_ns >= LENGTH_NS)
         final, ended_ns = group.read_counters(), time.monotonic_ns()
@@ -92,9 +92,9 @@ def test_half_a_core_is_half_a_core_for_two_who_want_more(tmp_path: Path) -> Non
     used_ns = final.cpu_usage_ns - first.cpu_usage_ns
     periods = final.nr_periods - first.nr_periods
     require_share(used_ns, ended_ns - begun_ns, 0.5, disturbance(since, used_ns, periods))
-    # Two who never sleep are stopped in every period; the first and the last may be cut.
+    # Two who never sleep and got what they are allowed were stopped in nearly every period.
     throttled = (final.nr_throttled or 0) - (first.nr_throttled or 0)
-    assert periods - 2 <= throttled <= periods
+    assert periods * (1 - 2 * SHARE_TOLERANCE) - 2 <= throttled <= periods
 
 
 def test_too_much_memory_is_fatal_and_counted(tmp_path: Path) -> None:
