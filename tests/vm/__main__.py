@@ -8,6 +8,7 @@ all passed, or when there is no qemu; then it says so.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -52,6 +53,16 @@ def main(names: list[str]) -> int:
         what = f"{', '.join(missing)} missing; as root run: apt-get install {' '.join(missing)}"
         say(f"not run: {what if missing else 'this is neither Debian nor Ubuntu'}")
         return 0
+    image.CACHE.mkdir(parents=True, exist_ok=True)
+    with (image.CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two at a time would write the same images
+        kernel, initial = make_images()
+        failed = [name for name in names or GUESTS if not run_guest(name, kernel, initial)]
+    return 1 if failed else 0
+
+
+def make_images() -> tuple[Path, Path]:
+    """The kernel, and its first file system: the base and the project, one after the other."""
     began_s = time.monotonic()
     base, kernel = image.base_image(), image.kernel()
     project = image.project_image(base, install_servers())
@@ -60,9 +71,9 @@ def main(names: list[str]) -> int:
         for part in (base, project):
             with part.open("rb") as source:
                 shutil.copyfileobj(source, stream)
+    project.unlink()
     say(f"images of {initial.stat().st_size >> 20} MiB made in {time.monotonic() - began_s:.0f} s")
-    failed = [name for name in names or GUESTS if not run_guest(name, kernel, initial)]
-    return 1 if failed else 0
+    return kernel, initial
 
 
 def install_servers() -> Path:
