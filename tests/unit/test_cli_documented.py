@@ -47,6 +47,8 @@ BOTH = [
     "-b",
 ]
 LOAD_ONLY = [
+    "--attach-cgroup",
+    "--attach-pid",
     "--unix-socket",
     "--source-addresses",
     "--http2",
@@ -75,7 +77,8 @@ SWEEP_ONLY = [
     "-o",
 ]
 
-ONLY_LOAD = {"--threshold", "--config"}  # judged and configured by the orchestrator
+# judged, configured and sampled by the orchestrator
+ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 

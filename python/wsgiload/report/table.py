@@ -302,7 +302,26 @@ def _outcomes_line(report: Json) -> Text:
     if report.get("sessions"):
         ends = [f"{name} {words.format_count(count)}" for name, count in report["sessions"].items() if count]
         lines.append(f"sessions: {', '.join(ends).replace('_', ' ')}")
+    if report.get("resources"):
+        lines.append(_used_line(report["resources"]))
     return Text("\n".join(lines))
+
+
+def _used_line(attached: Json) -> str:
+    """What somebody else's server used, and by what that is known."""
+    used = attached["used"]
+    cores, memory_bytes = used["cpu_cores_mean"], used["memory_peak_bytes"]
+    figures = [
+        f"{words.format_cores(cores)} cores on average",
+        f"{words.format_bytes(memory_bytes)} of memory at most",
+    ]
+    if used["throttled_period_ratio"]:
+        figures.append(
+            f"stopped by its CPU limit in {words.format_ratio(used['throttled_period_ratio'])} of the periods"
+        )
+    if used["oom_kills"]:
+        figures.append(f"{used['oom_kills']} processes killed for want of memory")
+    return f"server used: {', '.join(figures)} ({attached['source']} {attached['name']})"
 
 
 def _field(finding: Finding | Json, name: str) -> Any:
