@@ -76,7 +76,7 @@ SWEEP_ONLY = [
 ]
 
 ONLY_LOAD = {"--threshold", "--config"}  # judged and configured by the orchestrator
-ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
+ONLY_LOADGEN = {"--check-threshold", "--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -9,6 +9,7 @@ use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
 use crate::measures::Measures;
+use crate::observations::Observations;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
 use crate::sessions::SessionCounts;
@@ -123,6 +124,7 @@ pub struct Recorder {
     window: WindowCounts,
     sending: Sending,
     inconsistent: u64,
+    observations: Observations,
     /// One for each of the plan's several requests; none where it has only one.
     requests: Vec<RequestRecord>,
     /// Connection counts; kept by the engine.
@@ -156,6 +158,7 @@ impl Recorder {
             window: WindowCounts::default(),
             sending: Sending::default(),
             inconsistent: 0,
+            observations: Observations::new(plan, start_ns),
             requests: RequestRecord::for_each(plan),
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
@@ -211,7 +214,7 @@ impl Recorder {
         self.phases[phase as usize].outcomes[outcome as usize] += 1;
         self.count_in_window(completion);
         if phase != Phase::Measure {
-            return;
+            return self.observations.ended(completion, None);
         }
         self.sending.record(completion);
         if let Some(count) = completion.status.and_then(|status| self.status_codes.get_mut(usize::from(status))) {
@@ -229,6 +232,7 @@ impl Recorder {
         if let Some(parts) = &parts {
             self.measures.record(parts, completion.stamps.receive_delay_ns);
         }
+        self.observations.ended(completion, parts.as_ref().map(|parts| parts.response_ns));
         self.ended_in_interval(completion, parts.as_ref());
     }
 
@@ -281,6 +285,7 @@ impl Recorder {
         self.window.ok += other.window.ok;
         self.sending.add(&other.sending);
         self.inconsistent += other.inconsistent;
+        self.observations.add(&other.observations);
         self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
         self.connections.add(&other.connections);
         self.connect_failures.add(&other.connect_failures);
@@ -368,6 +373,11 @@ impl Recorder {
     #[must_use]
     pub fn inconsistent(&self) -> u64 {
         self.inconsistent
+    }
+
+    /// What the checks of the load itself are made of.
+    pub(crate) fn observations(&self) -> &Observations {
+        &self.observations
     }
 
     /// The instant at which the load began.

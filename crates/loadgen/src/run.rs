@@ -26,6 +26,7 @@ use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
 use crate::throttling::throttled_periods;
+use crate::verdict::evidence::ThreadTail;
 use crate::wire::WireConnection;
 
 /// The first intended send lies this far ahead, so that every thread is ready for it.
@@ -119,6 +120,7 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
         is_interrupted: stop.is_stopped(),
         max_connections: max_slots,
         source_ports,
+        thread_tails: records.iter().map(|record| ThreadTail::of(&record.recorder.measures().response)).collect(),
     };
     LoadReport::new(plan, &recorder, &facts)
 }
