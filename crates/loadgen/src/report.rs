@@ -288,10 +288,10 @@ pub struct Clock {
 impl LoadReport {
     /// Derives every figure from a merged record.
     pub(crate) fn new(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Result<Self, LoadError> {
-        let measures = recorder.measures().clone();
+        let measures = recorder.measures();
         let counts = recorder.phase(Phase::Measure);
-        let checks = SelfChecks::of(plan, recorder, facts);
-        let evidence = Evidence::of(plan, recorder, facts, &checks);
+        let checks = SelfChecks::of(plan, recorder, &measures, facts);
+        let evidence = Evidence::of(plan, recorder, &measures, facts, &checks);
         let (verdict, not_checked) = Verdict::judge(&evidence, &plan.thresholds);
         Ok(Self {
             schema_version: SCHEMA_VERSION,

@@ -120,9 +120,16 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
         is_interrupted: stop.is_stopped(),
         max_connections: max_slots,
         source_ports,
-        thread_tails: records.iter().map(|record| ThreadTail::of(&record.recorder.measures().response)).collect(),
+        thread_tails: thread_tails(&records),
     };
     LoadReport::new(plan, &recorder, &facts)
+}
+
+/// What each of several threads measured; one thread is all of them.
+fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
+    let is_several = records.len() > 1;
+    let several = records.iter().filter(|_| is_several);
+    several.map(|record| ThreadTail::of(&record.recorder.measures().response)).collect()
 }
 
 /// What one thread needs to know.

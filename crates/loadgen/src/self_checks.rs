@@ -4,6 +4,7 @@ use crate::clock::NS_PER_S;
 use crate::exchange::Outcome;
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
+use crate::measures::Measures;
 use crate::plan::{LoadModel, LoadPlan, LoadProfile, OnBusy};
 use crate::recorder::{Phase, Recorder};
 use crate::report::RunFacts;
@@ -26,7 +27,7 @@ pub(crate) struct SelfChecks {
 }
 
 impl SelfChecks {
-    pub fn of(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Self {
+    pub fn of(plan: &LoadPlan, recorder: &Recorder, measures: &Measures, facts: &RunFacts) -> Self {
         let is_steady = is_steady_open_loop(plan);
         let may_grow = is_steady && !facts.is_interrupted;
         let scheduled = recorder.phase(Phase::Measure).scheduled;
@@ -35,8 +36,8 @@ impl SelfChecks {
         let backlog = Backlog { in_system, turned_away_share };
         let is_unstable = is_steady && backlog.is_unstable(&plan.thresholds.backlog);
         Self {
-            uncertainty: uncertainty(plan, recorder, facts),
-            stationarity: stationarity(plan, recorder, facts).with_backlog(is_unstable),
+            uncertainty: uncertainty(plan, recorder, &measures.response, facts),
+            stationarity: stationarity(plan, recorder, measures.response.count(), facts).with_backlog(is_unstable),
             in_system,
             backlog: if is_steady {
                 Ok(backlog)
@@ -48,10 +49,15 @@ impl SelfChecks {
     }
 }
 
-fn uncertainty(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Uncertainty {
+fn uncertainty(
+    plan: &LoadPlan,
+    recorder: &Recorder,
+    response: &LatencyHistogram,
+    facts: &RunFacts,
+) -> Uncertainty {
     let measured = Measured {
         batches: &recorder.observations().batches,
-        right: &recorder.measures().response,
+        right: response,
         given_up: recorder.censored(),
         offered: recorder.phase(Phase::Measure).scheduled,
         is_interrupted: facts.is_interrupted,
@@ -74,15 +80,14 @@ fn turned_away(plan: &LoadPlan, recorder: &Recorder) -> u64 {
     if is_queue { recorder.phase(Phase::Measure).of(Outcome::Dropped) } else { 0 }
 }
 
-fn stationarity(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Stationarity {
+fn stationarity(plan: &LoadPlan, recorder: &Recorder, answers: u64, facts: &RunFacts) -> Stationarity {
     if matches!(&plan.load, LoadModel::Open(_)) && !is_steady_open_loop(plan) {
         return Stationarity::unknown("the offered rate varied, and the response times with it");
     }
     if facts.is_interrupted {
         return Stationarity::unknown("the run was stopped before its end");
     }
-    let answers = recorder.measures().response.count() as f64;
-    let answers_per_s = answers * NS_PER_S as f64 / facts.measured_ns.max(1) as f64;
+    let answers_per_s = answers as f64 * NS_PER_S as f64 / facts.measured_ns.max(1) as f64;
     let in_slice = intervals_in_slice(plan.interval_ns(), answers_per_s);
     let intervals: Vec<&IntervalRecord> =
         recorder.intervals(facts.measured_ns).map(|(_, _, record)| record).collect();

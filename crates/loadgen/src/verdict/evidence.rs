@@ -63,8 +63,14 @@ pub(crate) struct Expected {
 }
 
 impl Evidence {
-    pub fn of(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, checks: &SelfChecks) -> Self {
-        let (counts, measures) = (recorder.phase(Phase::Measure), recorder.measures());
+    pub fn of(
+        plan: &LoadPlan,
+        recorder: &Recorder,
+        measures: &Measures,
+        facts: &RunFacts,
+        checks: &SelfChecks,
+    ) -> Self {
+        let (counts, sending) = (recorder.phase(Phase::Measure), recorder.sending());
         let scheduled = counts.scheduled.max(1) as f64;
         let batches = &recorder.observations().batches;
         Self {
@@ -73,8 +79,8 @@ impl Evidence {
             expected_arrivals: expected_arrivals(plan, facts.measured_ns),
             offered_rates_per_s: offered_rates(plan, facts.measured_ns),
             lag_impact: lag_impact(measures),
-            send_lag_p99_ns: recorder.sending().lag.quantile_ns(0.99),
-            send_lag_p999_ns: recorder.sending().lag.quantile_ns(0.999),
+            send_lag_p99_ns: sending.lag.quantile_ns(0.99),
+            send_lag_p999_ns: sending.lag.quantile_ns(0.999),
             response_p50_ns: measures.response.quantile_ns(0.5),
             busiest_thread_share: facts.busiest_share(),
             run_queue_share: facts.costs.iter().filter_map(ThreadCost::run_queue_share).reduce(f64::max),
@@ -85,7 +91,7 @@ impl Evidence {
             client_errors: counts.of(Outcome::ClientError),
             inconsistent: recorder.inconsistent(),
             ok: counts.of(Outcome::Ok),
-            waited_for_connection_share: recorder.sending().waited as f64 / scheduled,
+            waited_for_connection_share: sending.waited as f64 / scheduled,
             max_connections: facts.max_connections,
             dropped: counts.of(Outcome::Dropped),
             unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,

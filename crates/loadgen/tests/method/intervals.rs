@@ -120,11 +120,10 @@ fn covers(process: Process, replications: u64) -> (f64, f64) {
         }
         _ => all.quantile_ns(QUANTILE).expect("response times"),
     };
-    let share = |of: &dyn Fn(&((u64, u64), (u64, u64))) -> (u64, u64)| {
-        let covering = intervals.iter().filter(|both| (of(both).0..=of(both).1).contains(&truth_ns)).count();
-        covering as f64 / replications as f64
-    };
-    (share(&|both| both.0), share(&|both| both.1))
+    let covers = |interval: &(u64, u64)| (interval.0..=interval.1).contains(&truth_ns);
+    let by_dispersion = intervals.iter().filter(|both| covers(&both.0)).count();
+    let by_textbook = intervals.iter().filter(|both| covers(&both.1)).count();
+    (by_dispersion as f64 / replications as f64, by_textbook as f64 / replications as f64)
 }
 
 /// The tolerance is two binomial standard errors at the cover that is promised.
