@@ -81,7 +81,7 @@ pub(super) fn threads_agree(evidence: &Evidence, thresholds: &Thresholds) -> Fin
         Err(reason) => return Finding::NotChecked(reason),
     };
     let limits = thresholds.threads;
-    let message = format!("p99 of {differing} generator threads differs from that of all by more than chance");
+    let message = format!("generator threads whose p99 differs from that of all by more than chance: {differing}");
     if differing >= limits.invalid {
         Finding::Doubt(Level::Invalid, Blame::Client, (differing, limits.invalid), message)
     } else if differing >= limits.warn {
