@@ -34,7 +34,7 @@ class CalibrationPlan:
 def calibrate(plan: CalibrationPlan, tell: Callable[[str], None] = lambda text: None) -> tuple[Json, Path]:
     """The document, and where it is kept."""
     holds = {}
-    with pinned(plan.cpu_plan.client_cpus):
+    with pinned(plan.cpu_plan.orchestrator_cpus):
         for hold_ns in HOLDS_NS:
             tell(f"holding every answer for {hold_ns / 1e6:g} ms …")
             with serving_reference(plan.program, hold_ns, plan.cpu_plan.server_cpus) as url:

@@ -151,7 +151,7 @@ def _trials_of(plan: CapacityPlan, events: CapacityEvents) -> Iterator[tuple[Tri
         launch.require_free_port(experiment.port)
     environments = _environments(experiment, found, events)
     directory = RunDirectory(experiment.out, experiment.name)
-    with Janitor() as janitor, pinned(cpu_plan.client_cpus):
+    with Janitor() as janitor, pinned(cpu_plan.orchestrator_cpus):
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
         users = {name: _users(one, limits.cpus or len(cpu_plan.server_cpus), plan) for name, one in found.items()}
         yield ServerTrials(found, environments, bench, directory), directory, users

@@ -17,6 +17,7 @@ from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._recommend import tell
 from wsgiload.cli._sweep import GridCommand, experiment_of, sweep
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.limits import enter_scope
 from wsgiload.load import require_possible
 from wsgiload.objective import parse_objective
 from wsgiload.plan import Level, load_plan, plain
@@ -124,6 +125,8 @@ def capacity(
     if dry_run:
         write_json(_dry_run(plan), json_file or "-")
         return EXIT_OK
+    if plan.url is None:
+        enter_scope(plan.experiment.limits.policy)
     result = run_capacity(plan, CapacityEvents() if quiet else _Progress())
     return _tell(result, thresholds, json_file)
 

@@ -30,6 +30,7 @@ from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._recommend import runs_of, slo_option, tell_recommendation
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.limits import enter_scope
 from wsgiload.objective import parse_objective
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
@@ -233,6 +234,7 @@ def sweep(
     if dry_run:
         write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
+    enter_scope(experiment.limits.policy)
     result = run_sweep(experiment, SweepEvents() if quiet else _Progress())
     code = _tell(result, thresholds, json_file, html)
     return tell_recommendation(result.summary, objective, code, aside=json_file == "-")
