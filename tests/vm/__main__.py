@@ -2,9 +2,8 @@
 
     python -m tests.vm [GUEST...]
 
-``direct`` runs them as root without systemd, ``systemd`` as a user without rights; ``systemd-root`` runs whole sweeps as
-root where systemd rules. All by default. Exits with 0 when
-all passed, or when there is no qemu; then it says so.
+``direct`` runs them as root without systemd, ``systemd`` as a user without rights; ``systemd-root`` runs whole sweeps
+as root where systemd rules. All by default. Exits with 0 when all passed, or when there is no qemu; then it says so.
 """
 
 from __future__ import annotations
