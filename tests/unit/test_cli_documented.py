@@ -79,7 +79,7 @@ SWEEP_ONLY = [
 
 # judged, configured and sampled by the orchestrator
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
-ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
+ONLY_LOADGEN = {"--check-threshold", "--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:
