@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
+from wsgiload.procedure import Procedure
 from wsgiload.schedule import LoadProfile, Replay
 from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S
@@ -127,6 +128,8 @@ class LoadOptions:
     threads: int = 1
     spin_window_ns: int | None = None
     transport: Transport = field(default_factory=Transport)
+    # At a given rate the warm-up lasts until so many requests were due, where that is longer.
+    warmup_requests: int | None = None
 
     def __post_init__(self) -> None:
         _require(self.duration_ns > 0, "the duration must be longer than 0")
@@ -142,6 +145,17 @@ class LoadOptions:
     def load_ns(self) -> int:
         """From the first intended send to the end of the last."""
         return self.warmup_ns + self.duration_ns + self.cooldown_ns
+
+    def warmup_ns_at(self, schedule: Level | LoadProfile) -> int:
+        """The warm-up at one level: as long as was asked for, and as many requests."""
+        rate = schedule.rate_per_s if isinstance(schedule, Level) else None
+        if self.warmup_requests is None or rate is None:
+            return self.warmup_ns
+        return max(self.warmup_ns, math.ceil(self.warmup_requests / rate * NS_PER_S))
+
+    def load_ns_at(self, level: Level) -> int:
+        """``load_ns`` with the warm-up of this level."""
+        return self.load_ns - self.warmup_ns + self.warmup_ns_at(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +221,14 @@ class Experiment:
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     out: Path = Path(".wsgiload/runs")
+    procedure: Procedure = field(default_factory=Procedure)
+
+    def __post_init__(self) -> None:
+        is_open = all(level.rate_per_s is not None for level in self.levels)
+        counted = self.load.warmup_requests is not None
+        _require(is_open or not counted, "a warm-up by requests needs a rate", "give --warmup in seconds instead")
+        longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
+        _require(longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +239,13 @@ class Cell:
     level: Level
     run: int
     seed: int
+    attempt: int = 1
 
     @property
     def id(self) -> str:
-        """``server@level#run``: unique in a sweep, and a tag in the interval log."""
-        return f"{self.server}@{self.level.text}#{self.run}"
+        """``server@level#run``, a rerun ``server@level#run.2``: unique in a sweep, and a tag in the interval log."""
+        again = f".{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.server}@{self.level.text}#{self.run}{again}"
 
 
 def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]:
@@ -258,7 +282,7 @@ def load_plan(
         "sessions": [dict(session) for session in request.sessions],
         "load": _load_model(load, schedule),
         "phases": {
-            "warmup_ns": load.warmup_ns,
+            "warmup_ns": load.warmup_ns_at(schedule),
             "measure_ns": load.duration_ns,
             "cooldown_ns": load.cooldown_ns,
         },
@@ -373,9 +397,13 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
         "duration_s": load.duration_ns / NS_PER_S,
         "warmup_s": load.warmup_ns / NS_PER_S,
+        "warmup_requests": load.warmup_requests,
         "cooldown_s": load.cooldown_ns / NS_PER_S,
         "timeout_s": load.timeout_ns / NS_PER_S,
         "runs": experiment.runs,
+        "settle_s": experiment.procedure.settle_ns / NS_PER_S,
+        "reruns": experiment.procedure.reruns,
+        "aggregate": experiment.procedure.aggregate,
         "cpus": limits.cpus,
         "memory_bytes": limits.memory_bytes,
         "pids": limits.pids,

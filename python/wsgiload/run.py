@@ -95,7 +95,7 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
 
 def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
     """The load of the experiment; without warm-up for a variant that is to be seen cold."""
-    return replace(experiment.load, warmup_ns=0) if found.variant.cold else experiment.load
+    return replace(experiment.load, warmup_ns=0, warmup_requests=None) if found.variant.cold else experiment.load
 
 
 def _has_died(server: ServerProcess) -> Callable[[], bool]:
@@ -131,6 +131,7 @@ def _context(
     cpus = setting.limits.cpus if setting.limits.cpus is not None else len(setting.cpu_plan.server_cpus)
     budget = budget_of(found, cpus, experiment.profile)
     users = [level.connections for level in experiment.levels if level.connections is not None]
+    longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
     return lambda scratch: LaunchContext(
         python=environment.python,
@@ -145,7 +146,7 @@ def _context(
         backlog=launch.usual_backlog() if is_tuned else None,
         max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
         profile=experiment.profile,
-        run_s=(experiment.load.load_ns + experiment.load.timeout_ns) / NS_PER_S,
+        run_s=(longest_ns + experiment.load.timeout_ns) / NS_PER_S,
     )
 
 

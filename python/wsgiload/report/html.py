@@ -13,16 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsgiload.report import charts, findings, svg, table, words
-from wsgiload.report.cells import (
-    FEWEST_RUNS_FOR_INFERENCE,
-    Cell,
-    Sweep,
-    conditions,
-    lookup,
-    median_upper_ns,
-    read_sweep,
-)
+from wsgiload.aggregate import Method
+from wsgiload.effect import FEWEST_RUNS
+from wsgiload.report import charts, findings, over_runs, svg, table, words
+from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.report.words import Json
@@ -78,10 +72,10 @@ class ServerStrips:
     charts: tuple[Chart, ...]
 
 
-def write_html(run_dir: Path) -> Path:
+def write_html(run_dir: Path, method: Method | None = None) -> Path:
     """Write report.html into the run directory and return its path."""
     page = run_dir / "report.html"
-    text = render(read_run(run_dir))
+    text = render(read_run(run_dir, method))
     unfinished = run_dir / "report.html.tmp"
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(page)
@@ -112,12 +106,14 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "conditions": conditions(sweep.experiment),
         "headline": findings.headline(sweep),
         "kept_up_meaning": findings.kept_up_meaning(sweep),
-        "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS_FOR_INFERENCE else "",
+        "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
         "loads": [sweep.load_words(load) for load in sweep.loads] if len(sweep.loads) <= MOST_GRID_LOADS else [],
         "servers": [_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
         "status_counts": findings.status_counts(sweep),
         "validity_class": _worst(sweep),
         "remarks": _remarks(sweep),
+        "session": over_runs.session_lines(files.summary),
+        "over_runs": _over_runs(files.summary) if sweep.runs > 1 else None,
         "facts": findings.generator_facts(sweep, files.loads) + findings.limit_facts(sweep),
         "charts": _sweep_charts(sweep, files),
         "strips": strips,
@@ -184,6 +180,17 @@ def _mark(cells: tuple[Cell, ...]) -> dict[str, str]:
 def _worst(sweep: Sweep) -> str:
     statuses = {cell.status for cell in sweep.cells}
     return next((status for status in ("invalid", "failed", "warn") if status in statuses), "valid")
+
+
+def _over_runs(summary: Json) -> dict[str, Any]:
+    """What several runs say together."""
+    return {
+        "aggregates": Grid(over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))),
+        "note": over_runs.aggregate_note(summary),
+        "comparisons": over_runs.comparison_lines(summary),
+        "comparison_note": over_runs.COMPARISON_NOTE,
+        "discard_rule": over_runs.DISCARD_RULE,
+    }
 
 
 def _remarks(sweep: Sweep) -> list[dict[str, str]]:

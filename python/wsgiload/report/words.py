@@ -46,6 +46,14 @@ def format_seconds(duration_s: float | None) -> str:
     return f"{duration_s * 1000:g} ms" if 0 < duration_s < 1 else f"{duration_s:g} s"
 
 
+def format_span(duration_s: float) -> str:
+    """How long something will take, as one says it: "40 s", "12 min", "3 h 20 min"."""
+    if duration_s < 90:
+        return f"{max(1, round(duration_s))} s"
+    minutes = round(duration_s / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def format_count(value: float | None) -> str:
     """A whole number with thousands separated."""
     return MISSING if value is None else f"{round(value):,}"
