@@ -12,6 +12,7 @@ use crate::verdict::{Evidence, Expected};
 pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, measures: &Measures) -> Evidence {
     let counts = recorder.phase(Phase::Measure);
     let scheduled = counts.scheduled.max(1) as f64;
+    let sending = recorder.sending();
     let lag_impact = REPORTED_QUANTILES
         .into_iter()
         // A quantile that fewer than ten requests lie above is not a result, so its lateness is no doubt about one.
@@ -28,8 +29,8 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
         expected_arrivals: expected_arrivals(plan, facts.measured_ns),
         offered_rates_per_s: offered_rates(plan, facts.measured_ns),
         lag_impact,
-        send_lag_p99_ns: recorder.sending().lag.quantile_ns(0.99),
-        send_lag_p999_ns: recorder.sending().lag.quantile_ns(0.999),
+        send_lag_p99_ns: sending.lag.quantile_ns(0.99),
+        send_lag_p999_ns: sending.lag.quantile_ns(0.999),
         response_p50_ns: measures.response.quantile_ns(0.5),
         busiest_thread_share: facts.busiest_share(),
         run_queue_share: facts.costs.iter().filter_map(ThreadCost::run_queue_share).reduce(f64::max),
@@ -40,7 +41,7 @@ pub(crate) fn evidence(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts, m
         client_errors: counts.of(Outcome::ClientError),
         inconsistent: recorder.inconsistent(),
         ok: counts.of(Outcome::Ok),
-        waited_for_connection_share: recorder.sending().waited as f64 / scheduled,
+        waited_for_connection_share: sending.waited as f64 / scheduled,
         max_connections: facts.max_connections,
         dropped: counts.of(Outcome::Dropped),
         unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,

@@ -50,6 +50,17 @@ impl LatencyHistogram {
         self.sum_ns += u128::from(value_ns);
     }
 
+    /// Counts one value many times over.
+    pub(crate) fn record_many(&mut self, value_ns: u64, count: u64) {
+        if count > 0 {
+            let recorded = self.counts.record_n(value_ns, count);
+            debug_assert!(recorded.is_ok(), "{recorded:?}");
+            self.min_ns = self.min_ns.min(value_ns);
+            self.max_ns = self.max_ns.max(value_ns);
+            self.sum_ns += u128::from(value_ns) * u128::from(count);
+        }
+    }
+
     /// Adds another histogram's counts to this one's.
     ///
     /// # Panics

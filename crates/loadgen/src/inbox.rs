@@ -13,6 +13,7 @@ use nix::sys::time::TimeSpec;
 use serde::Serialize;
 
 use crate::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, realtime_ns};
+use crate::decoder::KnownHead;
 use crate::socket::Transfer;
 
 /// One read takes at most this much; shared by all connections of a thread.
@@ -52,9 +53,10 @@ impl StampDoubts {
     }
 }
 
-/// A thread's buffer, and its view of the kernel's clock.
+/// A thread's buffer, the head that the server sent last, and the thread's view of the kernel's clock.
 pub(crate) struct Inbox {
     pub buffer: Box<[u8]>,
+    pub known_head: KnownHead,
     control: Vec<u8>,
     offset: ClockOffset,
 }
@@ -62,7 +64,12 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub fn new() -> Self {
         let control = nix::cmsg_space!(TimeSpec);
-        Self { buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), control, offset: ClockOffset::read() }
+        Self {
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            known_head: KnownHead::default(),
+            control,
+            offset: ClockOffset::read(),
+        }
     }
 
     /// Reads what has come, with the kernel's stamp.

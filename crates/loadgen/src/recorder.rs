@@ -8,7 +8,7 @@ use crate::error::LoadError;
 use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
-use crate::measures::Measures;
+use crate::measures::{Measures, Tally};
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
 use crate::sessions::SessionCounts;
@@ -73,20 +73,6 @@ pub struct Sending {
     pub waited: u64,
 }
 
-impl Sending {
-    fn record(&mut self, completion: &Completion) {
-        self.waited += u64::from(completion.pool_wait_ns() > 0);
-        if let Some(lag_ns) = completion.send_lag_ns() {
-            self.lag.record(lag_ns);
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.lag.add(&other.lag);
-        self.waited += other.waited;
-    }
-}
-
 /// Events counted at the instant they happened inside the measure window, whenever they were intended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowCounts {
@@ -109,7 +95,7 @@ pub struct Recorder {
     measure_to_ns: u64,
     interval_ns: u64,
     phases: [PhaseCounts; 3],
-    measures: Measures,
+    tally: Tally,
     intervals: Vec<IntervalRecord>,
     /// Slices that are not packed, and the latest that an arrival was intended in.
     open_intervals: Vec<usize>,
@@ -121,7 +107,9 @@ pub struct Recorder {
     /// By status; a map would be looked through at every answer.
     status_codes: Box<[u64]>,
     window: WindowCounts,
-    sending: Sending,
+    /// Lateness of requests that got no right answer; that of the others is in the tally.
+    lag_of_failed: LatencyHistogram,
+    waited: u64,
     inconsistent: u64,
     /// One for each of the plan's several requests; none where it has only one.
     requests: Vec<RequestRecord>,
@@ -145,7 +133,7 @@ impl Recorder {
             measure_to_ns: start_ns + to,
             interval_ns: plan.interval_ns(),
             phases: [PhaseCounts::default(); 3],
-            measures: Measures::default(),
+            tally: Tally::default(),
             intervals: vec![IntervalRecord::default(); count],
             open_intervals: Vec::new(),
             latest_interval: 0,
@@ -154,7 +142,8 @@ impl Recorder {
             censored: LatencyHistogram::new(),
             status_codes: vec![0; STATUS_CODES].into_boxed_slice(),
             window: WindowCounts::default(),
-            sending: Sending::default(),
+            lag_of_failed: LatencyHistogram::new(),
+            waited: 0,
             inconsistent: 0,
             requests: RequestRecord::for_each(plan),
             connections: ConnectionCounts::default(),
@@ -213,7 +202,7 @@ impl Recorder {
         if phase != Phase::Measure {
             return;
         }
-        self.sending.record(completion);
+        self.waited += u64::from(completion.pool_wait_ns() > 0);
         if let Some(count) = completion.status.and_then(|status| self.status_codes.get_mut(usize::from(status))) {
             *count += 1;
         }
@@ -226,8 +215,9 @@ impl Recorder {
         if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
             request.count(parts.as_ref());
         }
-        if let Some(parts) = &parts {
-            self.measures.record(parts, completion.stamps.receive_delay_ns);
+        match &parts {
+            Some(parts) => self.tally.record(parts, completion.stamps.receive_delay_ns),
+            None => completion.send_lag_ns().into_iter().for_each(|lag_ns| self.lag_of_failed.record(lag_ns)),
         }
         self.ended_in_interval(completion, parts.as_ref());
     }
@@ -272,14 +262,15 @@ impl Recorder {
     /// Adds another thread's record of the same load.
     pub fn merge(&mut self, other: &Self) {
         self.phases.iter_mut().zip(&other.phases).for_each(|(mine, theirs)| mine.add(theirs));
-        self.measures.add(&other.measures);
+        self.tally.add(&other.tally);
         self.intervals.iter_mut().zip(&other.intervals).for_each(|(mine, theirs)| mine.add(theirs));
         self.censored.add(&other.censored);
         self.status_codes.iter_mut().zip(&other.status_codes).for_each(|(mine, theirs)| *mine += theirs);
         self.window.sent += other.window.sent;
         self.window.answered += other.window.answered;
         self.window.ok += other.window.ok;
-        self.sending.add(&other.sending);
+        self.lag_of_failed.add(&other.lag_of_failed);
+        self.waited += other.waited;
         self.inconsistent += other.inconsistent;
         self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
         self.connections.add(&other.connections);
@@ -323,8 +314,16 @@ impl Recorder {
 
     /// What was measured of the right answers of the measure phase.
     #[must_use]
-    pub fn measures(&self) -> &Measures {
-        &self.measures
+    pub fn measures(&self) -> Measures {
+        let mut response = LatencyHistogram::new();
+        self.intervals.iter().for_each(|slice| response.add(&slice.response()));
+        self.tally.measures(response)
+    }
+
+    /// Whether the kernel said of any answer when it came.
+    #[must_use]
+    pub fn has_receive_delays(&self) -> bool {
+        self.tally.has_receive_delays()
     }
 
     /// Elapsed times of the requests of the measure phase whose answer nobody waited for any longer.
@@ -348,8 +347,10 @@ impl Recorder {
 
     /// How the sends of the measure phase went.
     #[must_use]
-    pub fn sending(&self) -> &Sending {
-        &self.sending
+    pub fn sending(&self) -> Sending {
+        let mut lag = self.tally.send_lag().clone();
+        lag.add(&self.lag_of_failed);
+        Sending { lag, waited: self.waited }
     }
 
     /// How much of the measure phase had taken place at `now_ns`.

@@ -272,7 +272,7 @@ pub struct Clock {
 impl LoadReport {
     /// Derives every figure from a merged record.
     pub(crate) fn new(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Result<Self, LoadError> {
-        let measures = recorder.measures().clone();
+        let measures = recorder.measures();
         let counts = recorder.phase(Phase::Measure);
         let evidence = evidence(plan, recorder, facts, &measures);
         Ok(Self {
