@@ -11,6 +11,7 @@ from typing import Any
 from wsgiload.aggregate import Method, aggregate_cells, is_discarded
 from wsgiload.comparison import compare_servers
 from wsgiload.effect import FEWEST_RUNS
+from wsgiload.overload import overload_points
 
 Json = Mapping[str, Any]
 
@@ -19,7 +20,7 @@ MOST_DISCARDED_SHARE = 0.2
 
 
 def analyse(summary: Json, method: Method | None = None) -> dict[str, Any]:
-    """The summary with ``aggregates``, ``comparisons`` and ``session`` computed anew, by its own method."""
+    """The summary with ``aggregates``, ``comparisons``, ``overload`` and ``session`` computed anew."""
     cells, experiment = summary["cells"], summary["experiment"]
     chosen = method or experiment.get("aggregate") or "interval"
     is_compared = (experiment.get("runs") or 1) >= FEWEST_RUNS
@@ -28,6 +29,7 @@ def analyse(summary: Json, method: Method | None = None) -> dict[str, Any]:
         "experiment": {**experiment, "aggregate": chosen},
         "aggregates": aggregate_cells(cells, chosen),
         "comparisons": compare_servers(cells) if is_compared else [],
+        "overload": overload_points(cells),
         "session": judge_session(cells),
     }
 

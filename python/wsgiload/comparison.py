@@ -10,18 +10,17 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, Literal
 
 from wsgiload.aggregate import GOODPUT, Level, figure_of, server_of, standing
 from wsgiload.effect import FEWEST_RUNS, SAME_WITHIN, SIGNIFICANT, Effect, holm, paired_effect, unpaired_effect
+from wsgiload.overload import saturation_goodputs
 
 Json = Mapping[str, Any]
 Finding = Literal["different", "same", "undecided", "no inference"]
 
 # Beyond this share of its capacity a server's quantiles magnify every drift of the host.
 CAUTIOUS_SHARE = 0.8
-SATURATED = 0.95
 _BOTH = 2
 # Of the plan, what says nothing of how a server was measured.
 _MAY_DIFFER = {"name", "servers", "runs", "rates", "connections", "aggregate"}
@@ -188,19 +187,6 @@ def judge(effect: Effect | None, p_adjusted: float | None, aa_spread: float | No
     if effect.interval.excludes_zero() and p_adjusted < SIGNIFICANT and exceeds_chance:
         return "different"
     return "undecided"
-
-
-def saturation_goodputs(cells: Sequence[Json]) -> dict[str, float]:
-    """For each server that was driven into saturation, its goodput there: what its rates may be measured against."""
-    reached: dict[str, list[float]] = {}
-    for where, runs in standing(cells).items():
-        if where.rate is None or not runs:
-            continue
-        goodputs = [figure_of(cell, GOODPUT) or 0.0 for cell in runs.values()]
-        scheduled = [cell["outcomes"]["scheduled"] / cell["duration_s"] for cell in runs.values() if cell["outcomes"]]
-        if scheduled and 0 < median(goodputs) < SATURATED * median(scheduled):
-            reached.setdefault(where.server, []).append(median(goodputs))
-    return {server: max(goodputs) for server, goodputs in reached.items()}
 
 
 def _load_share(pair: Pair, saturation: Mapping[str, float]) -> float | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from wsgiload.comparison import compare_runs, compare_servers, drift_factor, saturation_goodputs
+from wsgiload.comparison import compare_runs, compare_servers, drift_factor
+from wsgiload.overload import overload_points, saturation_goodputs
 
 from .invented_cells import Json, cell, experiment, invalid, runs_of
 
@@ -133,9 +134,9 @@ def test_a_closed_loop_is_compared_by_its_goodput() -> None:
 # --- how near to its capacity
 
 
-def saturated(server: str, goodput: float, rate: float) -> list[Json]:
-    outcomes = {"scheduled": round(rate * 20), "ok": round(goodput * 20)}
-    changes = {"rate": rate, "rate_result": {"goodput_per_s": goodput}, "outcomes": outcomes}
+def saturated(server: str, goodput: float, offered: float, **more: Any) -> list[Json]:
+    outcomes = {"scheduled": round(offered * 20), "ok": round(goodput * 20)}
+    changes = {"rate": offered, "rate_result": {"goodput_per_s": goodput}, "outcomes": outcomes} | more
     return [cell(server, run, None, **changes) for run in range(1, 7)]
 
 
@@ -149,6 +150,26 @@ def test_the_share_of_its_capacity_is_known_where_a_higher_load_was_too_much() -
     assert drift_factor(first["load_share"]) == pytest.approx(10)
     assert drift_factor(0.5) == 1
     assert drift_factor(1.2) == math.inf
+
+
+def test_beyond_its_capacity_a_server_holds_or_collapses() -> None:
+    cells = [*saturated("a", 1250.0, 2000.0), *saturated("a", 400.0, 4000.0), *experiment(1, {"a": 1e6, "b": 1e6})]
+    assert overload_points(cells) == [
+        {
+            "server": "a",
+            "capacity_per_s": 1250.0,
+            "points": [
+                {"rate": 2000.0, "load_share": 1.6, "goodput_per_s": 1250.0, "kept_ratio": 1.0},
+                {"rate": 4000.0, "load_share": 3.2, "goodput_per_s": 400.0, "kept_ratio": 0.32},
+            ],
+        }
+    ]
+
+
+def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> None:
+    assert overload_points(saturated("a", 0.0, 2000.0)) == []
+    assert overload_points(saturated("a", 1950.0, 2000.0)) == []
+    assert overload_points(saturated("a", 1250.0, 2000.0, rate=None, connections=5)) == []
 
 
 # --- two stored runs

@@ -15,7 +15,13 @@ from wsgiload.analysis import analyse, judge_session, place_of, replaced
 from wsgiload.cli import run
 from wsgiload.comparison import compare_runs
 from wsgiload.report import print_sweep, write_html
-from wsgiload.report.over_runs import change_sentence, comparison_lines, comparison_sentence, session_lines
+from wsgiload.report.over_runs import (
+    change_sentence,
+    comparison_lines,
+    comparison_sentence,
+    overload_lines,
+    session_lines,
+)
 from wsgiload.schema import load_schema
 from wsgiload.summary import exit_code
 
@@ -100,6 +106,36 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
     assert lines[4].startswith("How near to its capacity each server was is not known")
     enough = [sentence for sentence, _ in comparison_lines({"comparisons": [ENTRY | {"rounds": 7}] * 3})]
     assert len(enough) == 3
+
+
+@pytest.mark.parametrize(
+    ("points", "sentences"),
+    [
+        (
+            [(1100, 1.1, 0.95)],
+            ["a answered at most 1,000/s correctly; its goodput held at 1,100/s (110 % of it).", "No"],
+        ),
+        (
+            [(1600, 1.6, 0.7)],
+            ["a answered at most 1,000/s correctly; its goodput fell to 70.0 % of that at 1,600/s (160"],
+        ),
+        (
+            [(1050, 1.05, 1.0), (3000, 3.0, 0.2)],
+            ["a answered at most 1,000/s correctly; its goodput collapsed to 20.0 %"],
+        ),
+        (
+            [(1050, 1.05, 1.0)],
+            ["a answered at most 1,000/s correctly.", "No server was offered 150 % of its capacity;"],
+        ),
+    ],
+)
+def test_beyond_capacity_it_is_said_what_is_left(
+    points: list[tuple[float, float, float]], sentences: list[str]
+) -> None:
+    named = [dict(zip(("rate", "load_share", "kept_ratio"), point, strict=True)) for point in points]
+    lines = overload_lines({"overload": [{"server": "a", "capacity_per_s": 1000.0, "points": named}]})
+    assert len(lines) == len(sentences)
+    assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
 
 
 # --- trials that were discarded

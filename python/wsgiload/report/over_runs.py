@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from wsgiload.aggregate import GOODPUT
 from wsgiload.comparison import CAUTIOUS_SHARE, drift_factor
 from wsgiload.effect import SIGNIFICANT, runs_needed
+from wsgiload.overload import COLLAPSED, HELD, OVERLOADS
 from wsgiload.report import words
 from wsgiload.report.words import Json
 
@@ -199,6 +200,34 @@ def _cautions(entries: Sequence[Json]) -> Iterator[str]:
             "How near to its capacity each server was is not known, for not every one was driven into saturation; "
             f"above {CAUTIOUS_SHARE * 100:.0f} % of it small drifts look like large differences."
         )
+
+
+# --- beyond capacity
+
+
+def overload_lines(summary: Json) -> list[str]:
+    """What each saturated server kept of its goodput under more load, and how far beyond capacity it was looked at."""
+    lines = [_overload_sentence(entry) for entry in summary.get("overload") or ()]
+    shares = [point["load_share"] for entry in summary.get("overload") or () for point in entry["points"]]
+    if lines and max(shares, default=0.0) < OVERLOADS[-1]:
+        lines.append(
+            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity; whether goodput holds or collapses "
+            "shows beyond that."
+        )
+    return lines
+
+
+def _overload_sentence(entry: Json) -> str:
+    text = f"{entry['server']} answered at most {words.format_per_s(entry['capacity_per_s'])} correctly"
+    beyond = [point for point in entry["points"] if point["load_share"] >= OVERLOADS[0]]
+    if not beyond:
+        return f"{text}."
+    worst = min(beyond, key=lambda point: float(point["kept_ratio"]))
+    kept, where = worst["kept_ratio"], f"{words.format_per_s(worst['rate'])} ({worst['load_share'] * 100:.0f} % of it)"
+    if kept >= HELD:
+        return f"{text}; its goodput held at {where}."
+    ending = "collapsed" if kept < COLLAPSED else "fell"
+    return f"{text}; its goodput {ending} to {words.format_ratio(kept)} of that at {where}."
 
 
 # --- the session
