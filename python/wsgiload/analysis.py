@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wsgiload.aggregate import Method, aggregate_cells, is_discarded
+from wsgiload.aggregate import Method, aggregate_cells, is_discarded, server_of
 from wsgiload.comparison import compare_servers
 from wsgiload.effect import FEWEST_RUNS
 from wsgiload.overload import overload_points
@@ -21,7 +21,8 @@ MOST_DISCARDED_SHARE = 0.2
 
 def analyse(summary: Json, method: Method | None = None) -> dict[str, Any]:
     """The summary with ``aggregates``, ``comparisons``, ``overload`` and ``session`` computed anew."""
-    cells, experiment = summary["cells"], summary["experiment"]
+    experiment = summary["experiment"]
+    cells = _by_plan(summary["cells"], experiment.get("servers") or ())
     chosen = method or experiment.get("aggregate") or "interval"
     is_compared = (experiment.get("runs") or 1) >= FEWEST_RUNS
     return {
@@ -32,6 +33,17 @@ def analyse(summary: Json, method: Method | None = None) -> dict[str, Any]:
         "overload": overload_points(cells),
         "session": judge_session(cells),
     }
+
+
+def _by_plan(cells: Sequence[Json], servers: Sequence[str]) -> list[Json]:
+    """The cells in the order in which they were asked for, which the order of the runs must not change."""
+    places = {server: place for place, server in enumerate(servers)}
+
+    def key(cell: Json) -> tuple[float, float, int]:
+        load = cell["rate"] if cell["rate"] is not None else cell["connections"] or 0
+        return places.get(server_of(cell), len(places)), load, cell["run"]
+
+    return sorted(cells, key=key)
 
 
 def judge_session(cells: Sequence[Json]) -> dict[str, Any]:

@@ -96,11 +96,7 @@ def _versions(cells: Sequence[Json]) -> dict[str, str]:
 
 def _kinds(cells: Sequence[Json]) -> dict[str, tuple[object, ...]]:
     """What a server is, whatever its name: two names for the same are an A/A pair."""
-    return {
-        where.server: tuple(cell.get(key) for key in ("server", "variant", "profile", "size"))
-        for where, runs in standing(cells).items()
-        for cell in runs.values()
-    } | {where.server: (where.server,) for where, runs in standing(cells).items() if not runs}
+    return {server_of(cell): tuple(cell.get(key) for key in ("server", "variant", "profile", "size")) for cell in cells}
 
 
 def _paired(first: Level, second: Level, found: Mapping[Level, Mapping[int, Json]], figure: str, same: bool) -> Pair:

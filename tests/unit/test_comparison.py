@@ -86,8 +86,9 @@ def test_rounds_are_paired_so_that_a_round_that_was_slow_for_all_makes_no_differ
 
 def test_a_round_in_which_one_trial_was_discarded_counts_for_neither() -> None:
     cells = experiment(1, {"a": 26e6, "b": 20e6}, runs=8)
-    cells[0] = invalid(cells[0])
-    assert only(compare_servers(cells))["rounds"] == 7
+    cells[0], cells[3] = invalid(cells[0]), invalid(cells[3])
+    assert [cells[place]["id"] for place in (0, 3)] == ["a@1000#1", "b@1000#2"]
+    assert only(compare_servers(cells))["rounds"] == 6
 
 
 def test_what_was_not_met_cannot_be_compared_and_says_so() -> None:
@@ -120,6 +121,14 @@ def test_a_difference_must_exceed_what_one_server_showed_against_itself() -> Non
     quiet = runs_of("sync", values) + runs_of("again", values[::-1], server="sync")
     entries = compare_servers([*quiet, *runs_of("gthread", [1.3 * value for value in values])])
     assert [entry["finding"] for entry in entries] == ["same", "different", "different"]
+
+
+def test_one_server_under_two_names_is_known_also_where_no_trial_of_it_stands() -> None:
+    cells = as_two_names([invalid(one) if one["run"] < 4 else one for one in experiment(1, SAME)])
+    entry = only(compare_servers(cells))
+    assert (entry["same_server"], entry["finding"]) == (True, "no inference")
+    spoiled = only(compare_servers(as_two_names([invalid(one) for one in experiment(1, SAME)])))
+    assert (spoiled["same_server"], spoiled["rounds"]) == (True, 0)
 
 
 def test_a_closed_loop_is_compared_by_its_goodput() -> None:

@@ -141,6 +141,13 @@ def test_a_factor_stands_inside_its_interval() -> None:
     assert effect.interval.excludes_zero() and not effect.interval.lies_within(math.log(1.05))
 
 
+def test_what_scatters_widely_round_nothing_is_not_the_same() -> None:
+    interval = mean_interval([-0.3, 0.3, -0.2, 0.2])
+    assert interval.mean == pytest.approx(0)
+    assert not interval.excludes_zero() and not interval.lies_within(0.05)
+    assert interval.lies_within(0.4)
+
+
 def test_differences_without_spread_have_no_width() -> None:
     effect = paired_effect([0.0] * 6)
     assert (effect.factor, effect.bounds, effect.p) == (1.0, (1.0, 1.0), 1.0)

@@ -216,6 +216,15 @@ def test_analysing_twice_changes_nothing_and_reads_the_cells_alone(stored: Path)
     assert analyse(json.loads(json.dumps(once))) == once, "what is stored is what was computed"
 
 
+def test_servers_stand_in_the_order_asked_for_whatever_order_they_were_run_in(stored: Path) -> None:
+    summary = read_summary(stored)
+    backwards = {**summary, "cells": summary["cells"][::-1]}
+    assert analyse(backwards)["aggregates"] == analyse(summary)["aggregates"]
+    assert analyse(backwards)["comparisons"] == analyse(summary)["comparisons"]
+    named = [(entry["server"], entry["rate"]) for entry in analyse(backwards)["aggregates"]]
+    assert named == [(server, rate) for server in SERVERS for rate in (1000, 2000)]
+
+
 def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
     text = printed(analyse(read_summary(stored)))
     assert "p99 mean, 95 % interval" in text
