@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import get_args
+from typing import Literal, get_args
 
 from wsgiload.contract import Needed, Profile, Server, Variant
 from wsgiload.errors import UsageError
@@ -22,6 +22,7 @@ DEFAULT_FOLDER = Path(__file__).parent / "_servers"
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 ALL = "all"
 DEFAULT = "default"
+_KEEPALIVES: dict[str | int, str] = {"on": "keep", "off": "close"}
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
@@ -37,6 +38,8 @@ class ServerVariant:
     workers: int | None = None
     threads: int | None = None
     alias: str | None = None
+    profile: Profile | None = None
+    keepalive: Literal["on", "off"] | int | None = None
 
     @property
     def id(self) -> str:
@@ -46,9 +49,11 @@ class ServerVariant:
 
     @property
     def size(self) -> str | None:
-        """``w2-t4``, of what was named; None where the budget decides."""
+        """``w2-t4-stock-close``, of what was named; None where budget and experiment decide."""
         parts = [f"w{self.workers}"] if self.workers is not None else []
         parts += [f"t{self.threads}"] if self.threads is not None else []
+        parts += [self.profile] if self.profile is not None else []
+        parts += [_KEEPALIVES.get(self.keepalive, f"k{self.keepalive}")] if self.keepalive is not None else []
         return "-".join(parts) or None
 
     @property

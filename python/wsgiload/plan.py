@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from wsgiload.contract import Profile
@@ -193,10 +193,15 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many workers and threads the user wants a server to have; None leaves it to the profile."""
+    """How many workers and threads the user wants a server to have; None leaves it to the profile.
+
+    In a grid the profile and keep-alive may be factors, too; None leaves them to the experiment.
+    """
 
     workers: int | None = None
     threads: int | None = None
+    profile: Profile | None = None
+    keepalive: Keepalive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,24 +352,36 @@ def parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-_GRID_NAMES = ("workers", "threads")
+_GRID_NAMES = ("workers", "threads", "profile", "keepalive")
 LARGEST_SIZE = 1_000
 
 
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
     """Every combination of the values of ``--grid``; without it the one size of --workers and --server-threads."""
-    values: dict[str, list[int | None]] = {"workers": [workers], "threads": [threads]}
+    values: dict[str, list[Any]] = {"workers": [workers], "threads": [threads], "profile": [None], "keepalive": [None]}
     for text in grid:
         name, equals, listed = text.partition("=")
         _require(
             bool(equals) and name in _GRID_NAMES,
-            f"--grid {text}: not {' nor '.join(_GRID_NAMES)}",
-            "write it like workers=1,2,4 threads=1,4,8",
+            f"--grid {text}: not {', '.join(_GRID_NAMES[:-1])} nor {_GRID_NAMES[-1]}",
+            "write it like workers=1,2,4 threads=1,4,8 keepalive=on,off",
         )
         given = values[name] != [None]
         _require(not given, f"{name} of the servers was given twice", "give it once, in --grid or by itself")
-        values[name] = [_size(number, text) for number in listed.split(",")]
-    return tuple(Size(*pair) for pair in itertools.product(values["workers"], values["threads"]))
+        values[name] = [_grid_value(name, value, text) for value in listed.split(",")]
+    return tuple(Size(*combined) for combined in itertools.product(*values.values()))
+
+
+def _grid_value(name: str, value: str, whole: str) -> Any:
+    if name == "keepalive":
+        return parse_keepalive(value.strip())
+    if name == "profile":
+        profiles = get_args(Profile)
+        _require(
+            value.strip() in profiles, f"--grid {whole}: {value!r} is no profile", f"choose {' or '.join(profiles)}"
+        )
+        return value.strip()
+    return _size(value, whole)
 
 
 def _size(text: str, whole: str) -> int:
@@ -382,7 +399,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
     load, limits = experiment.load, experiment.limits
     return {
         "name": experiment.name,
-        "profile": experiment.profile,
+        "profile": _varied([size.profile or experiment.profile for size in experiment.sizes]),
         "app": experiment.app,
         "path": experiment.request.path,
         "method": experiment.request.method,
@@ -393,7 +410,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "arrivals": load.arrivals if is_open else None,
         "on_busy": load.on_busy if is_open else None,
         "max_connections": load.max_connections if is_open else None,
-        "keepalive": load.keepalive,
+        "keepalive": _varied([size.keepalive or load.keepalive for size in experiment.sizes]),
         "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
         "duration_s": load.duration_ns / NS_PER_S,
         "warmup_s": load.warmup_ns / NS_PER_S,
@@ -412,6 +429,12 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "client_cpus": _as_list(limits.client_cpus),
         "servers": list(servers),
     }
+
+
+def _varied(values: Sequence[object]) -> object:
+    """The one value, or all of them where a grid combines several."""
+    different = list(dict.fromkeys(values))
+    return different[0] if len(different) == 1 else different
 
 
 def _as_list(cores: tuple[int, ...] | None) -> list[int] | None:

@@ -58,7 +58,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "server": found.server.name,
         "variant": found.variant.name,
         "alias": found.alias,
-        "profile": setting.experiment.profile,
+        "profile": found.profile or setting.experiment.profile,
         "size": found.size,
         "legacy": found.server.legacy,
         "version": environment.version if environment else None,

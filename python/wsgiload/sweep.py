@@ -148,7 +148,11 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
         chosen = [found for found in chosen if found.server.serves_wsgi]
         if not chosen:
             raise UsageError("none of the servers runs a WSGI app", "measure them with the bundled app hello")
-    sized = [found.sized(size.workers, size.threads) for found in chosen for size in experiment.sizes]
+    sized = [
+        replace(found.sized(size.workers, size.threads), profile=size.profile, keepalive=size.keepalive)
+        for found in chosen
+        for size in experiment.sizes
+    ]
     return {found.id: found for found in sized}
 
 
@@ -344,7 +348,7 @@ def _settle(experiment: Experiment) -> Settled | None:
 
 def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Capacity | None:
     """How much a server serves at once, as it comes: measured before its first cell, because nobody chose it."""
-    profile, setting = sweep.bench.setting.experiment.profile, sweep.bench.setting
+    profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
     if profile != "stock":
         return None
     if found.id not in sweep.capacities:

@@ -161,7 +161,7 @@ def repeat_grid(words: list[str]) -> list[str]:
         "--grid",
         multiple=True,
         metavar="NAME=A,B,...",
-        help="Sizes to combine: workers=1,2,4 threads=1,4,8 (of the servers).",
+        help="What to combine, of the servers: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off.",
     ),
     click.option("--app-name", help="A bundled app instead of APP: hello, json1k, cpu or sleep."),
     click.option("--path", help="Path of every request.  [default: /]"),

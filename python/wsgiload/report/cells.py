@@ -232,7 +232,8 @@ def median_of(cells: tuple[Cell, ...], *keys: str) -> float | None:
 def conditions(experiment: Json, cell: Json | None = None) -> str:
     """What every title must say: arrivals, connection policy, duration, number of runs."""
     profile = experiment.get("profile")
-    parts = [f"{profile} profile"] if profile else []
+    varied = not isinstance(profile, str)
+    parts = [f"{'each' if varied else profile} profile{' as its name says' if varied else ''}"] if profile else []
     parts += [_arrivals(experiment), _connections(experiment)]
     duration_s = (cell or {}).get("duration_s", experiment.get("duration_s"))
     warmup_s = (cell or {}).get("warmup_s", experiment.get("warmup_s"))
@@ -256,6 +257,8 @@ def _connections(experiment: Json) -> str:
     policy = _POLICIES.get(str(experiment.get("on_busy")), "connection policy not recorded")
     if not experiment.get("rates"):
         policy = "one request at a time on each connection"
+    if isinstance(keepalive, list):
+        return f"{policy}, kept or closed as each name says"
     if keepalive in (None, "on", True):
         return policy
     if keepalive in ("off", False):
