@@ -66,9 +66,9 @@ class RunDirectory:
         directory.started_utc = datetime.fromisoformat(started)
         for name, cell_of in _CELL_OF_LINE.items():
             directory._keep_lines(name, cell_of, kept)
-        for load in (path / "load").glob("*.json"):
-            if load.stem not in kept:
-                load.unlink()
+        for file in [*(path / "load").glob("*.json"), *(path / "server").glob("*.log")]:
+            if file.stem not in kept:
+                file.unlink()
         directory._has_latency_log = (path / "latency.hlog").is_file()
         return directory
 

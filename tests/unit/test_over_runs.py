@@ -14,7 +14,7 @@ from rich.console import Console
 from wsgiload.analysis import analyse, judge_session, place_of, replaced
 from wsgiload.cli import run
 from wsgiload.comparison import compare_runs
-from wsgiload.report import print_sweep, write_html
+from wsgiload.report import forest, print_sweep, write_html
 from wsgiload.report.over_runs import (
     change_sentence,
     comparison_lines,
@@ -138,6 +138,20 @@ def test_beyond_capacity_it_is_said_what_is_left(
     assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
 
 
+def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:
+    pair, unknown = ENTRY, ENTRY | {"factor": None, "interval_95": None, "finding": "no inference"}
+    chance = ENTRY | {"same_server": True, "finding": "undecided", "factor": 1.01, "interval_95": [0.9, 1.1]}
+    assert forest.drawable([pair, unknown, chance]) == [chance, pair]
+    assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
+    drawing = forest.forest_chart([pair, unknown, chance], "6 runs")
+    assert drawing == forest.forest_chart([pair, unknown, chance], "6 runs")
+    assert "A/A: gthread over sync at 500/s" in drawing and "6 runs" in drawing
+    assert forest.caption([pair, chance]) == (
+        "Of 1 comparison, 1 show a difference and 0 that both are the same within 5 %."
+    )
+    assert forest.caption([chance]).startswith("One server under two names")
+
+
 # --- trials that were discarded
 
 
@@ -244,6 +258,10 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(stored: Path, t
     assert '<section id="runs">' in page
     assert "p99 mean, 95 % interval" in page
     assert "never for its outcome" in page
+    figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
+    assert figure.count("<svg ") == 1
+    assert "gunicorn-gthread over gunicorn-gevent at 1,000/s" in figure
+    assert "Of 6 comparisons, " in figure
     assert '<section id="runs">' not in write_html(write_run(tmp_path / "one")).read_text(encoding="utf-8")
 
 

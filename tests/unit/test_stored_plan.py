@@ -106,12 +106,15 @@ def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> N
         directory.write_cell(cell, measured_load(), [Sample(10, 0, Counters(cpu_usage_ns=7))])
     with (directory.path / "resources.csv").open("a") as file:
         file.write("b@1#1,20,4")  # torn in the middle of a row
+    for cell in ("a@1#1", "b@1#1"):
+        directory.server_log(cell).touch()
     kept = {path.name: path.read_text() for path in directory.path.glob("latency.*")}
     again = RunDirectory.reopen(directory.path, {"a@1#1"})
     for name in ("resources.csv", "intervals.csv"):
         rows = list(csv.DictReader((again.path / name).read_text().splitlines()))
         assert {row["cell"] for row in rows} == {"a@1#1"}
     assert [path.name for path in (again.path / "load").iterdir()] == ["a@1#1.json"]
+    assert [path.name for path in (again.path / "server").iterdir()] == ["a@1#1.log"]
     assert "Tag=b" not in (again.path / "latency.hlog").read_text()
     again.write_cell("b@1#1", measured_load(), [])
     assert {path.name: path.read_text() for path in directory.path.glob("latency.*")} == kept

@@ -15,7 +15,7 @@ from typing import Any
 
 from wsgiload.aggregate import Method
 from wsgiload.effect import FEWEST_RUNS
-from wsgiload.report import charts, findings, over_runs, svg, table, words
+from wsgiload.report import charts, findings, forest, over_runs, svg, table, words
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
@@ -114,7 +114,7 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "remarks": _remarks(sweep),
         "session": over_runs.session_lines(files.summary),
         "overload": over_runs.overload_lines(files.summary),
-        "over_runs": _over_runs(files.summary) if sweep.runs > 1 else None,
+        "over_runs": _over_runs(files.summary, conditions(sweep.experiment)) if sweep.runs > 1 else None,
         "facts": findings.generator_facts(sweep, files.loads) + findings.limit_facts(sweep),
         "charts": _sweep_charts(sweep, files),
         "strips": strips,
@@ -183,15 +183,33 @@ def _worst(sweep: Sweep) -> str:
     return next((status for status in ("invalid", "failed", "warn") if status in statuses), "valid")
 
 
-def _over_runs(summary: Json) -> dict[str, Any]:
+def _over_runs(summary: Json, subtitle: str) -> dict[str, Any]:
     """What several runs say together."""
     return {
+        "forest": _forest(summary["comparisons"], subtitle),
         "aggregates": Grid(over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))),
         "note": over_runs.aggregate_note(summary),
         "comparisons": over_runs.comparison_lines(summary),
         "comparison_note": over_runs.COMPARISON_NOTE,
         "discard_rule": over_runs.DISCARD_RULE,
     }
+
+
+def _forest(comparisons: Sequence[Json], subtitle: str) -> Chart | None:
+    """The comparisons as a chart, where there are any with a factor."""
+    rows = forest.drawable(comparisons)
+    if not rows:
+        return None
+    numbers = tuple(
+        (
+            forest.row_name(entry),
+            *(f"{value:.3g}" for value in (entry["factor"], *entry["interval_95"], entry["p"], entry["p_adjusted"])),
+        )
+        for entry in rows
+    )
+    data = Grid(("pair", "factor", "low", "high", "p", "p adjusted"), numbers)
+    drawing = forest.forest_chart(comparisons, subtitle)
+    return Chart("forest", drawing, forest.caption(comparisons), forest.READING, data)
 
 
 def _remarks(sweep: Sweep) -> list[dict[str, str]]:
