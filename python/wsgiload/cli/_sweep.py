@@ -6,7 +6,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -67,7 +67,6 @@ from wsgiload.sweep import (
 from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
-Given = TypeVar("Given")
 _SAYS_NOTHING_OF_THE_PLAN = {"resume", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
 
 
@@ -142,7 +141,7 @@ def repeat_grid(words: list[str]) -> list[str]:
     click.option(
         "--servers",
         type=NAMES,
-        help="Servers, see `wsgiload servers list`.  [default: all that need no compiler]",
+        help="Servers, see `wsgiload servers list`; again=waitress is one under a second name.  [default: all that need no compiler]",
     ),
     click.option(
         "--profile",
@@ -286,19 +285,17 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
-    experiment = None if resume is not None and not _asks_for_a_plan(ctx) else _experiment(app, options)
+    if resume is None:
+        experiment, asked = _experiment(app, options), None
+    else:
+        experiment = read_plan(resume)[0]
+        asked = _experiment(app, options) if _asks_for_a_plan(ctx) else None
     if dry_run:
-        write_json(_dry_run(experiment or read_plan(_given(resume))[0]), json_file or "-")
+        write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
     events = SweepEvents() if quiet else _Progress()
-    if resume is not None:
-        return _tell(resume_sweep(resume, events, experiment), thresholds, json_file, html)
-    return _tell(run_sweep(_given(experiment), events), thresholds, json_file, html)
-
-
-def _given(value: Given | None) -> Given:
-    assert value is not None, "without --resume there is a plan, and without a plan --resume"
-    return value
+    result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
+    return _tell(result, thresholds, json_file, html)
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:

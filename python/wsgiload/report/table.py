@@ -193,7 +193,8 @@ def _remarks(sweep: Sweep) -> list[RenderableType]:
 
 def no_inference(runs: int) -> str:
     """What fewer than four runs do not allow."""
-    return f"No inference between servers possible from {words.plural(runs, 'run')}."
+    text = f"No inference between servers possible from {words.plural(runs, 'run')}."
+    return f"{text} This is a quick look; --compare makes as many runs as it takes." if runs == 1 else text
 
 
 def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
