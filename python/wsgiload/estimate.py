@@ -23,6 +23,12 @@ def experiment_s(cells: Sequence[Cell], experiment: Experiment) -> float:
     return sum(trial_s(cell, experiment) for cell in cells)
 
 
+def longest_s(cells: Sequence[Cell], experiment: Experiment) -> float:
+    """The same on a host that never becomes quiet, in seconds."""
+    waited_ns = max(0, experiment.procedure.settle_ns - LEAST_WAIT_NS)
+    return experiment_s(cells, experiment) + len(cells) * waited_ns / NS_PER_S
+
+
 def remaining_s(done: Sequence[Cell], took_s: float, left: Sequence[Cell], experiment: Experiment) -> float:
     """What is left should take, if it takes as much longer than planned as what is done did."""
     planned_s = experiment_s(done, experiment)

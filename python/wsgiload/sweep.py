@@ -27,7 +27,7 @@ from wsgiload.conforming import measure_capacity
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
 from wsgiload.effect import runs_needed
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
-from wsgiload.estimate import experiment_s, remaining_s
+from wsgiload.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
 from wsgiload.interpreters import find_version
@@ -58,8 +58,8 @@ class SweepEvents:
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         """Cell ``place`` of ``count`` begins."""
 
-    def planned(self, count: int, seconds: float) -> None:
-        """So many trials will be made, which should take so long."""
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        """So many trials will be made, which should take so long, and the longer time on a host that is never quiet."""
 
     def estimated(self, seconds: float) -> None:
         """What is left when a cell has ended should take so long; told just before its end."""
@@ -294,7 +294,7 @@ def _versions(environments: Environments) -> dict[str, tuple[str, str | None]]:
 
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     left = [cell for cell in sweep.order if not sweep.is_done(cell)]
-    sweep.events.planned(len(left), experiment_s(left, sweep.experiment))
+    sweep.events.planned(len(left), experiment_s(left, sweep.experiment), longest_s(left, sweep.experiment))
     began_s = time.monotonic()
     with _pinned(sweep.bench.setting.cpu_plan.client_cpus):
         for number, cell in enumerate(left, start=1):

@@ -42,7 +42,7 @@ class Told(SweepEvents):
         self.spans: list[float] = []
         self.plan: tuple[int, float] | None = None
 
-    def planned(self, count: int, seconds: float) -> None:
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
         self.plan = (count, seconds)
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:

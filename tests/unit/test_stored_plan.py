@@ -12,7 +12,7 @@ import pytest
 
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
-from wsgiload.estimate import experiment_s, remaining_s
+from wsgiload.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.limits.model import Counters
 from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits, Size, expand, load_plan, plain
 from wsgiload.procedure import Procedure
@@ -132,6 +132,8 @@ def test_an_experiment_takes_its_loads_its_waits_and_what_servers_need() -> None
     assert experiment_s(cells, PLAIN) == 4 * (13 + 2)
     waiting = replace(PLAIN, procedure=Procedure(settle_ns=120 * NS_PER_S))
     assert experiment_s(cells, waiting) == 4 * (13 + 2 + 5)
+    assert longest_s(cells, waiting) == 4 * (13 + 2 + 120)
+    assert longest_s(cells, PLAIN) == experiment_s(cells, PLAIN)
 
 
 def test_what_is_left_takes_as_long_as_what_is_done_took() -> None:

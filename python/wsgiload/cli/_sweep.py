@@ -80,8 +80,11 @@ class _Progress(SweepEvents):
     def message(self, text: str) -> None:
         click.echo(text, err=True)
 
-    def planned(self, count: int, seconds: float) -> None:
-        click.echo(f"{plural(count, 'trial')}, about {format_span(seconds)}", err=True)
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
+        if longest_seconds > seconds:
+            text += f"; up to {format_span(longest_seconds)} where the host does not become quiet"
+        click.echo(text, err=True)
 
     def estimated(self, seconds: float) -> None:
         self._left = f" (about {format_span(seconds)} left)" if seconds else ""
