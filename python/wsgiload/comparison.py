@@ -39,6 +39,15 @@ class Pair:
     reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two stored runs: where they are, what changed in each server, and what else was not alike."""
+
+    runs: tuple[str, str]
+    comparisons: list[dict[str, Any]]
+    unlike: list[str]
+
+
 def default_figure(cells: Sequence[Json]) -> str:
     """p99 where the load is given as a rate; goodput where a fixed number of users wait for their answers."""
     return "p99" if any(cell["rate"] is not None for cell in cells) else GOODPUT

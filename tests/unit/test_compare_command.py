@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,28 @@ def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture
         ("b", "goodput", "same"),
     ]
     assert len(result["unlike"]) == 1
+
+
+def test_the_same_as_a_page_that_asks_nobody_for_anything(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "change.html"
+    assert run(["compare", *map(str, runs), "--html", str(page)]) == 0
+    sentences = capsys.readouterr().out.splitlines()
+    text = unescape(page.read_text(encoding="utf-8"))
+    assert all(sentence in text for sentence in sentences)
+    assert text.count("<svg ") == 1
+    assert "a at 1,000/s" in text[text.index("<svg ") :]
+    assert [tag for tag in ("<script", "<link", "<img", "<iframe") if tag in text] == []
+    assert str(runs[0]) in text and "<section id=" not in text
+
+
+def test_without_enough_runs_the_page_says_why_and_draws_nothing(tmp_path: Path) -> None:
+    few = [stored(tmp_path / name, experiment(1, {"a": 20e6}, runs=3)) for name in ("one", "two")]
+    assert run(["compare", *map(str, few), "--html", str(tmp_path / "change.html")]) == 0
+    text = (tmp_path / "change.html").read_text(encoding="utf-8")
+    assert "no inference possible from 3 runs" in text
+    assert "<svg " not in text
 
 
 def test_runs_with_nothing_in_common_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

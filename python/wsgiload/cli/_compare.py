@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -11,9 +11,9 @@ from rich.console import Console
 from wsgiload.aggregate import FIGURES
 from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._report import read_summary
-from wsgiload.comparison import compare_runs, unlike
+from wsgiload.comparison import Change, compare_runs, unlike
 from wsgiload.errors import UsageError
-from wsgiload.report import print_comparison
+from wsgiload.report import print_comparison, write_change
 from wsgiload.store import SCHEMA_VERSION
 
 
@@ -29,20 +29,22 @@ from wsgiload.store import SCHEMA_VERSION
     metavar="[FILE]",
     help="Write the result as JSON; - or nothing is standard output.",
 )
-def compare(run_a: Path, run_b: Path, figure: str | None, json_file: str | None) -> None:
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as a page.")
+def compare(run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None) -> None:
     """Compare two stored runs, server by server at each load: RUN_B against RUN_A.
 
     Two runs share no rounds, so their samples are compared unpaired, and whatever else changed between them is
     part of the difference.
     """
-    check_destinations(json_file)
+    check_destinations(json_file, html)
     first, second = (read_summary(run / "summary.json") for run in (run_a, run_b))
     entries = compare_runs(first["cells"], second["cells"], figure)
     if not entries:
         raise UsageError(f"{run_a} and {run_b} have no server at the same load in common", "see `wsgiload report`")
-    remarks = unlike(first, second)
+    change = Change((str(run_a), str(run_b)), entries, unlike(first, second))
     if json_file != "-":
-        print_comparison(entries, remarks, Console())
+        print_comparison(change.comparisons, change.unlike, Console())
     if json_file is not None:
-        result: dict[str, Any] = {"runs": [str(run_a), str(run_b)], "comparisons": entries, "unlike": remarks}
-        write_json({"schema_version": SCHEMA_VERSION} | result, json_file)
+        write_json({"schema_version": SCHEMA_VERSION} | asdict(change), json_file)
+    if html is not None:
+        write_change(html, change)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wsgiload.aggregate import Method
+from wsgiload.comparison import Change
 from wsgiload.report.catalogue import print_checks, print_server
 from wsgiload.report.table import print_comparison, print_doctor, print_load, print_servers, print_sweep
 
@@ -19,8 +20,16 @@ __all__ = [
     "print_server",
     "print_servers",
     "print_sweep",
+    "write_change",
     "write_html",
 ]
+
+
+def write_change(path: Path, change: Change) -> None:
+    """Write the page of what changed between two stored runs."""
+    from wsgiload.report import change as page
+
+    path.write_text(page.render(change), encoding="utf-8")
 
 
 def write_html(run_dir: Path, method: Method | None = None) -> Path:

@@ -5,7 +5,7 @@ Draws what ``comparison`` found and concludes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from wsgiload.effect import SAME_WITHIN
@@ -15,6 +15,8 @@ from wsgiload.report.words import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Name = Callable[[Json], str]
 
 MOST_ROWS = 30
 _TICKS = (
@@ -31,10 +33,12 @@ def drawable(comparisons: Sequence[Json]) -> list[Json]:
     return sorted(known, key=lambda entry: not entry["same_server"])[:MOST_ROWS]
 
 
-def forest_chart(comparisons: Sequence[Json], conditions: str) -> str:
-    """The factors of ``drawable`` on a logarithmic axis, 1 in the middle."""
+def forest_chart(
+    comparisons: Sequence[Json], conditions: str, of: str = "the first over the second", name: Name | None = None
+) -> str:
+    """The factors of ``drawable`` on a logarithmic axis, 1 in the middle; ``name`` says how a row is called."""
     rows = drawable(comparisons)
-    title = f"{rows[0]['figure']} of the first over the second, with 95 % interval"
+    title = f"{rows[0]['figure']} of {of}, with 95 % interval"
     height = _HEAD_INCHES + _FOOT_INCHES + _ROW_INCHES * len(rows)
     with svg.settings():
         figure = svg.new_figure(height)
@@ -43,11 +47,11 @@ def forest_chart(comparisons: Sequence[Json], conditions: str) -> str:
         figure.text(left, 1 - 0.35 / height, conditions, fontsize=7.5, color=svg.MUTED, va="center")
         share = _ROW_INCHES * len(rows) / height
         axes = figure.add_axes((_NAMES_SHARE, _FOOT_INCHES / height, 0.98 - _NAMES_SHARE, share))
-        _draw(axes, rows)
+        _draw(axes, rows, name or row_name)
         return svg.to_svg(figure, "forest", f"{title}. {conditions}")
 
 
-def _draw(axes: Axes, rows: Sequence[Json]) -> None:
+def _draw(axes: Axes, rows: Sequence[Json], name: Name) -> None:
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axes.set_xscale("log")
@@ -60,7 +64,7 @@ def _draw(axes: Axes, rows: Sequence[Json]) -> None:
         axes.plot([low, high], [place, place], color=colour, linewidth=1.4)
         axes.plot([entry["factor"]], [place], "o", color=colour, markersize=5, fillstyle="full" if is_found else "none")
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(range(len(rows)), [row_name(entry) for entry in rows])
+    axes.set_yticks(range(len(rows)), [name(entry) for entry in rows])
     axes.grid(False, axis="y")
     axes.xaxis.set_major_locator(FixedLocator(_ticks(rows)))
     axes.xaxis.set_minor_locator(NullLocator())

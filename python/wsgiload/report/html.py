@@ -74,16 +74,21 @@ class ServerStrips:
 
 def write_html(run_dir: Path, method: Method | None = None) -> Path:
     """Write report.html into the run directory and return its path."""
-    page = run_dir / "report.html"
+    path = run_dir / "report.html"
     text = render(read_run(run_dir, method))
     unfinished = run_dir / "report.html.tmp"
     unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(page)
-    return page
+    unfinished.replace(path)
+    return path
 
 
 def render(files: RunFiles) -> str:
     """The whole page as text."""
+    return page("template.html.j2", _context(files))
+
+
+def page(template: str, context: Mapping[str, Any]) -> str:
+    """A template of this package with what it says."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -93,7 +98,7 @@ def render(files: RunFiles) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("template.html.j2").render(_context(files))
+    return environment.get_template(template).render(context)
 
 
 def _context(files: RunFiles) -> dict[str, Any]:
