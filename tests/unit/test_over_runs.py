@@ -189,6 +189,12 @@ def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_reru
     assert judge_session([*cells, cell("a", 4)])["status"] == "valid", "exactly a fifth is allowed"
 
 
+def test_in_a_quick_look_nothing_is_discarded_but_said_of_the_cell_itself() -> None:
+    summary = analyse({"status": "complete", "experiment": {"runs": 1}, "cells": [invalid(cell("a"))]})
+    assert session_lines(summary) == []
+    assert exit_code(summary) == 98
+
+
 def test_a_server_that_fails_is_never_discarded() -> None:
     failed = invalid(cell("a"), "server") | {"failure": {"step": "load", "message": "fell over", "log_tail": ""}}
     assert judge_session([failed])["discarded"] == []

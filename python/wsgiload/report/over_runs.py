@@ -236,7 +236,8 @@ def _overload_sentence(entry: Json) -> str:
 def session_lines(summary: Json) -> list[tuple[str, str]]:
     """Which trials were discarded and why, and whether too many were; a sentence and its style each."""
     session = summary.get("session")
-    if session is None or not session["discarded"]:
+    is_quick_look = (summary["experiment"].get("runs") or 1) == 1  # whose cells say the same, each for itself
+    if is_quick_look or session is None or not session["discarded"]:
         return []
     listed = ", ".join(f"{trial['id']} {trial['reason']}" for trial in session["discarded"])
     count = len(session["discarded"])
