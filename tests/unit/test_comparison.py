@@ -178,6 +178,8 @@ def test_beyond_its_capacity_a_server_holds_or_collapses() -> None:
 def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> None:
     assert overload_points(saturated("a", 0.0, 2000.0)) == []
     assert overload_points(saturated("a", 1950.0, 2000.0)) == []
+    stalled_once = [*saturated("a", 48.0, 100.0)[:5], *saturated("a", 99.0, 100.0)[5:]]
+    assert overload_points(stalled_once) == []
     assert overload_points(saturated("a", 1250.0, 2000.0, rate=None, connections=5)) == []
 
 
