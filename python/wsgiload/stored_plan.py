@@ -19,7 +19,9 @@ Json = dict[str, Any]
 
 # What a figure depends on; the rest of the host's facts may differ from hour to hour.
 HOST_FACTS = ("kernel", "machine", "cpu_model", "cpus", "available_cpus", "memory_bytes", "wsgiload", "generator")
-_NOT_OF_THE_PLAN = ("order", "out")
+# What run.json holds beside the experiment, and what of it may be another without making another experiment.
+_RESOLVED = ("order", "cpu_plan")
+_ELSEWHERE = ("out",)
 
 
 def read_plan(run_dir: Path) -> tuple[Experiment, list[str], Json]:
@@ -34,7 +36,7 @@ def read_plan(run_dir: Path) -> tuple[Experiment, list[str], Json]:
         raise UsageError(f"{path} is not JSON: {error}", cure) from error
     try:
         plan, order, host = run["plan"], run["plan"]["order"], run["host"]
-        experiment = revive(Experiment, {key: value for key, value in plan.items() if key != "order"})
+        experiment = revive(Experiment, {key: value for key, value in plan.items() if key not in _RESOLVED})
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} holds no plan of this version of wsgiload ({error})", "start a new run") from error
     return experiment, list(order), dict(host)
@@ -79,7 +81,7 @@ def _flat(plan: Mapping[str, Any], prefix: str = "") -> Json:
     for name, value in plan.items():
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{name}.")
-        elif name not in _NOT_OF_THE_PLAN:
+        elif name not in _ELSEWHERE:
             flat[prefix + name] = value
     return flat
 

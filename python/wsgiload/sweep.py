@@ -44,6 +44,7 @@ from wsgiload.settle import Settled, settle, watch_host
 from wsgiload.store import SCHEMA_VERSION, RunDirectory
 from wsgiload.stored_plan import read_plan, require_same_host, require_same_plan, require_same_versions
 from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
+from wsgiload.topology import read_topology
 
 Json = dict[str, Any]
 Environments = Mapping[str, Environment | WsgiloadError]
@@ -136,7 +137,11 @@ class _Sweep:
     def write_status(self, status: Status) -> Json:
         summary = analyse(self.summary(status))
         self.directory.write_summary(summary)
-        plan = plain(self.bench.setting.experiment) | {"order": [cell.id for cell in self.order]}
+        setting = self.bench.setting
+        plan = plain(setting.experiment) | {
+            "order": [cell.id for cell in self.order],
+            "cpu_plan": plain(setting.cpu_plan),
+        }
         self.directory.write_run({"status": status, "plan": plan, "host": host_facts()})
         return {"schema_version": SCHEMA_VERSION} | summary
 
@@ -170,7 +175,7 @@ def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
     """Which cores either side gets, and the limits to enforce."""
     is_limited = limits.policy != "none"
     cpus = limits.cpus if is_limited else None
-    cpu_plan = assign_cpus(available_cpus(), _possible(cpus), limits.server_cpus, limits.client_cpus)
+    cpu_plan = assign_cpus(available_cpus(), _possible(cpus), limits.server_cpus, limits.client_cpus, read_topology())
     return cpu_plan, Limits(
         cpus=cpus,
         memory_bytes=limits.memory_bytes if is_limited else None,
@@ -296,7 +301,7 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     left = [cell for cell in sweep.order if not sweep.is_done(cell)]
     sweep.events.planned(len(left), experiment_s(left, sweep.experiment), longest_s(left, sweep.experiment))
     began_s = time.monotonic()
-    with _pinned(sweep.bench.setting.cpu_plan.client_cpus):
+    with _pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         for number, cell in enumerate(left, start=1):
 
             def estimate(done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:]) -> float:

@@ -60,7 +60,7 @@ class Made:
         self.load, self.outcome, self.events = load, outcome, Told()
         self.order = expand(self.experiment, ("wsgiref",))
         cores = available_cpus()
-        setting = Setting(self.experiment, CpuPlan(cores, cores, False), Limits(cpus=1.0))
+        setting = Setting(self.experiment, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
         bench = Bench(setting, cast(Backend, None), cast(Janitor, None))
         self.directory = RunDirectory(folder, "n")
         self.sweep = _Sweep(FOUND, self.order, bench, self.directory, self.events, [])

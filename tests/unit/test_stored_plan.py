@@ -51,7 +51,9 @@ MIXED = replace(PLAIN, request=Request(targets=({"weight": 2, "request": {"url":
 def test_what_was_stored_is_what_was_planned(experiment: Experiment, tmp_path: Path) -> None:
     stored = json.loads(json.dumps(plain(experiment)))
     assert revive(Experiment, stored) == experiment
-    (tmp_path / "run.json").write_text(json.dumps({"plan": stored | {"order": ["a", "b"]}, "host": {"cpus": 2}}))
+    (tmp_path / "run.json").write_text(
+        json.dumps({"plan": stored | {"order": ["a", "b"], "cpu_plan": {}}, "host": {"cpus": 2}})
+    )
     assert read_plan(tmp_path) == (experiment, ["a", "b"], {"cpus": 2})
     servers = ("waitress", "again")
     assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)

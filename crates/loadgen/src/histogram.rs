@@ -96,6 +96,11 @@ impl LatencyHistogram {
         (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
     }
 
+    /// The sum of all values. Exact, unless the histogram was decoded from bytes.
+    pub(crate) fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
     /// The smallest recorded value `v` with `count(<= v) >= ceil(quantile * n)`, as the highest value that its
     /// slot stands for (at most 0.098 % above), but never more than the exact maximum. `None` when empty.
     #[must_use]

@@ -9,6 +9,7 @@ use crate::exchange::{Completion, Outcome, Parts};
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
 use crate::measures::{Measures, Tally};
+use crate::observations::Observations;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
 use crate::sessions::SessionCounts;
@@ -111,6 +112,7 @@ pub struct Recorder {
     lag_of_failed: LatencyHistogram,
     waited: u64,
     inconsistent: u64,
+    observations: Observations,
     /// One for each of the plan's several requests; none where it has only one.
     requests: Vec<RequestRecord>,
     /// Connection counts; kept by the engine.
@@ -145,6 +147,7 @@ impl Recorder {
             lag_of_failed: LatencyHistogram::new(),
             waited: 0,
             inconsistent: 0,
+            observations: Observations::new(plan, start_ns),
             requests: RequestRecord::for_each(plan),
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
@@ -200,7 +203,7 @@ impl Recorder {
         self.phases[phase as usize].outcomes[outcome as usize] += 1;
         self.count_in_window(completion);
         if phase != Phase::Measure {
-            return;
+            return self.observations.ended(completion, None);
         }
         self.waited += u64::from(completion.pool_wait_ns() > 0);
         if let Some(count) = completion.status.and_then(|status| self.status_codes.get_mut(usize::from(status))) {
@@ -219,6 +222,7 @@ impl Recorder {
             Some(parts) => self.tally.record(parts, completion.stamps.receive_delay_ns),
             None => completion.send_lag_ns().into_iter().for_each(|lag_ns| self.lag_of_failed.record(lag_ns)),
         }
+        self.observations.ended(completion, parts.as_ref().map(|parts| parts.response_ns));
         self.ended_in_interval(completion, parts.as_ref());
     }
 
@@ -272,6 +276,7 @@ impl Recorder {
         self.lag_of_failed.add(&other.lag_of_failed);
         self.waited += other.waited;
         self.inconsistent += other.inconsistent;
+        self.observations.add(&other.observations);
         self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
         self.connections.add(&other.connections);
         self.connect_failures.add(&other.connect_failures);
@@ -369,6 +374,11 @@ impl Recorder {
     #[must_use]
     pub fn inconsistent(&self) -> u64 {
         self.inconsistent
+    }
+
+    /// What the checks of the load itself are made of.
+    pub(crate) fn observations(&self) -> &Observations {
+        &self.observations
     }
 
     /// The instant at which the load began.

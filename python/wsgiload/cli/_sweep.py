@@ -31,6 +31,7 @@ from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.estimate import experiment_s
+from wsgiload.limits import enter_scope
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Cell,
@@ -296,6 +297,7 @@ def sweep(
     if dry_run:
         write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
+    enter_scope(experiment.limits.policy)
     events = SweepEvents() if quiet else _Progress()
     result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
     return _tell(result, thresholds, json_file, html)
