@@ -13,7 +13,7 @@ from .invented_cells import SCHEDULED, cell
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.2, "1 s"), (44.6, "45 s"), (89, "89 s"), (91, "2 min"), (3600, "60 min"), (12_000, "3 h 20 min")],
+    [(44.6, "45 s"), (99, "99 s"), (100, "2 min"), (3600, "1 h 0 min"), (12_000, "3 h 20 min")],
 )
 def test_a_span_is_said_as_one_says_it(seconds: float, text: str) -> None:
     assert format_span(seconds) == text

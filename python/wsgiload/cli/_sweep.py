@@ -109,7 +109,7 @@ class _Progress(SweepEvents):
             click.echo("interrupted", err=True)
 
 
-class _SweepCommand(ConfiguredCommand):
+class GridCommand(ConfiguredCommand):
     """Takes several words after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -130,7 +130,7 @@ def repeat_grid(words: list[str]) -> list[str]:
     return repeated
 
 
-@click.command(cls=_SweepCommand)
+@click.command(cls=GridCommand)
 @click.argument("app", required=False)
 @together(
     click.option(
@@ -290,10 +290,10 @@ def sweep(
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
     if resume is None:
-        experiment, asked = _experiment(app, options), None
+        experiment, asked = experiment_of(app, options), None
     else:
         experiment = read_plan(resume)[0]
-        asked = _experiment(app, options) if _asks_for_a_plan(ctx) else None
+        asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
     if dry_run:
         write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
@@ -328,7 +328,8 @@ def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | Non
     return code
 
 
-def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
+def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
+    """What APP and the options ask for."""
     if app is not None and options["app_name"] is not None:
         raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
     app_dir: Path = options["chdir"].resolve()
@@ -359,8 +360,10 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
         ready_timeout_ns=options["ready_timeout"],
         out=options["out"],
     )
-    runs = options["runs"] or (runs_to_compare(experiment) if options["compare"] else 1)
-    procedure = usual_procedure(runs, options["settle"], options["reruns"], options["aggregate"])
+    # Commands that repeat trials in a way of their own have no such options.
+    runs = options["runs"] or (runs_to_compare(experiment) if options.get("compare") else 1)
+    settle_ns, reruns = options.get("settle"), options.get("reruns")
+    procedure = usual_procedure(runs, settle_ns, reruns, options.get("aggregate", "interval"))
     return replace(experiment, runs=runs, procedure=procedure)
 
 
@@ -377,7 +380,7 @@ def _load_options(options: dict[str, Any]) -> LoadOptions:
     return LoadOptions(
         duration_ns=options["duration"],
         warmup_ns=options["warmup"],
-        warmup_requests=options["warmup_requests"],
+        warmup_requests=options.get("warmup_requests"),
         cooldown_ns=options["cooldown"],
         arrivals=options["arrivals"],
         on_busy=options["on_busy"],

@@ -47,11 +47,12 @@ def format_seconds(duration_s: float | None) -> str:
 
 
 def format_span(duration_s: float) -> str:
-    """How long something will take, as one says it: "40 s", "12 min", "3 h 20 min"."""
-    if duration_s < 90:
-        return f"{max(1, round(duration_s))} s"
+    """How long something takes, for people: "40 s", "12 min", "2 h 5 min"."""
+    if duration_s < 100:
+        return f"{duration_s:.0f} s"
     minutes = round(duration_s / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours else f"{minutes} min"
 
 
 def format_count(value: float | None) -> str:
