@@ -29,6 +29,7 @@ from wsgiload.provision import Environment, provision_all
 from wsgiload.record import Setting
 from wsgiload.run import Bench
 from wsgiload.scratch import remove_stale_scratch
+from wsgiload.settle import settle, watch_host
 from wsgiload.slo_search import Goal, Search, Wanted, search
 from wsgiload.store import RunDirectory
 from wsgiload.summary import Status
@@ -56,6 +57,7 @@ class CapacityPlan:
     goal: Goal
     confirm_duration_ns: int
     url: str | None = None
+    settle_ns: int = 0
 
     def estimated_s(self, servers: int) -> float:
         """How long it will take, if it takes as many trials as usual."""
@@ -217,7 +219,9 @@ def _advance(plan: CapacityPlan, trials: Trials, searching: _Searching, events: 
     assert steps is not None
     assert wanted is not None
     judgement = Judgement(None, "")
-    for _ in range(1 + REPEATS):
+    for attempt in range(1 + REPEATS):
+        if attempt and plan.settle_ns:
+            settle(plan.settle_ns, lambda: watch_host(plan.experiment.port))
         judgement = _carry_out(plan, trials, searching, wanted, events)
         if judgement.met is not None or course.failure is not None:
             break

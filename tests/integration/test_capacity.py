@@ -21,7 +21,20 @@ from .target import unused_port
 # Searches of a minute and more, which only a quiet host repeats.
 long = pytest.mark.skipif("WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests")
 
-BRIEFLY = ("--duration", "2s", "--warmup", "200ms", "--cooldown", "0s", "--trials", 1, "--width", "10%")
+BRIEFLY = (
+    "--duration",
+    "2s",
+    "--warmup",
+    "200ms",
+    "--cooldown",
+    "0s",
+    "--trials",
+    1,
+    "--width",
+    "10%",
+    "--settle",
+    "0s",
+)
 SERVER_KEYS = {"server", "rate_per_s", "bracket", "confirmed", "verdict"}
 # 4 threads of 20 ms.
 SLEEPING = """

@@ -13,6 +13,7 @@ import click
 
 from wsgiload.cli._calibrate import calibrate_command
 from wsgiload.cli._capacity import capacity
+from wsgiload.cli._compare import compare
 from wsgiload.cli._doctor import doctor
 from wsgiload.cli._load import load
 from wsgiload.cli._report import report
@@ -33,7 +34,7 @@ def wsgiload() -> None:
     limits, and how sure are you?"""
 
 
-for command in (sweep, load, capacity, calibrate_command, report, servers, doctor):
+for command in (sweep, load, capacity, calibrate_command, compare, report, servers, doctor):
     wsgiload.add_command(command)
 
 

@@ -104,6 +104,13 @@ class _Progress(CapacityEvents):
         help="Fresh trials at the rate that was found; five of six must hold.",
     ),
     click.option("--confirm-duration", type=DURATION, help="Length of each of them.  [default: four times --duration]"),
+    click.option(
+        "--settle",
+        type=DURATION,
+        default="30s",
+        show_default=True,
+        help="Longest wait for a quiet host before an invalid trial is repeated.",
+    ),
     click.option("--threshold", multiple=True, help="Such as 'capacity>=1000'; exit code 99 when it fails."),
 )
 def capacity(
@@ -136,7 +143,8 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
     url = options["url"]
     if url is not None:
         _require_url_alone(app, options)
-    fixed = {"rates": None, "connections": None, "runs": 1, "think_time": 0}
+    fixed: dict[str, Any] = {"rates": None, "connections": None, "think_time": 0}
+    fixed |= {"runs": 1, "compare": False, "reruns": 0, "aggregate": "interval", "settle": 0, "warmup_requests": None}
     experiment = experiment_of(app, options | fixed)
     experiment = replace(experiment, levels=(), name=f"capacity-{_host(url) if url else experiment.name}")
     if url is not None:
@@ -148,6 +156,7 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
         goal=Goal(width=options["width"], trials=options["trials"], confirmations=options["confirmations"]),
         confirm_duration_ns=options["confirm_duration"] or CONFIRM_FACTOR * options["duration"],
         url=url,
+        settle_ns=options["settle"],
     )
 
 

@@ -5,25 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
 from wsgiload.objective import Objective
-from wsgiload.recommend import USUAL_RUNS, Recommendation, Refusal, recommend
+from wsgiload.recommend import Recommendation, Refusal, recommend
 from wsgiload.report import recommendation_words
 from wsgiload.report.words import join_words
 
 slo_option = click.option(
     "--slo",
     multiple=True,
-    help="Objective such as 'p99<50ms': ends with the setting that holds it at the largest rate. With it, 6 runs.",
+    help="Objective such as 'p99<50ms': ends with the setting that holds it at the largest rate. Implies --compare.",
 )
-
-
-def runs_of(runs: int, objective: Objective | None) -> int:
-    """As many runs as were asked for; where settings are compared and nobody asked, enough to tell them apart."""
-    source = click.get_current_context().get_parameter_source("runs")
-    return USUAL_RUNS if objective is not None and source is ParameterSource.DEFAULT else runs
 
 
 def tell_recommendation(summary: dict[str, Any], objective: Objective | None, code: int, *, aside: bool = False) -> int:

@@ -9,6 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wsgiload.aggregate import Method
+from wsgiload.analysis import analyse
 from wsgiload.cli._recommend import slo_option, tell_recommendation
 from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.objective import parse_objective
@@ -18,19 +20,25 @@ from wsgiload.store import SCHEMA_VERSION
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--aggregate",
+    type=click.Choice(["interval", "trim"]),
+    help="How runs become one figure.  [default: as it was measured]",
+)
 @slo_option
-def report(runs: tuple[Path, ...], slo: tuple[str, ...]) -> int:
-    """Print the tables of stored RUNS and write their report.html again."""
+def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...]) -> int:
+    """Print the tables of stored RUNS and write their report.html again, computed from what is stored."""
     objective, code = parse_objective(slo) if slo else None, EXIT_OK
     for run in runs:
-        summary = _read_summary(run / "summary.json")
+        summary = analyse(read_summary(run / "summary.json"), aggregate)
         print_sweep(summary, Console())
-        click.echo(f"report: {write_html(run)}")
+        click.echo(f"report: {write_html(run, aggregate)}")
         code = tell_recommendation(summary, objective, code)
     return code
 
 
-def _read_summary(path: Path) -> dict[str, Any]:
+def read_summary(path: Path) -> dict[str, Any]:
+    """A stored summary; anything else is refused."""
     cure = "name a run directory, such as .wsgiload/runs/<run>"
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))
