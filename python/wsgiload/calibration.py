@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wsgiload.errors import UsageError
+from wsgiload.host import host_facts
 from wsgiload.plan import Keepalive
 from wsgiload.provision import cache_folder
 from wsgiload.units import NS_PER_S
@@ -145,6 +146,16 @@ def known_floor(keepalive: Keepalive, machine: Json) -> Json | None:
         and age_s(document) <= MOST_AGE_S
     ]
     return max(usable, key=lambda document: int(document["created_ns"]), default=None)
+
+
+def floor_of_plan(keepalive: Keepalive) -> Json:
+    """What a plan says of the floor, so that the generator can judge how near a figure is to it (check C6); nothing
+    where no floor is known."""
+    document = known_floor(keepalive, machine_of(host_facts()))
+    figures = None if document is None else document["floor"]["response_time_ns"]
+    if figures is None:
+        return {}
+    return {"floor": {"p50_ns": figures["p50"], "p99_ns": figures["p99"], "p999_ns": figures["p99.9"]}}
 
 
 def age_s(document: Json) -> float:

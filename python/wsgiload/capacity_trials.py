@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from wsgiload.calibration import floor_of_plan
 from wsgiload.catalogue import ServerVariant
 from wsgiload.cpus import CpuPlan
 from wsgiload.drive import drive
@@ -100,7 +101,8 @@ class UrlTrials:
         """Drive, store."""
         load = replace(self.experiment.load, duration_ns=plan.duration_ns)
         cell = Cell(plan.server, plan.level, plan.run, _seed(self.experiment, plan))
-        report = drive(load_plan(self.url, self.experiment.request, load, plan.level, cell.seed), self.cpu_plan)
+        asked = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
+        report = drive(asked | floor_of_plan(load.keepalive), self.cpu_plan)
         if any(reason["check"] == "interrupted" for reason in report["verdict"]["reasons"]):
             raise KeyboardInterrupt
         self.directory.write_cell(cell.id, report, ())

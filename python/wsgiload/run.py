@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wsgiload import launch, readiness
 from wsgiload.budget import budget_of
+from wsgiload.calibration import floor_of_plan
 from wsgiload.catalogue import ServerVariant
 from wsgiload.concurrency import Concurrency
 from wsgiload.contract import LaunchContext
@@ -86,7 +87,7 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
     sampler = Sampler(server.group, port=port)
     with sampler:
         try:
-            plan = load_plan(url, request, load, cell.level, cell.seed)
+            plan = load_plan(url, request, load, cell.level, cell.seed) | floor_of_plan(load.keepalive)
             record.load = drive(plan, setting.cpu_plan, _has_died(server))
         finally:
             record.samples = sampler.stop()

@@ -8,10 +8,22 @@ from typing import Any
 import pytest
 
 from wsgiload import reference_server
-from wsgiload.calibration import Conditions, calibration, known_floor, missed_biases, store_calibration
+from wsgiload.calibration import (
+    Conditions,
+    calibration,
+    floor_of_plan,
+    known_floor,
+    machine_of,
+    missed_biases,
+    store_calibration,
+)
 from wsgiload.errors import UsageError
+from wsgiload.host import host_facts
+from wsgiload.load import require_possible
+from wsgiload.plan import Level, LoadOptions, Request, load_plan
 from wsgiload.reference_server import find_reference_server
 from wsgiload.report.calibration import bias_sentences
+from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
 CONDITIONS = Conditions(1000.0, "on", 1, (1,), (0,))
@@ -90,6 +102,15 @@ def test_a_floor_that_is_old_or_was_disturbed_is_not_used() -> None:
     assert known_floor("on", MACHINE) is None
     store_calibration(CONDITIONS, document(("C8", "warn")))
     assert known_floor("on", MACHINE) is not None
+
+
+def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> None:
+    assert floor_of_plan("on") == {}
+    store_calibration(CONDITIONS, document() | {"machine": machine_of(host_facts())})
+    floor = floor_of_plan("on")
+    assert floor == {"floor": {"p50_ns": 60_000, "p99_ns": 120_000, "p999_ns": 180_000}}
+    level = Level(rate_per_s=100.0)
+    require_possible(load_plan("http://127.0.0.1:1/", Request(), LoadOptions(NS_PER_S), level, 1) | floor)
 
 
 def test_without_a_reference_server_cause_and_cure_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from wsgiload.alarms import alarms_of_load
+from wsgiload.calibration import floor_of_plan
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._options import (
     ConfiguredCommand,
@@ -112,7 +113,7 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         threads=options["threads"],
         transport=chosen_transport(options),
     )
-    return load_plan(url, request, load, schedule, options["seed"])
+    return load_plan(url, request, load, schedule, options["seed"]) | floor_of_plan(load.keepalive)
 
 
 def _tell_connect_failures(report: Report) -> None:
