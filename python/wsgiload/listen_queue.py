@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,12 +42,73 @@ class ListenQueue:
     sockets: int = 1
 
 
+class ListenQueueReader:
+    """Reads the accept queue of one TCP port again and again over a socket that stays open; ``close`` it at the end."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        # A family without a listener costs as much to ask as one with; after a find the other is not asked again.
+        self._families = [socket.AF_INET, socket.AF_INET6]
+        self._requests = {int(family): _request(family, port) for family in self._families}
+        self._netlink: socket.socket | None = None
+
+    def read(self) -> ListenQueue | None:
+        """The queue now, or None where nothing listens or it cannot be known."""
+        return self.parse(self.snapshot())
+
+    def snapshot(self) -> list[bytes]:
+        """The kernel's answers now, to be parsed later; empty where nothing listens or it cannot be known."""
+        try:
+            answers = {family: self._ask(family) for family in self._families}
+        except OSError:
+            self.close()  # whatever is left of an answer must not be read as that to the next question
+            return []
+        # An answer without a listener is its end alone.
+        self._families = [family for family in self._families if len(answers[family]) > 1] or self._families
+        return [data for answer in answers.values() for data in answer]
+
+    def parse(self, answers: list[bytes]) -> ListenQueue | None:
+        """The queue in the answers of a ``snapshot``."""
+        try:
+            return _together([_entry(payload) for data in answers for payload in _listeners(data, self._port)])
+        except struct.error:
+            return None
+
+    def close(self) -> None:
+        """Give the socket back; a later read opens it again."""
+        if self._netlink is not None:
+            self._netlink.close()
+            self._netlink = None
+
+    def _ask(self, family: int) -> list[bytes]:
+        """The answer, datagram by datagram; the last holds its end."""
+        netlink = self._open()
+        netlink.send(self._requests[family])
+        answer = []
+        while True:
+            data = netlink.recv(BUFFER_BYTES)
+            answer.append(data)
+            # The end is a message of its own, alone in its datagram.
+            if int.from_bytes(data[4:6], sys.byteorder) in (NLMSG_DONE, NLMSG_ERROR):
+                return answer
+
+    def _open(self) -> socket.socket:
+        if self._netlink is None:
+            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG)
+            self._netlink.settimeout(TIMEOUT_S)
+        return self._netlink
+
+
 def read_listen_queue(port: int) -> ListenQueue | None:
     """The accept queue of a TCP port here, or None where nothing listens or it cannot be known."""
+    reader = ListenQueueReader(port)
     try:
-        found = [*_listeners(socket.AF_INET, port), *_listeners(socket.AF_INET6, port)]
-    except (OSError, struct.error):
-        return None
+        return reader.read()
+    finally:
+        reader.close()
+
+
+def _together(found: list[ListenQueue]) -> ListenQueue | None:
     if not found:
         return None
     drops = [entry.drops for entry in found if entry.drops is not None]
@@ -58,20 +120,19 @@ def read_listen_queue(port: int) -> ListenQueue | None:
     )
 
 
-def _listeners(family: int, port: int) -> Iterator[ListenQueue]:
+def _request(family: int, port: int) -> bytes:
     extensions = 1 << (INET_DIAG_SKMEMINFO - 1)
     body = REQUEST_START.pack(family, socket.IPPROTO_TCP, extensions, 0, 1 << TCP_LISTEN)
     body += SOCKET_ID.pack(port, 0)
-    header = HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 0, 0)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG) as netlink:
-        netlink.settimeout(TIMEOUT_S)
-        netlink.send(header + body)
-        while True:
-            for kind, payload in _messages(netlink.recv(BUFFER_BYTES)):
-                if kind in (NLMSG_DONE, NLMSG_ERROR):
-                    return
-                if SOCKET_ID.unpack_from(payload, SOURCE_PORT_OFFSET)[0] == port:
-                    yield _entry(payload)
+    return HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 0, 0) + body
+
+
+def _listeners(data: bytes, port: int) -> Iterator[bytes]:
+    for kind, payload in _messages(data):
+        if kind in (NLMSG_DONE, NLMSG_ERROR):
+            return
+        if SOCKET_ID.unpack_from(payload, SOURCE_PORT_OFFSET)[0] == port:
+            yield payload
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -11,6 +11,7 @@ from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.plan import Cell, Experiment
+from wsgiload.processes import ClientUsage, ProcessUsage
 from wsgiload.provision import Environment
 from wsgiload.sample import ResourceSummary, Sample, summarise
 from wsgiload.units import NS_PER_S
@@ -65,8 +66,12 @@ class CellRecord:
     environment: Environment | None = None
     load: Json | None = None
     samples: Sequence[Sample] = ()
+    processes: Sequence[ProcessUsage] = ()
+    client: Sequence[ClientUsage] = ()
     enforcement: Enforcement | None = None
     memory_peak_bytes: int | None = None
+    pss_before_bytes: int | None = None
+    pss_after_bytes: int | None = None
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket

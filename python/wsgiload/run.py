@@ -19,7 +19,8 @@ from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.launch import ServerProcess
 from wsgiload.limits import Backend, Janitor
 from wsgiload.listen_queue import read_listen_queue
-from wsgiload.plan import Cell, Experiment, LoadOptions, load_plan, without_keepalive
+from wsgiload.plan import KEPT_FLIGHTS, Cell, Experiment, LoadOptions, load_plan, without_keepalive
+from wsgiload.processes import proportional_bytes
 from wsgiload.provision import Environment
 from wsgiload.readiness import Expectation
 from wsgiload.record import CellRecord, Failure, Setting
@@ -83,19 +84,23 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
             "measured with a new connection per request, so connecting is part of the response time"
         )
     url = f"http://{launch.HOST}:{port}{request.path}"
-    sampler = Sampler(server.group, port=port)
+    record.pss_before_bytes = proportional_bytes(server.group.pids())
+    sampler = Sampler(server.group, port=port, pids=server.group.pids, interval_ns=experiment.sample_interval_ns)
     with sampler:
         try:
             plan = load_plan(url, request, load, cell.level, cell.seed)
-            record.load = drive(plan, setting.cpu_plan, _has_died(server))
+            record.load = drive(plan, setting.cpu_plan, _has_died(server), sampler.watch_client)
         finally:
             record.samples = sampler.stop()
+            record.processes, record.client = sampler.processes, sampler.client
+            record.pss_after_bytes = proportional_bytes(server.group.pids())
     _require_survived(server, record)
 
 
 def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
     """The load of the experiment; without warm-up for a variant that is to be seen cold."""
-    return replace(experiment.load, warmup_ns=0) if found.variant.cold else experiment.load
+    load = replace(experiment.load, keep_flights=KEPT_FLIGHTS)
+    return replace(load, warmup_ns=0) if found.variant.cold else load
 
 
 def _has_died(server: ServerProcess) -> Callable[[], bool]:

@@ -92,7 +92,7 @@ class _Sweep:
 
     def keep(self, record: CellRecord, status: Status) -> None:
         """The cell is on disk, and in the summary, before the next begins."""
-        self.directory.write_cell(record.cell.id, record.load, record.samples)
+        self.directory.write_cell(record.cell.id, record.load, record.samples, record.processes, record.client)
         self.records.append(record)
         self.directory.write_summary(self.summary(status))
 

@@ -17,7 +17,8 @@ MS = 1_000_000
 CONTRACT_COLUMNS = (
     "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
     "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
-    "listen_queue,listen_drops,steal_ns"
+    "listen_queue,listen_drops,steal_ns,psi_memory_full_ns,psi_io_some_ns,psi_io_full_ns,memory_high,run_queue_wait_ns,"
+    "host_busy_ns,late_ns,width_ns"
 )
 CONTRACT_KEYS = (
     "cpu_cores_mean cpu_cores_peak cpu_ns_per_request memory_peak_bytes memory_mean_bytes "
@@ -54,7 +55,7 @@ def test_names_are_those_of_the_contract() -> None:
     assert ",".join(RESOURCE_COLUMNS) == CONTRACT_COLUMNS
     assert list(ResourceSummary().to_dict()) == CONTRACT_KEYS.split()
     row = at(1, pids=3).row("cell")
-    assert len(row) == len(RESOURCE_COLUMNS) == len(COUNTER_NAMES) + 2
+    assert len(row) == len(RESOURCE_COLUMNS) == len(COUNTER_NAMES) + 4
     assert row[:2] == ["cell", MS] and row[RESOURCE_COLUMNS.index("pids")] == 3
 
 

@@ -35,6 +35,7 @@ mod engine;
 mod error;
 mod evidence;
 mod exchange;
+mod flights;
 mod hiccups;
 mod histogram;
 mod http2_connection;

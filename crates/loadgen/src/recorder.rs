@@ -6,6 +6,7 @@ use crate::connect_failures::ConnectFailures;
 use crate::connection_counts::ConnectionCounts;
 use crate::error::LoadError;
 use crate::exchange::{Completion, Outcome, Parts};
+use crate::flights::Flights;
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
 use crate::measures::Measures;
@@ -125,6 +126,8 @@ pub struct Recorder {
     inconsistent: u64,
     /// One for each of the plan's several requests; none where it has only one.
     requests: Vec<RequestRecord>,
+    /// When single requests were in flight, where that was asked for.
+    flights: Option<Flights>,
     /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
     /// Why connections were not made; kept by the engine.
@@ -157,6 +160,7 @@ impl Recorder {
             sending: Sending::default(),
             inconsistent: 0,
             requests: RequestRecord::for_each(plan),
+            flights: Flights::new(plan.keep_flights),
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
             sessions: None,
@@ -214,6 +218,9 @@ impl Recorder {
             return;
         }
         self.sending.record(completion);
+        if let Some(flights) = &mut self.flights {
+            flights.record(completion);
+        }
         if let Some(count) = completion.status.and_then(|status| self.status_codes.get_mut(usize::from(status))) {
             *count += 1;
         }
@@ -282,6 +289,9 @@ impl Recorder {
         self.sending.add(&other.sending);
         self.inconsistent += other.inconsistent;
         self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
+        if let Some((mine, theirs)) = self.flights.as_mut().zip(other.flights.as_ref()) {
+            mine.add(theirs);
+        }
         self.connections.add(&other.connections);
         self.connect_failures.add(&other.connect_failures);
         if let Some(theirs) = &other.sessions {
@@ -344,6 +354,12 @@ impl Recorder {
     #[must_use]
     pub fn requests(&self) -> &[RequestRecord] {
         &self.requests
+    }
+
+    /// When single requests of the measure phase were in flight; `None` where none were kept.
+    #[must_use]
+    pub fn flights(&self) -> Option<&Flights> {
+        self.flights.as_ref()
     }
 
     /// How the sends of the measure phase went.

@@ -167,6 +167,13 @@ def repeat_grid(words: list[str]) -> list[str]:
     ),
     click.option("--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"),
     click.option("--ready-timeout", type=DURATION, default="30s", show_default=True, help="Longest start of a server."),
+    click.option(
+        "--sample-interval",
+        type=DURATION,
+        default="100ms",
+        show_default=True,
+        help="Time between two looks at the server's resources.",
+    ),
     click.option("--name", help="Name of the run directory.  [default: the app's]"),
 )
 @together(
@@ -279,6 +286,7 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
         python_version=_python_version(options, is_bundled),
         port=options["port"],
         ready_timeout_ns=options["ready_timeout"],
+        sample_interval_ns=options["sample_interval"],
         out=options["out"],
     )
 

@@ -14,7 +14,7 @@ from typing import IO
 
 from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
-from wsgiload.limits.files import CounterFiles, Source, read_int
+from wsgiload.limits.files import CounterFiles, Snapshot, Source, read_int
 from wsgiload.limits.launch import launch, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, Remains
 
@@ -56,6 +56,10 @@ class ControlGroup:
     def read_counters(self) -> Counters:
         """The raw counters now, or the final ones once the group is closed."""
         return self._last[0] if self._last else self._counters.read()
+
+    def snapshot(self) -> Snapshot | None:
+        """The raw counters now, to be parsed later; None once the group is closed."""
+        return None if self._last else self._counters.snapshot()
 
     def oom_kills(self) -> int | None:
         """How many processes the kernel ended here for want of memory."""
