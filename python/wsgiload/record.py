@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wsgiload.attribution import Attribution
 from wsgiload.capacity import Capacity
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
@@ -75,6 +76,7 @@ class CellRecord:
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
+    attribution: Attribution | None = None
     capacity: Capacity | None = None
     ready_s: float | None = None
     server_exit: ServerExit | None = None
@@ -107,4 +109,9 @@ class CellRecord:
             ok_count = round(goodput_per_s * self.load["measured_ns"] / NS_PER_S)
         summary = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
         kills = [kills for kills in (summary.oom_kills, self.oom_kills) if kills is not None]
-        return replace(summary, oom_kills=max(kills, default=None))
+        return replace(
+            summary,
+            oom_kills=max(kills, default=None),
+            pss_before_bytes=self.pss_before_bytes,
+            pss_after_bytes=self.pss_after_bytes,
+        )

@@ -5,11 +5,13 @@ Whatever happens, what was measured until then is in the record; ``serve`` sees 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wsgiload import launch, readiness
+from wsgiload.attribution import Measured, attribute
 from wsgiload.budget import budget_of
 from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant
@@ -68,6 +70,7 @@ def run_cell(
     except WsgiloadError as error:
         record.failure = Failure.of(error)
     _take_over(served, record)
+    record.attribution = attribute(_measured(record, setting))
     return record
 
 
@@ -151,6 +154,22 @@ def _context(
         max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
         profile=experiment.profile,
         run_s=(experiment.load.load_ns + experiment.load.timeout_ns) / NS_PER_S,
+    )
+
+
+def _measured(record: CellRecord, setting: Setting) -> Measured:
+    read_back = record.enforcement.read_back if record.enforcement is not None else {}
+    period_us = read_back.get("cpu_period_us")
+    return Measured(
+        load=record.load,
+        samples=record.samples,
+        processes=record.processes,
+        client=record.client,
+        cpus=os.cpu_count() or 1,
+        backlog=record.backlog,
+        oom_kills=record.oom_kills,
+        shared_cores=setting.cpu_plan.shared_cores,
+        period_us=period_us if isinstance(period_us, int) else None,
     )
 
 

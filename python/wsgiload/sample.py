@@ -233,6 +233,8 @@ class ResourceSummary:
     listen_queue_peak: int | None = None
     listen_drops: int | None = None
     processes_peak: int | None = None
+    pss_before_bytes: int | None = None
+    pss_after_bytes: int | None = None
 
     def to_dict(self) -> dict[str, float | int | None]:
         """The ``resources`` object of summary.json."""

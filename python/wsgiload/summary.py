@@ -74,6 +74,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "backlog": record.backlog,
         "capacity": record.capacity.to_dict() if record.capacity is not None else None,
         "notes": list(record.notes),
+        "attribution": record.attribution.to_dict() if record.attribution is not None else None,
     }
 
 
@@ -138,6 +139,7 @@ def _own_reasons(record: CellRecord, setting: Setting) -> list[Json]:
         missing = ", ".join(record.enforcement.not_enforced)
         message = f"not limited as asked: {missing} could not be enforced here"
         reasons.append(_reason("limits", "warn", message, missing, None))
+    reasons += _contamination(record)
     if record.load is not None and (delay_ns := _delayed_acknowledgement_ns(record.load)) is not None:
         message = (
             f"the body came {delay_ns / 1e6:.0f} ms after the head at the median: the pattern of a server that writes "
@@ -145,6 +147,28 @@ def _own_reasons(record: CellRecord, setting: Setting) -> list[Json]:
         )
         reasons.append(_reason("V7", "warn", message, delay_ns, DELAYED_ACKNOWLEDGEMENT_NS[0]))
     return reasons
+
+
+# Shares beyond which a measurement says more of the host than of the server.
+MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
+
+
+def _contamination(record: CellRecord) -> list[Json]:
+    """Whether others had the machine while this cell was measured."""
+    found = record.attribution
+    if found is None:
+        return []
+    foreign, waited = found.foreign_cpu_ratio, found.cpu_wait_ratio
+    if foreign is not None and foreign > MOST_FOREIGN_CPU:
+        message = f"other processes used {foreign:.0%} of the machine's CPU time; repeat it on an idle machine"
+        return [_reason("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)]
+    if waited is not None and waited > MOST_CPU_WAIT:
+        message = (
+            f"for {waited:.0%} of the time the server waited for a core that others had, its own limit apart; "
+            "repeat it on an idle machine"
+        )
+        return [_reason("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)]
+    return []
 
 
 def _delayed_acknowledgement_ns(load: Json) -> int | None:

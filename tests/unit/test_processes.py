@@ -85,13 +85,22 @@ def test_shared_pages_count_once(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_busy_thread_of_this_process_is_seen() -> None:
+    worked, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        sum(range(3_000_000))
+        worked.set()
+        leave.wait(60)
+
     watch = ProcessWatch(lambda: [os.getpid()])
     watch.refresh()
     (before,) = watch.usage(1)
-    thread = threading.Thread(target=lambda: sum(range(3_000_000)))
+    thread = threading.Thread(target=work)
     thread.start()
     watch.refresh()
-    thread.join()
+    worked.wait(60)
     (after,) = watch.usage(2)
+    leave.set()
+    thread.join()
     watch.close()
     assert after.cpu_ns - before.cpu_ns > 5 * MS

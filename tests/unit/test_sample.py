@@ -22,7 +22,8 @@ CONTRACT_COLUMNS = (
 )
 CONTRACT_KEYS = (
     "cpu_cores_mean cpu_cores_peak cpu_ns_per_request memory_peak_bytes memory_mean_bytes "
-    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops processes_peak"
+    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops processes_peak "
+    "pss_before_bytes pss_after_bytes"
 )
 
 

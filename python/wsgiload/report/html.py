@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsgiload.report import charts, findings, svg, table, words
+from wsgiload.report import charts, coincidence, findings, svg, table, words
 from wsgiload.report.cells import (
     FEWEST_RUNS_FOR_INFERENCE,
     Cell,
@@ -266,6 +266,7 @@ _CELL_COLUMNS: tuple[Column, ...] = (
     ("CPU", _RESOURCE_COLUMNS[0][1]),
     ("memory", _RESOURCE_COLUMNS[4][1]),
     ("throttled", _RESOURCE_COLUMNS[5][1]),
+    ("coincided with", coincidence.names),
 )
 
 
@@ -370,7 +371,8 @@ def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
     )
     data = Grid(("middle of interval", "p50", "p99", "max", "failed"), rows, names=0)
     drawing = charts.strip_chart(strip, sweep.experiment, name)
-    return Chart(name, drawing, findings.strip_caption(strip), "", data)
+    coincided = [coincidence.sentence(strip.cell, found) for found in coincidence.fingerprints(strip.cell)]
+    return Chart(name, drawing, findings.strip_caption(strip), " ".join(coincided), data)
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
