@@ -212,6 +212,8 @@ class Experiment:
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     sample_interval_ns: int = 100_000_000
+    # Which limit is lifted in further runs, to see what that changes.
+    intervene: Literal["cpu"] | None = None
     out: Path = Path(".wsgiload/runs")
 
     def __post_init__(self) -> None:

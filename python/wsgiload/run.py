@@ -136,7 +136,9 @@ def _context(
 ) -> Callable[[Path], LaunchContext]:
     experiment = setting.experiment
     is_tuned = experiment.profile == "tuned"
-    cpus = setting.limits.cpus if setting.limits.cpus is not None else len(setting.cpu_plan.server_cpus)
+    # By what was asked for: a server whose limit is lifted keeps its size.
+    asked = experiment.limits.cpus if experiment.limits.policy != "none" else None
+    cpus = asked if asked is not None else len(setting.cpu_plan.server_cpus)
     budget = budget_of(found, cpus, experiment.profile)
     users = [level.connections for level in experiment.levels if level.connections is not None]
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])

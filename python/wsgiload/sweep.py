@@ -9,23 +9,26 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wsgiload import launch
 from wsgiload._loadgen import check_plan
+from wsgiload.attribution.intervention import Half
 from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant, load_catalogue
 from wsgiload.conforming import measure_capacity
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
+from wsgiload.doctor import look_round
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
 from wsgiload.interpreters import find_version
 from wsgiload.interrupts import uninterrupted
+from wsgiload.intervene import intervene, lifted, require_liftable
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, load_plan, plain
 from wsgiload.provision import Environment, provision_all
@@ -86,9 +89,11 @@ class _Sweep:
     events: SweepEvents
     records: list[CellRecord] = field(default_factory=list)
     capacities: dict[str, Capacity | None] = field(default_factory=dict)
+    interventions: list[Json] | None = None
 
     def summary(self, status: Status) -> Json:
-        return summarise_sweep(self.found, self.bench.setting, Progress(self.order, self.records, status))
+        summary = summarise_sweep(self.found, self.bench.setting, Progress(self.order, self.records, status))
+        return summary | {"interventions": self.interventions}
 
     def keep(self, record: CellRecord, status: Status) -> None:
         """The cell is on disk, and in the summary, before the next begins."""
@@ -100,7 +105,8 @@ class _Sweep:
         summary = self.summary(status)
         self.directory.write_summary(summary)
         plan = plain(self.bench.setting.experiment) | {"order": [cell.id for cell in self.order]}
-        self.directory.write_run({"status": status, "plan": plan, "host": host_facts()})
+        findings = [asdict(finding) for finding in look_round()]
+        self.directory.write_run({"status": status, "plan": plan, "host": host_facts(), "doctor": findings})
         return {"schema_version": SCHEMA_VERSION} | summary
 
 
@@ -155,6 +161,8 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
     found = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
+    if experiment.intervene is not None:
+        require_liftable(limits, cpu_plan)
     launch.raise_descriptor_limit()
     remove_stale_scratch()
     with uninterrupted():
@@ -173,6 +181,8 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
         try:
             environments = _provision(sweep, interpreter, app_failure)
             status = _run_cells(sweep, environments)
+            if experiment.intervene is not None and status == "complete":
+                status = _intervene(sweep, environments)
         except KeyboardInterrupt:
             status = "interrupted"
         finally:
@@ -236,6 +246,28 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
     except KeyboardInterrupt:
         return CellRecord(cell, environment, interrupted=True)
     return run_cell(cell, found, environment, sweep.bench, log_path, capacity)
+
+
+def _intervene(sweep: _Sweep, environments: Environments) -> Status:
+    """Every cell again in pairs, with the CPU limit and with it lifted."""
+    benches = {"limited": sweep.bench, "lifted": replace(sweep.bench, setting=lifted(sweep.bench.setting))}
+
+    def run(cell: Cell, half: Half) -> Json | None:
+        found, environment = sweep.found[cell.server], environments[cell.server]
+        if isinstance(environment, WsgiloadError):
+            record = CellRecord(cell, failure=Failure.of(environment))
+        else:
+            sweep.events.message(f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}")
+            record = run_cell(cell, found, environment, benches[half], sweep.directory.server_log(cell.id))
+        if record.interrupted:
+            return None
+        with uninterrupted():
+            sweep.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
+        return summarise_cell(record, found, benches[half].setting)
+
+    with _pinned(sweep.bench.setting.cpu_plan.client_cpus):
+        sweep.interventions, is_complete = intervene(sweep.order, sweep.bench.setting.experiment, run)
+    return "complete" if is_complete else "interrupted"
 
 
 def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Capacity | None:

@@ -168,6 +168,11 @@ def repeat_grid(words: list[str]) -> list[str]:
     click.option("--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"),
     click.option("--ready-timeout", type=DURATION, default="30s", show_default=True, help="Longest start of a server."),
     click.option(
+        "--intervene",
+        type=click.Choice(["cpu"]),
+        help="Run each cell again in pairs, with its CPU limit and with it lifted: 6, or as many as --runs.",
+    ),
+    click.option(
         "--sample-interval",
         type=DURATION,
         default="100ms",
@@ -287,6 +292,7 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
         port=options["port"],
         ready_timeout_ns=options["ready_timeout"],
         sample_interval_ns=options["sample_interval"],
+        intervene=options["intervene"],
         out=options["out"],
     )
 

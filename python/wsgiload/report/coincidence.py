@@ -6,7 +6,7 @@ away and put it back at random, may say what that changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wsgiload.report import words
@@ -50,6 +50,14 @@ def sentence(cell: Cell, fingerprint: Mapping[str, Any]) -> str:
     exposures = lookup(cell.raw, "attribution", "exposures") or ()
     found = next((one for one in exposures if one["signal"] == signal), None)
     return f"{said} {exposure_words(cell, found, called)}" if found is not None else said
+
+
+def interventions(summary: Mapping[str, Any]) -> Iterator[str]:
+    """What lifting a limit changed, server by server."""
+    for trial in summary.get("interventions") or ():
+        rate, connections = trial["rate"], trial["connections"]
+        load = words.format_per_s(rate) if rate is not None else words.plural(connections, "connection")
+        yield f"{trial['server']} at {load}: {' '.join(trial['sentences'])}"
 
 
 def exposure_words(cell: Cell, exposure: Mapping[str, Any], called: str) -> str:

@@ -118,7 +118,11 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "status_counts": findings.status_counts(sweep),
         "validity_class": _worst(sweep),
         "remarks": _remarks(sweep),
-        "facts": findings.generator_facts(sweep, files.loads) + findings.limit_facts(sweep),
+        "facts": [
+            *findings.generator_facts(sweep, files.loads),
+            *findings.limit_facts(sweep),
+            *coincidence.interventions(files.summary),
+        ],
         "charts": _sweep_charts(sweep, files),
         "strips": strips,
         "strips_left_out": left_out,

@@ -54,7 +54,8 @@ def print_sweep(summary: Json, console: Console) -> None:
     sweep = read_sweep(summary)
     title = Text(conditions(sweep.experiment), style="dim")
     with _wide(console):
-        console.print(Group(title, *_fitting_table(sweep, console), *_remarks(sweep)))
+        told = [Text(sentence) for sentence in coincidence.interventions(summary)]
+        console.print(Group(title, *_fitting_table(sweep, console), *_remarks(sweep), *told))
 
 
 def print_load(report: Json, console: Console) -> None:
