@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,70 +41,38 @@ class ListenQueue:
     sockets: int = 1
 
 
-class ListenQueueReader:
-    """Reads the accept queue of one TCP port again and again over a socket that stays open; ``close`` it at the end."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        # A family without a listener costs as much to ask as one with; after a find the other is not asked again.
-        self._families = [socket.AF_INET, socket.AF_INET6]
-        self._requests = {int(family): _request(family, port) for family in self._families}
-        self._netlink: socket.socket | None = None
-
-    def read(self) -> ListenQueue | None:
-        """The queue now, or None where nothing listens or it cannot be known."""
-        return self.parse(self.snapshot())
-
-    def snapshot(self) -> list[bytes]:
-        """The kernel's answers now, to be parsed later; empty where nothing listens or it cannot be known."""
-        try:
-            answers = {family: self._ask(family) for family in self._families}
-        except OSError:
-            self.close()  # whatever is left of an answer must not be read as that to the next question
-            return []
-        # An answer without a listener is its end alone.
-        self._families = [family for family in self._families if len(answers[family]) > 1] or self._families
-        return [data for answer in answers.values() for data in answer]
-
-    def parse(self, answers: list[bytes]) -> ListenQueue | None:
-        """The queue in the answers of a ``snapshot``."""
-        try:
-            return _together([_entry(payload) for data in answers for payload in _listeners(data, self._port)])
-        except struct.error:
-            return None
-
-    def close(self) -> None:
-        """Give the socket back; a later read opens it again."""
-        if self._netlink is not None:
-            self._netlink.close()
-            self._netlink = None
-
-    def _ask(self, family: int) -> list[bytes]:
-        """The answer, datagram by datagram; the last holds its end."""
-        netlink = self._open()
-        netlink.send(self._requests[family])
-        answer = []
-        while True:
-            data = netlink.recv(BUFFER_BYTES)
-            answer.append(data)
-            # The end is a message of its own, alone in its datagram.
-            if int.from_bytes(data[4:6], sys.byteorder) in (NLMSG_DONE, NLMSG_ERROR):
-                return answer
-
-    def _open(self) -> socket.socket:
-        if self._netlink is None:
-            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG)
-            self._netlink.settimeout(TIMEOUT_S)
-        return self._netlink
-
-
 def read_listen_queue(port: int) -> ListenQueue | None:
     """The accept queue of a TCP port here, or None where nothing listens or it cannot be known."""
-    reader = ListenQueueReader(port)
     try:
-        return reader.read()
-    finally:
-        reader.close()
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG) as netlink:
+            netlink.settimeout(TIMEOUT_S)
+            answers = [data for query in listen_queries(port) for data in _ask(netlink, query)]
+    except OSError:
+        return None
+    return parse_answers(answers, port)
+
+
+def listen_queries(port: int) -> list[bytes]:
+    """What to ask the kernel about the sockets that listen on a port, of IPv4 and of IPv6."""
+    return [_request(family, port) for family in (socket.AF_INET, socket.AF_INET6)]
+
+
+def parse_answers(answers: Iterable[bytes], port: int) -> ListenQueue | None:
+    """The accept queue in the kernel's answers; None where nothing listens."""
+    try:
+        return _together([_entry(payload) for data in answers for payload in _listeners(data, port)])
+    except struct.error:
+        return None
+
+
+def _ask(netlink: socket.socket, query: bytes) -> Iterator[bytes]:
+    """The answer, datagram by datagram; its end is alone in the last."""
+    netlink.send(query)
+    while True:
+        data = netlink.recv(BUFFER_BYTES)
+        yield data
+        if any(kind in (NLMSG_DONE, NLMSG_ERROR) for kind, _ in _messages(data)):
+            return
 
 
 def _together(found: list[ListenQueue]) -> ListenQueue | None:

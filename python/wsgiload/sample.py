@@ -15,11 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
-from wsgiload.limits.files import CounterFiles, Snapshot, Source, parse_snapshot, under
+from wsgiload._loadgen import FileSampler
+from wsgiload.limits.files import CounterFiles, Source, parse_texts, under
 from wsgiload.limits.model import COUNTER_NAMES, Counters
-from wsgiload.listen_queue import ListenQueueReader
+from wsgiload.listen_queue import ListenQueue, listen_queries, parse_answers, read_listen_queue
 from wsgiload.processes import ClientUsage, ProcessUsage, ProcessWatch
 
 NS_PER_S = 1_000_000_000
@@ -29,7 +30,8 @@ HOST_SPACING_NS = 100_000_000
 PROCESS_SPACING_NS = 1_000_000_000
 # Looking for new processes and threads costs most of all.
 LOOK_ROUND_SPACING_NS = 5_000_000_000
-LONGEST_NAP_NS = 100_000_000
+# The generator is started after the first looks.
+FIRST_LOOKS_ROUND = 3
 RESOURCE_COLUMNS = ("cell", "t_ns", *COUNTER_NAMES, "late_ns", "width_ns")
 # A sample whose reading took longer is no picture of one moment.
 WIDE_NS = 10_000_000
@@ -58,27 +60,25 @@ class Sample:
         return [cell, self.t_ns, *values, self.late_ns, self.width_ns]
 
 
+# When it was due, begun and ended; contents by the place of their file; the kernel's answers about sockets.
+Look = tuple[int, int, int, list[tuple[int, bytes]], list[bytes]]
+
+
 class Countable(Protocol):
     """Anything whose counters can be read; every limited group."""
 
     def read_counters(self) -> Counters: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What was read at one moment, not yet parsed: parsing waits until the load is over."""
+@runtime_checkable
+class WithSources(Protocol):
+    """A group whose counters come from files; every control group."""
 
-    due_ns: int
-    begun_ns: int
-    ended_ns: int
-    group: Snapshot | Counters
-    queue: list[bytes]
-    host: Snapshot
-    run_queue_wait_ns: int | None
+    def sources(self) -> tuple[Source, ...]: ...
 
 
 class Sampler:
-    """A thread that samples one group until it is stopped, with one last sample at the end.
+    """Samples one group until it is stopped, with one last sample at the end.
 
     ``port`` adds the accept queue of the listening sockets there, ``pids`` the processes one by one. Stop it before
     closing the group.
@@ -93,20 +93,19 @@ class Sampler:
         interval_ns: int = DEFAULT_INTERVAL_NS,
         root: Path = Path("/"),
     ) -> None:
-        self._group = group
-        self._snapshot: Callable[[], Snapshot | None] = getattr(group, "snapshot", lambda: None)
-        self._interval_ns = interval_ns
-        self._host = CounterFiles([Source(under(root, "/proc/stat"), _host_times, HOST_SPACING_NS)])
-        self._queue = ListenQueueReader(port) if port is not None else None
+        host = Source(under(root, "/proc/stat"), _host_times, HOST_SPACING_NS)
+        self._reader: _FileReader | _AskingReader
+        if isinstance(group, WithSources):
+            self._reader = _FileReader((*group.sources(), host), port, interval_ns)
+        else:
+            self._reader = _AskingReader(group, host, port, interval_ns)
         self._server = ProcessWatch(pids, root) if pids is not None else None
         self._client_pids = [os.getpid()]
         self._client = ProcessWatch(lambda: self._client_pids, root)
-        self._is_stopping = False
-        self._looks: list[_Look] = []
         self._processes: list[ProcessUsage] = []
         self._client_usage: list[ClientUsage] = []
-        self._processes_due_ns = self._look_round_ns = 0
-        self._thread = threading.Thread(target=self._run, name="wsgiload-sampler", daemon=True)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch_processes, name="wsgiload-processes", daemon=True)
 
     def __enter__(self) -> Self:
         self.start()
@@ -119,8 +118,16 @@ class Sampler:
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """What has been sampled of the group so far."""
-        return tuple(map(self._sample, self._looks))
+        """What was sampled of the group, as far as it is known."""
+        waits = iter(sorted(_waits(self._processes).items()))
+        due = next(waits, None)
+        samples = []
+        for sample in self._reader.samples:
+            if due is not None and sample.t_ns >= due[0]:
+                sample = replace(sample, counters=replace(sample.counters, run_queue_wait_ns=due[1]))
+                due = next(waits, None)
+            samples.append(sample)
+        return tuple(samples)
 
     @property
     def processes(self) -> tuple[ProcessUsage, ...]:
@@ -139,72 +146,121 @@ class Sampler:
     def start(self) -> None:
         """Begin; the first sample is taken at once."""
         self._thread.start()
+        self._reader.start()
 
     def stop(self) -> tuple[Sample, ...]:
         """Take the last sample and end; may be called again."""
-        self._is_stopping = True
         if self._thread.ident is not None:
+            self._stopping.set()
             self._thread.join()
-        for source in (self._host, self._queue, self._server, self._client):
-            if source is not None:
-                source.close()
+            self._reader.stop()
+            for watch in (self._server, self._client):
+                if watch is not None:
+                    watch.close()
         return self.samples
+
+    def _watch_processes(self) -> None:
+        look_round_ns = 0
+        while True:
+            now_ns = time.monotonic_ns()
+            if now_ns >= look_round_ns or len(self._client_usage) < FIRST_LOOKS_ROUND:
+                look_round_ns = now_ns + LOOK_ROUND_SPACING_NS
+                for watch in (self._client, self._server):
+                    if watch is not None:
+                        watch.refresh()
+            self._client_usage.append(self._client.total(now_ns))
+            if self._server is not None:
+                self._processes += self._server.usage(now_ns)
+            if self._stopping.is_set():
+                return
+            self._stopping.wait(PROCESS_SPACING_NS / NS_PER_S)
+
+
+class _FileReader:
+    """Reads files in a thread without the interpreter; what they say is parsed when it has ended."""
+
+    def __init__(self, sources: Sequence[Source], port: int | None, interval_ns: int) -> None:
+        self._sources = sources
+        self._port = port
+        self._interval_ns = interval_ns
+        self._files: FileSampler | None = None
+        self.samples: tuple[Sample, ...] = ()
+
+    def start(self) -> None:
+        files = [(str(source.path), source.spacing_ns) for source in self._sources]
+        queries = listen_queries(self._port) if self._port is not None else []
+        self._files = FileSampler(files, queries, self._interval_ns)
+
+    def stop(self) -> None:
+        if self._files is not None:
+            self.samples = tuple(map(self._sample, self._files.stop()))
+            self._files = None
+
+    def _sample(self, look: Look) -> Sample:
+        due_ns, begun_ns, ended_ns, texts, answers = look
+        counters = parse_texts((self._sources[place].parse, text) for place, text in texts)
+        queue = parse_answers(answers, self._port) if self._port is not None else None
+        return _sample((due_ns, begun_ns, ended_ns), counters, queue)
+
+
+class _AskingReader:
+    """Asks a group that has no files of its own, in a thread of Python."""
+
+    def __init__(self, group: Countable, host: Source, port: int | None, interval_ns: int) -> None:
+        self._group = group
+        self._host = CounterFiles([host])
+        self._port = port
+        self._interval_ns = interval_ns
+        self._stopping = threading.Event()
+        self._taken: list[Sample] = []
+        self._thread = threading.Thread(target=self._run, name="wsgiload-sampler", daemon=True)
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return tuple(self._taken)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._host.close()
 
     def _run(self) -> None:
         due_ns = time.monotonic_ns()
-        while not self._is_stopping:
-            self._take(due_ns)
+        while not self._stopping.wait(max(0, due_ns - time.monotonic_ns()) / NS_PER_S):
+            self._taken.append(self._take(due_ns))
             # moments that have already passed are left out, not caught up on
             missed = max(0, time.monotonic_ns() - due_ns) // self._interval_ns
             due_ns += (missed + 1) * self._interval_ns
-            # Half as dear as the wait for an event, and the end of a load does not mind a tenth of a second.
-            while not self._is_stopping and (left_ns := due_ns - time.monotonic_ns()) > 0:
-                time.sleep(min(left_ns, LONGEST_NAP_NS) / NS_PER_S)
-        self._processes_due_ns = self._look_round_ns = 0
-        self._take(time.monotonic_ns())
+        self._taken.append(self._take(time.monotonic_ns()))
 
-    def _take(self, due_ns: int) -> None:
+    def _take(self, due_ns: int) -> Sample:
         begun_ns = time.monotonic_ns()
         try:
-            group = self._snapshot() or self._group.read_counters()
+            counters = self._group.read_counters()
         except Exception:  # whatever breaks in a source must not end the thread
-            group = Counters()
-        queue = self._queue.snapshot() if self._queue is not None else []
-        ended_ns = time.monotonic_ns()
-        host, waited_ns = self._host.snapshot(), self._take_processes(begun_ns)
-        self._looks.append(_Look(due_ns, begun_ns, ended_ns, group, queue, host, waited_ns))
+            counters = Counters()
+        queue = read_listen_queue(self._port) if self._port is not None else None
+        host = self._host.read()
+        counters = replace(counters, steal_ns=host.steal_ns, host_busy_ns=host.host_busy_ns)
+        return _sample((due_ns, begun_ns, time.monotonic_ns()), counters, queue)
 
-    def _take_processes(self, now_ns: int) -> int | None:
-        """The server's processes and ours where they are due; the wait of the server's threads."""
-        if now_ns < self._processes_due_ns:
-            return None
-        self._processes_due_ns = now_ns + PROCESS_SPACING_NS
-        watches = [watch for watch in (self._client, self._server) if watch is not None]
-        if now_ns >= self._look_round_ns or len(self._client_usage) < 3:  # the generator starts after us
-            self._look_round_ns = now_ns + LOOK_ROUND_SPACING_NS
-            for watch in watches:
-                watch.refresh()
-        self._client_usage.append(self._client.total(now_ns))
-        if self._server is None:
-            return None
-        usage = self._server.usage(now_ns)
-        self._processes += usage
-        return sum(process.run_queue_wait_ns for process in usage) if usage else None
 
-    def _sample(self, look: _Look) -> Sample:
-        counters = look.group if isinstance(look.group, Counters) else parse_snapshot(look.group)
-        host = parse_snapshot(look.host)
-        found = self._queue.parse(look.queue) if self._queue is not None else None
-        counters = replace(
-            counters,
-            listen_queue=found.queue if found is not None else None,
-            listen_drops=found.drops if found is not None else None,
-            steal_ns=host.steal_ns,
-            host_busy_ns=host.host_busy_ns,
-            run_queue_wait_ns=look.run_queue_wait_ns,
-        )
-        t_ns = (look.begun_ns + look.ended_ns) // 2
-        return Sample(t_ns, max(0, look.begun_ns - look.due_ns), counters, look.ended_ns - look.begun_ns)
+def _sample(instants: tuple[int, int, int], counters: Counters, queue: ListenQueue | None) -> Sample:
+    due_ns, begun_ns, ended_ns = instants
+    if queue is not None:
+        counters = replace(counters, listen_queue=queue.queue, listen_drops=queue.drops)
+    return Sample((begun_ns + ended_ns) // 2, max(0, begun_ns - due_ns), counters, ended_ns - begun_ns)
+
+
+def _waits(usage: Iterable[ProcessUsage]) -> dict[int, int]:
+    """By moment, the run-queue wait of all processes together."""
+    waits: dict[int, int] = {}
+    for one in usage:
+        waits[one.t_ns] = waits.get(one.t_ns, 0) + one.run_queue_wait_ns
+    return waits
 
 
 def _host_times(text: str) -> dict[str, int]:

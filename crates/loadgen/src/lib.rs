@@ -63,6 +63,7 @@ mod request_record;
 mod requests_file;
 mod route;
 mod run;
+pub mod sampler;
 mod self_measure;
 mod sessions;
 mod slot;

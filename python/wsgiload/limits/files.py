@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,13 +172,10 @@ class Source:
     spacing_ns: int = 0
 
 
-Snapshot = Sequence[tuple[Parser, bytes]]
-
-
-def parse_snapshot(snapshot: Snapshot) -> Counters:
+def parse_texts(texts: Iterable[tuple[Parser, bytes]]) -> Counters:
     """The counters in files as they were read; a file that makes no sense leaves its counters None."""
     values: dict[str, int] = {}
-    for parse, data in snapshot:
+    for parse, data in texts:
         with suppress(ValueError):
             values.update(parse(data.decode()))
     return Counters(**{name: value for name, value in values.items() if name in COUNTER_NAMES})
@@ -200,24 +197,22 @@ class CounterFiles:
 
     def read(self) -> Counters:
         """Everything that can be read and is due, at this moment."""
-        return parse_snapshot(self.snapshot())
-
-    def snapshot(self) -> Snapshot:
-        """The same, to be parsed later by ``parse_snapshot``: parsing costs several times what reading does."""
-        now_ns = time.monotonic_ns()
         found: list[tuple[Parser, bytes]] = []
         with self._lock:
             for descriptor, source in self._files:
-                if source.spacing_ns:
-                    # A look somewhat too early counts: spacings are multiples of the usual interval.
-                    if now_ns < self._due_ns.get(descriptor, 0) - source.spacing_ns // 10:
-                        continue
-                    self._due_ns[descriptor] = now_ns + source.spacing_ns
-                try:
-                    found.append((source.parse, os.pread(descriptor, READ_BYTES, 0)))
-                except OSError:
-                    continue
-        return found
+                if self._is_due(descriptor, source.spacing_ns):
+                    with suppress(OSError):
+                        found.append((source.parse, os.pread(descriptor, READ_BYTES, 0)))
+        return parse_texts(found)
+
+    def _is_due(self, descriptor: int, spacing_ns: int) -> bool:
+        if not spacing_ns:
+            return True
+        now_ns = time.monotonic_ns()
+        if now_ns < self._due_ns.get(descriptor, 0):
+            return False
+        self._due_ns[descriptor] = now_ns + spacing_ns
+        return True
 
     def close(self) -> None:
         """Give the descriptors back; later reads find nothing."""

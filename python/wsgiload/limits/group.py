@@ -14,7 +14,7 @@ from typing import IO
 
 from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
-from wsgiload.limits.files import CounterFiles, Snapshot, Source, read_int
+from wsgiload.limits.files import CounterFiles, Source, read_int
 from wsgiload.limits.launch import launch, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, Remains
 
@@ -57,9 +57,9 @@ class ControlGroup:
         """The raw counters now, or the final ones once the group is closed."""
         return self._last[0] if self._last else self._counters.read()
 
-    def snapshot(self) -> Snapshot | None:
-        """The raw counters now, to be parsed later; None once the group is closed."""
-        return None if self._last else self._counters.snapshot()
+    def sources(self) -> tuple[Source, ...]:
+        """Where its counters come from, for whoever reads them again and again."""
+        return self._files.sources
 
     def oom_kills(self) -> int | None:
         """How many processes the kernel ended here for want of memory."""
