@@ -5,6 +5,7 @@ In full, with ``WSGILOAD_LONG_TESTS=1``: 20 requests, one in 2 s, in six pairs; 
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload import sweep
 from wsgiload.catalogue import ServerVariant
 from wsgiload.contract import Server, Variant
 from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits
 from wsgiload.provision import Environment
 from wsgiload.schema import load_schema
+from wsgiload.sweep import SweepResult, run_sweep
 
 pytestmark = [pytest.mark.limits]
 
@@ -45,11 +46,12 @@ BURNING = ServerVariant(
 
 
 @pytest.fixture
-def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sweep.SweepResult:
+def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepResult:
     """20 ms of CPU time in every 100 ms for requests that need 50."""
     if not REFSRV.is_file():
         pytest.skip("target/release/refsrv is not built")
     environment = Environment("refsrv", REFSRV, REFSRV.parent, "0", None, "", False, 0.0, (), ())
+    sweep = importlib.import_module("wsgiload.sweep")  # the package has a function of that name
     monkeypatch.setattr(sweep, "resolve_servers", lambda experiment: {"refsrv": BURNING})
     monkeypatch.setattr(sweep, "provision_all", lambda servers, interpreter, log: {"refsrv": environment})
     rate, seconds, runs = (0.5, 40, 6) if IS_LONG else (2.0, 5, 2)
@@ -66,7 +68,7 @@ def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sweep.SweepRes
         out=tmp_path / "runs",
         intervene="cpu",
     )
-    return sweep.run_sweep(experiment)
+    return run_sweep(experiment)
 
 
 def times_ms(run: dict[str, Any]) -> tuple[float, float]:
@@ -80,7 +82,7 @@ def foreign(runs: list[dict[str, Any]]) -> float:
     return max(run["attribution"]["foreign_cpu_ratio"] or 0 for run in runs)
 
 
-def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: sweep.SweepResult) -> None:
+def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: SweepResult) -> None:
     summary = throttled.to_dict()
     assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
     (trial,) = summary["interventions"]
