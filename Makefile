@@ -10,7 +10,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test test-long fuzz check build wheel lock servers bench clean
+.PHONY: help sweep test test-long test-vm fuzz check build wheel lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ fuzz: ## Feed the response decoder made-up bytes for FUZZ_SECONDS (600); needs a
 
 test-long: build ## Prove the generator's accuracy at full size: about 25 minutes on a quiet host
 	@tools/test-long
+
+test-vm: build ## Prove the limits under cgroup v2, as root and as a user under systemd, in two emulated machines
+	@tools/test-vm
 
 check: build ## Formatting, lints, types and the stub of the extension
 	cargo fmt --all --check

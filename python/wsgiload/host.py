@@ -10,6 +10,7 @@ from typing import Any
 
 from wsgiload._loadgen import build_info
 from wsgiload.cpus import available_cpus
+from wsgiload.topology import read_topology, topology_facts
 
 _FILES = {
     "cpu_governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
@@ -33,6 +34,7 @@ def host_facts() -> dict[str, Any]:
         "cpu_model": _field("/proc/cpuinfo", "model name"),
         "cpus": os.cpu_count(),
         "available_cpus": list(available_cpus()),
+        "topology": topology_facts(read_topology()),
         "memory_bytes": _memory_bytes(),
         "python": platform.python_version(),
         "python_build": sys.version,

@@ -59,6 +59,13 @@ class Failure:
         return cls(step, str(error), tail)
 
 
+def measured_window(load: Json) -> tuple[tuple[int, int], int]:
+    """From when to when a load was measured, on the samples' clock, and how many right answers there were in it."""
+    start_ns = load["clock"]["monotonic_ns"] + load["plan"]["phases"]["warmup_ns"]
+    goodput_per_s = load["rate"]["goodput_per_s"] or 0
+    return (start_ns, start_ns + load["measured_ns"]), round(goodput_per_s * load["measured_ns"] / NS_PER_S)
+
+
 @dataclass(slots=True)
 class CellRecord:
     """Everything measured of one cell; filled step by step, so that a failure keeps what came before it."""
@@ -100,13 +107,9 @@ class CellRecord:
                 return None
             return ResourceSummary(oom_kills=self.oom_kills, memory_peak_bytes=self.memory_peak_bytes)
         window = (self.samples[0].t_ns, self.samples[-1].t_ns)
-        ok_count = None
+        ok_count: int | None = None
         if self.load is not None:
-            phases, start_ns = self.load["plan"]["phases"], self.load["clock"]["monotonic_ns"]
-            from_ns = start_ns + phases["warmup_ns"]
-            window = (from_ns, from_ns + self.load["measured_ns"])
-            goodput_per_s = self.load["rate"]["goodput_per_s"] or 0
-            ok_count = round(goodput_per_s * self.load["measured_ns"] / NS_PER_S)
+            window, ok_count = measured_window(self.load)
         summary = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
         kills = [kills for kills in (summary.oom_kills, self.oom_kills) if kills is not None]
         return replace(

@@ -39,6 +39,7 @@ from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serve import Place
 from wsgiload.store import SCHEMA_VERSION, RunDirectory
 from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
+from wsgiload.topology import read_topology
 
 Json = dict[str, Any]
 Environments = Mapping[str, Environment | WsgiloadError]
@@ -104,7 +105,11 @@ class _Sweep:
     def write_status(self, status: Status) -> Json:
         summary = self.summary(status)
         self.directory.write_summary(summary)
-        plan = plain(self.bench.setting.experiment) | {"order": [cell.id for cell in self.order]}
+        setting = self.bench.setting
+        plan = plain(setting.experiment) | {
+            "order": [cell.id for cell in self.order],
+            "cpu_plan": plain(setting.cpu_plan),
+        }
         findings = [asdict(finding) for finding in look_round()]
         self.directory.write_run({"status": status, "plan": plan, "host": host_facts(), "doctor": findings})
         return {"schema_version": SCHEMA_VERSION} | summary
@@ -135,7 +140,7 @@ def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
     """Which cores either side gets, and the limits to enforce."""
     is_limited = limits.policy != "none"
     cpus = limits.cpus if is_limited else None
-    cpu_plan = assign_cpus(available_cpus(), _possible(cpus), limits.server_cpus, limits.client_cpus)
+    cpu_plan = assign_cpus(available_cpus(), _possible(cpus), limits.server_cpus, limits.client_cpus, read_topology())
     return cpu_plan, Limits(
         cpus=cpus,
         memory_bytes=limits.memory_bytes if is_limited else None,
@@ -221,7 +226,7 @@ def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImpor
 
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     count = len(sweep.order)
-    with _pinned(sweep.bench.setting.cpu_plan.client_cpus):
+    with _pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         for place, cell in enumerate(sweep.order, start=1):
             sweep.events.cell_started(cell, place, count)
             record = _run_one(sweep, cell, environments[cell.server])

@@ -9,7 +9,7 @@ import re
 import signal
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,8 @@ def test_the_summary_keeps_its_schema_and_every_cell_is_in_it(hello: tuple[Comma
 def test_the_run_file_tells_plan_and_host(hello: tuple[Command, Done]) -> None:
     run = read_json(hello[1].run_dir / "run.json")
     assert (run["schema_version"], run["status"]) == (1, "complete")
+    assert run["plan"]["cpu_plan"]["server_cpus"] == hello[1].summary["experiment"]["server_cpus"]
+    assert {processor["cpu"] for processor in run["host"]["topology"]} == os.sched_getaffinity(0)
     assert run["plan"]["order"] == hello[1].summary["order"]
     assert run["host"]["kernel"] == os.uname().release
     assert run["host"]["wsgiload"]
@@ -324,6 +326,8 @@ def test_a_dry_run_starts_nothing_and_prints_the_order(command: Command) -> None
     assert (done.code, done.err) == (0, "")
     assert sorted(plan["order"]) == ["waitress@100#1", "waitress@200#1", "wsgiref@100#1", "wsgiref@200#1"]
     assert plan["load_seconds"] == 4 * (10 + 2 + 1)
+    sides = [set(plan["cpu_plan"][name]) for name in ("server_cpus", "client_cpus", "orchestrator_cpus")]
+    assert all(side and side <= os.sched_getaffinity(0) for side in sides)
     assert not (command.folder / ".wsgiload").exists()
 
 
@@ -434,10 +438,10 @@ def test_a_size_that_was_asked_for_is_run_and_named(command: Command) -> None:
 # --- interruptions
 
 
-def start_in_the_middle_of_the_second_cell(command: Command) -> Running:
+def start_in_the_middle_of_the_second_cell(command: Command, limits: str = "strict") -> Running:
     """A sweep whose first cell is finished and whose second is under load."""
     words = ("--servers", "wsgiref", "--rates", "50,60,70", "--duration", "1s", "--warmup", "0s", "--cooldown", "0s")
-    running = command.start("sweep", *words)
+    running = command.start("sweep", *words, "--limits", limits)
     until(lambda: "[2/3]" in running.err, "the second cell")
     until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "its load")
     return running
@@ -448,9 +452,25 @@ def only_run(command: Command) -> Path:
     return run_dir
 
 
-def test_ctrl_c_keeps_the_finished_cells_and_leaves_nothing_running(command: Command) -> None:
-    running = start_in_the_middle_of_the_second_cell(command)
+def press_ctrl_c(running: Running) -> None:
     running.press_ctrl_c()
+
+
+def terminate(running: Running) -> None:
+    """What a service manager does: SIGTERM to the command alone."""
+    os.kill(running.pid, signal.SIGTERM)
+
+
+each_request_to_end = pytest.mark.parametrize("ask", [press_ctrl_c, terminate])
+
+
+@each_request_to_end
+@pytest.mark.parametrize("limits", ["strict", "none"])
+def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(
+    command: Command, ask: Callable[[Running], None], limits: str
+) -> None:
+    running = start_in_the_middle_of_the_second_cell(command, limits)
+    ask(running)
     done = running.end()
     assert done.code == 130
     assert "Traceback" not in done.err
@@ -465,10 +485,52 @@ def test_ctrl_c_keeps_the_finished_cells_and_leaves_nothing_running(command: Com
     assert (done.run_dir / "report.html").is_file()
 
 
-def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(command: Command) -> None:
+# Slow only inside the server: the app is imported once before that, to see whether it can be.
+SLOW_START = """
+    import subprocess, sys, time
+
+    if "gunicorn" in sys.modules:
+        subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
+        time.sleep(600)
+
+    def app(environ, start_response):
+        return []
+"""
+FAILS_UNDER_LOAD = """
+    import os, subprocess
+
+    def app(environ, start_response):
+        subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
+        os._exit(3)
+"""
+
+
+@each_request_to_end
+@pytest.mark.parametrize("limits", ["strict", "none"])
+def test_an_interrupt_while_a_server_starts_leaves_nothing_either(
+    command: Command, ask: Callable[[Running], None], limits: str
+) -> None:
+    (command.folder / "slow.py").write_text(textwrap.dedent(SLOW_START))
+    words = ("--servers", "gunicorn-sync", "--rates", 50, "--limits", limits)
+    running = command.start("sweep", "slow:app", *words)
+    until(lambda: any("sleep 600" in line for line in command.processes().values()), "a child of the app")
+    ask(running)
+    assert running.end().code == 130
+    command.require_nothing_left()
+
+
+@pytest.mark.parametrize("limits", ["strict", "none"])
+def test_a_server_that_fails_leaves_nothing_either(command: Command, limits: str) -> None:
+    (command.folder / "fails.py").write_text(textwrap.dedent(FAILS_UNDER_LOAD))
+    done = command.run("sweep", "fails:app", "--servers", "wsgiref", "--rates", 50, "--limits", limits, *BRIEFLY)
+    assert done.code == 97  # and nothing is left: `run` insists on that
+
+
+@pytest.mark.parametrize("limits", ["strict", "none"])
+def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(command: Command, limits: str) -> None:
     """The janitor is another process: it sees the end of the orchestrator, whatever ended it."""
-    running = start_in_the_middle_of_the_second_cell(command)
-    assert command.groups() != []
+    running = start_in_the_middle_of_the_second_cell(command, limits)
+    assert (command.groups() != []) is (limits == "strict")
     os.kill(running.pid, signal.SIGKILL)
     assert running.end().code == -signal.SIGKILL
     killed = time.monotonic()

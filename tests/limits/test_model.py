@@ -62,7 +62,7 @@ def test_an_affinity_mask_alone_is_no_limit() -> None:
 def test_what_was_not_read_back_is_not_enforced() -> None:
     limits = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=10)
     assert unmet(limits, {}, swap_on=True) == ("cpus", "memory", "swap", "pids")
-    holds = {"effective_cpus": 0.5, "effective_memory_bytes": 64 * MIB, "pids": 10}
+    holds = {"effective_cpus": 0.5, "effective_memory_bytes": 64 * MIB, "effective_pids": 10}
     assert unmet(limits, holds, swap_on=False) == ()
     assert unmet(limits, {**holds, "swap_bytes": 0}, swap_on=True) == ()
     assert unmet(limits, {**holds, "effective_memory_bytes": 32 * MIB}, swap_on=False) == ("memory",)
@@ -81,3 +81,10 @@ def test_a_group_name_tells_its_maker() -> None:
     assert new_group_name("x") != new_group_name("x")
     assert maker_pid("wsgiload-orchestrator-12") is None
     assert maker_pid("docker-12-abcdef01-x") is None
+
+
+def test_a_pin_that_the_kernel_did_not_take_is_not_enforced() -> None:
+    limits = Limits(server_cpus=(1, 2))
+    assert unmet(limits, {"affinity": "1-2"}, swap_on=False) == ()
+    assert unmet(limits, {"affinity": "0-2"}, swap_on=False) == ("server_cpus",)
+    assert unmet(limits, {}, swap_on=False) == ("server_cpus",)

@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
+import wsgiload
 from wsgiload.errors import LimitsError, ServerError
-from wsgiload.limits import Limits
+from wsgiload.limits import Limits, launch, unlimited
 from wsgiload.limits.unlimited import UnlimitedBackend
+
+from .real import eventually, runs
 
 TREE = """
 import os, subprocess, sys
 children = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(3)]
 print("ready", flush=True)
 children[0].wait()
+"""
+
+
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() != 0:
+        os._exit(0)
+    until = time.process_time() + 0.3
+    while time.process_time() < until:
+        pass
+    print("ready", flush=True)
+    time.sleep(600)
+os.wait()
+time.sleep(600)
+"""
+ORCHESTRATOR = """
+import json, os, sys, time
+from pathlib import Path
+from wsgiload.limits import Janitor, Limits
+from wsgiload.limits.unlimited import UnlimitedBackend
+with Janitor() as janitor, open("log", "wb") as log:
+    group = UnlimitedBackend().create(Limits(), "t")
+    janitor.watch(group)
+    group.spawn([sys.executable, "-c", sys.argv[1]], env={}, cwd=Path("."), log=log)
+    janitor.watch(group)
+    while not Path("log").read_bytes():
+        time.sleep(0.01)
+    print(json.dumps(group.pids()), flush=True)
+    time.sleep(600)
 """
 
 
@@ -44,6 +81,56 @@ def test_a_tree_is_counted_and_ended(tmp_path: Path) -> None:
     group.close()
     group.close()
     assert group.oom_kills() is None and group.memory_peak_bytes() is None
+
+
+def test_a_daemon_is_counted_and_ended_though_it_left_its_session_and_its_parents(tmp_path: Path) -> None:
+    group = UnlimitedBackend().create(Limits(), "t")
+    with (tmp_path / "log").open("wb") as log:
+        process = group.spawn([sys.executable, "-c", DAEMON], env={}, cwd=tmp_path, log=log)
+        while not (tmp_path / "log").read_bytes():
+            assert process.poll() is None
+    (daemon,) = set(group.pids()) - {process.pid}
+    assert os.getsid(daemon) not in (process.pid, os.getsid(0))
+    assert psutil.Process(daemon).ppid() == os.getpid(), "nobody adopted it"
+    assert (group.read_counters().cpu_usage_ns or 0) >= 250_000_000
+    group.close()
+    assert not psutil.pid_exists(daemon), "it was not collected"
+
+
+def test_the_janitor_finds_a_daemon_by_its_mark(tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": str(Path(wsgiload.__file__).parent.parent), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-c", ORCHESTRATOR, DAEMON]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path) as orchestrator:
+        try:
+            assert orchestrator.stdout is not None
+            pids = json.loads(orchestrator.stdout.readline())
+        finally:
+            orchestrator.kill()
+    assert len(pids) == 2
+    eventually(lambda: not any(runs(pid) for pid in pids))
+
+
+def test_somebody_elses_children_are_not_taken_for_members(tmp_path: Path) -> None:
+    group = UnlimitedBackend().create(Limits(), "t")
+    with subprocess.Popen(["/bin/sleep", "600"]) as stranger:
+        try:
+            with (tmp_path / "log").open("wb") as log:
+                process = group.spawn(["/bin/sleep", "600"], env={}, cwd=tmp_path, log=log)
+            assert group.pids() == [process.pid]
+            group.close()
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+def test_a_machine_that_cannot_pin_does_not_pretend_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS, where there is neither an affinity nor a /proc."""
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(unlimited, "CAN_PIN", False)
+    monkeypatch.setattr(launch, "CAN_PIN", False)
+    group = UnlimitedBackend().create(Limits(server_cpus=(0,)), "t")
+    assert group.enforcement.read_back == {"affinity": None, "effective_cpus": float(os.cpu_count() or 1)}
+    assert group.enforcement.not_enforced == ("server_cpus",)
 
 
 def test_a_program_that_does_not_exist(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_sets_and_reads_back_every_limit(kernel: FakeKernel) -> None:
         "affinity": "0",
         "effective_cpus": 0.5,
         "effective_memory_bytes": 64 * MIB,
+        "effective_pids": 20,
     }
     assert len(kernel.made) == 5  # the directory that cpu and cpuacct share is made once
     assert {path.parent for path in kernel.made} == set(own.values())

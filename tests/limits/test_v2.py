@@ -76,7 +76,7 @@ def test_without_delegation_the_cure_is_named(kernel: FakeKernel, monkeypatch: p
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(files, "make_directory", denied)
-    with pytest.raises(LimitsError, match=r"systemd-run --user --scope -p Delegate=yes"):
+    with pytest.raises(LimitsError, match="systemd-run --user --scope -p Delegate=yes"):
         V2Backend(kernel.root).create(LIMITS, "t")
     monkeypatch.setattr(files, "write_text", denied)
     with pytest.raises(LimitsError, match="cannot hand controllers down"):

@@ -150,6 +150,21 @@ class _Maker:
             "hdr_v2": "HISTFAAAAA==",
         }
 
+    def _uncertainty(self) -> Json:
+        """Twenty requests know as much as one that is independent."""
+        effective = self.outcomes["ok"] / 20
+        known = {}
+        for quantile in QUANTILES:
+            value_ns, beyond = self.quantile_ns(quantile), effective * (1 - quantile)
+            resolved = beyond >= 10
+            known[f"{quantile:g}"] = {
+                "interval_95_ns": [int(value_ns * 0.97), int(value_ns * 1.04)] if resolved else None,
+                "effective_requests": effective,
+                "standing": "headline" if beyond >= 100 else "resolved" if resolved else "not_resolved",
+                "reason": None if resolved else "too_few_effective_requests",
+            }
+        return known
+
     def _verdict(self) -> Json:
         if self.failed:
             return {"status": "invalid", "blame": "server", "reasons": []}
@@ -323,6 +338,7 @@ class _Maker:
             "plan": {"url": "http://127.0.0.1:8000/", "keepalive": "on", "seed": 7},
             "measured_ns": DURATION_S * 10**9,
             "verdict": self._verdict(),
+            "not_checked": [{"check": "C6", "reason": "the measuring floor of this machine is not known"}],
             "rate": self._rate_result(),
             "outcomes": self.outcomes,
             "status_codes": codes,
@@ -334,6 +350,29 @@ class _Maker:
             "first_byte_ns": self._histogram(0.75),
             "receive_delay_ns": self._histogram(0.005),
             "offered_quantiles_ns": {f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES},
+            "uncertainty": {
+                "offered_quantiles_ns": self._uncertainty(),
+                "response_time_ns": self._uncertainty(),
+            },
+            "stationarity": {
+                "state": "unstable" if self.overloaded else "stationary",
+                "reason": None,
+                "slice_ns": 10**9,
+                "p50_drift": 0.01,
+                "p99_drift": -0.02,
+                "p50_kpss": 0.12,
+                "p99_kpss": 0.09,
+                "p50_range": 0.0,
+                "changes": [],
+                "settled_after_ns": None,
+            },
+            "in_system": {"mean": 3.2, "growth": 1.9 if self.overloaded else 0.04},
+            "send_gaps": {
+                "count": 10_000,
+                "anderson_darling": 0.7,
+                "kolmogorov_distance": 0.006,
+                "dispersion_deviation": 1.1,
+            },
             "connections": {
                 "opened": opened,
                 "reused": ok - opened,

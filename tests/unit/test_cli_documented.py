@@ -47,6 +47,8 @@ BOTH = [
     "-b",
 ]
 LOAD_ONLY = [
+    "--attach-cgroup",
+    "--attach-pid",
     "--unix-socket",
     "--source-addresses",
     "--http2",
@@ -75,8 +77,9 @@ SWEEP_ONLY = [
     "-o",
 ]
 
-ONLY_LOAD = {"--threshold", "--config"}  # judged and configured by the orchestrator
-ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
+# judged, configured and sampled by the orchestrator
+ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
+ONLY_LOADGEN = {"--check-threshold", "--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -30,38 +30,44 @@ def test_writes_what_it_reads(cores: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "cpus", "server", "client", "shared"),
+    ("count", "cpus", "server", "client", "orchestrator", "shared"),
     [
-        (1, None, (0,), (0,), True),
-        (1, 0.5, (0,), (0,), True),
-        (2, None, (1,), (0,), False),
-        (2, 0.5, (1,), (0,), False),
-        (2, 1.0, (1,), (0,), False),
-        (2, 2.0, (0, 1), (0, 1), True),
-        (3, 1.5, (1, 2), (0,), False),
-        (4, 1.0, (3,), (0, 1, 2), False),
-        (4, 1.5, (2, 3), (0, 1), False),
-        (4, None, (2, 3), (0, 1), False),
-        (4, 4.0, (0, 1, 2, 3), (0, 1, 2, 3), True),
-        (8, 2.0, (6, 7), (0, 1, 2, 3, 4, 5), False),
+        (1, None, (0,), (0,), (0,), True),
+        (1, 0.5, (0,), (0,), (0,), True),
+        (2, None, (1,), (0,), (0,), False),
+        (2, 0.5, (1,), (0,), (0,), False),
+        (2, 1.0, (1,), (0,), (0,), False),
+        (2, 2.0, (0, 1), (0, 1), (0, 1), True),
+        (3, 1.5, (1, 2), (0,), (0,), False),
+        (4, 1.0, (3,), (1, 2), (0,), False),
+        (4, 1.5, (2, 3), (1,), (0,), False),
+        (4, None, (2, 3), (1,), (0,), False),
+        (4, 3.0, (1, 2, 3), (0,), (0,), False),
+        (4, 4.0, (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3), True),
+        (8, 2.0, (6, 7), (1, 2, 3, 4, 5), (0,), False),
     ],
 )
 def test_divides_cores(
-    count: int, cpus: float | None, server: tuple[int, ...], client: tuple[int, ...], shared: bool
+    count: int,
+    cpus: float | None,
+    server: tuple[int, ...],
+    client: tuple[int, ...],
+    orchestrator: tuple[int, ...],
+    shared: bool,
 ) -> None:
-    assert assign_cpus(range(count), cpus, None, None) == CpuPlan(server, client, shared)
+    assert assign_cpus(range(count), cpus, None, None) == CpuPlan(server, client, shared, orchestrator)
 
 
 def test_keeps_to_the_cores_that_are_available() -> None:
-    assert assign_cpus([3, 5], 1.0, None, None) == CpuPlan((5,), (3,), False)
+    assert assign_cpus([3, 5], 1.0, None, None) == CpuPlan((5,), (3,), False, (3,))
 
 
 def test_takes_what_was_named() -> None:
-    assert assign_cpus(range(4), 1.0, (0,), None) == CpuPlan((0,), (1, 2, 3), False)
-    assert assign_cpus(range(4), 1.0, None, (3,)) == CpuPlan((2,), (3,), False)
-    assert assign_cpus(range(2), 1.0, None, (1,)) == CpuPlan((0,), (1,), False)
-    assert assign_cpus(range(2), None, None, (0, 1)) == CpuPlan((1,), (0, 1), True)
-    assert assign_cpus(range(2), 1.0, (1,), (1,)) == CpuPlan((1,), (1,), True)
+    assert assign_cpus(range(4), 1.0, (0,), None) == CpuPlan((0,), (1, 2, 3), False, (1, 2, 3))
+    assert assign_cpus(range(4), 1.0, None, (3,)) == CpuPlan((2,), (3,), False, (0,))
+    assert assign_cpus(range(2), 1.0, None, (1,)) == CpuPlan((0,), (1,), False, (1,))
+    assert assign_cpus(range(2), None, None, (0, 1)) == CpuPlan((1,), (0, 1), True, (0, 1))
+    assert assign_cpus(range(2), 1.0, (1,), (1,)) == CpuPlan((1,), (1,), True, (1,))
 
 
 def test_refuses_cores_that_are_not_there() -> None:

@@ -122,14 +122,31 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
     lines = shown(target)
     assert lines[0] == "verdict: valid"
     assert lines[1] == (
-        "offered 3,014/s, sent 3,014/s, answered correctly 2,993/s (99.3 % of offered), p99 of all offered 83.9 ms"
+        "offered 3,014/s, sent 3,014/s, answered correctly 2,993/s (99.3 % of offered), "
+        "p99 of all offered 83.9 ms (95 % interval 81.4 ms to 87.2 ms)"
     )
     assert lines[2] == "Times of the correct answers (99.3 %):"
     assert [field.strip() for field in row(lines, "connect")] == ["connect", "not measured", *["–"] * 5]
     assert [field.strip() for field in row(lines, "response time")] == [
-        "response time", "59,859", "13.2 ms", "42.3 ms", "83.9 ms", "125 ms", "234 ms",
+        "response time", "59,859", "13.2 ms", "42.3 ms", "83.9 ms", "–", "234 ms",
     ]  # fmt: skip
     assert lines[-2:] == ["requests: scheduled 60,280, ok 59,859, http_status 421", "connections opened: 64"]
+
+
+def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir: Path) -> None:
+    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
+    report["stationarity"]["state"] = "unstable"
+    target = console()
+    print_load(report, target)
+    assert "p99 of all offered grows with the duration" in " ".join(shown(target))
+
+
+def test_a_load_that_was_stored_without_its_uncertainty_is_shown_by_its_numbers(run_dir: Path) -> None:
+    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
+    del report["uncertainty"], report["stationarity"]
+    target = console(100)
+    print_load(report, target)
+    assert shown(target)[1].endswith("p99 of all offered 83.9 ms")
 
 
 def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:

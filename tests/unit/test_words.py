@@ -118,6 +118,26 @@ def test_a_quantile_needs_ten_requests_beyond_it() -> None:
     assert not words.enough_requests(None, 0.5)
 
 
+def known(reason: str | None) -> dict[str, object]:
+    interval = None if reason == "too_few_effective_requests" else [17_900_000, 19_200_000]
+    return {"interval_95_ns": interval, "effective_requests": 700.0, "standing": "resolved", "reason": reason}
+
+
+def test_dependent_requests_know_less_than_their_number() -> None:
+    assert words.may_be_shown(None, 1000, 0.99)
+    assert words.may_be_shown(known(None), 1000, 0.99)
+    assert not words.may_be_shown(known(None), 999, 0.99)
+    assert not words.may_be_shown(known("too_few_effective_requests"), 100_000, 0.99)
+
+
+def test_a_quantile_is_told_with_what_is_known_of_it() -> None:
+    assert words.with_uncertainty("18.4 ms", known(None)) == "18.4 ms (95 % interval 17.9 ms to 19.2 ms)"
+    near = words.with_uncertainty("18.4 ms", known("measurement_floor"))
+    assert near == "<= 18.4 ms (not resolved: too near to the measuring floor)"
+    assert words.with_uncertainty("18.4 ms", None) == "18.4 ms"
+    assert words.with_uncertainty("–", known(None)) == "–"
+
+
 def test_intervals() -> None:
     assert words.format_interval([17_900_000, 19_200_000]) == "17.9 ms to 19.2 ms"
     assert words.format_interval([17_900_000, None]) == "from 17.9 ms, unbounded"

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
 use loadgen::plan::{
     Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp,
-    ReceiveStamps, Replay, ResponseCheck, Step, TlsOptions, Trace, Wire,
+    ReceiveStamps, Replay, ResponseCheck, Step, Thresholds, TlsOptions, Trace, Wire,
 };
 use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_targets};
 
@@ -140,6 +140,9 @@ pub struct Arguments {
     /// Who frames the messages: our own code, or hyper as a second opinion
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
+    /// CHECK.KEY=LIMIT: changes when a check of the load speaks up, such as C4.warn=0.02; may be repeated
+    #[arg(long = "check-threshold", value_name = "CHECK.KEY=LIMIT")]
+    check_thresholds: Vec<String>,
     /// Where the report goes; - is standard output
     #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
     pub json: Option<String>,
@@ -222,6 +225,11 @@ impl Arguments {
             http_version: if self.http2 { HttpVersion::Http2 } else { HttpVersion::Http1 },
             tls: TlsOptions { insecure: self.insecure, ca_file: self.ca_file.clone() },
             source_addresses: self.source_addresses.clone(),
+            floor: None,
+            thresholds: self
+                .check_thresholds
+                .iter()
+                .try_fold(Thresholds::default(), |thresholds, text| thresholds.with_text(text))?,
         })
     }
 
@@ -438,6 +446,15 @@ mod tests {
             let message = plan(&format!("loadgen http://h/ {words}")).expect_err(words);
             assert!(message.contains(expected), "{words}: {message}");
         }
+    }
+
+    #[test]
+    fn thresholds_of_checks_are_changed_one_by_one() {
+        let changed = plan("loadgen http://h/ --check-threshold C4.warn=0.02 --check-threshold C7.invalid=0.9");
+        let changed = changed.expect("known").thresholds;
+        assert_eq!((changed.lag_impact.warn, changed.busy.invalid), (0.02, 0.9));
+        let message = plan("loadgen http://h/ --check-threshold C4.worn=1").expect_err("unknown");
+        assert!(message.contains("C4 has no threshold worn; it has invalid, warn"), "{message}");
     }
 
     #[test]

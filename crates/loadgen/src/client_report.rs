@@ -77,8 +77,5 @@ impl Client {
 
 /// What was asked for, where it was to be had.
 fn stamps_in_use(plan: &LoadPlan, recorder: &Recorder) -> ReceiveStamps {
-    match recorder.measures().receive_delay.count() {
-        0 => ReceiveStamps::User,
-        _ => plan.receive_stamps(),
-    }
+    if recorder.has_receive_delays() { plan.receive_stamps() } else { ReceiveStamps::User }
 }

@@ -39,6 +39,36 @@ pub(crate) struct Head {
     pub is_until_close: bool,
 }
 
+/// The latest head that came in one piece, and what it means.
+///
+/// A server says the same again and again, and comparing bytes is several times cheaper than reading them as a head.
+/// It changes no answer: what a head means depends on its bytes and on the kind of request alone.
+#[derive(Debug, Default)]
+pub(crate) struct KnownHead {
+    bytes: Vec<u8>,
+    request_is_head: bool,
+    meaning: Option<(State, Head)>,
+}
+
+/// Longer heads are not worth keeping.
+const MAX_KNOWN_BYTES: usize = 1024;
+
+impl KnownHead {
+    /// What `bytes` begin with, if it is this head.
+    fn meaning_of(&self, bytes: &[u8], request_is_head: bool) -> Option<(State, Head)> {
+        let is_same = self.request_is_head == request_is_head && bytes.starts_with(&self.bytes);
+        self.meaning.filter(|_| is_same)
+    }
+
+    fn keep(&mut self, bytes: &[u8], request_is_head: bool, meaning: (State, Head)) {
+        if bytes.len() <= MAX_KNOWN_BYTES {
+            self.bytes.clear();
+            self.bytes.extend_from_slice(bytes);
+            (self.request_is_head, self.meaning) = (request_is_head, Some(meaning));
+        }
+    }
+}
+
 /// Decodes one answer.
 #[derive(Debug)]
 pub(crate) struct Decoder {
@@ -90,11 +120,16 @@ impl Decoder {
         self.head
     }
 
-    /// Takes the next bytes of the stream; parts of the body go to `body`.
-    pub fn feed(&mut self, mut bytes: &[u8], body: &mut impl FnMut(&[u8])) -> Result<Progress, Malformed> {
+    /// Takes the next bytes of the stream; parts of the body go to `body`. `known` may come from any other answer.
+    pub fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        known: &mut KnownHead,
+        body: &mut impl FnMut(&[u8]),
+    ) -> Result<Progress, Malformed> {
         loop {
             let used = match self.state {
-                State::Head => match self.take_head(bytes)? {
+                State::Head => match self.take_head(bytes, known)? {
                     Some(used) => used,
                     None => return Ok(Progress::NeedMore),
                 },
@@ -125,14 +160,21 @@ impl Decoder {
     }
 
     /// Takes bytes of the head; `None` when it goes on beyond them. Says how many of `bytes` belong to it.
-    fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    fn take_head(&mut self, bytes: &[u8], known: &mut KnownHead) -> Result<Option<usize>, Malformed> {
         let before = self.partial_head.len();
+        let may_be_known = before == 0 && self.set_cookies.is_none();
+        if may_be_known && let Some((state, head)) = known.meaning_of(bytes, self.request_is_head) {
+            (self.state, self.head) = (state, Some(head));
+            return Ok(Some(known.bytes.len()));
+        }
         // What is beyond the limit is not looked at, so that a head is refused alike in one piece and in many.
         let within = &bytes[..bytes.len().min(MAX_HEAD_BYTES - before)];
         if before == 0 {
-            let parsed = self.parse_head(within)?;
-            if parsed.is_some() {
-                return Ok(parsed);
+            if let Some(length) = self.parse_head(within)? {
+                if let Some(head) = self.head {
+                    known.keep(&within[..length], self.request_is_head, (self.state, head));
+                }
+                return Ok(Some(length));
             }
             self.partial_head.extend_from_slice(within);
         } else {

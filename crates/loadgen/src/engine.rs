@@ -3,10 +3,12 @@
 //! A turn sends what is due, gives up what has expired, waits for sockets or the next instant, and reads what has come;
 //! before each answer is read, sends that have become due meanwhile go out. Nothing in it blocks but the one wait.
 
+mod service;
+
 use std::collections::VecDeque;
 
 use crate::clock::monotonic_ns;
-use crate::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
+use crate::connection::Connection;
 use crate::error::LoadError;
 use crate::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::hiccups::Hiccups;
@@ -14,11 +16,11 @@ use crate::idle::IdleSlots;
 use crate::in_flight::InFlight;
 use crate::inbox::{Inbox, StampDoubts};
 use crate::pacer::Pacer;
-use crate::plan::{LoadPlan, OnBusy, ReceiveStamps};
+use crate::plan::{LoadPlan, OnBusy};
 use crate::reactor::{Reactor, Readiness};
 use crate::recorder::Recorder;
-use crate::slot::{Slot, Work, slot_of, token};
-use crate::source::{Due, Next, Source};
+use crate::slot::Slot;
+use crate::source::{Due, Source};
 use crate::stop::StopToken;
 use crate::target::Target;
 
@@ -235,256 +237,6 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Gives an arrival to a slot.
-    fn serve_in(&mut self, index: usize, due: Due, eligible_ns: u64) {
-        while index >= self.slots.len() {
-            self.slots.push(Slot::new());
-        }
-        let started_ns = self.look_at_clock();
-        let arrival = Arrival { intended_ns: due.intended_ns, eligible_ns, request: due.request };
-        let work = Work::new(arrival, started_ns);
-        self.slots[index].work = Some(work);
-        self.in_flight.begin(index, started_ns);
-        let deadline_ns = self.orders.plan.deadline_ns;
-        if deadline_ns.is_some_and(|deadline_ns| started_ns >= due.intended_ns.saturating_add(deadline_ns)) {
-            self.finish(index, Outcome::Dropped, None, started_ns);
-        } else {
-            self.attempt(index);
-        }
-    }
-
-    /// Sends the slot's request over its connection, or over a new one.
-    fn attempt(&mut self, index: usize) {
-        loop {
-            if self.slots[index].connection.as_ref().is_some_and(C::is_closed) {
-                self.let_go(index, true);
-            }
-            if self.slots[index].connection.is_none() {
-                match self.connect(index) {
-                    Ok(true) => {}
-                    Ok(false) => return,
-                    Err(error) => return self.failed_to_connect(index, &error),
-                }
-            }
-            if self.send(index) {
-                return;
-            }
-        }
-    }
-
-    /// Begins to connect; whether the connection is made already.
-    fn connect(&mut self, index: usize) -> std::io::Result<bool> {
-        let connect_start_ns = self.look_at_clock();
-        let stamps = self.receive_stamps_of(index);
-        let slot = &mut self.slots[index];
-        let Some(work) = slot.work.as_mut() else { return Ok(false) };
-        (work.connect_start_ns, work.connect_ready_ns) = (connect_start_ns, 0);
-        let connection = C::open(&self.orders.target.route, stamps)?;
-        slot.generation = slot.generation.wrapping_add(1);
-        self.reactor.register(connection.socket(), token(index, slot.generation))?;
-        slot.connection = Some(connection);
-        self.go_on_connecting(index)
-    }
-
-    /// A sample is a fixed set of slots: asking is a property of the socket.
-    fn receive_stamps_of(&self, index: usize) -> ReceiveStamps {
-        match self.orders.plan.receive_stamps() {
-            ReceiveStamps::Sampled if !index.is_multiple_of(STAMPED_ONE_IN) => ReceiveStamps::User,
-            stamps => stamps,
-        }
-    }
-
-    fn go_on_connecting(&mut self, index: usize) -> std::io::Result<bool> {
-        let slot = &mut self.slots[index];
-        let Some(connection) = slot.connection.as_mut() else { return Ok(false) };
-        if !connection.is_connected()? {
-            return Ok(false);
-        }
-        let connect_ready_ns = self.look_at_clock();
-        if let Some(work) = self.slots[index].work.as_mut() {
-            work.connect_ready_ns = connect_ready_ns;
-        }
-        self.connections_now += 1;
-        let counts = &mut self.recorder.connections;
-        counts.opened += 1;
-        counts.peak = counts.peak.max(self.connections_now);
-        Ok(true)
-    }
-
-    fn failed_to_connect(&mut self, index: usize, error: &std::io::Error) {
-        // It never became a connection, so there is none to count.
-        self.slots[index].connection = None;
-        self.recorder.connect_failures.note(error);
-        let now_ns = self.look_at_clock();
-        self.finish(index, connect_failure(error), None, now_ns);
-    }
-
-    /// Writes the slot's request; `false` when nothing went out and another connection may be tried.
-    fn send(&mut self, index: usize) -> bool {
-        let now_ns = self.now_ns;
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else { return true };
-        let shared = &self.orders.target.requests[work.arrival.request as usize];
-        let request = self.source.own_request(index).unwrap_or(shared);
-        let is_last = self.orders.plan.keepalive.is_last(connection.requests());
-        let is_fresh = work.connect_start_ns != 0;
-        match connection.begin(request, is_last, now_ns) {
-            Ok(ended) => {
-                work.is_written = true;
-                if let Some(exchanged) = ended {
-                    self.exchanged(index, &exchanged);
-                }
-                true
-            }
-            Err(NothingSent) => self.nothing_sent(index, is_fresh),
-        }
-    }
-
-    /// Not a byte went out: on a kept connection taking a new one repeats nothing. Whether the arrival has ended.
-    fn nothing_sent(&mut self, index: usize, is_fresh: bool) -> bool {
-        self.let_go(index, true);
-        if let Some(work) = self.slots[index].work.as_mut() {
-            work.is_written = false;
-        }
-        if is_fresh {
-            let now_ns = self.look_at_clock();
-            self.finish(index, Outcome::Reset, None, now_ns);
-        }
-        is_fresh
-    }
-
-    fn handle(&mut self, event: Readiness) {
-        let (index, generation) = slot_of(event.token);
-        let slot = &mut self.slots[index];
-        if slot.generation != generation || slot.connection.is_none() {
-            return;
-        }
-        match slot.work {
-            None => self.handle_idle(index),
-            Some(work) if work.is_written => self.go_on(index, &work, event.is_hangup),
-            Some(_) => match self.go_on_connecting(index) {
-                Ok(true) => {
-                    if !self.send(index) {
-                        self.attempt(index);
-                    }
-                }
-                Ok(false) => {}
-                Err(error) => self.failed_to_connect(index, &error),
-            },
-        }
-    }
-
-    fn handle_idle(&mut self, index: usize) {
-        let Some(connection) = self.slots[index].connection.as_mut() else { return };
-        if connection.is_over_while_idle(&mut self.inbox) {
-            self.let_go(index, true);
-            self.idle.lost_connection(index);
-        }
-    }
-
-    fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
-        let shared = &self.orders.target.requests[work.arrival.request as usize];
-        let request = self.source.own_request(index).unwrap_or(shared);
-        let Some(connection) = self.slots[index].connection.as_mut() else { return };
-        match connection.advance(request, is_hangup, &mut self.inbox) {
-            Progress::Waiting => {}
-            Progress::Yielding => self.yielding.push_back(token(index, self.slots[index].generation)),
-            Progress::Ended(exchanged) => self.exchanged(index, &exchanged),
-            Progress::NothingSent if self.nothing_sent(index, work.connect_start_ns != 0) => {}
-            Progress::NothingSent => self.attempt(index),
-        }
-    }
-
-    fn exchanged(&mut self, index: usize, exchanged: &Exchanged) {
-        let ended_ns = exchanged.last_byte_ns;
-        self.working_until(exchanged.known_ns);
-        let Some(work) = self.slots[index].work.take() else { return };
-        let expires_ns = work.started_ns.saturating_add(self.orders.plan.timeout_ns);
-        if ended_ns > expires_ns {
-            return self.expired(index, &work, expires_ns);
-        }
-        let mut completion = self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
-        completion.stamps.last_byte_ns = ended_ns;
-        completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
-        if let (true, Some(connection)) = (S::KEEPS_COOKIES, &mut self.slots[index].connection) {
-            self.source.set_cookies(connection.take_set_cookies());
-        }
-        if !exchanged.is_reusable {
-            let is_ours = self.slots[index]
-                .connection
-                .as_ref()
-                .is_some_and(|connection| self.orders.plan.keepalive.is_last(connection.requests() - 1));
-            self.let_go(index, !is_ours);
-        }
-        self.close_the_books(index, &completion);
-    }
-
-    /// Ends the slot's arrival.
-    fn finish(&mut self, index: usize, outcome: Outcome, status: Option<u16>, ended_ns: u64) {
-        let Some(work) = self.slots[index].work.take() else { return };
-        let completion = self.slots[index].completion(&work, outcome, status, ended_ns);
-        self.close_the_books(index, &completion);
-    }
-
-    fn close_the_books(&mut self, index: usize, completion: &Completion) {
-        self.in_flight.end(index);
-        self.recorder.ended(completion);
-        match self.source.after(index, completion) {
-            Next::Serve(due) => {
-                self.recorder.scheduled(due.intended_ns);
-                self.ready.push_back((index, due, due.intended_ns));
-            }
-            Next::Reserved => {}
-            Next::End => self.drop_connection(index),
-            Next::Free => self.free(index, completion.ended_ns),
-            Next::Renew => {
-                self.drop_connection(index);
-                self.free(index, completion.ended_ns);
-            }
-        }
-    }
-
-    /// Gives the slot to the arrival that has waited longest, if one has.
-    fn free(&mut self, index: usize, ended_ns: u64) {
-        match self.pending.pop_front() {
-            Some(due) => {
-                let eligible_ns = ended_ns.max(due.intended_ns);
-                self.ready.push_back((index, due, eligible_ns));
-            }
-            None => self.idle.add(index, self.slots[index].connection.is_some()),
-        }
-    }
-
-    /// Gives up the requests whose time is over.
-    fn expire(&mut self) {
-        let timeout_ns = self.orders.plan.timeout_ns;
-        while let Some((index, started_ns)) = self.in_flight.oldest() {
-            // The instant of expiry, not the later one at which it was noticed: the bound is exact.
-            let expired_ns = started_ns.saturating_add(timeout_ns);
-            let Some(work) = self.slots[index].work.filter(|_| expired_ns <= self.now_ns) else { return };
-            self.slots[index].work = None;
-            self.expired(index, &work, expired_ns);
-            self.serve_ready();
-        }
-    }
-
-    fn expired(&mut self, index: usize, work: &Work, expired_ns: u64) {
-        let outcome = if work.is_connecting() { Outcome::ConnectTimeout } else { Outcome::Timeout };
-        let completion = self.slots[index].completion(work, outcome, None, expired_ns);
-        self.give_up(index, work);
-        self.close_the_books(index, &completion);
-    }
-
-    /// Closes the connection over which an answer may still come.
-    fn give_up(&mut self, index: usize, work: &Work) {
-        if work.is_connecting() {
-            // It never became a connection, so there is none to count.
-            self.slots[index].connection = None;
-        } else {
-            self.drop_connection(index);
-        }
-    }
-
     /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after waiting.
     fn ended_unserved(&mut self, due: &Due, outcome: Outcome) {
         let now_ns = monotonic_ns();
@@ -498,20 +250,5 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             ended_ns: now_ns,
         });
         self.source.turned_away(due, outcome);
-    }
-
-    fn let_go(&mut self, index: usize, is_servers_doing: bool) {
-        if self.slots[index].connection.is_some() {
-            self.recorder.connections.closed_by_server += u64::from(is_servers_doing);
-        }
-        self.drop_connection(index);
-    }
-
-    /// Closes the slot's connection, if it has one that was made.
-    fn drop_connection(&mut self, index: usize) {
-        if let Some(connection) = self.slots[index].connection.take() {
-            self.connections_now -= 1;
-            self.recorder.connections.ended(connection.requests());
-        }
     }
 }

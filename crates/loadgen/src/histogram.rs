@@ -50,6 +50,17 @@ impl LatencyHistogram {
         self.sum_ns += u128::from(value_ns);
     }
 
+    /// Counts one value many times over.
+    pub(crate) fn record_many(&mut self, value_ns: u64, count: u64) {
+        if count > 0 {
+            let recorded = self.counts.record_n(value_ns, count);
+            debug_assert!(recorded.is_ok(), "{recorded:?}");
+            self.min_ns = self.min_ns.min(value_ns);
+            self.max_ns = self.max_ns.max(value_ns);
+            self.sum_ns += u128::from(value_ns) * u128::from(count);
+        }
+    }
+
     /// Adds another histogram's counts to this one's.
     ///
     /// # Panics
@@ -83,6 +94,11 @@ impl LatencyHistogram {
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
+    }
+
+    /// The sum of all values. Exact, unless the histogram was decoded from bytes.
+    pub(crate) fn sum_ns(&self) -> u128 {
+        self.sum_ns
     }
 
     /// The smallest recorded value `v` with `count(<= v) >= ceil(quantile * n)`, as the highest value that its

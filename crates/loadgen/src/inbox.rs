@@ -13,6 +13,7 @@ use nix::sys::time::TimeSpec;
 use serde::Serialize;
 
 use crate::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, realtime_ns};
+use crate::decoder::KnownHead;
 use crate::socket::Transfer;
 
 /// One read takes at most this much; shared by all connections of a thread.
@@ -23,6 +24,12 @@ const OFFSET_LIFE_NS: u64 = 10 * NS_PER_MS;
 
 /// Clocks are disciplined by 500 millionths at most. More than this between two readings is a step.
 const LARGEST_SLEW_NS: u64 = OFFSET_LIFE_NS / 1_000;
+
+/// Two looks at one clock that are further apart than this had something else in between, such as another program.
+const WIDEST_READING_NS: u64 = 5_000;
+
+/// So often is it tried to read both clocks closely. On a core that is really busy, the next answer tries again.
+const MOST_READINGS: usize = 5;
 
 /// How far a carried-over stamp may lie outside the exchange before it is not believed.
 const TOLERANCE_NS: u64 = 50_000;
@@ -38,7 +45,7 @@ pub(crate) struct Received {
 /// What cast doubt on the kernel's stamps; such answers have our own instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StampDoubts {
-    /// Stamps outside the exchange that they belong to.
+    /// Stamps outside the exchange that they belong to, and those that could not be carried over to our clock.
     pub disbelieved: u64,
     /// Steps of the wall clock.
     pub clock_steps: u64,
@@ -52,9 +59,10 @@ impl StampDoubts {
     }
 }
 
-/// A thread's buffer, and its view of the kernel's clock.
+/// A thread's buffer, the head that the server sent last, and the thread's view of the kernel's clock.
 pub(crate) struct Inbox {
     pub buffer: Box<[u8]>,
+    pub known_head: KnownHead,
     control: Vec<u8>,
     offset: ClockOffset,
 }
@@ -62,7 +70,12 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub fn new() -> Self {
         let control = nix::cmsg_space!(TimeSpec);
-        Self { buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), control, offset: ClockOffset::read() }
+        Self {
+            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            known_head: KnownHead::default(),
+            control,
+            offset: ClockOffset::read(),
+        }
     }
 
     /// Reads what has come, with the kernel's stamp.
@@ -87,13 +100,11 @@ impl Inbox {
     /// Carries a stamp of the kernel over to our clock: an instant between `from_ns` and `to_ns`. `None` when it is not
     /// to be believed.
     pub fn queued_ns(&mut self, realtime_ns: u64, from_ns: u64, to_ns: u64) -> Option<u64> {
-        let queued_ns = self.offset.monotonic_of(realtime_ns, to_ns)?;
-        let is_plausible = (from_ns.saturating_sub(TOLERANCE_NS)..=to_ns + TOLERANCE_NS).contains(&queued_ns);
-        if !is_plausible {
-            self.offset.doubts.disbelieved += 1;
-            return None;
-        }
-        Some(queued_ns.clamp(from_ns, to_ns))
+        let plausible = from_ns.saturating_sub(TOLERANCE_NS)..=to_ns + TOLERANCE_NS;
+        let queued_ns =
+            self.offset.monotonic_of(realtime_ns, to_ns).filter(|queued_ns| plausible.contains(queued_ns));
+        self.offset.doubts.disbelieved += u64::from(queued_ns.is_none());
+        Some(queued_ns?.clamp(from_ns, to_ns))
     }
 
     /// What cast doubt on the kernel's stamps.
@@ -108,43 +119,64 @@ fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
     Some(seconds * NS_PER_S + nanoseconds)
 }
 
-/// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`.
+/// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, read at one instant.
 #[derive(Clone, Copy, Debug)]
-struct ClockOffset {
+struct Reading {
     offset_ns: u64,
     read_ns: u64,
+}
+
+impl Reading {
+    /// Both clocks read at the same instant as nearly as can be; `None` while something keeps coming in between.
+    fn take() -> Option<Self> {
+        (0..MOST_READINGS).find_map(|_| Self::between(monotonic_ns(), realtime_ns(), monotonic_ns()))
+    }
+
+    /// Wall time read between two instants, as long as they are close: it belongs to either as well as to the other.
+    fn between(before_ns: u64, realtime_ns: u64, after_ns: u64) -> Option<Self> {
+        let apart_ns = after_ns - before_ns;
+        let offset_ns = realtime_ns.saturating_sub(before_ns + apart_ns / 2);
+        (apart_ns <= WIDEST_READING_NS).then_some(Self { offset_ns, read_ns: after_ns })
+    }
+
+    /// Whether a clock was stepped between this reading and a later one.
+    fn is_step(&self, later: &Self) -> bool {
+        let lives = (later.read_ns - self.read_ns).div_ceil(OFFSET_LIFE_NS);
+        later.offset_ns.abs_diff(self.offset_ns) > WIDEST_READING_NS + LARGEST_SLEW_NS * lives
+    }
+}
+
+/// What carries instants from `CLOCK_REALTIME` to `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug)]
+struct ClockOffset {
+    /// The latest reading that was close enough.
+    reading: Option<Reading>,
+    /// Stamps of before a step were made by a clock that nobody can read any more.
+    valid_from_ns: u64,
     doubts: StampDoubts,
 }
 
 impl ClockOffset {
     fn read() -> Self {
-        let before_ns = monotonic_ns();
-        let realtime_ns = realtime_ns();
-        let after_ns = monotonic_ns();
-        let middle_ns = before_ns + (after_ns - before_ns) / 2;
-        Self {
-            offset_ns: realtime_ns.saturating_sub(middle_ns),
-            read_ns: after_ns,
-            doubts: StampDoubts::default(),
-        }
+        Self { reading: Reading::take(), valid_from_ns: 0, doubts: StampDoubts::default() }
     }
 
-    /// `None` where the clock was stepped since the offset was read: nobody knows on which side the stamp lies.
+    /// `None` where the offset is not known closely enough, or where the clock was stepped after the stamp.
     fn monotonic_of(&mut self, realtime_ns: u64, now_ns: u64) -> Option<u64> {
-        if now_ns.saturating_sub(self.read_ns) > OFFSET_LIFE_NS && self.renew() {
-            return None;
+        let is_old = |reading: &Reading| now_ns.saturating_sub(reading.read_ns) > OFFSET_LIFE_NS;
+        if self.reading.as_ref().is_none_or(is_old) {
+            self.renew(Reading::take()?);
         }
-        realtime_ns.checked_sub(self.offset_ns)
+        let queued_ns = realtime_ns.checked_sub(self.reading?.offset_ns)?;
+        (queued_ns >= self.valid_from_ns).then_some(queued_ns)
     }
 
-    /// Reads the offset again; whether the clock was stepped meanwhile.
-    fn renew(&mut self) -> bool {
-        let fresh = Self::read();
-        let lives = (fresh.read_ns - self.read_ns).div_ceil(OFFSET_LIFE_NS);
-        let is_step = fresh.offset_ns.abs_diff(self.offset_ns) > LARGEST_SLEW_NS * lives;
-        self.doubts.clock_steps += u64::from(is_step);
-        (self.offset_ns, self.read_ns) = (fresh.offset_ns, fresh.read_ns);
-        is_step
+    fn renew(&mut self, fresh: Reading) {
+        if self.reading.is_some_and(|reading| reading.is_step(&fresh)) {
+            self.doubts.clock_steps += 1;
+            self.valid_from_ns = fresh.read_ns;
+        }
+        self.reading = Some(fresh);
     }
 }
 
@@ -190,13 +222,35 @@ mod tests {
     }
 
     #[test]
-    fn a_stepped_clock_is_noticed_once() {
+    fn a_reading_that_was_interrupted_is_none() {
+        let (before_ns, realtime_ns) = (1_000_000, 7_000_000);
+        let close = Reading::between(before_ns, realtime_ns, before_ns + 100).expect("close");
+        assert_eq!(close.offset_ns, 7_000_000 - 1_000_050);
+        assert!(Reading::between(before_ns, realtime_ns, before_ns + WIDEST_READING_NS + 1).is_none());
+    }
+
+    #[test]
+    fn a_stepped_clock_is_noticed_once_and_what_it_stamped_before_is_not_believed() {
         let mut offset = ClockOffset::read();
-        offset.offset_ns += NS_PER_MS;
-        offset.read_ns -= 2 * OFFSET_LIFE_NS;
+        let mut stepped = offset.reading.expect("a quiet moment");
+        stepped.offset_ns += NS_PER_MS;
+        stepped.read_ns -= 2 * OFFSET_LIFE_NS;
+        offset.reading = Some(stepped);
+        let stamp_ns = realtime_ns();
         let now_ns = monotonic_ns();
-        assert_eq!(offset.monotonic_of(realtime_ns(), now_ns), None);
-        assert!(offset.monotonic_of(realtime_ns(), now_ns).is_some());
+        assert_eq!(offset.monotonic_of(stamp_ns, now_ns), None);
+        // Read later, but made before the step was noticed.
+        assert_eq!(offset.monotonic_of(stamp_ns, monotonic_ns()), None);
+        assert!(offset.monotonic_of(realtime_ns(), monotonic_ns()).is_some());
         assert_eq!(offset.doubts.clock_steps, 1);
+    }
+
+    #[test]
+    fn a_slow_drift_is_no_step() {
+        let reading = Reading { offset_ns: NS_PER_S, read_ns: 0 };
+        let later = |offset_ns, read_ns| Reading { offset_ns, read_ns };
+        assert!(!reading.is_step(&later(NS_PER_S + LARGEST_SLEW_NS * 100, 100 * OFFSET_LIFE_NS)));
+        assert!(reading.is_step(&later(NS_PER_S + WIDEST_READING_NS + LARGEST_SLEW_NS + 1, OFFSET_LIFE_NS)));
+        assert!(reading.is_step(&later(NS_PER_S - WIDEST_READING_NS - LARGEST_SLEW_NS - 1, OFFSET_LIFE_NS)));
     }
 }

@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::error::LoadError;
+pub use crate::floor::Floor;
 pub use crate::load_profile::{LoadProfile, Ramp, Replay, Step};
 pub use crate::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
 use crate::open_keys::OpenKeys;
+pub use crate::thresholds::Thresholds;
 pub use crate::trace::Trace;
 
 /// The whole of one load: what to send, when, over which connections, and what counts as right.
@@ -81,6 +83,12 @@ pub struct LoadPlan {
     /// Empty: the kernel's choice, or over loopback as many as keep ports from running out.
     #[serde(default)]
     pub source_addresses: Vec<String>,
+    /// What the generator measures here of a server that answers at once; `None`: not measured.
+    #[serde(default)]
+    pub floor: Option<Floor>,
+    /// When the checks of the load speak up, by check and key; what is left out has its default.
+    #[serde(default)]
+    pub thresholds: Thresholds,
 }
 
 /// Version of HTTP.
@@ -334,6 +342,8 @@ impl LoadPlan {
             http_version: HttpVersion::default(),
             tls: TlsOptions::default(),
             source_addresses: Vec::new(),
+            floor: None,
+            thresholds: Thresholds::default(),
         }
     }
 

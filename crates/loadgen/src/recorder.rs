@@ -9,7 +9,8 @@ use crate::exchange::{Completion, Outcome, Parts};
 use crate::flights::Flights;
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
-use crate::measures::Measures;
+use crate::measures::{Measures, Tally};
+use crate::observations::Observations;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
 use crate::sessions::SessionCounts;
@@ -74,20 +75,6 @@ pub struct Sending {
     pub waited: u64,
 }
 
-impl Sending {
-    fn record(&mut self, completion: &Completion) {
-        self.waited += u64::from(completion.pool_wait_ns() > 0);
-        if let Some(lag_ns) = completion.send_lag_ns() {
-            self.lag.record(lag_ns);
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.lag.add(&other.lag);
-        self.waited += other.waited;
-    }
-}
-
 /// Events counted at the instant they happened inside the measure window, whenever they were intended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowCounts {
@@ -110,7 +97,7 @@ pub struct Recorder {
     measure_to_ns: u64,
     interval_ns: u64,
     phases: [PhaseCounts; 3],
-    measures: Measures,
+    tally: Tally,
     intervals: Vec<IntervalRecord>,
     /// Slices that are not packed, and the latest that an arrival was intended in.
     open_intervals: Vec<usize>,
@@ -122,8 +109,11 @@ pub struct Recorder {
     /// By status; a map would be looked through at every answer.
     status_codes: Box<[u64]>,
     window: WindowCounts,
-    sending: Sending,
+    /// Lateness of requests that got no right answer; that of the others is in the tally.
+    lag_of_failed: LatencyHistogram,
+    waited: u64,
     inconsistent: u64,
+    observations: Observations,
     /// One for each of the plan's several requests; none where it has only one.
     requests: Vec<RequestRecord>,
     /// When single requests were in flight, where that was asked for.
@@ -148,7 +138,7 @@ impl Recorder {
             measure_to_ns: start_ns + to,
             interval_ns: plan.interval_ns(),
             phases: [PhaseCounts::default(); 3],
-            measures: Measures::default(),
+            tally: Tally::default(),
             intervals: vec![IntervalRecord::default(); count],
             open_intervals: Vec::new(),
             latest_interval: 0,
@@ -157,8 +147,10 @@ impl Recorder {
             censored: LatencyHistogram::new(),
             status_codes: vec![0; STATUS_CODES].into_boxed_slice(),
             window: WindowCounts::default(),
-            sending: Sending::default(),
+            lag_of_failed: LatencyHistogram::new(),
+            waited: 0,
             inconsistent: 0,
+            observations: Observations::new(plan, start_ns),
             requests: RequestRecord::for_each(plan),
             flights: Flights::new(plan.keep_flights),
             connections: ConnectionCounts::default(),
@@ -215,9 +207,9 @@ impl Recorder {
         self.phases[phase as usize].outcomes[outcome as usize] += 1;
         self.count_in_window(completion);
         if phase != Phase::Measure {
-            return;
+            return self.observations.ended(completion, None);
         }
-        self.sending.record(completion);
+        self.waited += u64::from(completion.pool_wait_ns() > 0);
         if let Some(flights) = &mut self.flights {
             flights.record(completion);
         }
@@ -233,9 +225,11 @@ impl Recorder {
         if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
             request.count(parts.as_ref());
         }
-        if let Some(parts) = &parts {
-            self.measures.record(parts, completion.stamps.receive_delay_ns);
+        match &parts {
+            Some(parts) => self.tally.record(parts, completion.stamps.receive_delay_ns),
+            None => completion.send_lag_ns().into_iter().for_each(|lag_ns| self.lag_of_failed.record(lag_ns)),
         }
+        self.observations.ended(completion, parts.as_ref().map(|parts| parts.response_ns));
         self.ended_in_interval(completion, parts.as_ref());
     }
 
@@ -279,15 +273,17 @@ impl Recorder {
     /// Adds another thread's record of the same load.
     pub fn merge(&mut self, other: &Self) {
         self.phases.iter_mut().zip(&other.phases).for_each(|(mine, theirs)| mine.add(theirs));
-        self.measures.add(&other.measures);
+        self.tally.add(&other.tally);
         self.intervals.iter_mut().zip(&other.intervals).for_each(|(mine, theirs)| mine.add(theirs));
         self.censored.add(&other.censored);
         self.status_codes.iter_mut().zip(&other.status_codes).for_each(|(mine, theirs)| *mine += theirs);
         self.window.sent += other.window.sent;
         self.window.answered += other.window.answered;
         self.window.ok += other.window.ok;
-        self.sending.add(&other.sending);
+        self.lag_of_failed.add(&other.lag_of_failed);
+        self.waited += other.waited;
         self.inconsistent += other.inconsistent;
+        self.observations.add(&other.observations);
         self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
         if let Some((mine, theirs)) = self.flights.as_mut().zip(other.flights.as_ref()) {
             mine.add(theirs);
@@ -333,8 +329,16 @@ impl Recorder {
 
     /// What was measured of the right answers of the measure phase.
     #[must_use]
-    pub fn measures(&self) -> &Measures {
-        &self.measures
+    pub fn measures(&self) -> Measures {
+        let mut response = LatencyHistogram::new();
+        self.intervals.iter().for_each(|slice| response.add(&slice.response()));
+        self.tally.measures(response)
+    }
+
+    /// Whether the kernel said of any answer when it came.
+    #[must_use]
+    pub fn has_receive_delays(&self) -> bool {
+        self.tally.has_receive_delays()
     }
 
     /// Elapsed times of the requests of the measure phase whose answer nobody waited for any longer.
@@ -364,8 +368,10 @@ impl Recorder {
 
     /// How the sends of the measure phase went.
     #[must_use]
-    pub fn sending(&self) -> &Sending {
-        &self.sending
+    pub fn sending(&self) -> Sending {
+        let mut lag = self.tally.send_lag().clone();
+        lag.add(&self.lag_of_failed);
+        Sending { lag, waited: self.waited }
     }
 
     /// How much of the measure phase had taken place at `now_ns`.
@@ -384,6 +390,11 @@ impl Recorder {
     #[must_use]
     pub fn inconsistent(&self) -> u64 {
         self.inconsistent
+    }
+
+    /// What the checks of the load itself are made of.
+    pub(crate) fn observations(&self) -> &Observations {
+        &self.observations
     }
 
     /// The instant at which the load began.

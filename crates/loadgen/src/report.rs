@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::client_report::Client;
 use crate::clock::{NS_PER_S, monotonic_ns, realtime_ns};
 use crate::error::LoadError;
-use crate::evidence::evidence;
 use crate::exchange::Outcome;
 use crate::flights::{FlightReport, Flights};
 use crate::hiccups::Hiccups;
@@ -20,9 +19,14 @@ use crate::pacer::Spin;
 use crate::plan::{LoadModel, LoadPlan};
 use crate::recorder::{Phase, PhaseCounts, Recorder};
 use crate::request_record::RequestReport;
+use crate::self_checks::SelfChecks;
 use crate::self_measure::ThreadCost;
+use crate::send_sample::SendGaps;
 use crate::sessions::{SessionCounts, SessionReport};
-use crate::verdict::Verdict;
+use crate::stationarity::{InSystem, Stationarity};
+use crate::uncertainty::{Interval as QuantileInterval, Uncertainty};
+use crate::verdict::evidence::{Evidence, ThreadTail};
+use crate::verdict::{NotChecked, Verdict};
 
 /// Version of the JSON's shape.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -50,6 +54,8 @@ pub struct RunFacts {
     pub max_connections: usize,
     /// Local ports and addresses; `None` over a Unix socket.
     pub source_ports: Option<SourcePorts>,
+    /// What each generator thread measured.
+    pub thread_tails: Vec<ThreadTail>,
 }
 
 impl RunFacts {
@@ -84,6 +90,8 @@ pub struct LoadReport {
     pub plan: LoadPlan,
     /// Whether it can be trusted.
     pub verdict: Verdict,
+    /// Checks that could not look, or had nothing to look at.
+    pub not_checked: Vec<NotChecked>,
     /// How much of the measure phase took place: all of it, unless the run was stopped.
     pub measured_ns: u64,
     /// Rates over the measure window.
@@ -108,6 +116,14 @@ pub struct LoadReport {
     pub receive_delay_ns: Option<Distribution>,
     /// Quantiles over all offered requests, failures counted as never answered.
     pub offered_quantiles_ns: BTreeMap<String, Bounds>,
+    /// How well each quantile is known, and whether it may be shown.
+    pub uncertainty: Uncertainty,
+    /// What became of the response times over the measurement.
+    pub stationarity: Stationarity,
+    /// Requests in the system.
+    pub in_system: InSystem,
+    /// Consecutive sends against a Poisson process; `None` where they should be none, or are too few.
+    pub send_gaps: Option<SendGaps>,
     /// Connections.
     pub connections: Connections,
     /// What the generator cost.
@@ -186,7 +202,7 @@ pub struct Distribution {
     /// Quantiles.
     pub quantiles: BTreeMap<String, u64>,
     /// Confidence intervals of the quantiles within this run; `None` where they are not known.
-    pub intervals_95: BTreeMap<String, Option<(u64, Option<u64>)>>,
+    pub intervals_95: BTreeMap<String, Option<QuantileInterval>>,
     /// The whole histogram: HDR V2, DEFLATE, base64.
     pub hdr_v2: String,
 }
@@ -275,19 +291,23 @@ pub struct Clock {
 impl LoadReport {
     /// Derives every figure from a merged record.
     pub(crate) fn new(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Result<Self, LoadError> {
-        let measures = recorder.measures().clone();
+        let measures = recorder.measures();
         let counts = recorder.phase(Phase::Measure);
-        let evidence = evidence(plan, recorder, facts, &measures);
+        let checks = SelfChecks::of(plan, recorder, &measures, facts);
+        let evidence = Evidence::of(plan, recorder, &measures, facts, &checks);
+        let (verdict, not_checked) = Verdict::judge(&evidence, &plan.thresholds);
         Ok(Self {
             schema_version: SCHEMA_VERSION,
             tool: Tool { name: "wsgiload", version: env!("CARGO_PKG_VERSION"), build: BuildInfo::default() },
             plan: plan.clone(),
-            verdict: Verdict::judge(&evidence),
+            verdict,
+            not_checked,
             measured_ns: facts.measured_ns,
             rate: rate(plan, recorder, facts.measured_ns),
             outcomes: outcomes(counts),
             status_codes: recorder.status_codes().iter().map(|(code, n)| (code.to_string(), *n)).collect(),
-            response_time_ns: Distribution::of(&measures.response)?,
+            response_time_ns: Distribution::of(&measures.response)?
+                .map(|response| Distribution { intervals_95: checks.uncertainty.of_response_times(), ..response }),
             service_time_ns: Distribution::of(&measures.service)?,
             send_lag_ns: Distribution::of(&measures.send_lag)?,
             pool_wait_ns: Distribution::of(&measures.pool_wait)?,
@@ -295,6 +315,10 @@ impl LoadReport {
             first_byte_ns: Distribution::of(&measures.first_byte)?,
             receive_delay_ns: Distribution::of(&measures.receive_delay)?,
             offered_quantiles_ns: offered_quantiles(&measures.response, recorder.censored(), counts.scheduled),
+            uncertainty: checks.uncertainty,
+            stationarity: checks.stationarity,
+            in_system: checks.in_system,
+            send_gaps: checks.send_gaps.ok(),
             connections: connections(recorder, facts),
             client: Client::of(plan, recorder, facts),
             targets: targets(plan, recorder),

@@ -26,6 +26,7 @@ use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
 use crate::throttling::throttled_periods;
+use crate::verdict::evidence::ThreadTail;
 use crate::wire::WireConnection;
 
 /// The first intended send lies this far ahead, so that every thread is ready for it.
@@ -119,8 +120,16 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
         is_interrupted: stop.is_stopped(),
         max_connections: max_slots,
         source_ports,
+        thread_tails: thread_tails(&records),
     };
     LoadReport::new(plan, &recorder, &facts)
+}
+
+/// What each of several threads measured; one thread is all of them.
+fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
+    let is_several = records.len() > 1;
+    let several = records.iter().filter(|_| is_several);
+    several.map(|record| ThreadTail::of(&record.recorder.measures().response)).collect()
 }
 
 /// What one thread needs to know.

@@ -158,7 +158,9 @@ impl WireConnection {
             };
             self.stamp(received.queued_realtime_ns, inbox);
             let (check, expected) = (&mut self.check, &request.expected_body);
-            let end = match self.decoder.feed(&inbox.buffer[..count], &mut |part| check.take(expected, part)) {
+            let bytes = &inbox.buffer[..count];
+            let end = match self.decoder.feed(bytes, &mut inbox.known_head, &mut |part| check.take(expected, part))
+            {
                 Ok(Decoded::NeedMore)
                     if count < inbox.buffer.len()
                         && !self.is_hangup

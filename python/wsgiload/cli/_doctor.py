@@ -8,6 +8,7 @@ import click
 
 from wsgiload.cli._output import write_json
 from wsgiload.doctor import run_checks
+from wsgiload.limits import enter_scope
 from wsgiload.report import print_doctor
 
 
@@ -15,6 +16,7 @@ from wsgiload.report import print_doctor
 @click.option("--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON.")
 def doctor(json_file: str | None) -> None:
     """Tell what on this machine would spoil a measurement, and the command that mends it."""
+    enter_scope("best-effort")  # so that it sees the limits that a sweep would have
     findings = run_checks()
     if json_file is not None:
         write_json([asdict(finding) for finding in findings], json_file)

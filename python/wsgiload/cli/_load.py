@@ -7,6 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._options import (
     ConfiguredCommand,
     load_options,
@@ -41,6 +42,7 @@ STOP_TIMEOUT_S = 1.0
 @load_options
 @request_options
 @transport_options
+@attach_options
 @output_options
 @click.pass_context
 def load(
@@ -65,10 +67,13 @@ def load(
     if dry_run:
         write_json(plan, json_file or "-")
         return EXIT_OK
-    report, interrupted = _carry_out(plan, quiet)
+    with attached(options, url) as observation:
+        report, interrupted = _carry_out(plan, quiet)
     if report is None:
         complain("interrupted before there was a report")
         return EXIT_INTERRUPTED
+    if observation is not None:
+        report = Report(report.to_dict() | {"resources": observation.resources(report.to_dict())})
     if json_file != "-":
         print_load(report.to_dict(), Console())
     if json_file is not None:

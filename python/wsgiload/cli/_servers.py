@@ -17,6 +17,7 @@ from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.interpreters import find_version
 from wsgiload.launch import require_system
+from wsgiload.limits import enter_scope
 from wsgiload.provision import installed_servers, provision_all
 from wsgiload.report import print_checks, print_server, print_servers
 from wsgiload.report.catalogue import markdown_catalogue
@@ -126,6 +127,7 @@ def check(
     check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue()
     chosen = catalogue.select(_selection(names, everything))
+    enter_scope("best-effort")
     results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=_tell)
     rows: list[dict[str, Any]] = [result.to_dict() for result in results]
     store_checks(chosen, rows)

@@ -28,6 +28,7 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.limits import enter_scope
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Cell,
@@ -239,6 +240,7 @@ def sweep(
     if dry_run:
         write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
+    enter_scope(experiment.limits.policy)
     result = run_sweep(experiment, SweepEvents() if quiet else _Progress())
     return _tell(result, thresholds, json_file, html)
 

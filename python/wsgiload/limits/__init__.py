@@ -18,6 +18,7 @@ from wsgiload.limits.model import (
     Remains,
     validate_limits,
 )
+from wsgiload.limits.scope import enter_scope
 from wsgiload.limits.select import remove_stale_groups, select_backend
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Limits",
     "Policy",
     "Remains",
+    "enter_scope",
     "remove_stale_groups",
     "select_backend",
     "validate_limits",

@@ -6,6 +6,7 @@ This module decides nothing about limits and ends no process.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -17,6 +18,11 @@ from pathlib import Path
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 
 NS_PER_US = 1_000
+DELEGATION_CURE = "run as root, or start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …"
+READ_ONLY_CURE = (
+    "in a container, start that with docker run --privileged, or podman run --security-opt unmask=/sys/fs/cgroup; "
+    "elsewhere as root: mount -o remount,rw on that file system"
+)
 READ_BYTES = 16_384
 
 Parser = Callable[[str], Mapping[str, int]]
@@ -67,6 +73,20 @@ def make_directory(path: Path) -> None:
     path.mkdir()
 
 
+def cure_of(error: OSError) -> str:
+    """What helps where the kernel refused to make a group or to write to one."""
+    if error.errno == errno.EROFS:
+        return READ_ONLY_CURE
+    return DELEGATION_CURE
+
+
+def missing_controller(controller: str, directory: Path) -> str:
+    """Why a limit cannot hold where its controller is missing, and how to get that."""
+    how = "cgroup_enable=memory on the kernel's command line, or " if controller == "memory" else ""
+    how += "Delegate=cpu cpuset memory pids in a drop-in of user@.service"
+    return f"the {controller} controller is not available in {directory}, it may need {how}"
+
+
 def find_mounts(root: Path) -> list[Mount]:
     """The control-group mounts of this process, as /proc/self/mountinfo lists them."""
     text = read_text(under(root, "/proc/self/mountinfo")) or ""
@@ -86,8 +106,13 @@ def _parse_mount(root: Path, line: str) -> Mount | None:
 
 def own_memberships(root: Path) -> dict[str, str]:
     """Controller to path of the group this process is in; the v2 hierarchy has the key ``""``."""
+    return memberships_of("self", root)
+
+
+def memberships_of(process: int | str, root: Path) -> dict[str, str]:
+    """The same for another process; empty where there is none."""
     memberships: dict[str, str] = {}
-    for line in (read_text(under(root, "/proc/self/cgroup")) or "").splitlines():
+    for line in (read_text(under(root, f"/proc/{process}/cgroup")) or "").splitlines():
         _, controllers, path = line.split(":", 2)
         memberships.update(dict.fromkeys(controllers.split(","), path))
     return memberships

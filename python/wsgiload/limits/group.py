@@ -44,6 +44,7 @@ class ControlGroup:
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         """Start a process that is inside, and pinned, before its first instruction."""
+        self._require_all()
         entries = [directory / "cgroup.procs" for directory in self._files.directories]
         process = launch(argv, env=env, cwd=cwd, log=log, entries=entries, server_cpus=self._server_cpus)
         self._processes.append(process)
@@ -82,13 +83,29 @@ class ControlGroup:
         if survivors:
             raise LimitsError(f"processes {survivors} survived SIGKILL", "look at their state with ps")
 
+    def _require_all(self) -> None:
+        """A group that somebody removed limits nothing any more, and what it counted is lost."""
+        gone = [str(directory) for directory in self._files.directories if not directory.is_dir()]
+        if gone:
+            raise LimitsError(
+                f"the control group {', '.join(gone)} has vanished while it was in use",
+                "find out what else manages control groups here; where it is systemd, start with "
+                "systemd-run --scope -p Delegate=yes -- wsgiload …",
+            )
+
     def close(self) -> None:
-        """Kill, keep the final counters, remove the directories."""
+        """Kill, keep the final counters, remove the directories. Raises if the group is not there any more."""
         if self._last:
             return
         self.kill()
         self._last = (self._counters.read(), self.memory_peak_bytes())
         self._counters.close()
+        try:
+            self._require_all()
+        finally:
+            self._remove()
+
+    def _remove(self) -> None:
         left = sweep.remove_directories(self._files.directories)
         if left:
             raise LimitsError(f"cannot remove {', '.join(map(str, left))}", "remove them with rmdir")
@@ -109,11 +126,12 @@ def refuse_unmet(group: ControlGroup, limits: Limits, reasons: Mapping[str, str]
         why = "; ".join(f"{name}: {reasons.get(name) or _found(group, name)}" for name in missing)
         raise LimitsError(
             f"{group.enforcement.backend} does not hold the limit on {', '.join(missing)} ({why})",
-            "drop that limit, or give --limits best-effort to go on without it",
+            "raise or drop that limit, or give --limits best-effort to go on without it",
         )
     return group
 
 
 def _found(group: ControlGroup, limit: str) -> str:
     keys = {"cpus": "effective_cpus", "memory": "effective_memory_bytes", "swap": "swap_bytes"}
+    keys |= {"pids": "effective_pids", "server_cpus": "affinity"}
     return f"the kernel says {group.enforcement.read_back.get(keys.get(limit, limit))}"

@@ -57,7 +57,12 @@ class Janitor:
         """
         remains = group.remains()
         directories = [str(path.resolve()) for path in remains.directories]
-        entry = {"name": group.name, "directories": directories, "sessions": remains.sessions}
+        entry = {
+            "name": group.name,
+            "directories": directories,
+            "sessions": remains.sessions,
+            "mark": remains.mark,
+        }
         self._send("add", entry)
 
     def release(self, group: LimitedGroup) -> None:

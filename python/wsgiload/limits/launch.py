@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from wsgiload.cpus import available_cpus
 from wsgiload.errors import LimitsError, ServerError
+
+CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
 
 # "0" means the writer itself; after the last write the shell becomes the server, keeping its pid
 ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
@@ -49,10 +52,16 @@ def launch(
             raise ServerError(cause, "check that both exist", step="launch") from error
 
 
+def pinned_to(server_cpus: Sequence[int]) -> tuple[int, ...]:
+    """The cores that a server pinned like this gets, read back from the kernel; () asks for all of ours."""
+    with _affinity(server_cpus):
+        return available_cpus()
+
+
 @contextmanager
 def _affinity(cores: Sequence[int]) -> Iterator[None]:
     """Pin the calling thread for a moment: a child inherits that, with no code between fork and exec."""
-    if not cores:
+    if not cores or not CAN_PIN:
         yield
         return
     before = os.sched_getaffinity(0)

@@ -98,10 +98,12 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks)."""
+    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks) and processes that
+    have this mark among their variables."""
 
     directories: tuple[Path, ...] = ()
     sessions: tuple[tuple[int, int], ...] = ()
+    mark: str | None = None
 
 
 class LimitedGroup(Protocol):
@@ -194,7 +196,8 @@ def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]
         "memory": limits.memory_bytes is None
         or _close(read_back.get("effective_memory_bytes"), limits.memory_bytes, PAGE_BYTES),
         "swap": limits.memory_bytes is None or not swap_on or read_back.get("swap_bytes") == 0,
-        "pids": limits.pids is None or read_back.get("pids") == limits.pids,
+        "pids": limits.pids is None or _close(read_back.get("effective_pids"), limits.pids, 1),
+        "server_cpus": not limits.server_cpus or read_back.get("affinity") == format_cpu_list(limits.server_cpus),
     }
     return tuple(name for name, holds in checks.items() if not holds)
 

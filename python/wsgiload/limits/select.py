@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wsgiload.cpus import available_cpus
 from wsgiload.errors import LimitsError, WsgiloadError
-from wsgiload.limits import files, sweep, v1, v2
+from wsgiload.limits import files, scope, sweep, v1, v2
 from wsgiload.limits.model import Backend, Limits, maker_pid, validate_limits
 from wsgiload.limits.unlimited import UnlimitedBackend
 
@@ -41,7 +41,7 @@ def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
             return backend
         held.append((len(missing), backend))
     if limits.policy == "strict" and limits.requested():
-        raise _refusal(limits, causes)
+        raise _refusal(limits, causes, outside=scope.is_outside(root))
     held.append((len(limits.requested()), UnlimitedBackend()))
     return min(held, key=lambda pair: pair[0])[1]
 
@@ -50,7 +50,8 @@ def candidates(root: Path) -> list[Backend]:
     """What is mounted here, the more capable first."""
     found: list[Backend] = []
     mount = v2.find_mount(root)
-    if mount and files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
+    handed_over = not scope.is_outside(root)
+    if mount and handed_over and files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
         found.append(v2.V2Backend(root))
     if set(v1.find_own(root)) & set(v1.CONTROLLERS):
         found.append(v1.V1Backend(root))
@@ -73,8 +74,10 @@ def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
     return group.enforcement.not_enforced
 
 
-def _refusal(limits: Limits, causes: list[LimitsError]) -> LimitsError:
+def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> LimitsError:
     asked = ", ".join(limits.requested())
+    if outside:
+        causes = [*causes, LimitsError("systemd manages the control groups of this host", files.DELEGATION_CURE)]
     why = "; ".join(error.cause for error in causes) or "no control groups are mounted that could hold them"
     cures = [error.cure for error in causes if error.cure]
     cure = cures[0] if cures else "run as root, or give --limits best-effort to measure without"

@@ -12,11 +12,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+GROUP_VARIABLE = "WSGILOAD_GROUP"  # names the group of a server that runs in no control group
 END_TIMEOUT_S = 10.0
 FREEZE_TIMEOUT_S = 0.2
 FIRST_PAUSE_S = 0.001
@@ -140,11 +141,33 @@ def session_members(session: int, started_ticks: int) -> list[int]:
     return found
 
 
+def marked_processes(mark: str) -> list[int]:
+    """The living processes that inherited this mark; those of other users cannot be seen, nor ended."""
+    wanted = f"{GROUP_VARIABLE}={mark}".encode()
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            pid = int(entry.name)
+            stat = process_stat(pid)
+            if stat and stat[0] not in "ZX" and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return found
+
+
 def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT_S) -> list[int]:
     """Kill a whole session and wait until none is left; returns those that survived the timeout."""
+    return _end_all(lambda: session_members(session, started_ticks), timeout_s)
+
+
+def end_marked(mark: str, timeout_s: float = END_TIMEOUT_S) -> list[int]:
+    """Kill all processes with this mark and wait until none is left; returns those that survived the timeout."""
+    return _end_all(lambda: marked_processes(mark), timeout_s)
+
+
+def _end_all(look: Callable[[], list[int]], timeout_s: float) -> list[int]:
     deadline_s = time.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
-    while members := session_members(session, started_ticks):
+    while members := look():
         for pid in members:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -158,7 +181,7 @@ def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT
 def main() -> None:
     """Keep the register read from standard input; when that ends, end and remove what is still in it.
 
-    Lines are ``add <json>`` and ``drop <json>``, with the keys name, directories and sessions.
+    Lines are ``add <json>`` and ``drop <json>``, with the keys name, directories, sessions and mark.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before
@@ -173,6 +196,8 @@ def main() -> None:
     for entry in register.values():
         for session, started_ticks in entry["sessions"]:
             end_session(session, started_ticks)
+        if entry["mark"]:
+            end_marked(entry["mark"])
         directories = [Path(path) for path in entry["directories"]]
         end_members(directories)
         remove_directories(directories)

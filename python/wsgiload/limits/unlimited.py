@@ -6,24 +6,28 @@ memory limit (the server would see an error instead of being killed), so none is
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 import psutil
 
-from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
 from wsgiload.limits import sweep
-from wsgiload.limits.launch import launch, reap
+from wsgiload.limits.launch import CAN_PIN, launch, pinned_to, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, ReadBack, Remains, new_group_name
 
 NAME = "none"
 NS_PER_S = 1_000_000_000
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class UnlimitedBackend:
@@ -43,17 +47,19 @@ class UnlimitedBackend:
 
 
 class UnlimitedGroup:
-    """The sessions of the processes started here, and whatever they started.
+    """The processes started here, and whatever they started.
 
-    A daemon that leaves both its session and its parents between two looks is lost; only a
-    control group would hold it.
+    Every one inherits a variable with the group's name, and on Linux a daemon that leaves its parents becomes our child
+    (we are its subreaper). Only one that also clears its variables is lost; a control group would hold it.
     """
 
     def __init__(self, name: str, limits: Limits, not_enforced: tuple[str, ...]) -> None:
-        cores = limits.server_cpus or available_cpus()
-        read_back: ReadBack = {"affinity": format_cpu_list(cores), "effective_cpus": float(len(cores))}
+        cores = pinned_to(limits.server_cpus)
+        affinity = format_cpu_list(cores) if CAN_PIN else None
+        read_back: ReadBack = {"affinity": affinity, "effective_cpus": float(len(cores))}
         self.name = name
-        self.enforcement = Enforcement(NAME, read_back, not_enforced)
+        unpinned = ("server_cpus",) if limits.server_cpus and not CAN_PIN else ()
+        self.enforcement = Enforcement(NAME, read_back, not_enforced + unpinned)
         self._server_cpus = limits.server_cpus
         self._processes: list[subprocess.Popen[bytes]] = []
         self._sessions: list[tuple[int, int]] = []
@@ -64,8 +70,12 @@ class UnlimitedGroup:
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         """Start a process, pinned, in its own session."""
-        process = launch(argv, env=env, cwd=cwd, log=log, server_cpus=self._server_cpus)
+        _become_subreaper()
+        marked = {**env, sweep.GROUP_VARIABLE: self.name}
+        process = launch(argv, env=marked, cwd=cwd, log=log, server_cpus=self._server_cpus)
         self._processes.append(process)
+        with suppress(psutil.Error):
+            self._seen[process.pid] = psutil.Process(process.pid)
         stat = sweep.process_stat(process.pid)
         if stat is not None:
             self._sessions.append((process.pid, stat[2]))
@@ -77,20 +87,7 @@ class UnlimitedGroup:
 
     def read_counters(self) -> Counters:
         """CPU time and resident memory over the tree; shared pages count once per process."""
-        if self._last:
-            return self._last
-        members = self._living()
-        times = [found for found in map(_usage, members) if found is not None]
-        if not times:
-            return Counters()
-        user_ns, system_ns, resident_bytes = (sum(column) for column in zip(*times, strict=True))
-        return Counters(
-            cpu_usage_ns=user_ns + system_ns,
-            cpu_user_ns=user_ns,
-            cpu_system_ns=system_ns,
-            memory_bytes=resident_bytes,
-            pids=len(times),
-        )
+        return self._last or tree_counters(self._living())
 
     def oom_kills(self) -> int | None:
         """Unknown: only a control group counts them."""
@@ -101,8 +98,8 @@ class UnlimitedGroup:
         return None
 
     def remains(self) -> Remains:
-        """The sessions a crash would leave behind; known only after the spawn."""
-        return Remains(sessions=tuple(self._sessions))
+        """The sessions a crash would leave behind, known only after the spawn, and the mark of all processes."""
+        return Remains(sessions=tuple(self._sessions), mark=self.name)
 
     def kill(self) -> None:
         """End the tree; raises if any of it survives."""
@@ -128,20 +125,54 @@ class UnlimitedGroup:
             self._last = counters
 
     def _living(self) -> list[psutil.Process]:
-        for pid in self._candidates():
-            if pid not in self._seen:
-                with suppress(psutil.Error):
-                    self._seen[pid] = psutil.Process(pid)
-        # psutil compares start times, so a number that was reused is not mistaken for ours
-        self._seen = {pid: process for pid, process in self._seen.items() if _is_living(process)}
+        """What lives of the tree now; its ended members that became ours are collected."""
+        for process in self._relatives():
+            # psutil compares start times, so a number that was reused is not mistaken for ours
+            if self._seen.get(process.pid) != process and self._is_ours(process):
+                self._seen[process.pid] = process
+        started = {process.pid for process in self._processes}
+        for pid in [pid for pid, process in self._seen.items() if not _is_living(process)]:
+            del self._seen[pid]
+            if pid not in started:
+                _collect(pid)
         return list(self._seen.values())
 
-    def _candidates(self) -> Iterable[int]:
-        for session, started_ticks in self._sessions:
-            yield from sweep.session_members(session, started_ticks)
-        for process in list(self._seen.values()):
-            with suppress(psutil.Error):
-                yield from [child.pid for child in process.children(recursive=True)]
+    def _relatives(self) -> Iterator[psutil.Process]:
+        """All who descend from us, in one look at the machine, parents before their children."""
+        with suppress(psutil.Error):
+            yield from psutil.Process().children(recursive=True)
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        with suppress(psutil.Error):
+            return process.ppid() in self._seen or process.environ().get(sweep.GROUP_VARIABLE) == self.name
+        return False
+
+
+def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
+    """CPU time and resident memory of these processes together, as far as they still live."""
+    times = [found for found in map(_usage, processes) if found is not None]
+    if not times:
+        return Counters()
+    user_ns, system_ns, resident_bytes = (sum(column) for column in zip(*times, strict=True))
+    return Counters(
+        cpu_usage_ns=user_ns + system_ns,
+        cpu_user_ns=user_ns,
+        cpu_system_ns=system_ns,
+        memory_bytes=resident_bytes,
+        pids=len(times),
+    )
+
+
+def _become_subreaper() -> None:
+    """Let daemons become our children instead of the first process's, so that they are found (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _collect(pid: int) -> None:
+    """Take the exit code of a child that we did not start; somebody else's is not touched."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def _is_living(process: psutil.Process) -> bool:

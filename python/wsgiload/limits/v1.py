@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
 from wsgiload.limits import files
 from wsgiload.limits.files import Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
+from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import (
     UNLIMITED_MEMORY_BYTES,
     Enforcement,
@@ -70,7 +71,7 @@ class V1Backend:
         missing = unmet(limits, read_back, files.swap_is_on(self._root))
         found = GroupFiles(
             tuple(dict.fromkeys(draft.directories.values())),
-            _sources(draft.directories),
+            counter_sources(draft.directories),
             _file_of(draft.directories, "memory", "memory.max_usage_in_bytes"),
         )
         group = ControlGroup(name, found, limits, Enforcement(NAME, read_back, missing))
@@ -95,8 +96,9 @@ class V1Backend:
         discard([path for path in made if path not in draft.directories.values()])
         if not set(draft.directories) & set(CONTROLLERS):
             reason = error.strerror if error else "no v1 hierarchy is mounted"
+            cure = files.cure_of(error) if error else "run as root, or without limits"
             discard(list(draft.directories.values()))
-            raise LimitsError(f"cannot make a cgroup v1 group: {reason}", "run as root, or without limits")
+            raise LimitsError(f"cannot make a cgroup v1 group: {reason}", cure)
         return draft
 
     def _read_back(self, draft: _Draft, limits: Limits) -> dict[str, ReadBackValue]:
@@ -104,8 +106,9 @@ class V1Backend:
         memory_bytes = _memory_limit(memory)
         swap_total = files.read_int(memory / "memory.memsw.limit_in_bytes") if memory else None
         both_known = memory_bytes is not None and swap_total is not None
-        cores = limits.server_cpus or available_cpus()
-        cpu_limits = [_cpu_limit(path) for path in self._upwards("cpu", cpu)]
+        cores = pinned_to(limits.server_cpus)
+        tops = {name: top for name, (_, top) in self._mounts.items()}
+        above = effective_limits(draft.directories, tops)
         return {
             "cpu_quota_us": files.read_int(cpu / "cpu.cfs_quota_us") if cpu else None,
             "cpu_period_us": files.read_int(cpu / "cpu.cfs_period_us") if cpu else None,
@@ -114,14 +117,9 @@ class V1Backend:
             "pids": _number_of(draft.directories, "pids", "pids.max"),
             "cpuset": _text_of(draft.directories, "cpuset", "cpuset.cpus"),
             "affinity": format_cpu_list(cores),
-            "effective_cpus": files.minimum([*cpu_limits, float(len(cores))]),
-            "effective_memory_bytes": files.minimum([_memory_limit(path) for path in self._upwards("memory", memory)]),
+            **above,
+            "effective_cpus": files.minimum([above["effective_cpus"], float(len(cores))]),
         }
-
-    def _upwards(self, controller: str, directory: Path | None) -> list[Path]:
-        if directory is None:
-            return []
-        return list(files.ancestors(directory, self._mounts[controller][1]))
 
 
 def find_own(root: Path) -> dict[str, tuple[Path, Path]]:
@@ -134,6 +132,20 @@ def find_own(root: Path) -> dict[str, tuple[Path, Path]]:
             if name in memberships:
                 found.setdefault(name, (files.own_directory(mount, memberships[name]), mount.directory))
     return found
+
+
+def effective_limits(directories: Mapping[str, Path], tops: Mapping[str, Path]) -> dict[str, float | None]:
+    """The tightest limits of a group and all groups above it, up to the top of each hierarchy; None without any."""
+
+    def upwards(controller: str) -> list[Path]:
+        directory = directories.get(controller)
+        return [] if directory is None else list(files.ancestors(directory, tops[controller]))
+
+    return {
+        "effective_cpus": files.minimum([*map(_cpu_limit, upwards("cpu"))]),
+        "effective_memory_bytes": files.minimum([*map(_memory_limit, upwards("memory"))]),
+        "effective_pids": files.minimum([*map(_pids_limit, upwards("pids"))]),
+    }
 
 
 def _open_cpuset(directory: Path, limits: Limits) -> None:
@@ -169,6 +181,10 @@ def _memory_limit(directory: Path | None) -> int | None:
     return None if limit is None or limit >= UNLIMITED_MEMORY_BYTES else limit
 
 
+def _pids_limit(directory: Path) -> int | None:
+    return files.read_int(directory / "pids.max")
+
+
 def _file_of(directories: Mapping[str, Path], controller: str, name: str) -> Path | None:
     return directories[controller] / name if controller in directories else None
 
@@ -183,7 +199,8 @@ def _text_of(directories: Mapping[str, Path], controller: str, name: str) -> str
     return files.read_text(path) if path else None
 
 
-def _sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
+def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
+    """The files of a group that are sampled."""
     periods = {"nr_periods": "nr_periods", "nr_throttled": "nr_throttled", "throttled_time": "throttled_ns"}
     memory = {"total_rss": "memory_anon_bytes", "total_cache": "memory_file_bytes"}
     wanted: list[tuple[str, str, Callable[[str], Mapping[str, int]], int]] = [

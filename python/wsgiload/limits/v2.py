@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from wsgiload.cpus import available_cpus, format_cpu_list
+from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
 from wsgiload.limits import files
 from wsgiload.limits.files import Mount, Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
+from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import Enforcement, Limits, ReadBackValue, new_group_name, unmet
 
 NAME = "cgroup-v2"
@@ -27,7 +28,6 @@ CONTROLLER_OF_LIMIT = {"cpus": "cpu", "memory": "memory", "pids": "pids"}
 LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
 MEMORY_STAT_SPACING_NS = 1_000_000_000
 SLOW_SPACING_NS = 100_000_000  # what is not worth a look every few milliseconds
-DELEGATION_CURE = "start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …  (or run as root)"
 
 
 class V2Backend:
@@ -54,7 +54,7 @@ class V2Backend:
         _write_limits(directory, limits, reasons)
         read_back = _read_back(directory, self._mount.directory, limits)
         missing = unmet(limits, read_back, files.swap_is_on(self._root))
-        found = GroupFiles((directory,), _sources(directory), directory / "memory.peak")
+        found = GroupFiles((directory,), counter_sources(directory), directory / "memory.peak")
         group = ControlGroup(name, found, limits, Enforcement(NAME, read_back, missing))
         return refuse_unmet(group, limits, reasons)
 
@@ -83,7 +83,7 @@ def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:
             raise _cannot("hand controllers down", base, error) from error
         present = handed_down
     return {
-        limit: f"the {CONTROLLER_OF_LIMIT[limit]} controller is not available in {base}"
+        limit: files.missing_controller(CONTROLLER_OF_LIMIT[limit], base)
         for limit in limits.requested()
         if CONTROLLER_OF_LIMIT[limit] not in present
     }
@@ -168,10 +168,8 @@ def _write_limits(directory: Path, limits: Limits, reasons: dict[str, str]) -> N
 
 def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBackValue]:
     quota_us, period_us = _cpu_max(directory)
-    cores = limits.server_cpus or available_cpus()
-    upwards = list(files.ancestors(directory, top))
-    quotas = [_cpu_max(path) for path in upwards]
-    cpu_limits = [quota / period for quota, period in quotas if quota and period]
+    cores = pinned_to(limits.server_cpus)
+    above = effective_limits(directory, top)
     return {
         "cpu_quota_us": quota_us,
         "cpu_period_us": period_us,
@@ -180,8 +178,19 @@ def _read_back(directory: Path, top: Path, limits: Limits) -> dict[str, ReadBack
         "pids": files.read_int(directory / "pids.max"),
         "cpuset": files.read_text(directory / "cpuset.cpus.effective"),
         "affinity": format_cpu_list(cores),
-        "effective_cpus": files.minimum([*cpu_limits, float(len(cores))]),
+        **above,
+        "effective_cpus": files.minimum([above["effective_cpus"], float(len(cores))]),
+    }
+
+
+def effective_limits(directory: Path, top: Path) -> dict[str, float | None]:
+    """The tightest limits of a group and all groups above it; None where there is none."""
+    upwards = list(files.ancestors(directory, top))
+    quotas = [_cpu_max(path) for path in upwards]
+    return {
+        "effective_cpus": files.minimum([quota / period for quota, period in quotas if quota and period]),
         "effective_memory_bytes": files.minimum([files.read_int(path / "memory.max") for path in upwards]),
+        "effective_pids": files.minimum([files.read_int(path / "pids.max") for path in upwards]),
     }
 
 
@@ -190,7 +199,8 @@ def _cpu_max(directory: Path) -> tuple[int | None, int | None]:
     return (int(quota) if quota.isdigit() else None, int(period) if period.isdigit() else None)
 
 
-def _sources(directory: Path) -> tuple[Source, ...]:
+def counter_sources(directory: Path) -> tuple[Source, ...]:
+    """The files of a group that are sampled."""
     usage = {"usage_usec": "cpu_usage_ns", "user_usec": "cpu_user_ns", "system_usec": "cpu_system_ns"}
     microseconds = files.renamed({**usage, "throttled_usec": "throttled_ns"}, files.NS_PER_US)
     counts = files.renamed({"nr_periods": "nr_periods", "nr_throttled": "nr_throttled"})
@@ -209,4 +219,4 @@ def _sources(directory: Path) -> tuple[Source, ...]:
 
 
 def _cannot(action: str, directory: Path, error: OSError) -> LimitsError:
-    return LimitsError(f"cannot {action} in {directory}: {error.strerror}", DELEGATION_CURE)
+    return LimitsError(f"cannot {action} in {directory}: {error.strerror}", files.cure_of(error))

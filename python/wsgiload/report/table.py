@@ -259,8 +259,6 @@ def _runs(runs: Sequence[int], sweep: Sweep) -> str:
 
 def _load_head(report: Json) -> list[RenderableType]:
     verdict, rate, outcomes = report["verdict"], report["rate"], report["outcomes"]
-    bounds = lookup(report, "offered_quantiles_ns", "0.99")
-    shown = bounds if words.enough_requests(outcomes["scheduled"], 0.99) else None
     offered = words.format_per_s(rate["offered_per_s"]) if rate["offered_per_s"] is not None else "closed loop"
     open_loop = lookup(report, "plan", "load", "open") or {}
     if open_loop and "rate_per_s" not in open_loop:
@@ -269,12 +267,22 @@ def _load_head(report: Json) -> list[RenderableType]:
         f"offered {offered}, sent {words.format_per_s(rate['sent_per_s'])}, "
         f"answered correctly {words.format_per_s(rate['goodput_per_s'])} "
         f"({words.format_ratio(words.ok_ratio(outcomes))} of offered), "
-        f"p99 of all offered {words.format_bounds(shown, 0.99, outcomes)}"
+        f"p99 of all offered {_headline_p99(report)}"
     )
     status = Text("verdict: ").append(words.verdict_words(verdict), style=_STYLES.get(verdict["status"], ""))
     reasons = [Text(words.reason_words(reason)) for reason in verdict.get("reasons") or ()]
     share = words.format_ratio(words.ok_ratio(outcomes))
     return [status, *reasons, Text(headline), Text(f"Times of the correct answers ({share}):", style="dim")]
+
+
+def _headline_p99(report: Json) -> str:
+    if lookup(report, "stationarity", "state") == "unstable":
+        return "grows with the duration"
+    outcomes = report["outcomes"]
+    known: Json | None = lookup(report, "uncertainty", "offered_quantiles_ns", "0.99")
+    shown = words.may_be_shown(known, outcomes["scheduled"], 0.99)
+    bounds = lookup(report, "offered_quantiles_ns", "0.99") if shown else None
+    return words.with_uncertainty(words.format_bounds(bounds, 0.99, outcomes), known)
 
 
 def _times_table(report: Json) -> Table:
@@ -289,7 +297,8 @@ def _times_table(report: Json) -> Table:
         count, shown = histogram["count"], []
         for quantile in _LOAD_QUANTILES:
             value = lookup(histogram, "quantiles", f"{quantile:g}")
-            enough = words.enough_requests(count, quantile)
+            known: Json | None = lookup(report, "uncertainty", key, f"{quantile:g}")
+            enough = words.may_be_shown(known, count, quantile)
             shown.append(words.format_duration_ns(value if enough else None))
         table.add_row(name, words.format_count(count), *shown, words.format_duration_ns(histogram["max"]))
     return table
@@ -319,7 +328,26 @@ def _outcomes_line(report: Json) -> Text:
     if report.get("sessions"):
         ends = [f"{name} {words.format_count(count)}" for name, count in report["sessions"].items() if count]
         lines.append(f"sessions: {', '.join(ends).replace('_', ' ')}")
+    if report.get("resources"):
+        lines.append(_used_line(report["resources"]))
     return Text("\n".join(lines))
+
+
+def _used_line(attached: Json) -> str:
+    """What somebody else's server used, and by what that is known."""
+    used = attached["used"]
+    cores, memory_bytes = used["cpu_cores_mean"], used["memory_peak_bytes"]
+    figures = [
+        f"{words.format_cores(cores)} cores on average",
+        f"{words.format_bytes(memory_bytes)} of memory at most",
+    ]
+    if used["throttled_period_ratio"]:
+        figures.append(
+            f"stopped by its CPU limit in {words.format_ratio(used['throttled_period_ratio'])} of the periods"
+        )
+    if used["oom_kills"]:
+        figures.append(f"{used['oom_kills']} processes killed for want of memory")
+    return f"server used: {', '.join(figures)} ({attached['source']} {attached['name']})"
 
 
 def _field(finding: Finding | Json, name: str) -> Any:

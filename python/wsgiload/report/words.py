@@ -138,6 +138,26 @@ def enough_requests(count: int | None, probability: float) -> bool:
     return count is not None and count * (1 - probability) >= 10 - 1e-9
 
 
+def may_be_shown(known: Json | None, count: int | None, probability: float) -> bool:
+    """Whether a quantile says anything: by its effective requests where they are known, else by their number.
+
+    ``known`` is the quantile's entry in ``uncertainty``; dependent requests know less than their number promises.
+    """
+    if known is not None and known["reason"] == "too_few_effective_requests":
+        return False
+    return enough_requests(count, probability)
+
+
+def with_uncertainty(shown: str, known: Json | None) -> str:
+    """A quantile in words with what is known of it: "18.4 ms (95 % interval 17.9 ms to 19.2 ms)"."""
+    if known is None or shown == MISSING:
+        return shown
+    if known["reason"] == "measurement_floor":
+        return f"<= {shown} (not resolved: too near to the measuring floor)"
+    interval = known["interval_95_ns"]
+    return shown if interval is None else f"{shown} (95 % interval {format_interval(interval)})"
+
+
 def failed_ratio(outcomes: Json | None) -> float | None:
     """Share of the offered requests that were not answered correctly."""
     if outcomes is None or not outcomes["scheduled"]:

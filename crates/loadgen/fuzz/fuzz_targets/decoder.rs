@@ -15,7 +15,7 @@ mod chunked;
 #[path = "../../src/decoder.rs"]
 mod decoder;
 
-use decoder::{Decoder, Head, Malformed, Progress};
+use decoder::{Decoder, Head, KnownHead, Malformed, Progress};
 
 /// The limit of a head; twice that and half of it while a vector grows from one size to the double.
 const KEPT_LIMIT_BYTES: usize = 3 * 64 * 1024;
@@ -54,7 +54,12 @@ struct Decoded {
     is_complete_at_end: bool,
 }
 
-fn decode<'a>(decoder: &mut Decoder, length: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Decoded {
+fn decode<'a>(
+    decoder: &mut Decoder,
+    known: &mut KnownHead,
+    length: usize,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> Decoded {
     let mut body = Vec::with_capacity(length);
     let before = LIVE_BYTES.load(Ordering::Relaxed);
     PEAK_BYTES.store(before, Ordering::Relaxed);
@@ -64,7 +69,7 @@ fn decode<'a>(decoder: &mut Decoder, length: usize, pieces: impl Iterator<Item =
         match &mut end {
             Ok(None) => {
                 fed += piece.len();
-                end = match decoder.feed(piece, &mut |part| body.extend_from_slice(part)) {
+                end = match decoder.feed(piece, known, &mut |part| body.extend_from_slice(part)) {
                     Ok(Progress::NeedMore) => Ok(None),
                     Ok(Progress::Complete { surplus }) => {
                         assert!(surplus <= piece.len(), "more is left over than came");
@@ -99,14 +104,15 @@ fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a 
 fuzz_target!(|data: &[u8]| {
     let Some((&first, rest)) = data.split_first() else { return };
     let (cuts, stream) = rest.split_at(usize::from(first & 0x0f).min(rest.len()));
-    let mut decoder = Decoder::new(first & 0x80 != 0);
-    let whole = decode(&mut decoder, stream.len(), std::iter::once(stream));
+    let (mut decoder, mut known) = (Decoder::new(first & 0x80 != 0), KnownHead::default());
+    let whole = decode(&mut decoder, &mut known, stream.len(), std::iter::once(stream));
     decoder.reset(first & 0x80 != 0);
-    assert_eq!(
-        decode(&mut decoder, stream.len(), pieces(stream, cuts)),
-        whole,
-        "cut by {cuts:?}, in a used decoder"
-    );
-    let mut fresh = Decoder::new(first & 0x80 != 0);
-    assert_eq!(decode(&mut fresh, stream.len(), stream.chunks(1)), whole, "byte by byte");
+    let again = decode(&mut decoder, &mut known, stream.len(), std::iter::once(stream));
+    assert_eq!(again, whole, "with a head that is known");
+    decoder.reset(first & 0x80 != 0);
+    let cut = decode(&mut decoder, &mut known, stream.len(), pieces(stream, cuts));
+    assert_eq!(cut, whole, "cut by {cuts:?}, in a used decoder");
+    let (mut fresh, mut other) = (Decoder::new(first & 0x80 != 0), KnownHead::default());
+    let byte_by_byte = decode(&mut fresh, &mut other, stream.len(), stream.chunks(1));
+    assert_eq!(byte_by_byte, whole, "byte by byte");
 });

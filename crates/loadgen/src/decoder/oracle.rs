@@ -8,6 +8,7 @@ mod differences;
 mod reference;
 mod streams;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Decoder, Malformed, Progress};
+use super::{Decoder, KnownHead, Malformed, Progress};
 
 /// Streams of the quick form.
 const QUICK_STREAMS: u64 = 20_000;
@@ -74,13 +75,19 @@ impl Case {
     }
 
     fn ours(&self, cuts: &[usize]) -> Verdict {
+        // The next head may be known from any stream before.
+        thread_local!(static KNOWN: RefCell<KnownHead> = RefCell::default());
+        KNOWN.with_borrow_mut(|known| self.ours_knowing(known, cuts))
+    }
+
+    fn ours_knowing(&self, known: &mut KnownHead, cuts: &[usize]) -> Verdict {
         let mut decoder = Decoder::new(self.request_is_head);
         let mut body = Vec::new();
         let mut end = None;
         let mut beyond = 0;
         for piece in self.pieces(cuts) {
             match end {
-                None => match decoder.feed(piece, &mut |part| body.extend_from_slice(part)) {
+                None => match decoder.feed(piece, known, &mut |part| body.extend_from_slice(part)) {
                     Ok(Progress::NeedMore) => {}
                     Ok(Progress::Complete { surplus }) => (end, beyond) = (Some(Ok(())), surplus),
                     Err(Malformed) => end = Some(Err(Malformed)),

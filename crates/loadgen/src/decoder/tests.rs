@@ -12,6 +12,10 @@ struct Decoded {
 }
 
 fn decode(pieces: &[&[u8]]) -> Decoded {
+    decode_knowing(&mut KnownHead::default(), pieces)
+}
+
+fn decode_knowing(known: &mut KnownHead, pieces: &[&[u8]]) -> Decoded {
     let mut decoder = Decoder::new(false);
     let mut body = Vec::new();
     let mut end = Ok(None);
@@ -21,7 +25,7 @@ fn decode(pieces: &[&[u8]]) -> Decoded {
             beyond += piece.len();
             continue;
         }
-        match decoder.feed(piece, &mut |part| body.extend_from_slice(part)) {
+        match decoder.feed(piece, known, &mut |part| body.extend_from_slice(part)) {
             Ok(Progress::NeedMore) => {}
             Ok(Progress::Complete { surplus }) => end = Ok(Some(surplus)),
             Err(Malformed) => {
@@ -97,7 +101,8 @@ fn the_connection_lives_as_the_head_says() {
 #[test]
 fn an_answer_to_head_has_no_body() {
     let mut decoder = Decoder::new(true);
-    let progress = decoder.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", &mut |_| {});
+    let progress =
+        decoder.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", &mut KnownHead::default(), &mut |_| {});
     assert_eq!(progress, Ok(Progress::Complete { surplus: 0 }));
 }
 
@@ -108,7 +113,8 @@ fn a_decoder_can_be_used_again() {
         decoder.reset(false);
         let stream = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         let mut seen = Vec::new();
-        let progress = decoder.feed(stream.as_bytes(), &mut |part| seen.extend_from_slice(part));
+        let progress =
+            decoder.feed(stream.as_bytes(), &mut KnownHead::default(), &mut |part| seen.extend_from_slice(part));
         assert_eq!((progress, seen.as_slice()), (Ok(Progress::Complete { surplus: 0 }), body.as_bytes()));
     }
 }
@@ -154,7 +160,10 @@ fn what_was_once_wrong_is_right() {
 fn a_head_of_one_piece_is_not_copied() {
     let mut decoder = Decoder::new(false);
     let stream = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-    assert_eq!(decoder.feed(stream, &mut |_| {}), Ok(Progress::Complete { surplus: 0 }));
+    assert_eq!(
+        decoder.feed(stream, &mut KnownHead::default(), &mut |_| {}),
+        Ok(Progress::Complete { surplus: 0 })
+    );
     assert_eq!(decoder.partial_head.capacity(), 0);
 }
 
@@ -163,12 +172,16 @@ fn a_head_of_one_piece_is_not_copied() {
 fn refused_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> {
     const ENDLESS_BYTES: usize = 1024 * 1024;
     let mut decoder = Decoder::new(false);
-    assert_eq!(decoder.feed(start.as_bytes(), &mut |_| {}), Ok(Progress::NeedMore), "{start:?}");
+    assert_eq!(
+        decoder.feed(start.as_bytes(), &mut KnownHead::default(), &mut |_| {}),
+        Ok(Progress::NeedMore),
+        "{start:?}"
+    );
     let piece = unit.repeat(piece_bytes.div_ceil(unit.len()));
     let mut fed = 0;
     while fed < ENDLESS_BYTES {
         fed += piece.len();
-        let result = decoder.feed(&piece, &mut |_| {});
+        let result = decoder.feed(&piece, &mut KnownHead::default(), &mut |_| {});
         // A vector doubles, so that it may hold twice what is in it.
         assert!(
             decoder.partial_head.capacity() <= 2 * MAX_HEAD_BYTES,
@@ -238,8 +251,44 @@ fn cookies_are_noted_where_they_are_wanted() {
             decoder.keep_set_cookies();
         }
         let (first, rest) = stream.split_at(90);
-        decoder.feed(first, &mut |_| {}).expect("a head");
-        assert_eq!(decoder.feed(rest, &mut |_| {}), Ok(Progress::Complete { surplus: 0 }));
+        decoder.feed(first, &mut KnownHead::default(), &mut |_| {}).expect("a head");
+        assert_eq!(
+            decoder.feed(rest, &mut KnownHead::default(), &mut |_| {}),
+            Ok(Progress::Complete { surplus: 0 })
+        );
         assert_eq!(decoder.take_set_cookies(), expected);
     }
+}
+
+#[test]
+fn a_known_head_changes_no_answer() {
+    let mut known = KnownHead::default();
+    for (stream, ..) in CASES {
+        let fresh = decode(&[stream.as_bytes()]);
+        for _ in 0..2 {
+            assert_eq!(decode_knowing(&mut known, &[stream.as_bytes()]), fresh, "{stream:?}");
+        }
+    }
+}
+
+#[test]
+fn a_known_head_means_something_else_to_another_request() {
+    let (mut known, stream) = (KnownHead::default(), b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+    for (request_is_head, expected) in
+        [(false, Progress::NeedMore), (true, Progress::Complete { surplus: 0 }), (false, Progress::NeedMore)]
+    {
+        let mut decoder = Decoder::new(request_is_head);
+        assert_eq!(decoder.feed(stream, &mut known, &mut |_| {}), Ok(expected), "HEAD: {request_is_head}");
+    }
+}
+
+#[test]
+fn cookies_are_noted_in_a_known_head_too() {
+    let (mut known, stream) = (KnownHead::default(), b"HTTP/1.1 204 No Content\r\nSet-Cookie: a=1\r\n\r\n");
+    let mut decoder = Decoder::new(false);
+    decoder.feed(stream, &mut known, &mut |_| {}).expect("an answer");
+    decoder.reset(false);
+    decoder.keep_set_cookies();
+    decoder.feed(stream, &mut known, &mut |_| {}).expect("an answer");
+    assert_eq!(decoder.take_set_cookies(), [b"a=1"]);
 }

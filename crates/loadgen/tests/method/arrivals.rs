@@ -1,14 +1,18 @@
 //! F15: arrivals at the server are the process that their label says, measured by the server alone.
 
+use loadgen::statistics::arrivals::{anderson_darling, kolmogorov_distance};
 use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Service};
 
 use crate::long_ns;
-use crate::statistics::{ANDERSON_DARLING_1_PERCENT, anderson_darling, kolmogorov_distance, quantile};
+use crate::statistics::quantile;
 use crate::support::{MS, SECOND, Trial, US, constant, judge};
 
 /// The sample for which the method states its power; a larger one would find what harms nobody.
 const SAMPLE: usize = 10_000;
+
+/// Critical value of Anderson and Darling's statistic at 1 %, for exponential gaps whose mean is estimated.
+const ANDERSON_DARLING_1_PERCENT: f64 = 1.959;
 
 fn gaps_ns(trial: &Trial) -> Vec<u64> {
     trial.arrivals().windows(2).map(|pair| pair[1] - pair[0]).collect()

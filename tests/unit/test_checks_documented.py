@@ -1,0 +1,25 @@
+"""docs/checks.md has every threshold of every check with its default, and none that does not exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOADGEN = ROOT / "target" / "release" / "loadgen"
+
+
+@pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
+def test_every_threshold_is_documented_with_its_default() -> None:
+    words = [LOADGEN, "http://127.0.0.1:9/", "--dry-run"]
+    plan = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    defaults = {
+        f"{check}.{key}": float(limit) for check, limits in plan["thresholds"].items() for key, limit in limits.items()
+    }
+    text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
+    documented = {name: float(limit) for name, limit in re.findall(r"`(C\d+\.\w+)=([\d.e]+)`", text)}
+    assert documented == defaults

@@ -1,0 +1,127 @@
+"""Who gets which processors on invented machines, from one core to many, and how a machine is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from wsgiload.cpus import CpuPlan, Processor, assign_cpus
+from wsgiload.topology import read_topology
+
+
+def machine(cores: int, *, threads: int = 1, per_cache: int = 0, nodes: int = 1) -> tuple[Processor, ...]:
+    """Numbered as Linux does on x86: the first threads of all cores, then the second ones. A cache is of one node."""
+    first_of_node = [next(core for core in range(cores) if core * nodes // cores == node) for node in range(nodes)]
+
+    def processor(thread: int, core: int) -> Processor:
+        node = core * nodes // cores
+        first = first_of_node[node]
+        cache = first + (core - first) // per_cache * per_cache if per_cache else first
+        return Processor(core + thread * cores, core=core, cache=cache, node=node)
+
+    return tuple(processor(thread, core) for thread, core in product(range(threads), range(cores)))
+
+
+def plan_of(topology: tuple[Processor, ...], cpus: float | None) -> CpuPlan:
+    return assign_cpus([one.number for one in topology], cpus, None, None, topology)
+
+
+def machines() -> Iterator[tuple[Processor, ...]]:
+    for cores, threads, per_cache, nodes in product(range(1, 129), (1, 2), (0, 4, 8), (1, 2)):
+        if nodes <= cores:
+            yield machine(cores, threads=threads, per_cache=per_cache, nodes=nodes)
+
+
+@pytest.mark.parametrize("asked", [0.5, 1, 2, 3, 4, 8, 60, None])
+def test_what_holds_on_every_machine(asked: float | None) -> None:
+    for topology in machines():
+        cores = len({one.core for one in topology})
+        if asked is not None and asked > len(topology):
+            continue
+        plan = plan_of(topology, asked)
+        wanted = max(1, cores // 2) if asked is None else max(1, round(asked))
+        core_of = {one.number: one.core for one in topology}
+        of_server, of_client = ({core_of[number] for number in side} for side in (plan.server_cpus, plan.client_cpus))
+        assert len(plan.server_cpus) == len(set(plan.server_cpus)) == wanted
+        assert plan.client_cpus and plan.orchestrator_cpus
+        # a core is on one side, whole; or the plan says that it is not
+        assert plan.shared_cores is bool(of_server & of_client)
+        assert plan.shared_cores is (wanted > len(topology) // cores * (cores - 1))
+        # one thread of each core, while there are cores
+        assert wanted >= cores or len(of_server) == wanted
+        if cores >= 4 and wanted <= cores - 2:
+            assert 0 not in of_server | of_client, "the first core is the operating system's"
+            assert {core_of[number] for number in plan.orchestrator_cpus} == {0}
+
+
+@pytest.mark.parametrize("shared_thing", ["cache", "node"])
+def test_both_sides_are_near_each_other_where_there_is_room(shared_thing: str) -> None:
+    for topology in machines():
+        cores = len({one.core for one in topology})
+        thing_of = {one.number: getattr(one, shared_thing) for one in topology}
+        for wanted in (1, 2, 3):
+            spare = [one for one in topology if one.number < cores and (one.core > 0 or cores < 4)]
+            rooms = [sum(getattr(one, shared_thing) == thing for one in spare) for thing in set(thing_of.values())]
+            if max(rooms) > wanted:
+                plan = plan_of(topology, wanted)
+                assert len({thing_of[number] for number in (*plan.server_cpus, *plan.client_cpus)}) == 1
+
+
+def test_two_cores_with_two_threads_each() -> None:
+    topology = machine(2, threads=2)
+    assert plan_of(topology, 1) == CpuPlan((1,), (0, 2), False, (0, 2))
+    assert plan_of(topology, 2) == CpuPlan((1, 3), (0, 2), False, (0, 2))
+    assert plan_of(topology, 3).shared_cores
+
+
+def test_two_threads_of_one_core_are_shared() -> None:
+    assert plan_of(machine(1, threads=2), 1) == CpuPlan((1,), (0,), True, (0,))
+    named = assign_cpus(range(4), 1, (1,), (3,), machine(2, threads=2))
+    assert named.shared_cores, "3 is the other half of 1"
+
+
+def test_two_sockets() -> None:
+    topology = machine(32, threads=2, per_cache=16, nodes=2)
+    plan = plan_of(topology, 4)
+    assert plan.server_cpus == (28, 29, 30, 31)
+    assert plan.client_cpus == tuple(range(16, 28))
+    assert plan.orchestrator_cpus == (0, 32)
+
+
+def test_only_what_may_be_used_is_given_away() -> None:
+    topology = machine(8, threads=2)
+    plan = assign_cpus([2, 3, 10], 1, None, None, topology)
+    assert plan == CpuPlan((3,), (2, 10), False, (2, 10))
+
+
+def test_a_machine_is_read_from_the_kernels_files(tmp_path: Path) -> None:
+    for number in range(4):
+        folder = tmp_path / f"sys/devices/system/cpu/cpu{number}"
+        for index, level in enumerate((1, 1, 2, 3)):
+            cache = folder / f"cache/index{index}"
+            cache.mkdir(parents=True)
+            (cache / "level").write_text(f"{level}\n")
+            (cache / "shared_cpu_list").write_text("0-1\n" if number < 2 else "2-3\n")
+        (folder / "topology").mkdir()
+        (folder / "topology/thread_siblings_list").write_text(f"{number % 2},{number % 2 + 2}\n")
+        node = tmp_path / f"sys/devices/system/node/node{number // 2}"
+        node.mkdir(parents=True, exist_ok=True)
+        (node / "cpulist").write_text("0-1\n" if number < 2 else "2-3\n")
+    assert read_topology(tmp_path, range(4)) == (
+        Processor(0, core=0, cache=0, node=0),
+        Processor(1, core=1, cache=0, node=0),
+        Processor(2, core=0, cache=2, node=1),
+        Processor(3, core=1, cache=2, node=1),
+    )
+
+
+def test_what_the_kernel_does_not_tell_is_not_made_up(tmp_path: Path) -> None:
+    assert read_topology(tmp_path, (0, 5)) == (Processor(0, 0, 0, 0), Processor(5, 5, 0, 0))
+
+
+def test_this_machine_can_be_read() -> None:
+    assert {one.number for one in read_topology()} == os.sched_getaffinity(0)

@@ -1,0 +1,174 @@
+"""What a guest is made of: a small Debian from the package archive, kept, and this checkout on top, made anew.
+
+The guest runs the interpreter, the environment and the sources of this machine under their own names, so its Debian
+must be of this machine's release: both then have the same C library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.vm.archive import Archive
+
+PROJECT = Path(__file__).resolve().parents[2]
+CACHE = PROJECT / "target" / "vm"
+GUEST_FILES = Path(__file__).parent / "guest"
+USER = "tester"
+USER_ID = 1000
+PACKAGES = "systemd,systemd-sysv,dbus-user-session,libpam-systemd,iproute2"
+LEFT_OUT_OF_DEBIAN = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
+KERNEL_PACKAGES = {"debian": "linux-image-cloud-amd64", "ubuntu": "linux-image-virtual"}
+# What of the project is needed to run its tests; the rest is large.
+PROJECT_PARTS = ("python", "servers", "tests", "pyproject.toml", ".venv")
+# Nothing that a guest runs needs these.
+UNWANTED = frozenset(
+    {"test", "idlelib", "ensurepip", "mypy", "mypyc", "maturin", "ruff", "pip", "target", "tkinter", "setuptools"}
+)
+STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
+# Of the C library the guest has its own, of the same release.
+C_LIBRARY = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv))\.so.*")
+
+
+def release() -> tuple[str, str]:
+    """The distribution and the code name of its release, such as ``("debian", "bookworm")``."""
+    facts = platform.freedesktop_os_release()
+    return facts["ID"], facts.get("VERSION_CODENAME", "")
+
+
+def base_image() -> Path:
+    """The archive of a Debian without any of our files; made once."""
+    codename = release()[1]
+    tar, image = CACHE / f"{codename}.tar", CACHE / f"{codename}.cpio"
+    if image.exists():
+        return image
+    CACHE.mkdir(parents=True, exist_ok=True)
+    _run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", *_hooks(), codename, str(tar))
+    unfinished = image.with_suffix(".unfinished")
+    with Archive(unfinished) as archive:
+        archive.add_tar(tar)
+    tar.unlink()
+    _folders_file(image).write_text(json.dumps(sorted(archive.directories)))
+    unfinished.rename(image)
+    return image
+
+
+def _hooks() -> Iterator[str]:
+    for pattern in LEFT_OUT_OF_DEBIAN:
+        yield f"--dpkgopt=path-exclude={pattern}"
+    yield f'--customize-hook=chroot "$1" useradd --create-home --uid {USER_ID} --shell /bin/sh {USER}'
+    # a service manager of the user's own from the start, without anybody logging in
+    yield f'--customize-hook=mkdir -p "$1/var/lib/systemd/linger" && touch "$1/var/lib/systemd/linger/{USER}"'
+    # a checkout may lie below /tmp, which would be emptied at the start
+    yield '--customize-hook=ln -s /dev/null "$1/etc/tmpfiles.d/tmp.conf"'
+
+
+def _folders_file(image: Path) -> Path:
+    return image.with_suffix(".folders")
+
+
+def kernel() -> Path:
+    """A kernel of the same release; fetched once."""
+    distribution, codename = release()
+    image = CACHE / f"{codename}.kernel"
+    if image.exists():
+        return image
+    CACHE.mkdir(parents=True, exist_ok=True)
+    depends = _run("apt-cache", "depends", KERNEL_PACKAGES[distribution])
+    found = re.search(r"Depends: (linux-image-\S+)", depends)
+    if found is None:
+        raise RuntimeError(f"{KERNEL_PACKAGES[distribution]} is no known package; run: apt-get update")
+    for old in CACHE.glob("linux-image-*.deb"):
+        old.unlink()
+    _run("apt-get", "--quiet=2", "download", found[1], cwd=CACHE)
+    (package,) = CACHE.glob("linux-image-*.deb")
+    image.write_bytes(_file_of(package, "/boot/vmlinuz-"))
+    package.unlink()
+    return image
+
+
+def _file_of(package: Path, name: str) -> bytes:
+    """The first file in a Debian package whose name has this in it."""
+    with (
+        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as unpacking,
+        tarfile.open(fileobj=unpacking.stdout, mode="r|") as tar,
+    ):
+        contents = [content.read() for member in tar if name in member.name and (content := tar.extractfile(member))]
+    return contents[0]
+
+
+def project_image(base: Path, environments: Path) -> Path:
+    """The archive of the interpreter, the project and the servers' environments of this moment."""
+    image = CACHE / "project.cpio"
+    with Archive(image, set(json.loads(_folders_file(base).read_text()))) as archive:
+        for part in PROJECT_PARTS:
+            _add(archive, PROJECT / part)
+        for folder in (STANDARD_LIBRARY, environments):
+            _add(archive, folder)
+        programs = [_interpreter(), *_native_modules(archive)]
+        for path in _links_to(_interpreter()):
+            archive.add_path(path)
+        for library in sorted(_libraries(programs)):
+            archive.add_path(library)
+        for path in sorted(GUEST_FILES.rglob("*")):
+            if path.is_file():
+                archive.add_path(path, "/" + str(path.relative_to(GUEST_FILES)))
+        archive.add("/vm/project", 0o100644, f"{PROJECT}\n{environments}\n".encode())
+    return image
+
+
+def _add(archive: Archive, path: Path) -> None:
+    if path.is_dir():
+        archive.add_tree(path, _is_wanted)
+    else:
+        archive.add_path(path)
+
+
+def _is_wanted(path: Path) -> bool:
+    is_unwanted = path.name in UNWANTED or path.suffix == ".a" or "__mypyc." in path.name
+    return not is_unwanted and path != STANDARD_LIBRARY / "site-packages"
+
+
+def _interpreter() -> Path:
+    return Path(sys.executable).resolve()
+
+
+def _links_to(program: Path) -> Iterator[Path]:
+    """The program, and the names by which the environment knows it."""
+    yield program
+    base = Path(sys.base_prefix) / "bin"
+    yield from (path for path in sorted(base.glob("python3*")) if path.is_symlink() and path.resolve() == program)
+
+
+def _native_modules(archive: Archive) -> Iterator[Path]:
+    """Everything below the folders of the archive that is linked with libraries of the system."""
+    for folder in sorted(archive.directories):
+        if folder.startswith((str(PROJECT), sys.base_prefix + "/lib/python")):
+            yield from Path(folder).glob("*.so")
+
+
+def _libraries(programs: Iterable[Path]) -> set[Path]:
+    """The shared libraries that these programs load, under the names by which they are looked for."""
+    answer = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
+    found = {Path(name) for name in re.findall(r"=> (/\S+)", answer)}
+    return {
+        Path(os.path.realpath(path.parent)) / name
+        for path in found
+        if not path.is_relative_to(PROJECT) and not C_LIBRARY.fullmatch(path.name)
+        for name in {path.name, path.resolve().name}
+    }
+
+
+def _run(*words: str, cwd: Path | None = None) -> str:
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{words[0]} failed: {done.stderr.strip()}")
+    return done.stdout
