@@ -20,7 +20,7 @@ from typing import Protocol, Self, runtime_checkable
 from wsgiload._loadgen import FileSampler
 from wsgiload.limits.files import CounterFiles, Source, parse_texts, under
 from wsgiload.limits.model import COUNTER_NAMES, Counters
-from wsgiload.listen_queue import ListenQueue, listen_queries, parse_answers, read_listen_queue
+from wsgiload.listen_queue import ListenQueue, cheap_queries, parse_answers, read_listen_queue
 from wsgiload.processes import ClientUsage, ProcessUsage, ProcessWatch
 
 NS_PER_S = 1_000_000_000
@@ -188,7 +188,7 @@ class _FileReader:
 
     def start(self) -> None:
         files = [(str(source.path), source.spacing_ns) for source in self._sources]
-        queries = listen_queries(self._port) if self._port is not None else []
+        queries = cheap_queries(self._port) if self._port is not None else []
         self._files = FileSampler(files, queries, self._interval_ns)
 
     def stop(self) -> None:
