@@ -54,7 +54,7 @@ def read_listen_queue(port: int) -> ListenQueue | None:
 
 
 def cheap_queries(port: int) -> list[bytes]:
-    """What to ask the kernel again and again: about the one socket that listens there, or about all where it is not one.
+    """What to ask the kernel again and again: about the one socket that listens there, or about all of several.
 
     For the first the kernel looks in one place, for the others at every place where a socket might listen.
     """
