@@ -15,6 +15,7 @@ from wsgiload.plan import Cell, Experiment
 from wsgiload.processes import ClientUsage, ProcessUsage
 from wsgiload.provision import Environment
 from wsgiload.sample import ResourceSummary, Sample, summarise
+from wsgiload.settle import Settled
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -86,6 +87,7 @@ class CellRecord:
     attribution: Attribution | None = None
     capacity: Capacity | None = None
     ready_s: float | None = None
+    settled: Settled | None = None
     server_exit: ServerExit | None = None
     failure: Failure | None = None
     # The load was carried out and the server survived it; only its stop may be missing.

@@ -136,7 +136,7 @@ def foreign_cpu_ratio(samples: Sequence[Sample], client: Sequence[ClientUsage], 
     if busy is None or server is None or length_ns <= 0 or len(inside) < 2 or inside[-1].t_ns <= inside[0].t_ns:
         return None
     client_cores = (inside[-1].cpu_ns - inside[0].cpu_ns) / (inside[-1].t_ns - inside[0].t_ns)
-    return max(0.0, ((busy - server) / length_ns - client_cores) / cpus)
+    return min(1.0, max(0.0, ((busy - server) / length_ns - client_cores) / cpus))
 
 
 def _between(first: Sample, last: Sample, name: str) -> int | None:
