@@ -61,7 +61,7 @@ class ServerTrials:
         record = self._record(cell, bench)
         if record.interrupted:
             raise KeyboardInterrupt
-        self.directory.write_cell(cell.id, record.load, record.samples)
+        self.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
         summary = summarise_cell(record, self.found[plan.server], bench.setting)
         self.cells.append(summary)
         self.write_summary("interrupted")

@@ -16,6 +16,8 @@ Json = dict[str, Any]
 USUAL_FAILURES = "error_rate<=0.1%"
 # RFC 9411: one failed transaction in 100,000.
 STRICT_FAILURES = "error_rate<=0.001%"
+# Others had the server's processors, as the orchestrator saw.
+CONTAMINATED = "contaminated"
 # Requests beyond a quantile, below which it is not even printed.
 FEWEST_BEYOND = 10
 SPARE = 1.2
@@ -64,6 +66,9 @@ class Objective:
         missed = [threshold for threshold in self.thresholds if not threshold.holds(result)]
         if not missed:
             return Judgement(True, "met")
+        others = [reason for reason in verdict["reasons"] if reason["check"] == CONTAMINATED]
+        if others:  # the server may have missed it by no fault of its own
+            return Judgement(None, f"missed, but {others[0]['message']}")
         texts, requests = ", ".join(threshold.text for threshold in missed), result["outcomes"]["scheduled"]
         # To meet a quantile with few requests is harder than with many; to miss it takes one slow request.
         if all(_rests_on_few(threshold, requests) for threshold in missed):

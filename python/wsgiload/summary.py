@@ -84,6 +84,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "backlog": record.backlog,
         "capacity": record.capacity.to_dict() if record.capacity is not None else None,
         "notes": list(record.notes),
+        "attribution": record.attribution.to_dict() if record.attribution is not None else None,
     }
 
 
@@ -150,11 +151,34 @@ def _own_reasons(record: CellRecord, setting: Setting) -> list[tuple[str, Json]]
         missing = ", ".join(record.enforcement.not_enforced)
         message = f"not limited as asked: {missing} could not be enforced here"
         reasons.append(("host", _reason("limits", "warn", message, missing, None)))
+    reasons += [("host", reason) for reason in _contamination(record)]
     if record.load is not None:
         resources = record.resources()
         use = ServerUse(resources.cpu_cores_mean if resources else None, setting.limits.cpus)
         reasons += [(alarm.blame, alarm.reason()) for alarm in alarms_of_cell(record.load, use)]
     return reasons
+
+
+# Shares beyond which a measurement says more of the host than of the server.
+MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
+
+
+def _contamination(record: CellRecord) -> list[Json]:
+    """Whether others had the machine while this cell was measured."""
+    found = record.attribution
+    if found is None:
+        return []
+    foreign, waited = found.foreign_cpu_ratio, found.cpu_wait_ratio
+    if foreign is not None and foreign > MOST_FOREIGN_CPU:
+        message = f"other processes used {foreign:.0%} of the machine's CPU time; repeat it on an idle machine"
+        return [_reason("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)]
+    if waited is not None and waited > MOST_CPU_WAIT:
+        message = (
+            f"for {waited:.0%} of the time the server waited for a core that others had, its own limit apart; "
+            "repeat it on an idle machine"
+        )
+        return [_reason("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)]
+    return []
 
 
 def exit_code(summary: Json, *, thresholds_failed: bool = False) -> int:

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ from wsgiload import launch
 from wsgiload._loadgen import check_plan
 from wsgiload.aggregate import is_discarded
 from wsgiload.analysis import analyse, place_of
+from wsgiload.attribution.intervention import Half
 from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue import ServerVariant, load_catalogue
 from wsgiload.concurrency import Concurrency
 from wsgiload.conforming import measure_concurrency
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
+from wsgiload.doctor import look_round
 from wsgiload.effect import runs_needed
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.estimate import experiment_s, longest_s, remaining_s
@@ -32,6 +34,7 @@ from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
 from wsgiload.interpreters import find_version
 from wsgiload.interrupts import uninterrupted
+from wsgiload.intervene import intervene, lifted, require_liftable
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, load_plan, plain
 from wsgiload.provision import Environment, provision_all
@@ -110,17 +113,19 @@ class _Sweep:
     events: SweepEvents
     cells: list[Json]
     capacities: dict[str, Concurrency | None] = field(default_factory=dict)
+    interventions: list[Json] | None = None
 
     @property
     def experiment(self) -> Experiment:
         return self.bench.setting.experiment
 
     def summary(self, status: Status) -> Json:
-        return summarise_sweep(self.found, self.bench.setting, Progress(self.order, (), status, self.cells))
+        summary = summarise_sweep(self.found, self.bench.setting, Progress(self.order, (), status, self.cells))
+        return summary | {"interventions": self.interventions}
 
     def keep(self, record: CellRecord, status: Status) -> Json:
         """The cell is on disk, and in the summary, before the next begins."""
-        self.directory.write_cell(record.cell.id, record.load, record.samples)
+        self.directory.write_cell(record.cell.id, record.load, record.samples, record.processes, record.client)
         self.cells.append(summarise_cell(record, self.found[record.cell.server], self.bench.setting))
         self.directory.write_summary(self.summary(status))
         return self.cells[-1]
@@ -142,7 +147,8 @@ class _Sweep:
             "order": [cell.id for cell in self.order],
             "cpu_plan": plain(setting.cpu_plan),
         }
-        self.directory.write_run({"status": status, "plan": plan, "host": host_facts()})
+        findings = [asdict(finding) for finding in look_round()]
+        self.directory.write_run({"status": status, "plan": plan, "host": host_facts(), "doctor": findings})
         return {"schema_version": SCHEMA_VERSION} | summary
 
 
@@ -234,6 +240,8 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
     found = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
+    if experiment.intervene is not None:
+        require_liftable(limits, cpu_plan)
     launch.raise_descriptor_limit()
     remove_stale_scratch()
     with uninterrupted():
@@ -253,6 +261,8 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
             environments = _provision(sweep, interpreter, app_failure)
             require_same_versions(sweep.cells, _versions(environments))
             status = _run_cells(sweep, environments)
+            if experiment.intervene is not None and status == "complete":
+                status = _intervene(sweep, environments)
         except KeyboardInterrupt:
             status = "interrupted"
         finally:
@@ -349,6 +359,29 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
 def _settle(experiment: Experiment) -> Settled | None:
     longest_ns = experiment.procedure.settle_ns
     return settle(longest_ns, lambda: watch_host(experiment.port)) if longest_ns else None
+
+
+def _intervene(sweep: _Sweep, environments: Environments) -> Status:
+    """Every cell again in pairs, with the CPU limit and with it lifted."""
+    benches = {"limited": sweep.bench, "lifted": replace(sweep.bench, setting=lifted(sweep.bench.setting))}
+
+    def run(cell: Cell, half: Half) -> Json | None:
+        found, environment = sweep.found[cell.server], environments[cell.server]
+        if isinstance(environment, WsgiloadError):
+            record = CellRecord(cell, failure=Failure.of(environment))
+        else:
+            _settle(sweep.experiment)
+            sweep.events.message(f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}")
+            record = run_cell(cell, found, environment, benches[half], sweep.directory.server_log(cell.id))
+        if record.interrupted:
+            return None
+        with uninterrupted():
+            sweep.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
+        return summarise_cell(record, found, benches[half].setting)
+
+    with pinned(sweep.bench.setting.cpu_plan.client_cpus):
+        sweep.interventions, is_complete = intervene(sweep.order, sweep.experiment, run)
+    return "complete" if is_complete else "interrupted"
 
 
 def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Concurrency | None:

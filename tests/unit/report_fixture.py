@@ -412,6 +412,7 @@ class _Maker:
             "targets": [],
             "sessions": None,
             "intervals": [{key: row[key] for key in keys} | {"hdr_v2": None} for row in self.intervals],
+            "flights": None,
             "clock": {"monotonic_ns": EPOCH_NS, "realtime_ns": 1_790_000_000_000_000_000, "drift_ns": 40},
         }
 

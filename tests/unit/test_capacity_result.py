@@ -53,6 +53,13 @@ def test_only_a_valid_trial_can_miss(trial: Json, met: bool | None) -> None:
     assert OBJECTIVE.judge(trial).met is met
 
 
+def test_a_miss_while_others_had_the_machine_is_not_the_servers() -> None:
+    reason = {"check": "contaminated", "level": "warn", "message": "other processes used 30% of the CPU time"}
+    others = {"verdict": {"status": "warn", "blame": "host", "reasons": [reason]}}
+    assert OBJECTIVE.judge(result(p99_ms=90.0, **others)).met is None
+    assert OBJECTIVE.judge(result(**others)).met is True
+
+
 def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() -> None:
     few = {"outcomes": {"scheduled": 999, "ok": 999}}
     short = OBJECTIVE.judge(result(p99_ms=90.0, **few))

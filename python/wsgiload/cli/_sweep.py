@@ -201,6 +201,18 @@ def repeat_grid(words: list[str]) -> list[str]:
     ),
     click.option("--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"),
     click.option("--ready-timeout", type=DURATION, default="30s", show_default=True, help="Longest start of a server."),
+    click.option(
+        "--intervene",
+        type=click.Choice(["cpu"]),
+        help="Run each cell again in pairs, with its CPU limit and with it lifted: 6, or as many as --runs.",
+    ),
+    click.option(
+        "--sample-interval",
+        type=DURATION,
+        default="100ms",
+        show_default=True,
+        help="Time between two looks at the server's resources.",
+    ),
     click.option("--name", help="Name of the run directory.  [default: the app's]"),
 )
 @together(
@@ -368,6 +380,8 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
         python_version=_python_version(options, is_bundled),
         port=options["port"],
         ready_timeout_ns=options["ready_timeout"],
+        sample_interval_ns=options["sample_interval"],
+        intervene=options["intervene"],
         out=options["out"],
     )
     # Commands that repeat trials in a way of their own have no such options.
