@@ -56,7 +56,7 @@ class ServerTrials:
 
     def carry_out(self, plan: TrialPlan) -> Json:
         """Launch, drive, sample, stop, store."""
-        bench = _lasting(self.bench, plan.duration_ns)
+        bench = _bench_of(self.bench, plan)
         cell = Cell(plan.server, plan.level, plan.run, _seed(bench.setting.experiment, plan))
         record = self._record(cell, bench)
         if record.interrupted:
@@ -125,9 +125,11 @@ class UrlTrials:
         """A summary tells of servers with their limits; here neither is known."""
 
 
-def _lasting(bench: Bench, duration_ns: int) -> Bench:
+def _bench_of(bench: Bench, plan: TrialPlan) -> Bench:
+    """The bench on which one trial is a whole experiment."""
     experiment = bench.setting.experiment
-    lasting = replace(experiment, load=replace(experiment.load, duration_ns=duration_ns))
+    load = replace(experiment.load, duration_ns=plan.duration_ns)
+    lasting = replace(experiment, levels=(plan.level,), load=load)
     return Bench(Setting(lasting, bench.setting.cpu_plan, bench.setting.limits), bench.backend, bench.janitor)
 
 
