@@ -31,7 +31,7 @@ fuzz: ## Feed the response decoder made-up bytes for FUZZ_SECONDS (600); needs a
 test-long: build ## Prove the generator's accuracy at full size: about 25 minutes on a quiet host
 	@tools/test-long
 
-test-vm: build ## Prove the limits under cgroup v2, as root and as a user under systemd, in two emulated machines
+test-vm: build ## Prove the limits under cgroup v2, as root and under systemd, in three emulated machines
 	@tools/test-vm
 
 check: build ## Formatting, lints, types and the stub of the extension

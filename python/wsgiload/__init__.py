@@ -14,7 +14,7 @@ Errors form one tree below ``WsgiloadError``; ``load`` and ``sweep`` block, and 
 from __future__ import annotations
 
 from wsgiload._loadgen import Histogram
-from wsgiload.api import sweep
+from wsgiload.api import resume, sweep
 from wsgiload.errors import (
     AppImportError,
     LimitsError,
@@ -43,6 +43,7 @@ __all__ = [
     "WsgiloadError",
     "aload",
     "load",
+    "resume",
     "start",
     "sweep",
 ]

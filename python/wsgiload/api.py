@@ -1,11 +1,13 @@
-"""``wsgiload.sweep``: the headline command as a function."""
+"""``wsgiload.sweep`` and ``wsgiload.resume``: the headline command as functions."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from wsgiload.aggregate import Method
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
@@ -19,7 +21,8 @@ from wsgiload.plan import (
     ResourceLimits,
     Size,
 )
-from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, run_sweep
+from wsgiload.procedure import usual_procedure
+from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, resume_sweep, run_sweep, runs_to_compare
 from wsgiload.units import NS_PER_S
 
 
@@ -33,13 +36,25 @@ def sweep(
     workers: Sequence[int] | None = None,
     server_threads: Sequence[int] | None = None,
     path: str | None = None,
+    method: str = "GET",
     headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+    statuses: Sequence[int] = (200,),
+    expected_body: bytes | None = None,
+    expected_length: int | None = None,
+    expected_sha256: str | None = None,
+    expected_regex: str | None = None,
     targets: Mix | None = None,
     sessions: Mix | None = None,
     duration: float = 10.0,
     warmup: float = 2.0,
+    warmup_requests: int | None = None,
     cooldown: float = 1.0,
-    runs: int = 1,
+    runs: int | None = None,
+    compare: bool = False,
+    aggregate: Method = "interval",
+    settle: float | None = None,
+    reruns: int | None = None,
     seed: int = 1,
     arrivals: Arrivals = "poisson",
     chdir: str | Path = ".",
@@ -51,9 +66,17 @@ def sweep(
     """Measure ``servers`` serving ``app`` (``module:callable``; without it the bundled ``hello``).
 
     One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives the levels;
-    durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``. Every combination of
+    durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``; what counts as a
+    right answer is said as in ``load``, and for ``hello`` it is its body. Every combination of
     ``workers`` and ``server_threads`` that makes a difference to a server is measured; the profile sizes what is not
-    given. Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
+    given.
+
+    One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at least.
+    With several runs each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
+    ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress", "again=waitress"]`` measures
+    one server under two names.
+
+    Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
     ``SweepResult.summary``.
     """
     if rates and connections:
@@ -67,14 +90,21 @@ def sweep(
         app_dir=bundled[1] if bundled else Path(chdir).resolve(),
         request=Request(
             path=path or "/",
+            method=method,
             headers=tuple((headers or {}).items()),
-            expected_body=bundled[3] if bundled else None,
+            body=body,
+            statuses=tuple(statuses),
+            expected_body=bundled[3] if bundled and expected_body is None else expected_body,
+            expected_length=expected_length,
+            expected_sha256=expected_sha256,
+            expected_regex=expected_regex,
             targets=targets_of(targets),
             sessions=sessions_of(sessions),
         ),
         load=LoadOptions(
             duration_ns=round(duration * NS_PER_S),
             warmup_ns=round(warmup * NS_PER_S),
+            warmup_requests=warmup_requests,
             cooldown_ns=round(cooldown * NS_PER_S),
             arrivals=arrivals,
             max_connections=DEFAULT_MAX_CONNECTIONS,
@@ -83,11 +113,18 @@ def sweep(
         servers=None if servers is None else tuple(servers),
         profile=profile,
         sizes=tuple(itertools.starmap(Size, itertools.product(workers or (None,), server_threads or (None,)))),
-        runs=runs,
         seed=seed,
         limits=limits or ResourceLimits(),
         bundled=app is None,
         python=python,
         out=Path(out),
     )
-    return run_sweep(experiment, events)
+    runs = runs or (runs_to_compare(experiment) if compare else 1)
+    longest_ns = None if settle is None else round(settle * NS_PER_S)
+    procedure = usual_procedure(runs, longest_ns, reruns, aggregate)
+    return run_sweep(replace(experiment, runs=runs, procedure=procedure), events)
+
+
+def resume(run_dir: str | Path, *, events: SweepEvents | None = None) -> SweepResult:
+    """Go on with an interrupted sweep, in its order and from its stored plan. Raises UsageError where it cannot."""
+    return resume_sweep(Path(run_dir), events)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import get_args
+from typing import Literal, get_args
 
 from wsgiload.contract import Needed, Profile, Server, Variant
 from wsgiload.errors import UsageError
@@ -21,28 +22,38 @@ DEFAULT_FOLDER = Path(__file__).parent / "_servers"
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 ALL = "all"
 DEFAULT = "default"
+_KEEPALIVES: dict[str | int, str] = {"on": "keep", "off": "close"}
+_ALIAS = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerVariant:
-    """One thing to run: a server in one of its variants, with as many workers and threads as the user named."""
+    """One thing to run: a server in one of its variants, with as many workers and threads as the user named.
+
+    ``alias`` is a name of the user's own, under which a server can be measured a second time (an A/A test).
+    """
 
     server: Server
     variant: Variant
     workers: int | None = None
     threads: int | None = None
+    alias: str | None = None
+    profile: Profile | None = None
+    keepalive: Literal["on", "off"] | int | None = None
 
     @property
     def id(self) -> str:
         """``server-variant``, with the size where one was named; no variant where it is called ``default``."""
         name = self.server.name if self.variant.name == "default" else f"{self.server.name}-{self.variant.name}"
-        return "-".join([name, *([self.size] if self.size else [])])
+        return "-".join([self.alias or name, *([self.size] if self.size else [])])
 
     @property
     def size(self) -> str | None:
-        """``w2-t4``, of what was named; None where the budget decides."""
+        """``w2-t4-stock-close``, of what was named; None where budget and experiment decide."""
         parts = [f"w{self.workers}"] if self.workers is not None else []
         parts += [f"t{self.threads}"] if self.threads is not None else []
+        parts += [self.profile] if self.profile is not None else []
+        parts += [_KEEPALIVES.get(self.keepalive, f"k{self.keepalive}")] if self.keepalive is not None else []
         return "-".join(parts) or None
 
     @property
@@ -77,8 +88,9 @@ class Catalogue:
     def select(self, names: Sequence[str] | None = None) -> list[ServerVariant]:
         """The variants meant by ``names``, in the order asked for, each once.
 
-        A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``. None means
-        ``default``: the usual ones, which need nothing of the system and no compiler.
+        A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``; ``again=waitress``
+        is waitress under another name. None means ``default``: the usual ones, which need nothing of the system and
+        no compiler.
         """
         if names is None:
             return self._default()
@@ -96,6 +108,9 @@ class Catalogue:
         return list({found.server.name: found.server for found in self.select(names)}.values())
 
     def _meant_by(self, name: str) -> list[ServerVariant]:
+        alias, equals, meant = name.partition("=")
+        if equals:
+            return [replace(self._resolve(meant.strip()), alias=self._free_name(alias.strip()))]
         if name == ALL:
             return self._runnable()
         return self._default() if name == DEFAULT else [self._resolve(name)]
@@ -105,6 +120,14 @@ class Catalogue:
 
     def _runnable(self) -> list[ServerVariant]:
         return [found for found in self.variants() if found.reason is None]
+
+    def _free_name(self, alias: str) -> str:
+        taken = {ALL, DEFAULT, *(found.id for found in self.variants()), *(server.name for server in self.servers)}
+        if not _ALIAS.fullmatch(alias):
+            raise UsageError(f"{alias!r} is not a name for a server", "use letters, digits and dashes: again=waitress")
+        if alias in taken:
+            raise UsageError(f"{alias!r} already names a server", "choose another name: again=waitress")
+        return alias
 
     def _resolve(self, name: str) -> ServerVariant:
         known = {found.id: found for found in self.variants()}

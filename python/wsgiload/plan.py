@@ -14,12 +14,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
+from wsgiload.procedure import Procedure
 from wsgiload.schedule import LoadProfile, Replay
 from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S
@@ -127,6 +128,8 @@ class LoadOptions:
     threads: int = 1
     spin_window_ns: int | None = None
     transport: Transport = field(default_factory=Transport)
+    # At a given rate the warm-up lasts until so many requests were due, where that is longer.
+    warmup_requests: int | None = None
 
     def __post_init__(self) -> None:
         _require(self.duration_ns > 0, "the duration must be longer than 0")
@@ -142,6 +145,17 @@ class LoadOptions:
     def load_ns(self) -> int:
         """From the first intended send to the end of the last."""
         return self.warmup_ns + self.duration_ns + self.cooldown_ns
+
+    def warmup_ns_at(self, schedule: Level | LoadProfile) -> int:
+        """The warm-up at one level: as long as was asked for, and as many requests."""
+        rate = schedule.rate_per_s if isinstance(schedule, Level) else None
+        if self.warmup_requests is None or rate is None:
+            return self.warmup_ns
+        return max(self.warmup_ns, math.ceil(self.warmup_requests / rate * NS_PER_S))
+
+    def load_ns_at(self, level: Level) -> int:
+        """``load_ns`` with the warm-up of this level."""
+        return self.load_ns - self.warmup_ns + self.warmup_ns_at(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +193,15 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many workers and threads the user wants a server to have; None leaves it to the profile."""
+    """How many workers and threads the user wants a server to have; None leaves it to the profile.
+
+    In a grid the profile and keep-alive may be factors, too; None leaves them to the experiment.
+    """
 
     workers: int | None = None
     threads: int | None = None
+    profile: Profile | None = None
+    keepalive: Keepalive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +226,14 @@ class Experiment:
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     out: Path = Path(".wsgiload/runs")
+    procedure: Procedure = field(default_factory=Procedure)
+
+    def __post_init__(self) -> None:
+        is_open = all(level.rate_per_s is not None for level in self.levels)
+        counted = self.load.warmup_requests is not None
+        _require(is_open or not counted, "a warm-up by requests needs a rate", "give --warmup in seconds instead")
+        longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
+        _require(longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +244,13 @@ class Cell:
     level: Level
     run: int
     seed: int
+    attempt: int = 1
 
     @property
     def id(self) -> str:
-        """``server@level#run``: unique in a sweep, and a tag in the interval log."""
-        return f"{self.server}@{self.level.text}#{self.run}"
+        """``server@level#run``, a rerun ``server@level#run.2``: unique in a sweep, and a tag in the interval log."""
+        again = f".{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.server}@{self.level.text}#{self.run}{again}"
 
 
 def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]:
@@ -258,7 +287,7 @@ def load_plan(
         "sessions": [dict(session) for session in request.sessions],
         "load": _load_model(load, schedule),
         "phases": {
-            "warmup_ns": load.warmup_ns,
+            "warmup_ns": load.warmup_ns_at(schedule),
             "measure_ns": load.duration_ns,
             "cooldown_ns": load.cooldown_ns,
         },
@@ -323,24 +352,36 @@ def parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-_GRID_NAMES = ("workers", "threads")
+_GRID_NAMES = ("workers", "threads", "profile", "keepalive")
 LARGEST_SIZE = 1_000
 
 
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
     """Every combination of the values of ``--grid``; without it the one size of --workers and --server-threads."""
-    values: dict[str, list[int | None]] = {"workers": [workers], "threads": [threads]}
+    values: dict[str, list[Any]] = {"workers": [workers], "threads": [threads], "profile": [None], "keepalive": [None]}
     for text in grid:
         name, equals, listed = text.partition("=")
         _require(
             bool(equals) and name in _GRID_NAMES,
-            f"--grid {text}: not {' nor '.join(_GRID_NAMES)}",
-            "write it like workers=1,2,4 threads=1,4,8",
+            f"--grid {text}: not {', '.join(_GRID_NAMES[:-1])} nor {_GRID_NAMES[-1]}",
+            "write it like workers=1,2,4 threads=1,4,8 keepalive=on,off",
         )
         given = values[name] != [None]
         _require(not given, f"{name} of the servers was given twice", "give it once, in --grid or by itself")
-        values[name] = [_size(number, text) for number in listed.split(",")]
-    return tuple(Size(*pair) for pair in itertools.product(values["workers"], values["threads"]))
+        values[name] = [_grid_value(name, value, text) for value in listed.split(",")]
+    return tuple(Size(*combined) for combined in itertools.product(*values.values()))
+
+
+def _grid_value(name: str, value: str, whole: str) -> Any:
+    if name == "keepalive":
+        return parse_keepalive(value.strip())
+    if name == "profile":
+        profiles = get_args(Profile)
+        _require(
+            value.strip() in profiles, f"--grid {whole}: {value!r} is no profile", f"choose {' or '.join(profiles)}"
+        )
+        return value.strip()
+    return _size(value, whole)
 
 
 def _size(text: str, whole: str) -> int:
@@ -358,7 +399,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
     load, limits = experiment.load, experiment.limits
     return {
         "name": experiment.name,
-        "profile": experiment.profile,
+        "profile": _varied([size.profile or experiment.profile for size in experiment.sizes]),
         "app": experiment.app,
         "path": experiment.request.path,
         "method": experiment.request.method,
@@ -369,13 +410,17 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "arrivals": load.arrivals if is_open else None,
         "on_busy": load.on_busy if is_open else None,
         "max_connections": load.max_connections if is_open else None,
-        "keepalive": load.keepalive,
+        "keepalive": _varied([size.keepalive or load.keepalive for size in experiment.sizes]),
         "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
         "duration_s": load.duration_ns / NS_PER_S,
         "warmup_s": load.warmup_ns / NS_PER_S,
+        "warmup_requests": load.warmup_requests,
         "cooldown_s": load.cooldown_ns / NS_PER_S,
         "timeout_s": load.timeout_ns / NS_PER_S,
         "runs": experiment.runs,
+        "settle_s": experiment.procedure.settle_ns / NS_PER_S,
+        "reruns": experiment.procedure.reruns,
+        "aggregate": experiment.procedure.aggregate,
         "cpus": limits.cpus,
         "memory_bytes": limits.memory_bytes,
         "pids": limits.pids,
@@ -384,6 +429,12 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "client_cpus": _as_list(limits.client_cpus),
         "servers": list(servers),
     }
+
+
+def _varied(values: Sequence[object]) -> object:
+    """The one value, or all of them where a grid combines several."""
+    different = list(dict.fromkeys(values))
+    return different[0] if len(different) == 1 else different
 
 
 def _as_list(cores: tuple[int, ...] | None) -> list[int] | None:

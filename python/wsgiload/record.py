@@ -13,6 +13,7 @@ from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.plan import Cell, Experiment
 from wsgiload.provision import Environment
 from wsgiload.sample import ResourceSummary, Sample, summarise
+from wsgiload.settle import Settled
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -79,6 +80,7 @@ class CellRecord:
     backlog: int | None = None  # as the kernel says, of one listening socket
     capacity: Capacity | None = None
     ready_s: float | None = None
+    settled: Settled | None = None
     server_exit: ServerExit | None = None
     failure: Failure | None = None
     # The load was carried out and the server survived it; only its stop may be missing.

@@ -95,7 +95,8 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
 
 def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
     """The load of the experiment; without warm-up for a variant that is to be seen cold."""
-    return replace(experiment.load, warmup_ns=0) if found.variant.cold else experiment.load
+    load = experiment.load if found.keepalive is None else replace(experiment.load, keepalive=found.keepalive)
+    return replace(load, warmup_ns=0, warmup_requests=None) if found.variant.cold else load
 
 
 def _has_died(server: ServerProcess) -> Callable[[], bool]:
@@ -127,10 +128,12 @@ def _context(
     found: ServerVariant, environment: Environment, setting: Setting, port: int
 ) -> Callable[[Path], LaunchContext]:
     experiment = setting.experiment
-    is_tuned = experiment.profile == "tuned"
+    profile = found.profile or experiment.profile
+    is_tuned = profile == "tuned"
     cpus = setting.limits.cpus if setting.limits.cpus is not None else len(setting.cpu_plan.server_cpus)
-    budget = budget_of(found, cpus, experiment.profile)
+    budget = budget_of(found, cpus, profile)
     users = [level.connections for level in experiment.levels if level.connections is not None]
+    longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
     return lambda scratch: LaunchContext(
         python=environment.python,
@@ -144,8 +147,8 @@ def _context(
         threads=budget.threads,
         backlog=launch.usual_backlog() if is_tuned else None,
         max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
-        profile=experiment.profile,
-        run_s=(experiment.load.load_ns + experiment.load.timeout_ns) / NS_PER_S,
+        profile=profile,
+        run_s=(longest_ns + experiment.load.timeout_ns) / NS_PER_S,
     )
 
 

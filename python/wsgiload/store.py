@@ -10,10 +10,10 @@ import csv
 import json
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from wsgiload import interval_log
 from wsgiload.errors import UsageError
@@ -53,6 +53,35 @@ class RunDirectory:
         self._append_csv("intervals.csv", [INTERVAL_COLUMNS])
         self._append_csv("resources.csv", [RESOURCE_COLUMNS])
         self._has_latency_log = False
+
+    @classmethod
+    def reopen(cls, path: Path, kept: Collection[str]) -> Self:
+        """An old one, to be gone on with: of its cells only those that its summary holds stay.
+
+        Whoever was killed while a cell was written left a part of it in the other files.
+        """
+        directory = cls.__new__(cls)
+        directory.path = path.absolute()
+        started = json.loads((path / "run.json").read_text(encoding="utf-8"))["started_utc"]
+        directory.started_utc = datetime.fromisoformat(started)
+        for name, cell_of in _CELL_OF_LINE.items():
+            directory._keep_lines(name, cell_of, kept)
+        for file in [*(path / "load").glob("*.json"), *(path / "server").glob("*.log")]:
+            if file.stem not in kept:
+                file.unlink()
+        directory._has_latency_log = (path / "latency.hlog").is_file()
+        return directory
+
+    def _keep_lines(self, name: str, cell_of: Callable[[str], str | None], kept: Collection[str]) -> None:
+        path = self.path / name
+        if not path.is_file():
+            return
+        cell, lines = None, []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            cell = cell_of(line) or cell  # a line that names no cell belongs to the one before it
+            if cell is None or cell in kept:
+                lines.append(line)
+        self._replace(name, "\n".join(lines))
 
     def server_log(self, cell_id: str) -> Path:
         """Where the server of a cell writes."""
@@ -113,6 +142,27 @@ class RunDirectory:
             os.fsync(folder)  # the rename itself
         finally:
             os.close(folder)
+
+
+def _cell_of_row(line: str) -> str | None:
+    first = line.partition(",")[0]
+    return first if first != "cell" else None
+
+
+def _cell_of_tag(line: str) -> str | None:
+    return line.partition(",")[0].removeprefix("Tag=") if line.startswith("Tag=") else None
+
+
+def _cell_of_heading(line: str) -> str | None:
+    return line[2:-1] if line.startswith("#[") and not line.startswith("#[Mean") else None
+
+
+_CELL_OF_LINE: dict[str, Callable[[str], str | None]] = {
+    "intervals.csv": _cell_of_row,
+    "resources.csv": _cell_of_row,
+    "latency.hlog": _cell_of_tag,
+    "latency.hgrm": _cell_of_heading,
+}
 
 
 def _sync(file: IO[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from wsgiload.analysis import replaced
 from wsgiload.catalogue import ServerVariant
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.plan import Cell, experiment_facts
@@ -25,6 +26,8 @@ class Progress:
     order: Sequence[Cell]
     records: Sequence[CellRecord]
     status: Status
+    # Cells that were summarised before: of this sweep, or of the interrupted run that it resumes.
+    earlier: Sequence[Json] = ()
 
 
 def summarise_sweep(found: Mapping[str, ServerVariant], setting: Setting, progress: Progress) -> Json:
@@ -38,7 +41,10 @@ def summarise_sweep(found: Mapping[str, ServerVariant], setting: Setting, progre
         "experiment": facts,
         "order": [cell.id for cell in progress.order],
         "seed": experiment.seed,
-        "cells": [summarise_cell(record, found[record.cell.server], setting) for record in progress.records],
+        "cells": [
+            *progress.earlier,
+            *(summarise_cell(record, found[record.cell.server], setting) for record in progress.records),
+        ],
     }
 
 
@@ -48,9 +54,11 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
     environment, resources, ended = record.environment, record.resources(), record.server_exit
     return {
         "id": cell.id,
+        "attempt": cell.attempt,
         "server": found.server.name,
         "variant": found.variant.name,
-        "profile": setting.experiment.profile,
+        "alias": found.alias,
+        "profile": found.profile or setting.experiment.profile,
         "size": found.size,
         "legacy": found.server.legacy,
         "version": environment.version if environment else None,
@@ -67,7 +75,8 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "resources": resources.to_dict() if resources else None,
         "server_exit": {"code": ended.code, "signal": ended.signal, "clean": ended.clean} if ended else None,
         "failure": _failure(record),
-        "warmup_s": 0.0 if found.variant.cold else setting.experiment.load.warmup_ns / NS_PER_S,
+        "settled_s": record.settled.waited_s if record.settled is not None else None,
+        "warmup_s": 0.0 if found.variant.cold else setting.experiment.load.warmup_ns_at(cell.level) / NS_PER_S,
         "duration_s": setting.experiment.load.duration_ns / NS_PER_S,
         "unhealthy_s": record.unhealthy_s(),
         "keepalive_honoured": record.keepalive_honoured,
@@ -134,6 +143,11 @@ def _own_reasons(record: CellRecord, setting: Setting) -> list[Json]:
     if setting.cpu_plan.shared_cores:
         message = "shared_cores: the server and the load generator compete for the same cores"
         reasons.append(_reason("C19", "warn", message, True, False))
+    if record.settled is not None and record.settled.disturbances:
+        disturbed = " and ".join(record.settled.disturbances)
+        message = f"the host was not quiet after {record.settled.waited_s:.0f} s, when this trial began: {disturbed}"
+        longest_s = setting.experiment.procedure.settle_ns / NS_PER_S
+        reasons.append(_reason("settle", "warn", message, round(record.settled.waited_s, 1), longest_s))
     if record.enforcement is not None and record.enforcement.not_enforced:
         missing = ", ".join(record.enforcement.not_enforced)
         message = f"not limited as asked: {missing} could not be enforced here"
@@ -159,11 +173,14 @@ def _delayed_acknowledgement_ns(load: Json) -> int | None:
 
 def exit_code(summary: Json, *, thresholds_failed: bool = False) -> int:
     """The documented exit code: interrupted before failed server before invalid measurement before threshold."""
-    cells = summary["cells"]
+    again = {cell["id"] for cell in replaced(summary["cells"])}
+    cells = [cell for cell in summary["cells"] if cell["id"] not in again]
     if summary["status"] == "interrupted":
         return EXIT_INTERRUPTED
     if any(_has_failed(cell) for cell in cells):
         return EXIT_SERVER
+    if (summary.get("session") or {}).get("status") == "invalid":
+        return EXIT_INVALID
     if any(cell["verdict"] is None or cell["verdict"]["status"] == "invalid" for cell in cells):
         return EXIT_INVALID
     return EXIT_THRESHOLD if thresholds_failed else EXIT_OK

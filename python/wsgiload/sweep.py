@@ -6,22 +6,28 @@ It decides nothing about a single cell (see ``run``) and prints nothing: what ha
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wsgiload import launch
 from wsgiload._loadgen import check_plan
+from wsgiload.aggregate import is_discarded
+from wsgiload.analysis import analyse, place_of
 from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant, load_catalogue
 from wsgiload.conforming import measure_capacity
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
+from wsgiload.effect import runs_needed
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
+from wsgiload.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
 from wsgiload.interpreters import find_version
@@ -34,7 +40,9 @@ from wsgiload.report import write_html
 from wsgiload.run import Bench, run_cell
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serve import Place
+from wsgiload.settle import Settled, settle, watch_host
 from wsgiload.store import SCHEMA_VERSION, RunDirectory
+from wsgiload.stored_plan import read_plan, require_same_host, require_same_plan, require_same_versions
 from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
 from wsgiload.topology import read_topology
 
@@ -50,6 +58,12 @@ class SweepEvents:
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         """Cell ``place`` of ``count`` begins."""
+
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        """So many trials will be made, which should take so long, and the longer time on a host that is never quiet."""
+
+    def estimated(self, seconds: float) -> None:
+        """What is left when a cell has ended should take so long; told just before its end."""
 
     def cell_ended(self, summary: Json, place: int, count: int) -> None:
         """Its entry in summary.json."""
@@ -76,6 +90,15 @@ class SweepResult:
         return self.summary
 
 
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What an interrupted run left."""
+
+    run_dir: Path
+    order: list[str]
+    cells: list[Json]
+
+
 @dataclass(slots=True)
 class _Sweep:
     """A sweep under way."""
@@ -85,20 +108,34 @@ class _Sweep:
     bench: Bench
     directory: RunDirectory
     events: SweepEvents
-    records: list[CellRecord] = field(default_factory=list)
+    cells: list[Json]
     capacities: dict[str, Capacity | None] = field(default_factory=dict)
 
-    def summary(self, status: Status) -> Json:
-        return summarise_sweep(self.found, self.bench.setting, Progress(self.order, self.records, status))
+    @property
+    def experiment(self) -> Experiment:
+        return self.bench.setting.experiment
 
-    def keep(self, record: CellRecord, status: Status) -> None:
+    def summary(self, status: Status) -> Json:
+        return summarise_sweep(self.found, self.bench.setting, Progress(self.order, (), status, self.cells))
+
+    def keep(self, record: CellRecord, status: Status) -> Json:
         """The cell is on disk, and in the summary, before the next begins."""
         self.directory.write_cell(record.cell.id, record.load, record.samples)
-        self.records.append(record)
+        self.cells.append(summarise_cell(record, self.found[record.cell.server], self.bench.setting))
         self.directory.write_summary(self.summary(status))
+        return self.cells[-1]
+
+    def attempts(self, cell: Cell) -> list[Json]:
+        """The trials that were made of this place in the plan."""
+        return [made for made in self.cells if place_of(made) == cell.id]
+
+    def is_done(self, cell: Cell) -> bool:
+        """Whether a trial stands, or none may be made any more."""
+        attempts = self.attempts(cell)
+        return bool(attempts) and (not is_discarded(attempts[-1]) or len(attempts) > self.experiment.procedure.reruns)
 
     def write_status(self, status: Status) -> Json:
-        summary = self.summary(status)
+        summary = analyse(self.summary(status))
         self.directory.write_summary(summary)
         setting = self.bench.setting
         plan = plain(setting.experiment) | {
@@ -116,7 +153,11 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
         chosen = [found for found in chosen if found.server.serves_wsgi]
         if not chosen:
             raise UsageError("none of the servers runs a WSGI app", "measure them with the bundled app hello")
-    sized = [found.sized(size.workers, size.threads) for found in chosen for size in experiment.sizes]
+    sized = [
+        replace(found.sized(size.workers, size.threads), profile=size.profile, keepalive=size.keepalive)
+        for found in chosen
+        for size in experiment.sizes
+    ]
     return {found.id: found for found in sized}
 
 
@@ -153,10 +194,43 @@ def _possible(cpus: float | None) -> float | None:
     return cpus
 
 
+def runs_to_compare(experiment: Experiment) -> int:
+    """The fewest runs with which the servers of this experiment can be told apart, six at least."""
+    return runs_needed(math.comb(len(resolve_servers(experiment)), 2))
+
+
 def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> SweepResult:
     """Measure every cell and write the run directory. What cannot be used is a UsageError before anything starts;
     a server that fails is a cell with a failure; Ctrl-C ends the sweep with what is finished."""
-    events = events or SweepEvents()
+    return _carry_out(experiment, events or SweepEvents(), None)
+
+
+def resume_sweep(run_dir: Path, events: SweepEvents | None = None, asked: Experiment | None = None) -> SweepResult:
+    """Go on with an interrupted experiment, in its order and from its plan; ``asked`` must not be another one.
+
+    Raises UsageError where the run is complete, or where the plan, the host or a version is not the same any more.
+    """
+    experiment, order, host = read_plan(run_dir)
+    if asked is not None:
+        require_same_plan(experiment, asked)
+    require_same_host(host, host_facts())
+    summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+    if summary["status"] == "complete":
+        raise UsageError(f"{run_dir} is complete, nothing is left to resume", "see it with `wsgiload report`")
+    return _carry_out(experiment, events or SweepEvents(), _Earlier(run_dir, order, summary["cells"]))
+
+
+def _directory(experiment: Experiment, earlier: _Earlier | None, order: Sequence[Cell]) -> RunDirectory:
+    if earlier is None:
+        return RunDirectory(experiment.out, experiment.name)
+    if [cell.id for cell in order] != earlier.order:
+        raise UsageError(
+            "--resume: the catalogue gives other servers than it did, and so another order", "start a new run"
+        )
+    return RunDirectory.reopen(earlier.run_dir, {cell["id"] for cell in earlier.cells})
+
+
+def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | None) -> SweepResult:
     found = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
@@ -168,22 +242,23 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
         launch.require_free_port(experiment.port)
     interpreter = _interpreter(experiment)
     app_failure = _app_failure(experiment, interpreter)
-    directory = RunDirectory(experiment.out, experiment.name)
+    order = expand(experiment, tuple(found))
+    directory = _directory(experiment, earlier, order)
+    status: Status = "failed" if earlier is None else "interrupted"
     with Janitor() as janitor:
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
-        order = expand(experiment, tuple(found))
-        sweep = _Sweep(found, order, bench, directory, events)
-        sweep.write_status("failed")  # what stands if nothing more can be written
-        status: Status = "failed"
+        sweep = _Sweep(found, order, bench, directory, events, earlier.cells if earlier is not None else [])
+        sweep.write_status(status)  # what stands if nothing more can be written
         try:
             environments = _provision(sweep, interpreter, app_failure)
+            require_same_versions(sweep.cells, _versions(environments))
             status = _run_cells(sweep, environments)
         except KeyboardInterrupt:
             status = "interrupted"
         finally:
             events.ended()
             summary = sweep.write_status(status)
-    report = write_html(directory.path) if sweep.records else None
+    report = write_html(directory.path) if sweep.cells else None
     return SweepResult(directory.path, summary, report)
 
 
@@ -214,22 +289,47 @@ def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImpor
     return {server_id: made[found.server.name] for server_id, found in sweep.found.items()}
 
 
+def _versions(environments: Environments) -> dict[str, tuple[str, str | None]]:
+    return {
+        server: (environment.version, environment.python_version)
+        for server, environment in environments.items()
+        if isinstance(environment, Environment)
+    }
+
+
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
-    count = len(sweep.order)
+    left = [cell for cell in sweep.order if not sweep.is_done(cell)]
+    sweep.events.planned(len(left), experiment_s(left, sweep.experiment), longest_s(left, sweep.experiment))
+    began_s = time.monotonic()
     with _pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
-        for place, cell in enumerate(sweep.order, start=1):
-            sweep.events.cell_started(cell, place, count)
-            record = _run_one(sweep, cell, environments[cell.server])
-            if record.interrupted and not record.measured:
-                return "interrupted"
-            status: Status = "complete" if place == count else "interrupted"
-            with uninterrupted():
-                sweep.keep(record, status)
-            summary = summarise_cell(record, sweep.found[cell.server], sweep.bench.setting)
-            sweep.events.cell_ended(summary, place, count)
-            if record.interrupted and place < count:
+        for number, cell in enumerate(left, start=1):
+
+            def estimate(done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:]) -> float:
+                return remaining_s(done, time.monotonic() - began_s, rest, sweep.experiment)
+
+            if not _run_place(sweep, cell, environments[cell.server], estimate):
                 return "interrupted"
     return "complete"
+
+
+def _run_place(
+    sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError, estimate: Callable[[], float]
+) -> bool:
+    """One place of the plan, as often as it takes; False where an interrupt ended the sweep here."""
+    place, count = sweep.order.index(cell) + 1, len(sweep.order)
+    while not sweep.is_done(cell):
+        trial = replace(cell, attempt=len(sweep.attempts(cell)) + 1)
+        sweep.events.cell_started(trial, place, count)
+        record = _run_one(sweep, trial, environment)
+        if record.interrupted and not record.measured:
+            return False
+        with uninterrupted():
+            summary = sweep.keep(record, "interrupted")
+        sweep.events.estimated(estimate())
+        sweep.events.cell_ended(summary, place, count)
+        if record.interrupted:
+            return place == count and sweep.is_done(cell)
+    return True
 
 
 def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
@@ -237,15 +337,23 @@ def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError
         return CellRecord(cell, failure=Failure.of(environment))
     log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
     try:
+        settled = _settle(sweep.experiment)
         capacity = _capacity(sweep, found, environment)
     except KeyboardInterrupt:
         return CellRecord(cell, environment, interrupted=True)
-    return run_cell(cell, found, environment, sweep.bench, log_path, capacity)
+    record = run_cell(cell, found, environment, sweep.bench, log_path, capacity)
+    record.settled = settled
+    return record
+
+
+def _settle(experiment: Experiment) -> Settled | None:
+    longest_ns = experiment.procedure.settle_ns
+    return settle(longest_ns, lambda: watch_host(experiment.port)) if longest_ns else None
 
 
 def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Capacity | None:
     """How much a server serves at once, as it comes: measured before its first cell, because nobody chose it."""
-    profile, setting = sweep.bench.setting.experiment.profile, sweep.bench.setting
+    profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
     if profile != "stock":
         return None
     if found.id not in sweep.capacities:

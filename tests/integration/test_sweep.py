@@ -284,6 +284,8 @@ def test_from_python_a_sweep_returns_the_summary_that_it_stored(tmp_path: Path) 
         warmup=0,
         cooldown=0,
         runs=2,
+        settle=0,
+        reruns=0,
         limits=ResourceLimits(policy="none"),
         out=tmp_path,
     )

@@ -74,6 +74,12 @@ SWEEP_ONLY = [
     "--chdir",
     "--python",
     "--app-name",
+    "--compare",
+    "--aggregate",
+    "--settle",
+    "--reruns",
+    "--resume",
+    "--warmup-requests",
     "-o",
 ]
 
@@ -120,7 +126,7 @@ def test_every_command_explains_itself(name: str, flag: str, capsys: pytest.Capt
 
 def test_the_commands_of_this_stage_are_there() -> None:
     servers = {f"servers {name}" for name in ("list", "show", "install", "check")}
-    assert set(COMMANDS) >= {"sweep", "load", "report", "servers", "doctor"} | servers
+    assert set(COMMANDS) >= {"sweep", "load", "compare", "report", "servers", "doctor"} | servers
 
 
 def test_sweep_has_the_flags_of_the_contract() -> None:
@@ -201,6 +207,10 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         (["servers", "lst"], "No such command 'lst'"),
         (["load"], "Missing argument 'URL'"),
         (["report"], "Missing argument 'RUNS"),
+        (["compare", "/nonexistent", "/x"], "/nonexistent/summary.json cannot be read: No such file or directory"),
+        (["sweep", "--resume", "/nonexistent"], "/nonexistent/run.json cannot be read: No such file or directory"),
+        (["sweep", "--connections", "5", "--warmup-requests", "9"], "a warm-up by requests needs a rate"),
+        (["sweep", "--servers", "gunicorn=waitress", "--dry-run"], "'gunicorn' already names a server"),
         (["report", "/nonexistent"], "/nonexistent/summary.json cannot be read: No such file or directory"),
         (["servers", "show", "watress"], "unknown server 'watress'; did you mean waitress?"),
         (["servers", "list", "--python", "/nonexistent/python"], "--python /nonexistent/python: no such interpreter"),

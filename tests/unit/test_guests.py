@@ -55,4 +55,4 @@ def test_without_qemu_nothing_is_run_and_that_is_said(
 
 def test_a_guest_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert guests.main(["windows"]) == 2
-    assert capsys.readouterr().out == "test-vm: there is no guest windows; choose from direct, systemd\n"
+    assert capsys.readouterr().out == "test-vm: there is no guest windows; choose from direct, systemd, systemd-root\n"

@@ -30,6 +30,7 @@ PUBLIC = {
     "WsgiloadError",
     "aload",
     "load",
+    "resume",
     "start",
     "sweep",
 }

@@ -9,8 +9,9 @@ import pytest
 from wsgiload.bundled import BUNDLED
 from wsgiload.cli._sweep import repeat_grid
 from wsgiload.errors import UsageError
-from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, parse_sizes
-from wsgiload.report.cells import label_of
+from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, experiment_facts, parse_sizes
+from wsgiload.report.cells import conditions, label_of
+from wsgiload.run import load_options_of
 from wsgiload.sweep import resolve_servers
 
 
@@ -41,11 +42,13 @@ def test_without_a_grid_there_is_one_size() -> None:
 @pytest.mark.parametrize(
     ("workers", "grid", "complaint"),
     [
-        (None, ["cores=1"], "not workers nor threads"),
+        (None, ["cores=1"], "not workers, threads, profile nor keepalive"),
         (None, ["workers"], "write it like workers=1,2,4"),
         (None, ["workers=1,0"], "'0' is no number"),
         (None, ["workers=1,"], "'' is no number"),
         (None, ["workers=1001"], "no number from 1 to 1,000"),
+        (None, ["profile=best"], "'best' is no profile; choose tuned or stock"),
+        (None, ["keepalive=maybe"], "'maybe' is not a keep-alive"),
         (3, ["workers=1"], "workers of the servers was given twice"),
         (None, ["threads=1", "threads=2"], "threads of the servers was given twice"),
     ],
@@ -73,6 +76,25 @@ def test_a_size_makes_a_name_of_its_own_where_it_makes_a_difference() -> None:
     sizes = parse_sizes(None, None, ["workers=1,2", "threads=4"])
     found = resolve_servers(experiment(("gunicorn-gthread", "waitress", "wsgiref"), sizes))
     assert list(found) == ["gunicorn-gthread-w1-t4", "gunicorn-gthread-w2-t4", "waitress-t4", "wsgiref"]
+
+
+def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> None:
+    sizes = parse_sizes(None, None, ["threads=2", "profile=tuned,stock", "keepalive=off,5"])
+    assert sizes[1] == Size(None, 2, "tuned", 5)
+    found = resolve_servers(experiment(("waitress",), sizes))
+    assert list(found) == [
+        "waitress-t2-tuned-close",
+        "waitress-t2-tuned-k5",
+        "waitress-t2-stock-close",
+        "waitress-t2-stock-k5",
+    ]
+    assert [load_options_of(one, experiment((), sizes)).keepalive for one in found.values()] == ["off", 5, "off", 5]
+    facts = experiment_facts(experiment(("waitress",), sizes), tuple(found))
+    assert (facts["profile"], facts["keepalive"]) == (["tuned", "stock"], ["off", 5])
+    assert conditions(dict(facts)).startswith("each profile as its name says · Poisson arrivals · ")
+    assert "kept or closed as each name says" in conditions(dict(facts))
+    alike = experiment_facts(experiment(("waitress",), (Size(), Size(2))), ("waitress",))
+    assert (alike["profile"], alike["keepalive"]) == ("tuned", "on")
 
 
 def test_a_label_tells_size_and_legacy() -> None:

@@ -86,7 +86,10 @@ def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
 
 
 def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -> None:
-    assert sweep_lines(read_summary(run_dir))[-1] == "No inference between servers possible from 1 run."
+    assert sweep_lines(read_summary(run_dir))[-1] == (
+        "No inference between servers possible from 1 run. "
+        "This is a quick look; --compare makes as many runs as it takes."
+    )
     lines = sweep_lines(read_summary(write_run(tmp_path / "six", runs=6)))
     assert not any("No inference" in line for line in lines)
     assert "waitress at 3,000 (runs 2, 3 and 6)" in " ".join(lines)

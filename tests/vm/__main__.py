@@ -2,8 +2,8 @@
 
     python -m tests.vm [GUEST...]
 
-``direct`` runs them as root without systemd, ``systemd`` as a user without rights. Both by default. Exits with 0 when
-all passed, or when there is no qemu; then it says so.
+``direct`` runs them as root without systemd, ``systemd`` as a user without rights; ``systemd-root`` runs whole sweeps
+as root where systemd rules. All by default. Exits with 0 when all passed, or when there is no qemu; then it says so.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ MEMORY_MIB = 2048
 KERNEL_OPTIONS = (
     "console=ttyS0 quiet panic=-1 psi=1 cgroup_no_v1=all mitigations=off nokaslr tsc=reliable no_timer_check"
 )
+SYSTEMD = "rdinit=/lib/systemd/systemd systemd.show_status=false systemd.wants"
 GUESTS: Mapping[str, str] = {
     "direct": "rdinit=/vm/direct",
-    "systemd": "rdinit=/lib/systemd/systemd systemd.wants=wsgiload-tests.service systemd.show_status=false",
+    "systemd": f"{SYSTEMD}=wsgiload-tests.service",
+    "systemd-root": f"{SYSTEMD}=wsgiload-tests-as-root.service",
 }
 # Program and the Debian package that brings it.
 NEEDED = {

@@ -11,6 +11,7 @@ from types import FrameType
 
 import click
 
+from wsgiload.cli._compare import compare
 from wsgiload.cli._doctor import doctor
 from wsgiload.cli._load import load
 from wsgiload.cli._report import report
@@ -31,7 +32,7 @@ def wsgiload() -> None:
     limits, and how sure are you?"""
 
 
-for command in (sweep, load, report, servers, doctor):
+for command in (sweep, load, compare, report, servers, doctor):
     wsgiload.add_command(command)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wsgiload.aggregate import Method
+from wsgiload.analysis import analyse
 from wsgiload.errors import UsageError
 from wsgiload.report import print_sweep, write_html
 from wsgiload.store import SCHEMA_VERSION
@@ -16,14 +18,20 @@ from wsgiload.store import SCHEMA_VERSION
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(file_okay=False, path_type=Path))
-def report(runs: tuple[Path, ...]) -> None:
-    """Print the tables of stored RUNS and write their report.html again."""
+@click.option(
+    "--aggregate",
+    type=click.Choice(["interval", "trim"]),
+    help="How runs become one figure.  [default: as it was measured]",
+)
+def report(runs: tuple[Path, ...], aggregate: Method | None) -> None:
+    """Print the tables of stored RUNS and write their report.html again, computed from what is stored."""
     for run in runs:
-        print_sweep(_read_summary(run / "summary.json"), Console())
-        click.echo(f"report: {write_html(run)}")
+        print_sweep(analyse(read_summary(run / "summary.json"), aggregate), Console())
+        click.echo(f"report: {write_html(run, aggregate)}")
 
 
-def _read_summary(path: Path) -> dict[str, Any]:
+def read_summary(path: Path) -> dict[str, Any]:
+    """A stored summary; anything else is refused."""
     cure = "name a run directory, such as .wsgiload/runs/<run>"
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from wsgiload.catalogue import PROFILES
@@ -28,6 +30,7 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.estimate import experiment_s
 from wsgiload.limits import enter_scope
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
@@ -40,13 +43,32 @@ from wsgiload.plan import (
     parse_sizes,
     plain,
 )
+from wsgiload.procedure import usual_procedure
 from wsgiload.report import print_sweep
-from wsgiload.report.words import enough_requests, format_bounds, quantile_name, verdict_words
+from wsgiload.report.words import (
+    enough_requests,
+    format_bounds,
+    format_span,
+    plural,
+    quantile_name,
+    verdict_words,
+)
+from wsgiload.stored_plan import read_plan
 from wsgiload.summary import exit_code
-from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, plan_cpus, resolve_servers, run_sweep
+from wsgiload.sweep import (
+    SweepEvents,
+    SweepResult,
+    bundled_request,
+    plan_cpus,
+    resolve_servers,
+    resume_sweep,
+    run_sweep,
+    runs_to_compare,
+)
 from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
+_SAYS_NOTHING_OF_THE_PLAN = {"resume", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
 
 
 class _Progress(SweepEvents):
@@ -54,9 +76,19 @@ class _Progress(SweepEvents):
 
     def __init__(self) -> None:
         self._is_line_open = False
+        self._left = ""
 
     def message(self, text: str) -> None:
         click.echo(text, err=True)
+
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
+        if longest_seconds > seconds:
+            text += f"; up to {format_span(longest_seconds)} where the host does not become quiet"
+        click.echo(text, err=True)
+
+    def estimated(self, seconds: float) -> None:
+        self._left = f" (about {format_span(seconds)} left)" if seconds else ""
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
         click.echo(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", err=True, nl=False)
@@ -65,19 +97,19 @@ class _Progress(SweepEvents):
     def cell_ended(self, summary: dict[str, Any], place: int, count: int) -> None:
         self._is_line_open = False
         if summary["failure"] is not None:
-            click.echo(f"failed: {summary['failure']['message']}", err=True)
+            click.echo(f"failed: {summary['failure']['message']}{self._left}", err=True)
             return
         quantile = 0.99 if enough_requests(summary["outcomes"]["scheduled"], 0.99) else 0.5
         bounds = summary["offered_quantiles_ns"].get(str(quantile))
         figure = format_bounds(bounds, quantile, summary["outcomes"])
-        click.echo(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}", err=True)
+        click.echo(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}{self._left}", err=True)
 
     def ended(self) -> None:
         if self._is_line_open:
             click.echo("interrupted", err=True)
 
 
-class _SweepCommand(ConfiguredCommand):
+class GridCommand(ConfiguredCommand):
     """Takes several words after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -98,7 +130,7 @@ def repeat_grid(words: list[str]) -> list[str]:
     return repeated
 
 
-@click.command(cls=_SweepCommand)
+@click.command(cls=GridCommand)
 @click.argument("app", required=False)
 @together(
     click.option(
@@ -113,7 +145,7 @@ def repeat_grid(words: list[str]) -> list[str]:
     click.option(
         "--servers",
         type=NAMES,
-        help="Servers, see `wsgiload servers list`.  [default: all that need no compiler]",
+        help="Servers, see `wsgiload servers list`; again=waitress is one under a second name.  [default: all that need no compiler]",
     ),
     click.option(
         "--profile",
@@ -132,7 +164,7 @@ def repeat_grid(words: list[str]) -> list[str]:
         "--grid",
         multiple=True,
         metavar="NAME=A,B,...",
-        help="Sizes to combine: workers=1,2,4 threads=1,4,8 (of the servers).",
+        help="What to combine, of the servers: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off.",
     ),
     click.option("--app-name", help="A bundled app instead of APP: hello, json1k, cpu or sleep."),
     click.option("--path", help="Path of every request.  [default: /]"),
@@ -144,14 +176,12 @@ def repeat_grid(words: list[str]) -> list[str]:
     ),
     click.option("--python", help="Interpreter of APP.  [default: an active or local .venv, else wsgiload's]"),
     click.option("--python-version", help="For a bundled app: an installed interpreter by its version, such as 3.13."),
-    click.option(
-        "--runs",
-        type=click.IntRange(1, 1000),
-        default=1,
-        show_default=True,
-        help="Repetitions, each with fresh processes.",
-    ),
     click.option("--warmup", type=DURATION, default="2s", show_default=True, help="Load before each measurement."),
+    click.option(
+        "--warmup-requests",
+        type=click.IntRange(min=1),
+        help="Warm up until so many requests were due, where that takes longer; for --rates.",
+    ),
     click.option(
         "--cooldown",
         type=DURATION,
@@ -169,6 +199,37 @@ def repeat_grid(words: list[str]) -> list[str]:
     click.option("--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"),
     click.option("--ready-timeout", type=DURATION, default="30s", show_default=True, help="Longest start of a server."),
     click.option("--name", help="Name of the run directory.  [default: the app's]"),
+)
+@together(
+    click.option(
+        "--runs",
+        type=click.IntRange(1, 1000),
+        help="Repetitions, each with fresh processes, in random order.  [default: 1; with --compare 6 or more]",
+    ),
+    click.option("--compare", is_flag=True, help="As many runs as it takes to tell these servers apart, six at least."),
+    click.option(
+        "--aggregate",
+        type=click.Choice(["interval", "trim"]),
+        default="interval",
+        show_default=True,
+        help="How runs become one figure: a mean with its interval, or also one without the lowest and the highest.",
+    ),
+    click.option(
+        "--settle",
+        type=DURATION,
+        help="Longest wait for a quiet host before each trial.  [default: 0s with one run, else 2m]",
+    ),
+    click.option(
+        "--reruns",
+        type=click.IntRange(0, 100),
+        help="How often a trial that generator or host spoiled is made again.  [default: 0 with one run, else 3]",
+    ),
+    click.option(
+        "--resume",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="RUN",
+        help="Go on with this interrupted run, in its order and from its plan.",
+    ),
 )
 @together(
     click.option("--cpus", type=CPUS, default="1", show_default=True, help="CPU limit of the server, in cores."),
@@ -208,13 +269,17 @@ def repeat_grid(words: list[str]) -> list[str]:
 )
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well.")
 @output_options
+@click.pass_context
 def sweep(
+    ctx: click.Context,
+    /,
     app: str | None,
     threshold: tuple[str, ...],
     json_file: str | None,
     html: Path | None,
     quiet: bool,
     dry_run: bool,
+    resume: Path | None,
     **options: Any,
 ) -> int:
     """Measure servers at rising load: fresh process, fresh limits and open-loop load for each server and rate.
@@ -224,13 +289,24 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
-    experiment = _experiment(app, options)
+    if resume is None:
+        experiment, asked = experiment_of(app, options), None
+    else:
+        experiment = read_plan(resume)[0]
+        asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
     if dry_run:
         write_json(_dry_run(experiment), json_file or "-")
         return EXIT_OK
     enter_scope(experiment.limits.policy)
-    result = run_sweep(experiment, SweepEvents() if quiet else _Progress())
+    events = SweepEvents() if quiet else _Progress()
+    result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
     return _tell(result, thresholds, json_file, html)
+
+
+def _asks_for_a_plan(ctx: click.Context) -> bool:
+    """Whether anything on the command line says what to measure, so that it must agree with a stored plan."""
+    said = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    return bool(said - _SAYS_NOTHING_OF_THE_PLAN)
 
 
 def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:
@@ -252,7 +328,8 @@ def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | Non
     return code
 
 
-def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
+def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
+    """What APP and the options ask for."""
     if app is not None and options["app_name"] is not None:
         raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
     app_dir: Path = options["chdir"].resolve()
@@ -263,7 +340,7 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
         path = options["path"] or own_path
     elif not app_dir.is_dir():
         raise UsageError(f"there is no folder {options['chdir']}", "name the folder of the app with --chdir")
-    return Experiment(
+    experiment = Experiment(
         name=_name(options["name"] or app),
         app=app,
         app_dir=app_dir,
@@ -273,7 +350,7 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
         servers=options["servers"],
         profile=options["profile"],
         sizes=parse_sizes(options["workers"], options["server_threads"], options["grid"]),
-        runs=options["runs"],
+        runs=options["runs"] or 1,
         seed=options["seed"],
         limits=_limits(options),
         bundled=is_bundled,
@@ -283,6 +360,11 @@ def _experiment(app: str | None, options: dict[str, Any]) -> Experiment:
         ready_timeout_ns=options["ready_timeout"],
         out=options["out"],
     )
+    # Commands that repeat trials in a way of their own have no such options.
+    runs = options["runs"] or (runs_to_compare(experiment) if options.get("compare") else 1)
+    settle_ns, reruns = options.get("settle"), options.get("reruns")
+    procedure = usual_procedure(runs, settle_ns, reruns, options.get("aggregate", "interval"))
+    return replace(experiment, runs=runs, procedure=procedure)
 
 
 def _python_version(options: dict[str, Any], is_bundled: bool) -> str | None:
@@ -298,6 +380,7 @@ def _load_options(options: dict[str, Any]) -> LoadOptions:
     return LoadOptions(
         duration_ns=options["duration"],
         warmup_ns=options["warmup"],
+        warmup_requests=options.get("warmup_requests"),
         cooldown_ns=options["cooldown"],
         arrivals=options["arrivals"],
         on_busy=options["on_busy"],
@@ -346,5 +429,6 @@ def _dry_run(experiment: Experiment) -> dict[str, Any]:
         "servers": list(found),
         "cpu_plan": plain(cpu_plan),
         "order": [cell.id for cell in order],
-        "load_seconds": len(order) * experiment.load.load_ns / 1e9,
+        "load_seconds": sum(experiment.load.load_ns_at(cell.level) for cell in order) / 1e9,
+        "estimated_seconds": experiment_s(order, experiment),
     }

@@ -7,22 +7,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wsgiload.aggregate import Method
+from wsgiload.comparison import Change
 from wsgiload.report.catalogue import print_checks, print_server
-from wsgiload.report.table import print_doctor, print_load, print_servers, print_sweep
+from wsgiload.report.table import print_comparison, print_doctor, print_load, print_servers, print_sweep
 
 __all__ = [
     "print_checks",
+    "print_comparison",
     "print_doctor",
     "print_load",
     "print_server",
     "print_servers",
     "print_sweep",
+    "write_change",
     "write_html",
 ]
 
 
-def write_html(run_dir: Path) -> Path:
+def write_change(path: Path, change: Change) -> None:
+    """Write the page of what changed between two stored runs."""
+    from wsgiload.report import change as page
+
+    path.write_text(page.render(change), encoding="utf-8")
+
+
+def write_html(run_dir: Path, method: Method | None = None) -> Path:
     """Write report.html into the run directory and return its path."""
     from wsgiload.report import html
 
-    return html.write_html(run_dir)
+    return html.write_html(run_dir, method)

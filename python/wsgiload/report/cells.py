@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from wsgiload.analysis import replaced
 from wsgiload.report import words
 from wsgiload.report.words import Json
 
-FEWEST_RUNS_FOR_INFERENCE = 4
 KEPT_UP_RATIO = 0.99
 KEPT_UP_GOODPUT = 0.95
 
@@ -41,7 +41,9 @@ def lookup(mapping: Json | None, *keys: str) -> Any:
 def label_of(raw: Json) -> str:
     """Server, variant and size as one name, without saying the variant twice; a legacy one says so wherever it is."""
     server, variant = str(raw["server"]), raw.get("variant")
-    if variant and variant not in ("default", server) and not server.endswith(f"-{variant}"):
+    if raw.get("alias"):
+        server = str(raw["alias"])
+    elif variant and variant not in ("default", server) and not server.endswith(f"-{variant}"):
         server = f"{server}-{variant}"
     if raw.get("size"):
         server = f"{server}-{raw['size']}"
@@ -148,7 +150,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All cells of one run directory, in the order of the plan and not in the order they were run."""
+    """All cells of one run directory, in the order of the plan and not in the order they were run.
+
+    Trials that were discarded and measured again are not among them; ``over_runs`` lists those.
+    """
 
     experiment: Json
     cells: tuple[Cell, ...]
@@ -194,7 +199,8 @@ class Sweep:
 def read_sweep(summary: Json) -> Sweep:
     """The view of one summary.json."""
     experiment: Json = summary.get("experiment") or {}
-    cells = [Cell(raw) for raw in summary["cells"]]
+    again = {cell["id"] for cell in replaced(summary["cells"])}
+    cells = [Cell(raw) for raw in summary["cells"] if raw["id"] not in again]
     planned = [str(name) for name in experiment.get("servers") or ()]
     labels = sorted({cell.label for cell in cells}, key=lambda label: (_place(label, planned), label))
     cells.sort(key=lambda cell: (labels.index(cell.label), cell.load, cell.run))
@@ -226,7 +232,8 @@ def median_of(cells: tuple[Cell, ...], *keys: str) -> float | None:
 def conditions(experiment: Json, cell: Json | None = None) -> str:
     """What every title must say: arrivals, connection policy, duration, number of runs."""
     profile = experiment.get("profile")
-    parts = [f"{profile} profile"] if profile else []
+    varied = not isinstance(profile, str)
+    parts = [f"{'each' if varied else profile} profile{' as its name says' if varied else ''}"] if profile else []
     parts += [_arrivals(experiment), _connections(experiment)]
     duration_s = (cell or {}).get("duration_s", experiment.get("duration_s"))
     warmup_s = (cell or {}).get("warmup_s", experiment.get("warmup_s"))
@@ -250,6 +257,8 @@ def _connections(experiment: Json) -> str:
     policy = _POLICIES.get(str(experiment.get("on_busy")), "connection policy not recorded")
     if not experiment.get("rates"):
         policy = "one request at a time on each connection"
+    if isinstance(keepalive, list):
+        return f"{policy}, kept or closed as each name says"
     if keepalive in (None, "on", True):
         return policy
     if keepalive in ("off", False):

@@ -13,16 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsgiload.report import charts, findings, svg, table, words
-from wsgiload.report.cells import (
-    FEWEST_RUNS_FOR_INFERENCE,
-    Cell,
-    Sweep,
-    conditions,
-    lookup,
-    median_upper_ns,
-    read_sweep,
-)
+from wsgiload.aggregate import Method
+from wsgiload.effect import FEWEST_RUNS
+from wsgiload.report import charts, findings, forest, over_runs, svg, table, words
+from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.report.words import Json
@@ -78,18 +72,23 @@ class ServerStrips:
     charts: tuple[Chart, ...]
 
 
-def write_html(run_dir: Path) -> Path:
+def write_html(run_dir: Path, method: Method | None = None) -> Path:
     """Write report.html into the run directory and return its path."""
-    page = run_dir / "report.html"
-    text = render(read_run(run_dir))
+    path = run_dir / "report.html"
+    text = render(read_run(run_dir, method))
     unfinished = run_dir / "report.html.tmp"
     unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(page)
-    return page
+    unfinished.replace(path)
+    return path
 
 
 def render(files: RunFiles) -> str:
     """The whole page as text."""
+    return page("template.html.j2", _context(files))
+
+
+def page(template: str, context: Mapping[str, Any]) -> str:
+    """A template of this package with what it says."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -99,7 +98,7 @@ def render(files: RunFiles) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("template.html.j2").render(_context(files))
+    return environment.get_template(template).render(context)
 
 
 def _context(files: RunFiles) -> dict[str, Any]:
@@ -112,12 +111,15 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "conditions": conditions(sweep.experiment),
         "headline": findings.headline(sweep),
         "kept_up_meaning": findings.kept_up_meaning(sweep),
-        "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS_FOR_INFERENCE else "",
+        "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
         "loads": [sweep.load_words(load) for load in sweep.loads] if len(sweep.loads) <= MOST_GRID_LOADS else [],
         "servers": [_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
         "status_counts": findings.status_counts(sweep),
         "validity_class": _worst(sweep),
         "remarks": _remarks(sweep),
+        "session": over_runs.session_lines(files.summary),
+        "overload": over_runs.overload_lines(files.summary),
+        "over_runs": _over_runs(files.summary, conditions(sweep.experiment)) if sweep.runs > 1 else None,
         "facts": findings.generator_facts(sweep, files.loads) + findings.limit_facts(sweep),
         "charts": _sweep_charts(sweep, files),
         "strips": strips,
@@ -184,6 +186,35 @@ def _mark(cells: tuple[Cell, ...]) -> dict[str, str]:
 def _worst(sweep: Sweep) -> str:
     statuses = {cell.status for cell in sweep.cells}
     return next((status for status in ("invalid", "failed", "warn") if status in statuses), "valid")
+
+
+def _over_runs(summary: Json, subtitle: str) -> dict[str, Any]:
+    """What several runs say together."""
+    return {
+        "forest": _forest(summary["comparisons"], subtitle),
+        "aggregates": Grid(over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))),
+        "note": over_runs.aggregate_note(summary),
+        "comparisons": over_runs.comparison_lines(summary),
+        "comparison_note": over_runs.COMPARISON_NOTE,
+        "discard_rule": over_runs.DISCARD_RULE,
+    }
+
+
+def _forest(comparisons: Sequence[Json], subtitle: str) -> Chart | None:
+    """The comparisons as a chart, where there are any with a factor."""
+    rows = forest.drawable(comparisons)
+    if not rows:
+        return None
+    numbers = tuple(
+        (
+            forest.row_name(entry),
+            *(f"{value:.3g}" for value in (entry["factor"], *entry["interval_95"], entry["p"], entry["p_adjusted"])),
+        )
+        for entry in rows
+    )
+    data = Grid(("pair", "factor", "low", "high", "p", "p adjusted"), numbers)
+    drawing = forest.forest_chart(comparisons, subtitle)
+    return Chart("forest", drawing, forest.caption(comparisons), forest.READING, data)
 
 
 def _remarks(sweep: Sweep) -> list[dict[str, str]]:

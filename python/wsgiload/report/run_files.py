@@ -11,6 +11,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from wsgiload.aggregate import Method
+from wsgiload.analysis import analyse
 from wsgiload.errors import UsageError
 from wsgiload.report.words import Json
 
@@ -29,9 +31,9 @@ class RunFiles:
     loads: dict[str, Json]
 
 
-def read_run(directory: Path) -> RunFiles:
-    """Read one run directory; run.json and summary.json must be there."""
-    summary = _required_json(directory / "summary.json")
+def read_run(directory: Path, method: Method | None = None) -> RunFiles:
+    """Read one run directory; run.json and summary.json must be there. What cells say together is computed anew."""
+    summary = analyse(_required_json(directory / "summary.json"), method)
     loads = {}
     for cell in summary["cells"]:
         path = directory / "load" / f"{cell['id']}.json"

@@ -16,13 +16,15 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.report import words
-from wsgiload.report.cells import FEWEST_RUNS_FOR_INFERENCE, Cell, Sweep, conditions, lookup, read_sweep
+from wsgiload.effect import FEWEST_RUNS
+from wsgiload.report import over_runs, words
+from wsgiload.report.cells import Cell, Sweep, conditions, lookup, read_sweep
 from wsgiload.report.words import Json
 
 FULL_WIDTH = 150
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
+_FINDINGS = {"different": "bold", "same": "green"}
 _LOAD_QUANTILES = (0.5, 0.9, 0.99, 0.999)
 _LOAD_TIMES = (
     ("response time", "response_time_ns"),
@@ -50,11 +52,34 @@ class Finding(Protocol):
 
 
 def print_sweep(summary: Json, console: Console) -> None:
-    """The table of a sweep, then the notes and the reasons of every cell that is not simply valid."""
+    """The table of a sweep, what its runs say together, then the notes and the reasons of what is not simply valid."""
     sweep = read_sweep(summary)
     title = Text(conditions(sweep.experiment), style="dim")
     with _wide(console):
-        console.print(Group(title, *_fitting_table(sweep, console), *_remarks(sweep)))
+        console.print(Group(title, *_fitting_table(sweep, console), *_over_runs(summary), *_remarks(sweep)))
+
+
+def print_comparison(entries: Sequence[Json], remarks: Sequence[str], console: Console) -> None:
+    """What changed between two stored runs, and what else was not alike."""
+    lines = [Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry["finding"], "")) for entry in entries]
+    _print(console, Group(*lines, *(Text(remark, style="yellow") for remark in remarks)))
+
+
+def _over_runs(summary: Json) -> Iterator[RenderableType]:
+    """The aggregate where there is more than one run, the comparison where there is one, and what was discarded."""
+    if (summary["experiment"].get("runs") or 1) > 1 and summary.get("aggregates"):
+        table = _table()
+        for place, heading in enumerate(over_runs.aggregate_headings(summary)):
+            table.add_column(heading, justify="right" if place else "left", overflow="fold")
+        for row in over_runs.aggregate_rows(summary):
+            table.add_row(*row)
+        yield table
+        yield Text(over_runs.aggregate_note(summary), style="dim")
+    if summary.get("comparisons"):
+        yield from (Text(sentence, style=style) for sentence, style in over_runs.comparison_lines(summary))
+        yield Text(over_runs.COMPARISON_NOTE, style="dim")
+    yield from (Text(sentence) for sentence in over_runs.overload_lines(summary))
+    yield from (Text(sentence, style=style) for sentence, style in over_runs.session_lines(summary))
 
 
 def print_load(report: Json, console: Console) -> None:
@@ -161,14 +186,15 @@ def _remarks(sweep: Sweep) -> list[RenderableType]:
         Text("Times are response times over all offered requests, counted from the intended send.", style="dim")
     ]
     lines += [Text(f"{sentence} [{cells}]", style=style) for sentence, style, cells in remarks(sweep)]
-    if sweep.runs < FEWEST_RUNS_FOR_INFERENCE:
+    if sweep.runs < FEWEST_RUNS:
         lines.append(Text(no_inference(sweep.runs), style="yellow"))
     return lines
 
 
 def no_inference(runs: int) -> str:
     """What fewer than four runs do not allow."""
-    return f"No inference between servers possible from {words.plural(runs, 'run')}."
+    text = f"No inference between servers possible from {words.plural(runs, 'run')}."
+    return f"{text} This is a quick look; --compare makes as many runs as it takes." if runs == 1 else text
 
 
 def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:

@@ -46,6 +46,15 @@ def format_seconds(duration_s: float | None) -> str:
     return f"{duration_s * 1000:g} ms" if 0 < duration_s < 1 else f"{duration_s:g} s"
 
 
+def format_span(duration_s: float) -> str:
+    """How long something takes, for people: "40 s", "12 min", "2 h 5 min"."""
+    if duration_s < 100:
+        return f"{duration_s:.0f} s"
+    minutes = round(duration_s / 60)
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours else f"{minutes} min"
+
+
 def format_count(value: float | None) -> str:
     """A whole number with thousands separated."""
     return MISSING if value is None else f"{round(value):,}"

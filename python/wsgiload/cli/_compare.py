@@ -1,0 +1,50 @@
+"""``wsgiload compare``: what changed between two stored runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from wsgiload.aggregate import FIGURES
+from wsgiload.cli._output import check_destinations, write_json
+from wsgiload.cli._report import read_summary
+from wsgiload.comparison import Change, compare_runs, unlike
+from wsgiload.errors import UsageError
+from wsgiload.report import print_comparison, write_change
+from wsgiload.store import SCHEMA_VERSION
+
+
+@click.command()
+@click.argument("run_a", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("run_b", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--figure", type=click.Choice(FIGURES), help="What to compare.  [default: p99, of a closed loop goodput]")
+@click.option(
+    "--json",
+    "json_file",
+    is_flag=False,
+    flag_value="-",
+    metavar="[FILE]",
+    help="Write the result as JSON; - or nothing is standard output.",
+)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as a page.")
+def compare(run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None) -> None:
+    """Compare two stored runs, server by server at each load: RUN_B against RUN_A.
+
+    Two runs share no rounds, so their samples are compared unpaired, and whatever else changed between them is
+    part of the difference.
+    """
+    check_destinations(json_file, html)
+    first, second = (read_summary(run / "summary.json") for run in (run_a, run_b))
+    entries = compare_runs(first["cells"], second["cells"], figure)
+    if not entries:
+        raise UsageError(f"{run_a} and {run_b} have no server at the same load in common", "see `wsgiload report`")
+    change = Change((str(run_a), str(run_b)), entries, unlike(first, second))
+    if json_file != "-":
+        print_comparison(change.comparisons, change.unlike, Console())
+    if json_file is not None:
+        write_json({"schema_version": SCHEMA_VERSION} | asdict(change), json_file)
+    if html is not None:
+        write_change(html, change)

@@ -1,0 +1,248 @@
+"""What several runs say together, in words: the rows of the aggregate, the sentences of the comparison, the discards.
+
+Pure: it takes ``aggregates``, ``comparisons`` and ``session`` as ``analysis`` computed them, and computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wsgiload.aggregate import GOODPUT
+from wsgiload.comparison import CAUTIOUS_SHARE, drift_factor
+from wsgiload.effect import SIGNIFICANT, runs_needed
+from wsgiload.overload import COLLAPSED, HELD, OVERLOADS
+from wsgiload.report import words
+from wsgiload.report.words import Json
+
+COMPARISON_NOTE = (
+    "Paired by round; 95 % interval by Student's t, p by the exact sign-flip test, adjusted by Holm for the pairs of "
+    "one load. A difference needs both, and more than one server showed against itself where that was measured."
+)
+DISCARD_RULE = (
+    "A trial is discarded only when the generator, the host or the plan spoiled it, never for its outcome; "
+    "what was discarded is stored and listed."
+)
+
+
+def aggregate_headings(summary: Json) -> tuple[str, ...]:
+    """The columns of ``aggregate_rows``; the first is the server's name, the rest are numbers."""
+    load = "offered/s" if summary["experiment"].get("rates") else "connections"
+    trimmed = ("p99 trimmed mean",) if is_trimmed(summary) else ()
+    return (
+        "server",
+        load,
+        "runs",
+        "p50 median",
+        "p99 median",
+        "p99 min to max",
+        *trimmed,
+        "p99 mean, 95 % interval",
+        "p99 between runs",
+        "goodput median",
+    )
+
+
+def aggregate_rows(summary: Json) -> list[tuple[str, ...]]:
+    """One row per server and load."""
+    return [_aggregate_row(entry, is_trimmed(summary)) for entry in summary.get("aggregates") or ()]
+
+
+def is_trimmed(summary: Json) -> bool:
+    """Whether the mean without the lowest and the highest run was asked for."""
+    return bool(summary["experiment"].get("aggregate") == "trim")
+
+
+def _aggregate_row(entry: Json, trimmed: bool) -> tuple[str, ...]:
+    p50, p99, goodput = (entry["figures"][figure] for figure in ("p50", "p99", GOODPUT))
+    load = entry["rate"] if entry["rate"] is not None else entry["connections"]
+    discarded = f" ({entry['discarded']} discarded)" if entry["discarded"] else ""
+    cv = p99["between_run_cv"]
+    return (
+        entry["server"],
+        words.format_rate(load),
+        f"{len(entry['runs'])}{discarded}",
+        words.format_duration_ns(p50["median"]),
+        words.format_duration_ns(p99["median"]),
+        _span(p99),
+        *((words.format_duration_ns(p99["trimmed_mean"]),) if trimmed else ()),
+        _mean(p99),
+        words.MISSING if cv is None else f"± {words.format_ratio(cv)}",
+        words.format_rate(goodput["median"]),
+    )
+
+
+def _span(figure: Json) -> str:
+    if figure["min"] is None:
+        return words.MISSING
+    most = "not met" if figure["max"] is None else words.format_duration_ns(figure["max"])
+    return f"{words.format_duration_ns(figure['min'])} to {most}"
+
+
+def _mean(figure: Json) -> str:
+    if figure["interval_95"] is None:
+        return str(figure["reason"])
+    low, high = map(words.format_duration_ns, figure["interval_95"])
+    return f"{words.format_duration_ns(figure['mean'])} [{low}, {high}]"
+
+
+def aggregate_note(summary: Json) -> str:
+    """What the columns of the aggregate mean."""
+    note = "Each run is one observation; the interval is Student's t over the logarithms of the runs' quantiles."
+    if is_trimmed(summary):
+        note += " Trimmed mean: without the lowest and the highest run, as the study of 2016 did; it has no interval."
+    return note
+
+
+# --- comparisons
+
+
+def comparison_lines(summary: Json) -> list[tuple[str, str]]:
+    """A sentence per pair and load with its style, and what must be known beside them."""
+    entries: Sequence[Json] = summary.get("comparisons") or ()
+    styles = {"different": "bold", "same": "green"}
+    lines = [(comparison_sentence(entry), styles.get(entry["finding"], "")) for entry in entries]
+    lines += [(caution, "yellow") for caution in _cautions(entries)]
+    return lines
+
+
+def comparison_sentence(entry: Json) -> str:
+    """ "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s", or that there is no such thing to say."""
+    first, second, figure = entry["first"], entry["second"], _figure(entry)
+    lead = "A/A: " if entry["same_server"] else ""
+    return lead + _finding(entry, first, second, figure, f"at {load_words(entry)}") + _near_capacity(entry)
+
+
+def change_sentence(entry: Json) -> str:
+    """The same of one server in two stored runs: "waitress: p99 at 500/s 1.31× [1.22, 1.41] that of the first run"."""
+    figure, where = _figure(entry), f"at {load_words(entry)}"
+    subject = f"{entry['first']} {where}"
+    match entry["finding"]:
+        case "different":
+            text = f"{subject}: {_factor(entry)} the {figure} of the first run"
+        case "same":
+            text = f"{subject}: the same {figure} within 5 % ({_factor(entry)})"
+        case "undecided":
+            text = f"{subject}: no difference shown in {figure} ({_factor(entry)}, p {entry['p_adjusted']:.2g})"
+        case _:
+            text = f"{subject}: {entry['reason']}"
+    return text + _near_capacity(entry)
+
+
+def load_words(entry: Json) -> str:
+    """ "500/s", or "100 connections"."""
+    if entry["rate"] is not None:
+        return words.format_per_s(entry["rate"])
+    return words.plural(entry["connections"], "connection")
+
+
+def _finding(entry: Json, first: str, second: str, figure: str, where: str) -> str:
+    match entry["finding"]:
+        case "different":
+            return f"{first} {_factor(entry)} the {figure} of {second} {where}"
+        case "same":
+            return f"{first} and {second}: the same {figure} within 5 % {where} ({_factor(entry)})"
+        case "undecided":
+            known = f"{_factor(entry)}, p {entry['p_adjusted']:.2g}"
+            return f"{first} and {second}: no difference shown in {figure} {where} ({known}){_why_undecided(entry)}"
+        case _:
+            return f"{first} and {second}: not compared {where}: {entry['reason']}"
+
+
+def _why_undecided(entry: Json) -> str:
+    low, high = entry["interval_95"]
+    aa_factor = entry["aa_factor"]
+    is_clear = entry["p_adjusted"] < SIGNIFICANT and not low <= 1 <= high
+    if not is_clear or aa_factor is None:
+        return ""
+    return f"; one server under two names differed by {_times(aa_factor)} itself"
+
+
+def _figure(entry: Json) -> str:
+    return "goodput" if entry["figure"] == GOODPUT else str(entry["figure"])
+
+
+def _factor(entry: Json) -> str:
+    low, high = entry["interval_95"]
+    return f"{_times(entry['factor'])} [{_number(low)}, {_number(high)}]"
+
+
+def _times(factor: float) -> str:
+    return f"{_number(factor)}×"
+
+
+def _number(factor: float) -> str:
+    return f"{factor:.2f}" if factor < 9.995 else words.three_digits(factor)
+
+
+def _near_capacity(entry: Json) -> str:
+    share = entry["load_share"]
+    if share is None or share <= CAUTIOUS_SHARE or entry["figure"] == GOODPUT:
+        return ""
+    if share >= 1:
+        return "; caution: above the capacity of one of them, where p99 grows with the length of the run"
+    moved = words.three_digits(drift_factor(share))
+    return f"; caution: at {share * 100:.0f} % of capacity, where a drift of 1 % moves p99 by about {moved} %"
+
+
+def _cautions(entries: Sequence[Json]) -> Iterator[str]:
+    if not entries:
+        return
+    loads = {(entry["rate"], entry["connections"]) for entry in entries}
+    pairs, rounds = len(entries) // len(loads), max(entry["rounds"] for entry in entries)
+    if rounds < runs_needed(pairs):
+        yield (
+            f"{words.plural(rounds, 'round')} cannot tell {words.plural(pairs, 'pair')} of servers apart at all: "
+            f"no p can fall below {SIGNIFICANT / pairs:.2g}. {runs_needed(pairs)} runs can."
+        )
+    unknown = any(entry["load_share"] is None and entry["rate"] is not None for entry in entries)
+    if unknown and entries[0]["figure"] != GOODPUT:
+        yield (
+            "How near to its capacity each server was is not known, for not every one was driven into saturation; "
+            f"above {CAUTIOUS_SHARE * 100:.0f} % of it small drifts look like large differences."
+        )
+
+
+# --- beyond capacity
+
+
+def overload_lines(summary: Json) -> list[str]:
+    """What each saturated server kept of its goodput under more load, and how far beyond capacity it was looked at."""
+    lines = [_overload_sentence(entry) for entry in summary.get("overload") or ()]
+    shares = [point["load_share"] for entry in summary.get("overload") or () for point in entry["points"]]
+    if lines and max(shares, default=0.0) < OVERLOADS[-1]:
+        lines.append(
+            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity; whether goodput holds or collapses "
+            "shows beyond that."
+        )
+    return lines
+
+
+def _overload_sentence(entry: Json) -> str:
+    text = f"{entry['server']} answered at most {words.format_per_s(entry['capacity_per_s'])} correctly"
+    beyond = [point for point in entry["points"] if point["load_share"] >= OVERLOADS[0]]
+    if not beyond:
+        return f"{text}."
+    worst = min(beyond, key=lambda point: float(point["kept_ratio"]))
+    kept, where = worst["kept_ratio"], f"{words.format_per_s(worst['rate'])} ({worst['load_share'] * 100:.0f} % of it)"
+    if kept >= HELD:
+        return f"{text}; its goodput held at {where}."
+    ending = "collapsed" if kept < COLLAPSED else "fell"
+    return f"{text}; its goodput {ending} to {words.format_ratio(kept)} of that at {where}."
+
+
+# --- the session
+
+
+def session_lines(summary: Json) -> list[tuple[str, str]]:
+    """Which trials were discarded and why, and whether too many were; a sentence and its style each."""
+    session = summary.get("session")
+    is_quick_look = (summary["experiment"].get("runs") or 1) == 1  # whose cells say the same, each for itself
+    if is_quick_look or session is None or not session["discarded"]:
+        return []
+    listed = ", ".join(f"{trial['id']} {trial['reason']}" for trial in session["discarded"])
+    count = len(session["discarded"])
+    share = words.format_ratio(count / session["trials"])
+    lines = [(f"Discarded: {count} of {words.plural(session['trials'], 'trial')} ({share}): {listed}.", "yellow")]
+    if session["status"] == "invalid":
+        lines.append(("More than a fifth of the trials were discarded: the whole session is invalid.", "red"))
+    return lines

@@ -1,0 +1,57 @@
+"""Cells of summary.json with only what analysis over runs reads, for any number of servers, loads and runs."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Json = dict[str, Any]
+SCHEDULED = 20_000
+DURATION_S = 20
+
+
+def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -> Json:
+    """One valid run at 1,000 per second; ``p99_ns`` None is a quantile that was not met."""
+    high = None if p99_ns is None else round(p99_ns)
+    quantiles = {name: {"low": 1_000, "high": high} for name in ("0.5", "0.99", "0.999")}
+    rate = changes.get("rate", 1000.0)
+    where = f"c{changes.get('connections')}" if rate is None else f"{rate:.15g}"
+    return {
+        "id": f"{name}@{where}#{run}",
+        "server": name,
+        "variant": "default",
+        "profile": "tuned",
+        "size": None,
+        "rate": 1000.0,
+        "connections": None,
+        "run": run,
+        "duration_s": DURATION_S,
+        "verdict": {"status": "valid", "blame": None, "reasons": []},
+        "failure": None,
+        "rate_result": {"goodput_per_s": 1000.0},
+        "outcomes": {"scheduled": SCHEDULED, "ok": SCHEDULED},
+        "offered_quantiles_ns": quantiles,
+    } | changes
+
+
+def runs_of(name: str, p99s_ns: Sequence[float | None], **changes: Any) -> list[Json]:
+    """One cell per value, run after run."""
+    return [cell(name, run, value, **changes) for run, value in enumerate(p99s_ns, start=1)]
+
+
+def invalid(one: Json, blame: str = "client") -> Json:
+    """The same, judged invalid."""
+    return one | {"verdict": {"status": "invalid", "blame": blame, "reasons": []}}
+
+
+def experiment(seed: int, means_ns: Mapping[str, float], runs: int = 6, run_effect: float = 0.05) -> list[Json]:
+    """What servers with these p99s would give if each run were off by a lognormal factor, and each round by another."""
+    draw = random.Random(seed)
+    cells = []
+    for run in range(1, runs + 1):
+        round_effect = draw.gauss(0, run_effect)
+        for server, mean_ns in means_ns.items():
+            cells.append(cell(server, run, mean_ns * math.exp(round_effect + draw.gauss(0, run_effect))))
+    return cells

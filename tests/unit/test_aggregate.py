@@ -1,0 +1,107 @@
+"""Several runs of one server at one load: how far their figure can be trusted, and why when it cannot."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, stdev
+
+import pytest
+
+from wsgiload.aggregate import aggregate_cells, is_discarded
+
+from .invented_cells import cell, invalid, runs_of
+
+SIX = [10e6, 11e6, 12e6, 9e6, 10.5e6, 30e6]
+
+
+def test_six_runs_have_a_median_a_span_an_interval_and_a_spread() -> None:
+    [entry] = aggregate_cells(runs_of("waitress", SIX))
+    assert (entry["server"], entry["rate"], entry["connections"]) == ("waitress", 1000.0, None)
+    assert (entry["runs"], entry["discarded"]) == ([1, 2, 3, 4, 5, 6], 0)
+    figure = entry["figures"]["p99"]
+    assert figure["values"] == SIX
+    assert (figure["median"], figure["min"], figure["max"]) == (10.75e6, 9e6, 30e6)
+    logs = [math.log(value) for value in SIX]
+    half = 2.5706 * stdev(logs) / math.sqrt(6)
+    assert figure["interval_95"] == pytest.approx(
+        [math.exp(fmean(logs) - half), math.exp(fmean(logs) + half)], rel=1e-5
+    )
+    assert figure["mean"] == pytest.approx(math.exp(fmean(logs)))
+    assert figure["between_run_cv"] == pytest.approx(math.sqrt(math.exp(stdev(logs) ** 2) - 1))
+    assert (figure["trimmed_mean"], figure["reason"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("runs", "reason"),
+    [
+        (1, "a quick look: no inference possible from 1 run"),
+        (2, "no inference possible from 2 runs"),
+        (3, "no inference possible from 3 runs"),
+        (4, None),
+    ],
+)
+def test_fewer_than_four_runs_carry_no_inference_and_say_so(runs: int, reason: str | None) -> None:
+    figure = aggregate_cells(runs_of("waitress", SIX[:runs]))[0]["figures"]["p99"]
+    assert figure["reason"] == reason
+    assert (figure["interval_95"] is None) == (reason is not None)
+    assert figure["median"] is not None
+
+
+def test_what_was_not_met_is_no_number_and_allows_no_interval() -> None:
+    figure = aggregate_cells(runs_of("waitress", [10e6, 11e6, None, 12e6, 13e6]))[0]["figures"]["p99"]
+    assert figure["values"] == [10e6, 11e6, None, 12e6, 13e6]
+    assert (figure["median"], figure["min"], figure["max"]) == (12e6, 10e6, None)
+    assert (figure["interval_95"], figure["reason"]) == (None, "not met in 1 of 5 runs")
+    most = aggregate_cells(runs_of("waitress", [10e6, None, None]))[0]["figures"]["p99"]
+    assert (most["median"], most["min"]) == (None, 10e6)
+
+
+def test_a_quantile_of_too_few_requests_is_missing_and_not_made_up() -> None:
+    few = {"outcomes": {"scheduled": 5_000, "ok": 5_000}}
+    figures = aggregate_cells(runs_of("waitress", SIX, **few))[0]["figures"]
+    assert figures["p99"]["reason"] is None
+    assert figures["p99.9"]["reason"] == "too few requests for p99.9 in 6 of 6 runs"
+    assert figures["p99.9"]["median"] is None
+
+
+def test_the_fault_of_the_client_is_discarded_and_that_of_the_server_counts_against_it() -> None:
+    cells = runs_of("waitress", SIX)
+    cells[0] = invalid(cells[0], "client")
+    cells[1] = invalid(cells[1], "server")
+    assert [is_discarded(one) for one in cells[:3]] == [True, False, False]
+    [entry] = aggregate_cells(cells)
+    assert (entry["runs"], entry["discarded"]) == ([2, 3, 4, 5, 6], 1)
+    assert entry["figures"]["p99"]["reason"] == "not met in 1 of 5 runs"
+    assert entry["figures"]["goodput"]["min"] == 0
+
+
+def test_of_several_attempts_the_one_that_stands_counts_whatever_it_says() -> None:
+    """A rerun replaces a trial that was discarded, and never one that was merely slow."""
+    cells = [invalid(cell("waitress", 1, 1e6)), cell("waitress", 1, 99e6), *runs_of("waitress", SIX)[1:]]
+    [entry] = aggregate_cells(cells)
+    assert entry["figures"]["p99"]["values"] == [99e6, *SIX[1:]]
+    assert entry["discarded"] == 1
+
+
+def test_a_load_at_which_no_run_stands_is_listed_all_the_same() -> None:
+    [entry] = aggregate_cells([invalid(cell("waitress"), "host")])
+    assert (entry["runs"], entry["discarded"]) == ([], 1)
+    assert entry["figures"]["p99"]["reason"] == "no run stands"
+    assert entry["figures"]["p99"]["median"] is None
+
+
+def test_trimmed_the_lowest_and_the_highest_run_are_left_out_of_a_plain_mean() -> None:
+    figure = aggregate_cells(runs_of("waitress", SIX), "trim")[0]["figures"]["p99"]
+    assert figure["trimmed_mean"] == pytest.approx(fmean([10e6, 10.5e6, 11e6, 12e6]))
+    assert figure["interval_95"] is not None, "the interval stays beside it"
+    for values in (SIX[:2], [*SIX[:4], None]):
+        assert aggregate_cells(runs_of("waitress", values), "trim")[0]["figures"]["p99"]["trimmed_mean"] is None
+
+
+def test_servers_and_loads_are_kept_apart_also_where_one_server_has_two_names() -> None:
+    cells = [cell("waitress"), cell("waitress", rate=2000.0), cell("again", server="waitress")]
+    assert [(entry["server"], entry["rate"]) for entry in aggregate_cells(cells)] == [
+        ("waitress", 1000.0),
+        ("waitress", 2000.0),
+        ("again", 1000.0),
+    ]

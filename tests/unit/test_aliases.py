@@ -1,0 +1,37 @@
+"""One server under a second name of the user's own: the A/A test."""
+
+from __future__ import annotations
+
+import pytest
+
+from wsgiload.catalogue import load_catalogue
+from wsgiload.errors import UsageError
+from wsgiload.report.cells import label_of
+
+
+def test_a_server_is_measured_twice_under_two_names() -> None:
+    first, second = load_catalogue().select(["waitress", "again=waitress"])
+    assert (first.id, second.id) == ("waitress", "again")
+    assert (first.server, first.variant) == (second.server, second.variant)
+    assert second.sized(None, 4).id == "again-t4"
+
+
+def test_the_second_name_is_the_label() -> None:
+    raw = {"server": "gunicorn", "variant": "gthread", "alias": "again", "size": "w2", "legacy": False}
+    assert label_of(raw) == "again-w2"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("gunicorn=waitress", "'gunicorn' already names a server; choose another name"),
+        ("all=waitress", "'all' already names a server"),
+        ("a/b=waitress", "'a/b' is not a name for a server; use letters, digits and dashes"),
+        ("=waitress", "'' is not a name for a server"),
+        ("again=watress", "unknown server 'watress'; did you mean waitress"),
+        ("again=all", "unknown server 'all'"),
+    ],
+)
+def test_a_name_that_could_be_mistaken_is_refused(name: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        load_catalogue().select([name])

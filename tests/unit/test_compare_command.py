@@ -1,0 +1,90 @@
+"""``wsgiload compare``: two stored runs, what changed, and what else was not alike."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload.cli import run
+from wsgiload.comparison import unlike
+
+from .invented_cells import Json, experiment
+
+
+def stored(folder: Path, cells: list[Json], **changes: Any) -> Path:
+    folder.mkdir()
+    plan = {"runs": 6, "rates": [1000.0], "duration_s": 20, "cpus": 1.0, "name": folder.name} | changes
+    cells = [{"version": "3.0.2", "python": "3.11.2"} | one for one in cells]
+    (folder / "summary.json").write_text(json.dumps({"schema_version": 1, "experiment": plan, "cells": cells}))
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[Path, Path]:
+    before = stored(tmp_path / "before", experiment(1, {"a": 20e6, "b": 20e6, "gone": 1e6}, run_effect=0.01))
+    after = stored(tmp_path / "after", experiment(2, {"b": 20e6, "a": 40e6}, run_effect=0.01), cpus=2.0)
+    return before, after
+
+
+def test_each_server_of_both_runs_is_one_sentence_and_every_other_change_is_one(
+    runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", *map(str, runs)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("a at 1,000/s: ") and lines[0].endswith(" the p99 of the first run")
+    assert lines[1].startswith("b at 1,000/s: the same p99 within 5 % (")
+    assert lines[2] == "The runs were not made alike: cpus was 1.0 and then 2.0."
+
+
+def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", *map(str, runs), "--figure", "goodput", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["schema_version"] == 1
+    assert result["runs"] == [str(path) for path in runs]
+    assert [(entry["first"], entry["figure"], entry["finding"]) for entry in result["comparisons"]] == [
+        ("a", "goodput", "same"),
+        ("b", "goodput", "same"),
+    ]
+    assert len(result["unlike"]) == 1
+
+
+def test_the_same_as_a_page_that_asks_nobody_for_anything(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "change.html"
+    assert run(["compare", *map(str, runs), "--html", str(page)]) == 0
+    sentences = capsys.readouterr().out.splitlines()
+    text = unescape(page.read_text(encoding="utf-8"))
+    assert all(sentence in text for sentence in sentences)
+    assert text.count("<svg ") == 1
+    assert "a at 1,000/s" in text[text.index("<svg ") :]
+    assert [tag for tag in ("<script", "<link", "<img", "<iframe") if tag in text] == []
+    assert str(runs[0]) in text and "<section id=" not in text
+
+
+def test_without_enough_runs_the_page_says_why_and_draws_nothing(tmp_path: Path) -> None:
+    few = [stored(tmp_path / name, experiment(1, {"a": 20e6}, runs=3)) for name in ("one", "two")]
+    assert run(["compare", *map(str, few), "--html", str(tmp_path / "change.html")]) == 0
+    text = (tmp_path / "change.html").read_text(encoding="utf-8")
+    assert "no inference possible from 3 runs" in text
+    assert "<svg " not in text
+
+
+def test_runs_with_nothing_in_common_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = stored(tmp_path / "one", experiment(1, {"a": 1e6}))
+    second = stored(tmp_path / "two", experiment(1, {"b": 1e6}))
+    assert run(["compare", str(first), str(second)]) == 2
+    assert "have no server at the same load in common" in capsys.readouterr().err
+
+
+def test_another_version_of_a_server_is_said() -> None:
+    cell = {"id": "a@1#1", "version": "1.0", "python": "3.11.2"}
+    first = {"experiment": {"runs": 3}, "cells": [cell]}
+    second = {"experiment": {"runs": 6}, "cells": [cell | {"version": "2.0"}]}
+    assert unlike(first, second) == ["a was 1.0 on Python 3.11.2 and then 2.0 on Python 3.11.2."]
+    assert unlike(first, first) == []

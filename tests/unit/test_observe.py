@@ -1,0 +1,113 @@
+"""What somebody else's server used during a load: over the measurement, in the report, and in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from wsgiload.errors import UsageError
+from wsgiload.limits.model import Counters
+from wsgiload.observe import observing
+from wsgiload.report import print_load
+from wsgiload.sample import Sample
+from wsgiload.schema import load_schema
+
+from .report_fixture import write_run
+
+MIB = 1024 * 1024
+NS_PER_S = 1_000_000_000
+
+
+class Container:
+    """Two cores' limit, one core used, stopped in every second period."""
+
+    source = "cgroup-v2"
+    name = "/docker/c1"
+    effective_limits = {"effective_cpus": 2.0, "effective_memory_bytes": 64.0 * MIB, "effective_pids": None}  # noqa: RUF012
+
+    def __init__(self, pids: list[int]) -> None:
+        self.is_closed = False
+        self._pids = pids
+
+    def pids(self) -> list[int]:
+        return self._pids
+
+    def read_counters(self) -> Counters:
+        return Counters()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    run_dir = write_run(tmp_path_factory.mktemp("runs") / "run")
+    found: dict[str, Any] = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
+    found["plan"]["phases"] = {"warmup_ns": 2 * NS_PER_S}
+    return found
+
+
+def samples_of(load: dict[str, Any]) -> tuple[Sample, ...]:
+    """From a second before the measurement to a second after it."""
+    start_ns = load["clock"]["monotonic_ns"] + load["plan"]["phases"]["warmup_ns"]
+    seconds = range(-1, load["measured_ns"] // NS_PER_S + 2)
+    return tuple(
+        Sample(
+            start_ns + second * NS_PER_S,
+            0,
+            Counters(
+                cpu_usage_ns=(second + 1) * NS_PER_S,
+                memory_bytes=(40 if second >= 0 else 50) * MIB,
+                nr_periods=10 * second,
+                nr_throttled=5 * second,
+                oom_kill=0,
+            ),
+        )
+        for second in seconds
+    )
+
+
+def test_what_was_used_counts_over_the_measurement_alone(load: dict[str, Any]) -> None:
+    with observing(Container([]), "http://127.0.0.1:9/") as observation:
+        pass
+    observation.samples = samples_of(load)
+    resources = observation.resources(load)
+    assert (resources["source"], resources["name"], resources["effective_cpus"]) == ("cgroup-v2", "/docker/c1", 2.0)
+    used = resources["used"]
+    assert used["cpu_cores_mean"] == pytest.approx(1)
+    assert used["throttled_period_ratio"] == pytest.approx(0.5)
+    assert used["memory_peak_bytes"] == 40 * MIB, "what was before the measurement does not count"
+    report = load | {"resources": resources}
+    assert list(Draft202012Validator(load_schema("load-1")).iter_errors(report)) == []
+    target = Console(file=io.StringIO(), width=150, color_system=None)
+    print_load(report, target)
+    assert isinstance(target.file, io.StringIO)
+    assert target.file.getvalue().splitlines()[-1].rstrip() == (
+        "server used: 1.00 cores on average, 40 MiB of memory at most, "
+        "stopped by its CPU limit in 50.0 % of the periods (cgroup-v2 /docker/c1)"
+    )
+
+
+def test_the_files_are_given_back_whatever_happens() -> None:
+    container = Container([])
+    with pytest.raises(UsageError), observing(container, "http://127.0.0.1:9/"):
+        raise UsageError("no such load")
+    assert container.is_closed
+
+
+@pytest.mark.parametrize("is_the_servers", [True, False])
+def test_the_accept_queue_is_only_that_of_the_server_itself(is_the_servers: bool) -> None:
+    own = int(Path("/proc/self").readlink().name)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        with observing(Container([own] if is_the_servers else [own + 1]), url) as observation:
+            pass
+    queues = {sample.counters.listen_queue for sample in observation.samples}
+    assert queues == ({0} if is_the_servers else {None})

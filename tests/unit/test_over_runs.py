@@ -1,0 +1,286 @@
+"""What several runs say, as a user reads it: the sentences, the table, the page, and the same again from the store."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from wsgiload.analysis import analyse, judge_session, place_of, replaced
+from wsgiload.cli import run
+from wsgiload.comparison import compare_runs
+from wsgiload.report import forest, print_sweep, write_html
+from wsgiload.report.over_runs import (
+    change_sentence,
+    comparison_lines,
+    comparison_sentence,
+    overload_lines,
+    session_lines,
+)
+from wsgiload.schema import load_schema
+from wsgiload.summary import exit_code
+
+from .invented_cells import Json, cell, experiment, invalid
+from .report_fixture import read_summary, write_run
+
+SERVERS = ("gunicorn-gthread", "gunicorn-gevent", "waitress")
+
+ENTRY: Json = {
+    "first": "gthread",
+    "second": "sync",
+    "rate": 500.0,
+    "connections": None,
+    "figure": "p99",
+    "rounds": 6,
+    "same_server": False,
+    "factor": 1.312,
+    "interval_95": [1.222, 1.409],
+    "p": 0.03125,
+    "p_adjusted": 0.03125,
+    "aa_factor": None,
+    "finding": "different",
+    "reason": None,
+    "load_share": 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s"),
+        (
+            {"rate": None, "connections": 100, "figure": "goodput"},
+            "gthread 1.31× [1.22, 1.41] the goodput of sync at 100 connections",
+        ),
+        (
+            {"finding": "same", "factor": 1.01, "interval_95": [0.99, 1.03], "same_server": True},
+            "A/A: gthread and sync: the same p99 within 5 % at 500/s (1.01× [0.99, 1.03])",
+        ),
+        (
+            {"finding": "undecided", "factor": 1.02, "interval_95": [0.95, 1.10], "p_adjusted": 0.53},
+            "gthread and sync: no difference shown in p99 at 500/s (1.02× [0.95, 1.10], p 0.53)",
+        ),
+        (
+            {"finding": "undecided", "aa_factor": 1.5},
+            "gthread and sync: no difference shown in p99 at 500/s (1.31× [1.22, 1.41], p 0.031); "
+            "one server under two names differed by 1.50× itself",
+        ),
+        (
+            {"finding": "no inference", "reason": "not met in 1 of 6 runs"},
+            "gthread and sync: not compared at 500/s: not met in 1 of 6 runs",
+        ),
+        (
+            {"load_share": 0.9},
+            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: at 90 % of capacity, where a drift of 1 % "
+            "moves p99 by about 9.00 %",
+        ),
+        (
+            {"load_share": 1.2},
+            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: above the capacity of one of them, where "
+            "p99 grows with the length of the run",
+        ),
+    ],
+)
+def test_a_comparison_is_one_sentence(changes: Json, sentence: str) -> None:
+    assert comparison_sentence(ENTRY | changes) == sentence
+
+
+def test_a_change_between_two_runs_names_the_first_as_the_measure() -> None:
+    assert change_sentence(ENTRY | {"first": "sync"}) == "sync at 500/s: 1.31× [1.22, 1.41] the p99 of the first run"
+    [entry] = compare_runs(experiment(1, {"a": 20e6}), experiment(2, {"a": 40e6}))
+    assert change_sentence(entry).startswith("a at 1,000/s: ")
+    assert "the p99 of the first run" in change_sentence(entry)
+
+
+def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() -> None:
+    entry = ENTRY | {"finding": "undecided", "load_share": None, "rounds": 6}
+    lines = [sentence for sentence, _ in comparison_lines({"comparisons": [entry] * 3})]
+    assert lines[3].startswith(
+        "6 rounds cannot tell 3 pairs of servers apart at all: no p can fall below 0.017. 7 runs"
+    )
+    assert lines[4].startswith("How near to its capacity each server was is not known")
+    enough = [sentence for sentence, _ in comparison_lines({"comparisons": [ENTRY | {"rounds": 7}] * 3})]
+    assert len(enough) == 3
+
+
+@pytest.mark.parametrize(
+    ("points", "sentences"),
+    [
+        (
+            [(1100, 1.1, 0.95)],
+            ["a answered at most 1,000/s correctly; its goodput held at 1,100/s (110 % of it).", "No"],
+        ),
+        (
+            [(1600, 1.6, 0.7)],
+            ["a answered at most 1,000/s correctly; its goodput fell to 70.0 % of that at 1,600/s (160"],
+        ),
+        (
+            [(1050, 1.05, 1.0), (3000, 3.0, 0.2)],
+            ["a answered at most 1,000/s correctly; its goodput collapsed to 20.0 %"],
+        ),
+        (
+            [(1050, 1.05, 1.0)],
+            ["a answered at most 1,000/s correctly.", "No server was offered 150 % of its capacity;"],
+        ),
+    ],
+)
+def test_beyond_capacity_it_is_said_what_is_left(
+    points: list[tuple[float, float, float]], sentences: list[str]
+) -> None:
+    named = [dict(zip(("rate", "load_share", "kept_ratio"), point, strict=True)) for point in points]
+    lines = overload_lines({"overload": [{"server": "a", "capacity_per_s": 1000.0, "points": named}]})
+    assert len(lines) == len(sentences)
+    assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
+
+
+def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:
+    pair, unknown = ENTRY, ENTRY | {"factor": None, "interval_95": None, "finding": "no inference"}
+    chance = ENTRY | {"same_server": True, "finding": "undecided", "factor": 1.01, "interval_95": [0.9, 1.1]}
+    assert forest.drawable([pair, unknown, chance]) == [chance, pair]
+    assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
+    drawing = forest.forest_chart([pair, unknown, chance], "6 runs")
+    assert drawing == forest.forest_chart([pair, unknown, chance], "6 runs")
+    assert "A/A: gthread over sync at 500/s" in drawing and "6 runs" in drawing
+    assert forest.caption([pair, chance]) == (
+        "Of 1 comparison, 1 show a difference and 0 that both are the same within 5 %."
+    )
+    assert forest.caption([chance]).startswith("One server under two names")
+
+
+# --- trials that were discarded
+
+
+def rerun(one: Json, attempt: int) -> Json:
+    return one | {"id": f"{one['id']}.{attempt}", "attempt": attempt}
+
+
+def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_code() -> None:
+    spoiled = invalid(cell("a"), "host")
+    spoiled["verdict"]["reasons"] = [{"check": "C8", "level": "invalid"}, {"check": "C5", "level": "warn"}]
+    cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
+    assert replaced(cells) == [spoiled]
+    assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
+    summary = analyse({"status": "complete", "experiment": {"runs": 5}, "cells": cells})
+    assert summary["session"] == {
+        "status": "valid",
+        "trials": 6,
+        "discarded": [{"id": "a@1000#1", "reason": "invalid: host (C8)"}],
+    }
+    assert session_lines(summary) == [
+        ("Discarded: 1 of 6 trials (16.7 %): a@1000#1 invalid: host (C8).", "yellow"),
+    ]
+    assert exit_code(summary) == 0
+
+
+def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_rerun_was_valid() -> None:
+    cells = [invalid(cell("a")), rerun(cell("a"), 2), cell("a", 2), cell("a", 3)]
+    summary = analyse({"status": "complete", "experiment": {"runs": 3}, "cells": cells})
+    assert summary["session"]["status"] == "invalid"
+    assert session_lines(summary)[-1] == (
+        "More than a fifth of the trials were discarded: the whole session is invalid.",
+        "red",
+    )
+    assert exit_code(summary) == 98
+    assert judge_session([*cells, cell("a", 4)])["status"] == "valid", "exactly a fifth is allowed"
+
+
+def test_in_a_quick_look_nothing_is_discarded_but_said_of_the_cell_itself() -> None:
+    summary = analyse({"status": "complete", "experiment": {"runs": 1}, "cells": [invalid(cell("a"))]})
+    assert session_lines(summary) == []
+    assert exit_code(summary) == 98
+
+
+def test_a_server_that_fails_is_never_discarded() -> None:
+    failed = invalid(cell("a"), "server") | {"failure": {"step": "load", "message": "fell over", "log_tail": ""}}
+    assert judge_session([failed])["discarded"] == []
+
+
+# --- table, page and store
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three of the invented servers at two rates, six runs of each."""
+    directory = write_run(tmp_path_factory.mktemp("runs") / "six", runs=6)
+    summary = read_summary(directory)
+    wanted = {f"{server}@{rate}" for server in SERVERS for rate in (1000, 2000)}
+    summary["cells"] = [one for one in summary["cells"] if one["id"].partition("#")[0] in wanted]
+    (directory / "summary.json").write_text(json.dumps(summary))
+    return directory
+
+
+def printed(summary: dict[str, Any]) -> str:
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    print_sweep(summary, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_what_is_computed_keeps_the_schema(stored: Path) -> None:
+    for method in ("interval", "trim"):
+        summary = analyse(read_summary(stored), method)
+        assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
+        assert len(summary["aggregates"]) == 6
+        assert len(summary["comparisons"]) == 2 * 3
+
+
+def test_analysing_twice_changes_nothing_and_reads_the_cells_alone(stored: Path) -> None:
+    once = analyse(read_summary(stored))
+    assert analyse(once) == once
+    assert analyse({**once, "aggregates": [], "comparisons": [], "session": None}) == once
+    assert analyse(json.loads(json.dumps(once))) == once, "what is stored is what was computed"
+
+
+def test_servers_stand_in_the_order_asked_for_whatever_order_they_were_run_in(stored: Path) -> None:
+    summary = read_summary(stored)
+    backwards = {**summary, "cells": summary["cells"][::-1]}
+    assert analyse(backwards)["aggregates"] == analyse(summary)["aggregates"]
+    assert analyse(backwards)["comparisons"] == analyse(summary)["comparisons"]
+    named = [(entry["server"], entry["rate"]) for entry in analyse(backwards)["aggregates"]]
+    assert named == [(server, rate) for server in SERVERS for rate in (1000, 2000)]
+
+
+def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
+    text = printed(analyse(read_summary(stored)))
+    assert "p99 mean, 95 % interval" in text
+    assert "gunicorn-gthread and gunicorn-gevent" in text
+    assert "6 rounds cannot tell 3 pairs of servers apart at all" in text
+    assert "trimmed" not in text
+    assert "p99 trimmed mean" in printed(analyse(read_summary(stored), "trim"))
+
+
+def test_one_run_has_no_table_over_runs(tmp_path: Path) -> None:
+    text = printed(analyse(read_summary(write_run(tmp_path / "one"))))
+    assert "95 % interval" not in text
+
+
+def test_the_page_has_the_runs_together_and_a_single_run_has_not(stored: Path, tmp_path: Path) -> None:
+    page = write_html(stored).read_text(encoding="utf-8")
+    assert '<section id="runs">' in page
+    assert "p99 mean, 95 % interval" in page
+    assert "never for its outcome" in page
+    figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
+    assert figure.count("<svg ") == 1
+    assert "gunicorn-gthread over gunicorn-gevent at 1,000/s" in figure
+    assert "Of 6 comparisons, " in figure
+    assert '<section id="runs">' not in write_html(write_run(tmp_path / "one")).read_text(encoding="utf-8")
+
+
+def test_a_report_of_an_old_directory_gives_the_figures_again(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The fixture was stored without any of them, as a run of an earlier version or one that was killed."""
+    assert "aggregates" not in read_summary(stored)
+    assert run(["report", str(stored)]) == 0
+    first = capsys.readouterr().out
+    page = (stored / "report.html").read_text(encoding="utf-8")
+    (stored / "summary.json").write_text(json.dumps(analyse(read_summary(stored))))
+    assert run(["report", str(stored)]) == 0
+    assert capsys.readouterr().out == first
+    parts = [text.partition('<section id="raw">')[0] for text in (page, (stored / "report.html").read_text())]
+    assert parts[0].replace("aggregate</dt><dd>interval", "") == parts[1].replace("aggregate</dt><dd>interval", "")
+    assert run(["report", str(stored), "--aggregate", "trim"]) == 0
+    assert "Trimmed mean: without the lowest" in capsys.readouterr().out

@@ -1,0 +1,44 @@
+"""What a sweep tells on standard error while it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from wsgiload.cli._sweep import _Progress
+from wsgiload.plan import Cell, Level
+from wsgiload.report.words import format_span
+
+from .invented_cells import SCHEDULED, cell
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(44.6, "45 s"), (99, "99 s"), (100, "2 min"), (3600, "1 h 0 min"), (12_000, "3 h 20 min")],
+)
+def test_a_span_is_said_as_one_says_it(seconds: float, text: str) -> None:
+    assert format_span(seconds) == text
+
+
+def test_how_long_it_takes_is_said_before_and_after_each_trial(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = _Progress()
+    progress.planned(12, 130, 130)
+    progress.cell_started(Cell("a", Level(rate_per_s=1000.0), 1, 7), 1, 12)
+    progress.estimated(119)
+    progress.cell_ended(cell("a", p99_ns=3e6), 1, 12)
+    lines = capsys.readouterr().err.splitlines()
+    assert SCHEDULED > 1000
+    assert lines[0] == "12 trials, about 2 min"
+    assert lines[1].startswith("[ 1/12] a@1000#1 … p99 ") and lines[1].endswith(", valid (about 2 min left)")
+
+
+def test_waiting_for_a_quiet_host_may_take_longer_and_the_last_trial_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    progress = _Progress()
+    progress.planned(1, 20, 135)
+    progress.cell_started(Cell("a", Level(rate_per_s=1000.0), 1, 7), 1, 1)
+    progress.estimated(0)
+    progress.cell_ended(cell("a"), 1, 1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "1 trial, about 20 s; up to 2 min where the host does not become quiet"
+    assert lines[1].endswith(", valid")

@@ -1,0 +1,174 @@
+"""Which trials are made again, in which order, and what is told meanwhile. No server is started here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from wsgiload.cpus import CpuPlan, available_cpus
+from wsgiload.limits import Backend, Janitor, Limits
+from wsgiload.plan import Cell, Experiment, expand
+from wsgiload.procedure import Procedure
+from wsgiload.provision import Environment
+from wsgiload.record import CellRecord, Failure, Setting
+from wsgiload.run import Bench
+from wsgiload.settle import Settled
+from wsgiload.store import RunDirectory
+from wsgiload.sweep import SweepEvents, _run_cells, _Sweep
+
+from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, invented
+
+__all__ = ["invented"]
+
+# The name wsgiload.sweep is taken by the function.
+MODULE = sys.modules["wsgiload.sweep"]
+
+Json = dict[str, Any]
+VALID, CLIENT, HOST, SERVER = (None, "client", "host", "server")
+ENVIRONMENT = Environment("wsgiref", Path(), Path(), "3.11", "3.11", "", False, 0.0, (), ())
+
+
+class Told(SweepEvents):
+    """Remembers what is told."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[str, int, int]] = []
+        self.spans: list[float] = []
+        self.plan: tuple[int, float] | None = None
+
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        self.plan = (count, seconds)
+
+    def cell_started(self, cell: Cell, place: int, count: int) -> None:
+        self.started.append((cell.id, place, count))
+
+    def estimated(self, seconds: float) -> None:
+        self.spans.append(seconds)
+
+
+class Made:
+    """A sweep whose trials end as ``outcome`` says, by identifier and attempt."""
+
+    def __init__(self, folder: Path, load: Json, outcome: Callable[[Cell], Any], **changes: Any) -> None:
+        self.experiment: Experiment = replace(EXPERIMENT, runs=2, **changes)
+        self.load, self.outcome, self.events = load, outcome, Told()
+        self.order = expand(self.experiment, ("wsgiref",))
+        cores = available_cpus()
+        setting = Setting(self.experiment, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
+        bench = Bench(setting, cast(Backend, None), cast(Janitor, None))
+        self.directory = RunDirectory(folder, "n")
+        self.sweep = _Sweep(FOUND, self.order, bench, self.directory, self.events, [])
+
+    def run_cell(self, cell: Cell, *others: Any) -> CellRecord:
+        blame = self.outcome(cell)
+        if isinstance(blame, Failure):
+            return CellRecord(cell, failure=blame)
+        if blame is KeyboardInterrupt:
+            return CellRecord(cell, interrupted=True)
+        reasons = [{"check": "C8", "level": "invalid", "message": "m", "value": 2, "limit": 1}] if blame else []
+        status = "invalid" if blame else "valid"
+        verdict = {"status": status, "blame": blame, "reasons": reasons}
+        load = self.load | {"verdict": verdict, "response_time_ns": None}  # the fixture has no real histogram
+        return CellRecord(cell, load=load, measured=True)
+
+    def go(self, monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.setattr(MODULE, "run_cell", self.run_cell)
+        return _run_cells(self.sweep, {"wsgiref": ENVIRONMENT})
+
+    @property
+    def ids(self) -> list[str]:
+        return [cell["id"] for cell in self.sweep.cells]
+
+
+THREE = Procedure(reruns=3)
+
+
+def test_a_spoiled_trial_is_made_again_at_once_and_everything_is_kept(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(
+        tmp_path, invented, lambda cell: CLIENT if cell.run == 1 and cell.attempt < 3 else VALID, procedure=THREE
+    )
+    assert made.go(monkeypatch) == "complete"
+    assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2", "wsgiref@1000#1.3", "wsgiref@1000#2"]
+    assert [cell["attempt"] for cell in made.sweep.cells] == [1, 2, 3, 1]
+    assert made.events.started == [(name, place, 2) for name, place in zip(made.ids, (1, 1, 1, 2), strict=True)]
+    summary = made.sweep.write_status("complete")
+    assert errors(summary) == []
+    assert [trial["id"] for trial in summary["session"]["discarded"]] == made.ids[:2]
+    assert summary["order"] == ["wsgiref@1000#1", "wsgiref@1000#2"]
+    assert sorted(path.stem for path in (made.directory.path / "load").iterdir()) == sorted(made.ids)
+    stored = json.loads((made.directory.path / "summary.json").read_text())
+    assert stored == summary
+
+
+def test_it_is_given_up_after_three_reruns_and_the_verdict_stands(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, invented, lambda cell: HOST, procedure=THREE)
+    assert made.go(monkeypatch) == "complete"
+    assert made.ids == [f"wsgiref@1000#{run}{again}" for run in (1, 2) for again in ("", ".2", ".3", ".4")]
+
+
+@pytest.mark.parametrize("outcome", [SERVER, FAILURE], ids=["invalid", "failed"])
+def test_the_servers_own_fault_is_never_made_again(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch, outcome: Any
+) -> None:
+    made = Made(tmp_path, invented, lambda cell: outcome, procedure=THREE)
+    assert made.go(monkeypatch) == "complete"
+    assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#2"]
+
+
+def test_a_quick_look_is_not_made_again(tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(tmp_path, invented, lambda cell: CLIENT)
+    assert made.go(monkeypatch) == "complete"
+    assert len(made.ids) == 2
+
+
+def test_an_interrupted_experiment_goes_on_with_the_attempts_that_are_left(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, invented, lambda cell: KeyboardInterrupt if cell.attempt == 3 else CLIENT, procedure=THREE)
+    assert made.go(monkeypatch) == "interrupted"
+    assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2"]
+    made.outcome = lambda cell: CLIENT if cell.run == 1 else VALID
+    assert made.go(monkeypatch) == "complete"
+    assert made.ids == [*(f"wsgiref@1000#1{again}" for again in ("", ".2", ".3", ".4")), "wsgiref@1000#2"]
+
+
+def test_how_long_it_takes_is_told_before_and_meanwhile(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, invented, lambda cell: VALID)
+    made.go(monkeypatch)
+    assert made.events.plan == (2, 2 * (25 + 2))
+    assert len(made.events.spans) == 2
+    assert made.events.spans[0] < 27, "these trials took no time"
+    assert made.events.spans[1] == 0
+
+
+def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+
+    def settle(longest_ns: int, look: object) -> Settled:
+        waits.append(longest_ns)
+        return Settled(120.4, ("its processors were idle for 3% of the time only",) if len(waits) == 2 else ())
+
+    monkeypatch.setattr(MODULE, "settle", settle)
+    made = Made(tmp_path, invented, lambda cell: VALID, procedure=Procedure(settle_ns=120 * 10**9))
+    made.go(monkeypatch)
+    assert waits == [120 * 10**9] * 2
+    assert [cell["settled_s"] for cell in made.sweep.cells] == [120.4, 120.4]
+    quiet, disturbed = (cell["verdict"] for cell in made.sweep.cells)
+    assert (quiet["status"], disturbed["status"], disturbed["blame"]) == ("valid", "warn", "host")
+    assert disturbed["reasons"][0]["message"].startswith(
+        "the host was not quiet after 120 s, when this trial began: its "
+    )

@@ -1,0 +1,109 @@
+"""Waiting for a quiet host: what counts as quiet, and for how long it is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from wsgiload.procedure import Procedure, usual_procedure
+from wsgiload.settle import HostState, disturbances, settle, watch_host
+from wsgiload.units import NS_PER_S
+
+QUIET = HostState(0.99, 0.2, 3)
+BUSY = HostState(0.4, 30.0, 3)
+
+
+class Time:
+    """A clock that only looking and pausing move on."""
+
+    def __init__(self, states: list[HostState]) -> None:
+        self.now_ns = 0
+        self.states: Iterator[HostState] = iter(states)
+        self.looks = 0
+
+    def look(self) -> HostState:
+        self.now_ns += 2 * NS_PER_S
+        self.looks += 1
+        return next(self.states, BUSY)
+
+    def pause(self, seconds: float) -> None:
+        self.now_ns += round(seconds * NS_PER_S)
+
+    def settle(self, longest_s: float) -> tuple[float, tuple[str, ...]]:
+        settled = settle(round(longest_s * NS_PER_S), self.look, lambda: self.now_ns, self.pause)
+        return settled.waited_s, settled.disturbances
+
+
+@pytest.mark.parametrize(
+    ("state", "count"),
+    [
+        (QUIET, 0),
+        (HostState(0.96, 0.99, 999), 0),
+        (HostState(0.95, 0.2, 3), 1),
+        (HostState(0.99, 1.0, 3), 1),
+        (HostState(0.99, 0.2, 1000), 1),
+        (HostState(None, None, None), 0),
+        (HostState(0.5, 80.0, 5000), 3),
+    ],
+)
+def test_a_quiet_host_idles_waits_for_nothing_and_has_let_go_of_the_port(state: HostState, count: int) -> None:
+    assert len(disturbances(state)) == count
+
+
+def test_what_disturbs_is_said_with_its_figure() -> None:
+    said = " and ".join(disturbances(HostState(0.43, 12.5, 2048)))
+    assert "idle for 43% of the time" in said
+    assert "12.5 %" in said and "2,048 connections" in said
+
+
+def test_even_a_quiet_host_is_given_five_seconds() -> None:
+    assert Time([QUIET] * 9).settle(120) == (6.0, ())
+
+
+def test_a_busy_host_is_waited_for_and_not_longer_than_necessary() -> None:
+    assert Time([BUSY] * 5 + [QUIET] * 9).settle(120) == (12.0, ())
+
+
+def test_a_host_that_never_becomes_quiet_is_told_after_the_longest_wait() -> None:
+    waited_s, found = Time([]).settle(120)
+    assert (waited_s, len(found)) == (120.0, 2)
+
+
+def test_a_short_wait_is_one_look() -> None:
+    time = Time([QUIET])
+    assert (time.settle(1), time.looks) == ((2.0, ()), 1)
+
+
+def test_this_host_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsgiload.settle.time.sleep", lambda seconds: None)
+    state = watch_host(80)
+    assert state.idle_share is None or 0 <= state.idle_share <= 1
+    assert state.time_wait is None or state.time_wait >= 0
+
+
+def host(root: Path, *, busy: int, idle: int) -> None:
+    (root / "proc" / "pressure").mkdir(parents=True, exist_ok=True)
+    (root / "proc" / "net").mkdir(parents=True, exist_ok=True)
+    (root / "proc" / "stat").write_text(f"cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\n")
+    (root / "proc" / "pressure" / "cpu").write_text("some avg10=2.50 avg60=0.00 avg300=0.00 total=1\n")
+    rows = ["head", *["0: 0100007F:1F90 0100007F:9C40 06 0"] * 3, "1: 0100007F:9C40 0100007F:1F90 01 0"]
+    (root / "proc" / "net" / "tcp").write_text("\n".join(rows))
+
+
+def test_the_host_is_read_from_the_kernels_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host(tmp_path, busy=100, idle=100)
+    later: Callable[[float], None] = lambda seconds: host(tmp_path, busy=125, idle=175)  # noqa: E731
+    monkeypatch.setattr("wsgiload.settle.time.sleep", later)
+    assert watch_host(8080, tmp_path) == HostState(0.75, 2.5, 3)
+    host(tmp_path, busy=100, idle=100)
+    assert watch_host(None, tmp_path).time_wait is None
+    assert watch_host(8080, tmp_path / "nowhere") == HostState(None, None, None)
+
+
+def test_one_run_is_a_quick_look_and_several_are_an_experiment() -> None:
+    assert usual_procedure(1) == Procedure()
+    assert usual_procedure(6) == Procedure(120 * NS_PER_S, 3)
+    assert usual_procedure(6, 0, 0, "trim") == Procedure(0, 0, "trim")
+    assert usual_procedure(1, NS_PER_S, 2) == Procedure(NS_PER_S, 2)

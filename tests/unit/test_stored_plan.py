@@ -1,0 +1,181 @@
+"""A stored plan is the experiment again, and what is not the same any more is named in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload.cli import run
+from wsgiload.errors import UsageError
+from wsgiload.estimate import experiment_s, longest_s, remaining_s
+from wsgiload.limits.model import Counters
+from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits, Size, expand, load_plan, plain
+from wsgiload.procedure import Procedure
+from wsgiload.sample import Sample
+from wsgiload.store import RunDirectory
+from wsgiload.stored_plan import read_plan, require_same_host, require_same_plan, require_same_versions, revive
+from wsgiload.transport import Transport
+from wsgiload.units import NS_PER_S
+
+from .test_store import measured_load
+
+PLAIN = Experiment(
+    name="hello",
+    app="hello:app",
+    app_dir=Path("/apps"),
+    request=Request(),
+    load=LoadOptions(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S),
+    levels=(Level(rate_per_s=100.0), Level(rate_per_s=0.1 + 0.2)),
+)
+RICH = replace(
+    PLAIN,
+    request=Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00\xff", (200, 404), b"right", 5, "ab", "r.*"),
+    load=replace(PLAIN.load, keepalive=7, deadline_ns=5, transport=Transport(source_addresses=("127.0.0.2",))),
+    levels=(Level(connections=3),),
+    servers=("waitress", "again=waitress"),
+    limits=ResourceLimits(cpus=None, server_cpus=(1, 2), policy="best-effort"),
+    sizes=(Size(2, None), Size(None, 4)),
+    runs=6,
+    seed=2**64 - 1,
+    procedure=Procedure(5, 2, "trim"),
+)
+MIXED = replace(PLAIN, request=Request(targets=({"weight": 2, "request": {"url": "/a", "headers": [["a", "b"]]}},)))
+
+
+@pytest.mark.parametrize("experiment", [PLAIN, RICH, MIXED], ids=["plain", "rich", "mixed"])
+def test_what_was_stored_is_what_was_planned(experiment: Experiment, tmp_path: Path) -> None:
+    stored = json.loads(json.dumps(plain(experiment)))
+    assert revive(Experiment, stored) == experiment
+    (tmp_path / "run.json").write_text(
+        json.dumps({"plan": stored | {"order": ["a", "b"], "cpu_plan": {}}, "host": {"cpus": 2}})
+    )
+    assert read_plan(tmp_path) == (experiment, ["a", "b"], {"cpus": 2})
+    servers = ("waitress", "again")
+    assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": {"order": [], "colour": 1}, "host": {}}'])
+def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(UsageError, match=r"run\.json (is not JSON|holds no plan)"):
+        read_plan(tmp_path)
+    with pytest.raises(UsageError, match=r"cannot be read: No such file"):
+        read_plan(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (replace(PLAIN, runs=3), "--resume: runs is 3 here and 1 in the stored plan; give --resume alone"),
+        (replace(PLAIN, load=replace(PLAIN.load, timeout_ns=10**9)), "load.timeout_ns is 1000000000 here"),
+        (replace(PLAIN, levels=PLAIN.levels[:1]), "levels is "),
+    ],
+)
+def test_another_plan_is_refused_by_the_first_thing_that_differs(asked: Experiment, says: str) -> None:
+    with pytest.raises(UsageError, match=says.replace("[", r"\[")):
+        require_same_plan(PLAIN, asked)
+    require_same_plan(PLAIN, replace(PLAIN, out=Path("/elsewhere")))
+
+
+def test_another_host_or_version_is_refused() -> None:
+    host = {"kernel": "6.1", "cpus": 2, "load_average": "0.1"}
+    require_same_host(host, host | {"load_average": "9.9"})
+    with pytest.raises(UsageError, match=r"the host has changed: kernel is '6\.2' and was '6\.1'; start a new run"):
+        require_same_host(host, host | {"kernel": "6.2"})
+    cells = [
+        {"id": "waitress@100#1", "version": "3.0.2", "python": "3.11.2"},
+        {"id": "x@1#1", "version": None, "python": None},
+    ]
+    require_same_versions(cells, {"waitress": ("3.0.2", "3.11.2"), "x": ("1", "2")})
+    with pytest.raises(
+        UsageError, match=r"waitress@100#1 was measured with 3.0.2 on Python 3.11.2, and now there is 3.1 "
+    ):
+        require_same_versions(cells, {"waitress": ("3.1", "3.11.2")})
+
+
+# --- the run directory
+
+
+def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, "hello")
+    directory.write_run({"status": "interrupted"})
+    for cell in ("a@1#1", "b@1#1"):
+        directory.write_cell(cell, measured_load(), [Sample(10, 0, Counters(cpu_usage_ns=7))])
+    with (directory.path / "resources.csv").open("a") as file:
+        file.write("b@1#1,20,4")  # torn in the middle of a row
+    for cell in ("a@1#1", "b@1#1"):
+        directory.server_log(cell).touch()
+    kept = {path.name: path.read_text() for path in directory.path.glob("latency.*")}
+    again = RunDirectory.reopen(directory.path, {"a@1#1"})
+    for name in ("resources.csv", "intervals.csv"):
+        rows = list(csv.DictReader((again.path / name).read_text().splitlines()))
+        assert {row["cell"] for row in rows} == {"a@1#1"}
+    assert [path.name for path in (again.path / "load").iterdir()] == ["a@1#1.json"]
+    assert [path.name for path in (again.path / "server").iterdir()] == ["a@1#1.log"]
+    assert "Tag=b" not in (again.path / "latency.hlog").read_text()
+    again.write_cell("b@1#1", measured_load(), [])
+    assert {path.name: path.read_text() for path in directory.path.glob("latency.*")} == kept
+    again.write_run({"status": "complete"})
+    assert json.loads((again.path / "run.json").read_text())["started_utc"] == directory.started_utc.isoformat(
+        timespec="seconds"
+    )
+
+
+# --- how long it takes
+
+
+def test_an_experiment_takes_its_loads_its_waits_and_what_servers_need() -> None:
+    cells = expand(replace(PLAIN, runs=2), ("waitress",))
+    assert experiment_s(cells, PLAIN) == 4 * (13 + 2)
+    waiting = replace(PLAIN, procedure=Procedure(settle_ns=120 * NS_PER_S))
+    assert experiment_s(cells, waiting) == 4 * (13 + 2 + 5)
+    assert longest_s(cells, waiting) == 4 * (13 + 2 + 120)
+    assert longest_s(cells, PLAIN) == experiment_s(cells, PLAIN)
+
+
+def test_what_is_left_takes_as_long_as_what_is_done_took() -> None:
+    cells = expand(replace(PLAIN, runs=2), ("waitress",))
+    assert remaining_s(cells[:1], 30.0, cells[1:], PLAIN) == pytest.approx(3 * 30)
+    assert remaining_s(cells, 100.0, [], PLAIN) == 0
+
+
+# --- warm-up by requests
+
+
+def test_a_warm_up_lasts_until_so_many_requests_were_due() -> None:
+    load = replace(PLAIN.load, warmup_requests=500)
+    slow, fast = Level(rate_per_s=100.0), Level(rate_per_s=10_000.0)
+    phases = [load_plan("http://h/", Request(), load, level, 1)["phases"]["warmup_ns"] for level in (slow, fast)]
+    assert phases == [5 * NS_PER_S, 2 * NS_PER_S]
+    assert load.load_ns_at(slow) == 16 * NS_PER_S
+    with pytest.raises(UsageError, match="a warm-up by requests needs a rate; give --warmup in seconds"):
+        replace(PLAIN, load=load, levels=(Level(connections=3),))
+
+
+# --- the command line
+
+
+def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert run(["sweep", *words, "--dry-run"]) == 0
+    plan: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return plan
+
+
+def test_as_many_runs_as_it_takes_and_six_at_least(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dry(capsys, "--servers", "waitress")["runs"] == 1
+    assert dry(capsys, "--servers", "waitress,again=waitress", "--compare")["runs"] == 6
+    plan = dry(capsys, "--servers", "waitress,wsgiref,cheroot", "--compare", "--settle", "1s", "--aggregate", "trim")
+    assert plan["runs"] == 7
+    assert plan["procedure"] == {"settle_ns": NS_PER_S, "reruns": 3, "aggregate": "trim"}
+    assert plan["estimated_seconds"] > plan["load_seconds"]
+    assert dry(capsys, "--servers", "waitress,wsgiref", "--compare", "--runs", "4")["runs"] == 4
+
+
+def test_a_complete_run_and_a_missing_one_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "--resume", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/run.json cannot be read: ")
