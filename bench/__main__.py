@@ -5,6 +5,7 @@ Examples:
     python -m bench closed --quick           a small part, to see that it works
     python -m bench open --generator zrk=PATH
     python -m bench closed --generator before:loadgen=PATH    two builds, paired
+    python -m bench sampler                  what sampling a server costs, and whether the client notices
     python -m bench render bench/results/NAME.json
 """
 
@@ -20,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bench import sampler
 from bench.custom import read_description
 from bench.generators import ROOT, Generator, Missing, find_generators, find_program, read_given
 from bench.host import host_facts, slug, versions
@@ -37,6 +39,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.sections[:1] == ["render"]:
         return _render_again(parser, arguments.sections[1:])
+    if arguments.sections[:1] == ["sampler"]:
+        return sampler.main(arguments.sections[1:])
     unknown = set(arguments.sections) - {*SECTIONS, "all"}
     if unknown:
         parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)} and all")

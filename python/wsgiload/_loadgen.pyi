@@ -4,6 +4,7 @@ from os import PathLike
 from typing import Any, Self, final
 
 __all__ = [
+    "FileSampler",
     "Histogram",
     "LoadHandle",
     "build_info",
@@ -28,6 +29,11 @@ class LoadHandle:
     def is_done(self) -> bool: ...
     def wait(self, timeout_s: float | None = None) -> bool: ...
     def result_json(self) -> str: ...
+
+@final
+class FileSampler:
+    def __new__(cls, files: list[tuple[str, int]], queries: list[bytes], interval_ns: int) -> Self: ...
+    def stop(self) -> list[tuple[int, int, int, list[tuple[int, bytes]], list[bytes]]]: ...
 
 @final
 class Histogram:

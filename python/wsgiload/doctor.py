@@ -13,14 +13,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from wsgiload.cpus import available_cpus, format_cpu_list
 from wsgiload.errors import LimitsError
+from wsgiload.finding import Finding, Level
 from wsgiload.limits import Limits, select_backend
 from wsgiload.limits.files import read_int, read_text, under
-
-Level = Literal["green", "amber", "red"]
+from wsgiload.machine import (
+    check_address_randomisation,
+    check_battery,
+    check_pressure,
+    check_syn_backlog,
+    check_time_namespace,
+    check_time_wait,
+    check_turbo,
+)
 
 LEAST_CORES = 2
 COMFORTABLE_CORES = 4
@@ -36,17 +43,6 @@ WATCH_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One fact about this machine and what it means for measuring."""
-
-    check: str
-    level: Level
-    value: str | int | float | None
-    message: str
-    cure: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CpuTimes:
     """Ticks of all cores together since the machine started."""
 
@@ -57,19 +53,30 @@ class CpuTimes:
 
 def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[Finding]:
     """Every check, in the order of what spoils most; watches the processors for ``watch_s``."""
-    looks: list[Callable[[Path], Finding]] = [
-        check_cgroups,
-        check_governor,
-        check_clocksource,
-        check_swap,
-        check_backlog,
-        check_ports,
-        check_congestion_control,
-        check_huge_pages,
-        check_smt,
-    ]
     own = [check_cores(available_cpus()), check_uv(), check_open_files()]
-    return [*own, *watch_cpus(root, watch_s), check_load(root), *(look(root) for look in looks)]
+    return [*own, *watch_cpus(root, watch_s), check_load(root), check_cgroups(root), *look_round(root)]
+
+
+def look_round(root: Path = Path("/")) -> list[Finding]:
+    """The checks that read files alone, quickly and without trying anything: also kept with every run."""
+    looks: list[Callable[[Path], Finding]] = [
+        check_governor,
+        check_turbo,
+        check_smt,
+        check_clocksource,
+        check_time_namespace,
+        check_battery,
+        check_swap,
+        check_huge_pages,
+        check_address_randomisation,
+        check_pressure,
+        check_backlog,
+        check_syn_backlog,
+        check_ports,
+        check_time_wait,
+        check_congestion_control,
+    ]
+    return [look(root) for look in looks]
 
 
 def check_cores(cores: tuple[int, ...]) -> Finding:

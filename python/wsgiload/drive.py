@@ -20,12 +20,17 @@ POLL_S = 0.1
 STOP_TIMEOUT_S = 30.0
 
 
-def drive(plan: dict[str, Any], cpu_plan: CpuPlan, should_stop: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+def drive(
+    plan: dict[str, Any],
+    cpu_plan: CpuPlan,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_start: Callable[[int], None] = lambda pid: None,
+) -> dict[str, Any]:
     """Carry the plan out on the client's cores and return the report's JSON.
 
-    ``should_stop`` is asked ten times a second. On cores that the server does not share the generator goes before
-    ordinary processes; on shared ones it must not, or it would starve the server. An exception while waiting (Ctrl-C)
-    stops the load before it goes on.
+    ``should_stop`` is asked ten times a second; ``on_start`` is told the generator's process id. On cores that the
+    server does not share the generator goes before ordinary processes; on shared ones it must not, or it would starve
+    the server. An exception while waiting (Ctrl-C) stops the load before it goes on.
     """
     # A file, because a report can be larger than a pipe holds and nobody reads while the load runs.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
@@ -38,6 +43,7 @@ def drive(plan: dict[str, Any], cpu_plan: CpuPlan, should_stop: Callable[[], boo
             start_new_session=True,
         )
         try:
+            on_start(process.pid)
             _order(process, _own_or_shared(plan, cpu_plan))
             while not _has_ended(process, POLL_S):
                 if should_stop():

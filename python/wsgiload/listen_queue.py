@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
 NLM_F_REQUEST_DUMP = 0x301
+NLM_F_REQUEST_ACK = 0x005
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 INET_DIAG_SKMEMINFO = 7
 SK_MEMINFO_DROPS = 8
@@ -24,6 +25,7 @@ TCP_LISTEN = 10
 HEADER = struct.Struct("=IHHII")  # nlmsghdr
 REQUEST_START = struct.Struct("=BBBBI")  # inet_diag_req_v2: family, protocol, extensions, padding, states
 SOCKET_ID = struct.Struct("!HH44x")  # inet_diag_sockid: the ports are in network order
+IDENTITY_BYTES, NO_COOKIE = 40, b"\xff" * 8  # inet_diag_sockid without its cookie, and the cookie that fits all
 MESSAGE_QUEUES = struct.Struct("=II")  # inet_diag_msg: idiag_rqueue, idiag_wqueue
 SOURCE_PORT_OFFSET, QUEUES_OFFSET, MESSAGE_BYTES = 4, 56, 72
 ATTRIBUTE = struct.Struct("=HH")
@@ -44,9 +46,60 @@ class ListenQueue:
 def read_listen_queue(port: int) -> ListenQueue | None:
     """The accept queue of a TCP port here, or None where nothing listens or it cannot be known."""
     try:
-        found = [*_listeners(socket.AF_INET, port), *_listeners(socket.AF_INET6, port)]
-    except (OSError, struct.error):
+        with _open() as netlink:
+            answers = [data for query in listen_queries(port) for data in _ask(netlink, query)]
+    except OSError:
         return None
+    return parse_answers(answers, port)
+
+
+def cheap_queries(port: int) -> list[bytes]:
+    """What to ask the kernel again and again: about the one socket that listens there, or about all of several.
+
+    For the first the kernel looks in one place, for the others at every place where a socket might listen.
+    """
+    try:
+        with _open() as netlink:
+            answers = {query: list(_ask(netlink, query)) for query in listen_queries(port)}
+    except OSError:
+        return listen_queries(port)
+    found = [payload for answer in answers.values() for data in answer for payload in _listeners(data, port)]
+    if len(found) != 1:
+        return [query for query, answer in answers.items() if parse_answers(answer, port)] or listen_queries(port)
+    (payload,) = found
+    return [_exact_request(payload)]
+
+
+def _open() -> socket.socket:
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG)
+    netlink.settimeout(TIMEOUT_S)
+    return netlink
+
+
+def listen_queries(port: int) -> list[bytes]:
+    """What to ask the kernel about the sockets that listen on a port, of IPv4 and of IPv6."""
+    return [_request(family, port) for family in (socket.AF_INET, socket.AF_INET6)]
+
+
+def parse_answers(answers: Iterable[bytes], port: int) -> ListenQueue | None:
+    """The accept queue in the kernel's answers; None where nothing listens."""
+    try:
+        return _together([_entry(payload) for data in answers for payload in _listeners(data, port)])
+    except struct.error:
+        return None
+
+
+def _ask(netlink: socket.socket, query: bytes) -> Iterator[bytes]:
+    """The answer, datagram by datagram; its end is alone in the last."""
+    netlink.send(query)
+    while True:
+        data = netlink.recv(BUFFER_BYTES)
+        yield data
+        if any(kind in (NLMSG_DONE, NLMSG_ERROR) for kind, _ in _messages(data)):
+            return
+
+
+def _together(found: list[ListenQueue]) -> ListenQueue | None:
     if not found:
         return None
     drops = [entry.drops for entry in found if entry.drops is not None]
@@ -58,20 +111,27 @@ def read_listen_queue(port: int) -> ListenQueue | None:
     )
 
 
-def _listeners(family: int, port: int) -> Iterator[ListenQueue]:
+def _request(family: int, port: int) -> bytes:
     extensions = 1 << (INET_DIAG_SKMEMINFO - 1)
     body = REQUEST_START.pack(family, socket.IPPROTO_TCP, extensions, 0, 1 << TCP_LISTEN)
     body += SOCKET_ID.pack(port, 0)
-    header = HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 0, 0)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG) as netlink:
-        netlink.settimeout(TIMEOUT_S)
-        netlink.send(header + body)
-        while True:
-            for kind, payload in _messages(netlink.recv(BUFFER_BYTES)):
-                if kind in (NLMSG_DONE, NLMSG_ERROR):
-                    return
-                if SOCKET_ID.unpack_from(payload, SOURCE_PORT_OFFSET)[0] == port:
-                    yield _entry(payload)
+    return HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_DUMP, 0, 0) + body
+
+
+def _exact_request(payload: bytes) -> bytes:
+    """About the socket of an answer, whatever its cookie, with an acknowledgement at the end."""
+    extensions = 1 << (INET_DIAG_SKMEMINFO - 1)
+    identity = payload[SOURCE_PORT_OFFSET : SOURCE_PORT_OFFSET + IDENTITY_BYTES] + NO_COOKIE
+    body = REQUEST_START.pack(payload[0], socket.IPPROTO_TCP, extensions, 0, 1 << TCP_LISTEN) + identity
+    return HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST_ACK, 0, 0) + body
+
+
+def _listeners(data: bytes, port: int) -> Iterator[bytes]:
+    for kind, payload in _messages(data):
+        if kind in (NLMSG_DONE, NLMSG_ERROR):
+            return
+        if SOCKET_ID.unpack_from(payload, SOURCE_PORT_OFFSET)[0] == port:
+            yield payload
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:

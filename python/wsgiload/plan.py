@@ -32,10 +32,13 @@ Keepalive = Literal["on", "off"] | int
 DEFAULT_TIMEOUT_NS = 10 * NS_PER_S
 # No backlog in the catalogue holds more, so further connections would only wait in the kernel.
 DEFAULT_MAX_CONNECTIONS = 1_000
+# The slowest hundredth of a minute at 3,000 requests per second; some 140 kB in the report of a load.
+KEPT_FLIGHTS = 2_000
 
 # What the generator takes; said here so that it is said before a server is started.
 LONGEST_LOAD_NS = 24 * 3600 * NS_PER_S
 LEAST_TIMEOUT_NS, LONGEST_TIMEOUT_NS = 1_000_000, 3600 * NS_PER_S
+LEAST_SAMPLE_INTERVAL_NS, LONGEST_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 HIGHEST_RATE_PER_S = 10_000_000
 MOST_USERS = 1_000_000
 MOST_THREADS = 256
@@ -125,6 +128,8 @@ class LoadOptions:
     timeout_ns: int = DEFAULT_TIMEOUT_NS
     deadline_ns: int | None = None
     interval_ns: int | None = None  # the generator chooses by the duration
+    # Of how many requests the report tells the instants, of the slowest and of all.
+    keep_flights: int = 0
     threads: int = 1
     spin_window_ns: int | None = None
     transport: Transport = field(default_factory=Transport)
@@ -225,6 +230,9 @@ class Experiment:
     python_version: str | None = None
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
+    sample_interval_ns: int = 100_000_000
+    # Which limit is lifted in further runs, to see what that changes.
+    intervene: Literal["cpu"] | None = None
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
 
@@ -234,6 +242,8 @@ class Experiment:
         _require(is_open or not counted, "a warm-up by requests needs a rate", "give --warmup in seconds instead")
         longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
         _require(longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
+        possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
+        _require(possible, "the sample interval must lie between 1ms and 1s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +274,12 @@ def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]
     for run in range(1, experiment.runs + 1):
         for server in order.sample(servers, len(servers)):
             for level in order.sample(experiment.levels, len(experiment.levels)):
-                cells.append(Cell(server, level, run, _arrival_seed(experiment.seed, level, run)))
+                cells.append(Cell(server, level, run, arrival_seed(experiment.seed, level, run)))
     return tuple(cells)
 
 
-def _arrival_seed(seed: int, level: Level, run: int) -> int:
+def arrival_seed(seed: int, level: Level, run: int) -> int:
+    """The seed of one load: that of the experiment, the level and the run, and nothing of the server."""
     # A checksum, because Python's own hash of a string differs from process to process.
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 
@@ -292,6 +303,7 @@ def load_plan(
             "cooldown_ns": load.cooldown_ns,
         },
         "interval_ns": load.interval_ns,
+        "keep_flights": load.keep_flights,
         "keepalive": {"requests": keepalive} if isinstance(keepalive, int) else keepalive,
         "timeout_ns": load.timeout_ns,
         "deadline_ns": load.deadline_ns,

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wsgiload.capacity import Capacity
+from wsgiload.attribution import Attribution
+from wsgiload.concurrency import Concurrency
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.plan import Cell, Experiment
+from wsgiload.processes import ClientUsage, ProcessUsage
 from wsgiload.provision import Environment
 from wsgiload.sample import ResourceSummary, Sample, summarise
 from wsgiload.settle import Settled
@@ -73,12 +75,17 @@ class CellRecord:
     environment: Environment | None = None
     load: Json | None = None
     samples: Sequence[Sample] = ()
+    processes: Sequence[ProcessUsage] = ()
+    client: Sequence[ClientUsage] = ()
     enforcement: Enforcement | None = None
     memory_peak_bytes: int | None = None
+    pss_before_bytes: int | None = None
+    pss_after_bytes: int | None = None
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
-    capacity: Capacity | None = None
+    attribution: Attribution | None = None
+    capacity: Concurrency | None = None
     ready_s: float | None = None
     settled: Settled | None = None
     server_exit: ServerExit | None = None
@@ -107,4 +114,9 @@ class CellRecord:
             window, ok_count = measured_window(self.load)
         summary = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
         kills = [kills for kills in (summary.oom_kills, self.oom_kills) if kills is not None]
-        return replace(summary, oom_kills=max(kills, default=None))
+        return replace(
+            summary,
+            oom_kills=max(kills, default=None),
+            pss_before_bytes=self.pss_before_bytes,
+            pss_after_bytes=self.pss_after_bytes,
+        )

@@ -5,21 +5,25 @@ Whatever happens, what was measured until then is in the record; ``serve`` sees 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wsgiload import launch, readiness
+from wsgiload.attribution import Measured, attribute
 from wsgiload.budget import budget_of
-from wsgiload.capacity import Capacity
+from wsgiload.calibration import floor_of_plan
 from wsgiload.catalogue import ServerVariant
+from wsgiload.concurrency import Concurrency
 from wsgiload.contract import LaunchContext
 from wsgiload.drive import drive
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.launch import ServerProcess
 from wsgiload.limits import Backend, Janitor
 from wsgiload.listen_queue import read_listen_queue
-from wsgiload.plan import Cell, Experiment, LoadOptions, load_plan, without_keepalive
+from wsgiload.plan import KEPT_FLIGHTS, Cell, Experiment, LoadOptions, load_plan, without_keepalive
+from wsgiload.processes import proportional_bytes
 from wsgiload.provision import Environment
 from wsgiload.readiness import Expectation
 from wsgiload.record import CellRecord, Failure, Setting
@@ -47,7 +51,7 @@ def run_cell(
     environment: Environment,
     bench: Bench,
     log_path: Path,
-    capacity: Capacity | None = None,
+    capacity: Concurrency | None = None,
 ) -> CellRecord:
     """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
@@ -67,6 +71,7 @@ def run_cell(
     except WsgiloadError as error:
         record.failure = Failure.of(error)
     _take_over(served, record)
+    record.attribution = attribute(_measured(record, setting))
     return record
 
 
@@ -83,19 +88,23 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
             "measured with a new connection per request, so connecting is part of the response time"
         )
     url = f"http://{launch.HOST}:{port}{request.path}"
-    sampler = Sampler(server.group, port=port)
+    record.pss_before_bytes = proportional_bytes(server.group.pids())
+    sampler = Sampler(server.group, port=port, pids=server.group.pids, interval_ns=experiment.sample_interval_ns)
     with sampler:
         try:
-            plan = load_plan(url, request, load, cell.level, cell.seed)
-            record.load = drive(plan, setting.cpu_plan, _has_died(server))
+            plan = load_plan(url, request, load, cell.level, cell.seed) | floor_of_plan(load.keepalive)
+            record.load = drive(plan, setting.cpu_plan, _has_died(server), sampler.watch_client)
         finally:
             record.samples = sampler.stop()
+            record.processes, record.client = sampler.processes, sampler.client
+            record.pss_after_bytes = proportional_bytes(server.group.pids())
     _require_survived(server, record)
 
 
 def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
     """The load of the experiment; without warm-up for a variant that is to be seen cold."""
     load = experiment.load if found.keepalive is None else replace(experiment.load, keepalive=found.keepalive)
+    load = replace(load, keep_flights=KEPT_FLIGHTS)
     return replace(load, warmup_ns=0, warmup_requests=None) if found.variant.cold else load
 
 
@@ -130,7 +139,9 @@ def _context(
     experiment = setting.experiment
     profile = found.profile or experiment.profile
     is_tuned = profile == "tuned"
-    cpus = setting.limits.cpus if setting.limits.cpus is not None else len(setting.cpu_plan.server_cpus)
+    # By what was asked for: a server whose limit is lifted keeps its size.
+    asked = experiment.limits.cpus if experiment.limits.policy != "none" else None
+    cpus = asked if asked is not None else len(setting.cpu_plan.server_cpus)
     budget = budget_of(found, cpus, profile)
     users = [level.connections for level in experiment.levels if level.connections is not None]
     longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
@@ -149,6 +160,22 @@ def _context(
         max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
         profile=profile,
         run_s=(longest_ns + experiment.load.timeout_ns) / NS_PER_S,
+    )
+
+
+def _measured(record: CellRecord, setting: Setting) -> Measured:
+    read_back = record.enforcement.read_back if record.enforcement is not None else {}
+    period_us = read_back.get("cpu_period_us")
+    return Measured(
+        load=record.load,
+        samples=record.samples,
+        processes=record.processes,
+        client=record.client,
+        cpus=os.cpu_count() or 1,
+        backlog=record.backlog,
+        oom_kills=record.oom_kills,
+        shared_cores=setting.cpu_plan.shared_cores,
+        period_us=period_us if isinstance(period_us, int) else None,
     )
 
 

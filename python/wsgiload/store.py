@@ -17,6 +17,7 @@ from typing import IO, Any, Self
 
 from wsgiload import interval_log
 from wsgiload.errors import UsageError
+from wsgiload.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
 from wsgiload.sample import RESOURCE_COLUMNS, Sample
 
 Json = dict[str, Any]
@@ -52,6 +53,8 @@ class RunDirectory:
             ) from error
         self._append_csv("intervals.csv", [INTERVAL_COLUMNS])
         self._append_csv("resources.csv", [RESOURCE_COLUMNS])
+        self._append_csv("processes.csv", [PROCESS_COLUMNS])
+        self._append_csv("client.csv", [CLIENT_COLUMNS])
         self._has_latency_log = False
 
     @classmethod
@@ -99,9 +102,21 @@ class RunDirectory:
         """summary.json, as a whole."""
         self._replace("summary.json", json.dumps({"schema_version": SCHEMA_VERSION} | summary, indent=1))
 
-    def write_cell(self, cell_id: str, load: Json | None, samples: Sequence[Sample]) -> None:
+    def write_capacity(self, document: Json) -> None:
+        """capacity.json: what a search found."""
+        self._replace("capacity.json", json.dumps(document, indent=1))
+
+    def write_cell(
+        self,
+        cell_id: str,
+        load: Json | None,
+        samples: Sequence[Sample],
+        processes: Sequence[ProcessUsage] = (),
+        client: Sequence[ClientUsage] = (),
+    ) -> None:
         """Everything of one cell that summary.json does not hold."""
-        self._append_csv("resources.csv", (sample.row(cell_id) for sample in samples))
+        for name, rows in (("resources", samples), ("processes", processes), ("client", client)):
+            self._append_csv(f"{name}.csv", [row.row(cell_id) for row in rows])
         if load is None:
             return
         self._replace(f"load/{cell_id}.json", json.dumps(load))
@@ -160,6 +175,8 @@ def _cell_of_heading(line: str) -> str | None:
 _CELL_OF_LINE: dict[str, Callable[[str], str | None]] = {
     "intervals.csv": _cell_of_row,
     "resources.csv": _cell_of_row,
+    "processes.csv": _cell_of_row,
+    "client.csv": _cell_of_row,
     "latency.hlog": _cell_of_tag,
     "latency.hgrm": _cell_of_heading,
 }

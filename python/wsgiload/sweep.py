@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ from wsgiload import launch
 from wsgiload._loadgen import check_plan
 from wsgiload.aggregate import is_discarded
 from wsgiload.analysis import analyse, place_of
+from wsgiload.attribution.intervention import Half
 from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
-from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant, load_catalogue
-from wsgiload.conforming import measure_capacity
+from wsgiload.concurrency import Concurrency
+from wsgiload.conforming import measure_concurrency
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
+from wsgiload.doctor import look_round
 from wsgiload.effect import runs_needed
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.estimate import experiment_s, longest_s, remaining_s
@@ -32,6 +34,7 @@ from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
 from wsgiload.interpreters import find_version
 from wsgiload.interrupts import uninterrupted
+from wsgiload.intervene import intervene, lifted, require_liftable
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, load_plan, plain
 from wsgiload.provision import Environment, provision_all
@@ -109,18 +112,20 @@ class _Sweep:
     directory: RunDirectory
     events: SweepEvents
     cells: list[Json]
-    capacities: dict[str, Capacity | None] = field(default_factory=dict)
+    capacities: dict[str, Concurrency | None] = field(default_factory=dict)
+    interventions: list[Json] | None = None
 
     @property
     def experiment(self) -> Experiment:
         return self.bench.setting.experiment
 
     def summary(self, status: Status) -> Json:
-        return summarise_sweep(self.found, self.bench.setting, Progress(self.order, (), status, self.cells))
+        summary = summarise_sweep(self.found, self.bench.setting, Progress(self.order, (), status, self.cells))
+        return summary | {"interventions": self.interventions}
 
     def keep(self, record: CellRecord, status: Status) -> Json:
         """The cell is on disk, and in the summary, before the next begins."""
-        self.directory.write_cell(record.cell.id, record.load, record.samples)
+        self.directory.write_cell(record.cell.id, record.load, record.samples, record.processes, record.client)
         self.cells.append(summarise_cell(record, self.found[record.cell.server], self.bench.setting))
         self.directory.write_summary(self.summary(status))
         return self.cells[-1]
@@ -142,7 +147,8 @@ class _Sweep:
             "order": [cell.id for cell in self.order],
             "cpu_plan": plain(setting.cpu_plan),
         }
-        self.directory.write_run({"status": status, "plan": plan, "host": host_facts()})
+        findings = [asdict(finding) for finding in look_round()]
+        self.directory.write_run({"status": status, "plan": plan, "host": host_facts(), "doctor": findings})
         return {"schema_version": SCHEMA_VERSION} | summary
 
 
@@ -234,14 +240,16 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
     found = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
+    if experiment.intervene is not None:
+        require_liftable(limits, cpu_plan)
     launch.raise_descriptor_limit()
     remove_stale_scratch()
     with uninterrupted():
         backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
-    interpreter = _interpreter(experiment)
-    app_failure = _app_failure(experiment, interpreter)
+    interpreter = app_interpreter(experiment)
+    app_failure = app_failure_of(experiment, interpreter)
     order = expand(experiment, tuple(found))
     directory = _directory(experiment, earlier, order)
     status: Status = "failed" if earlier is None else "interrupted"
@@ -253,6 +261,8 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
             environments = _provision(sweep, interpreter, app_failure)
             require_same_versions(sweep.cells, _versions(environments))
             status = _run_cells(sweep, environments)
+            if experiment.intervene is not None and status == "complete":
+                status = _intervene(sweep, environments)
         except KeyboardInterrupt:
             status = "interrupted"
         finally:
@@ -262,7 +272,7 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
     return SweepResult(directory.path, summary, report)
 
 
-def _interpreter(experiment: Experiment) -> AppInterpreter:
+def app_interpreter(experiment: Experiment) -> AppInterpreter:
     if experiment.python_version is not None:
         return find_version(experiment.python_version)
     if not experiment.bundled:
@@ -270,7 +280,7 @@ def _interpreter(experiment: Experiment) -> AppInterpreter:
     return bundled_app_interpreter(experiment.python)
 
 
-def _app_failure(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
+def app_failure_of(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
     """A name that does not exist is the caller's to correct; an app that breaks fails every cell."""
     if experiment.bundled:
         return None
@@ -301,7 +311,7 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     left = [cell for cell in sweep.order if not sweep.is_done(cell)]
     sweep.events.planned(len(left), experiment_s(left, sweep.experiment), longest_s(left, sweep.experiment))
     began_s = time.monotonic()
-    with _pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
+    with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         for number, cell in enumerate(left, start=1):
 
             def estimate(done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:]) -> float:
@@ -351,7 +361,30 @@ def _settle(experiment: Experiment) -> Settled | None:
     return settle(longest_ns, lambda: watch_host(experiment.port)) if longest_ns else None
 
 
-def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Capacity | None:
+def _intervene(sweep: _Sweep, environments: Environments) -> Status:
+    """Every cell again in pairs, with the CPU limit and with it lifted."""
+    benches = {"limited": sweep.bench, "lifted": replace(sweep.bench, setting=lifted(sweep.bench.setting))}
+
+    def run(cell: Cell, half: Half) -> Json | None:
+        found, environment = sweep.found[cell.server], environments[cell.server]
+        if isinstance(environment, WsgiloadError):
+            record = CellRecord(cell, failure=Failure.of(environment))
+        else:
+            _settle(sweep.experiment)
+            sweep.events.message(f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}")
+            record = run_cell(cell, found, environment, benches[half], sweep.directory.server_log(cell.id))
+        if record.interrupted:
+            return None
+        with uninterrupted():
+            sweep.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
+        return summarise_cell(record, found, benches[half].setting)
+
+    with pinned(sweep.bench.setting.cpu_plan.client_cpus):
+        sweep.interventions, is_complete = intervene(sweep.order, sweep.experiment, run)
+    return "complete" if is_complete else "interrupted"
+
+
+def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Concurrency | None:
     """How much a server serves at once, as it comes: measured before its first cell, because nobody chose it."""
     profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
     if profile != "stock":
@@ -360,14 +393,14 @@ def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> 
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
         budget = budget_of(found, setting.limits.cpus or 1, profile)
         try:
-            sweep.capacities[found.id] = measure_capacity(found, environment, place, (profile, budget))
+            sweep.capacities[found.id] = measure_concurrency(found, environment, place, (profile, budget))
         except WsgiloadError:
             sweep.capacities[found.id] = None  # the cell itself will say what is wrong
     return sweep.capacities[found.id]
 
 
 @contextmanager
-def _pinned(cpus: tuple[int, ...]) -> Iterator[None]:
+def pinned(cpus: tuple[int, ...]) -> Iterator[None]:
     """Keep this process and its sampler off the server's cores while cells are measured."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)

@@ -35,7 +35,8 @@ MIB = 1024**2
 RESOURCE_COLUMNS = (
     "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
     "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
-    "listen_queue,listen_drops,steal_ns"
+    "listen_queue,listen_drops,steal_ns,psi_memory_full_ns,psi_io_some_ns,psi_io_full_ns,memory_high,run_queue_wait_ns,"
+    "host_busy_ns,late_ns,width_ns"
 )
 INTERVAL_COLUMNS = "cell,start_ns,length_ns,scheduled,sent,ok,failed,p50_ns,p99_ns,max_ns"
 
@@ -118,7 +119,15 @@ def test_the_run_directory_holds_every_file_of_the_contract(hello: tuple[Command
     run_dir = hello[1].run_dir
     assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9_.-]+-[0-9a-f]{4}", run_dir.name)
     files = {str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file()}
-    texts = ["intervals.csv", "resources.csv", "latency.hlog", "latency.hgrm", "report.html"]
+    texts = [
+        "intervals.csv",
+        "resources.csv",
+        "processes.csv",
+        "client.csv",
+        "latency.hlog",
+        "latency.hgrm",
+        "report.html",
+    ]
     fixed = ["run.json", "summary.json", *texts]
     assert files == {*fixed, *(f"server/{name}.log" for name in CELLS), *(f"load/{name}.json" for name in CELLS)}
 

@@ -131,3 +131,79 @@ def test_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_uv_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.shutil, "which", lambda name, path: None)
     assert doctor.check_uv().level == "red"
+
+
+# What two machines have in these files: one that was set up for measuring, and a notebook as it comes.
+SERVER = {
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance",
+    "sys/devices/system/cpu/intel_pstate/no_turbo": "1",
+    "sys/devices/system/cpu/smt/active": "0",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
+    "proc/self/timens_offsets": "monotonic           0         0\nboottime            0         0",
+    "sys/class/power_supply/unused/type": "UPS",
+    "proc/swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority",
+    "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
+    "proc/sys/kernel/randomize_va_space": "2",
+    "proc/pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1",
+    "proc/sys/net/core/somaxconn": "4096",
+    "proc/sys/net/ipv4/tcp_max_syn_backlog": "4096",
+    "proc/sys/net/ipv4/ip_local_port_range": "10240\t65535",
+    "proc/net/sockstat": "sockets: used 139\nTCP: inuse 5 orphan 0 tw 12 alloc 8 mem 1",
+    "proc/sys/net/ipv4/tcp_congestion_control": "cubic",
+}
+NOTEBOOK = SERVER | {
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave",
+    "sys/devices/system/cpu/intel_pstate/no_turbo": "0",
+    "sys/devices/system/cpu/smt/active": "1",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet",
+    "proc/self/timens_offsets": "monotonic   -86400   0\nboottime   0   0",
+    "sys/class/power_supply/AC/type": "Mains",
+    "sys/class/power_supply/AC/online": "0",
+    "sys/class/power_supply/BAT0/type": "Battery",
+    "sys/class/power_supply/BAT0/status": "Discharging",
+    "proc/swaps": "Filename Type Size Used Priority\n/dev/dm-1 partition 8388604 524 -2",
+    "sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never",
+    "proc/sys/kernel/randomize_va_space": "0",
+    "proc/sys/net/core/somaxconn": "128",
+    "proc/sys/net/ipv4/tcp_max_syn_backlog": "512",
+    "proc/sys/net/ipv4/ip_local_port_range": "32768\t40000",
+    "proc/net/sockstat": "sockets: used 139\nTCP: inuse 5 orphan 0 tw 23456 alloc 8 mem 1",
+    "proc/sys/net/ipv4/tcp_congestion_control": "bbr",
+}
+
+
+def recorded(write: Write, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        write(path, text)
+
+
+def test_a_machine_set_up_for_measuring_is_green_throughout(tmp_path: Path, write: Write) -> None:
+    recorded(write, SERVER)
+    findings = doctor.look_round(tmp_path)
+    assert [finding for finding in findings if finding.level != "green"] == []
+    assert len(findings) == len(SERVER)
+
+
+def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(tmp_path: Path, write: Write) -> None:
+    recorded(write, NOTEBOOK)
+    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    assert {name for name, finding in findings.items() if finding.level == "green"} == {"pressure"}
+    assert {name for name, finding in findings.items() if finding.level == "red"} == {"battery", "TIME_WAIT"}
+    assert all(finding.cure for finding in findings.values() if finding.level != "green")
+    assert findings["turbo"].cure == "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+    assert findings["TIME_WAIT"].value == 23456
+
+
+def test_a_battery_that_is_charging_is_no_fault(tmp_path: Path, write: Write) -> None:
+    recorded(write, {path: text for path, text in NOTEBOOK.items() if "power_supply" in path})
+    write("sys/class/power_supply/AC/online", "1")
+    write("sys/class/power_supply/BAT0/status", "Charging")
+    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    assert (findings["battery"].level, findings["battery"].value) == ("green", "mains")
+
+
+@pytest.mark.parametrize(("boost", "level"), [("1", "amber"), ("0", "green")])
+def test_boost_by_the_other_file(tmp_path: Path, write: Write, boost: str, level: str) -> None:
+    write("sys/devices/system/cpu/cpufreq/boost", boost)
+    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    assert findings["turbo"].level == level

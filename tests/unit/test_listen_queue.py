@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from wsgiload.listen_queue import listener_pids, read_listen_queue
+from wsgiload._loadgen import FileSampler
+from wsgiload.listen_queue import cheap_queries, listen_queries, listener_pids, parse_answers, read_listen_queue
 
 HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
 
@@ -73,3 +75,27 @@ def test_owners_from_recorded_tables(tmp_path: Path) -> None:
 
 def test_without_tables_nothing_is_known(tmp_path: Path) -> None:
     assert listener_pids(8000, tmp_path) is None
+
+
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_one_socket_is_asked_for_itself_again_and_again(family: socket.AddressFamily, address: str) -> None:
+    with socket.create_server((address, 0), family=family, backlog=4) as server:
+        port = server.getsockname()[1]
+        queries = cheap_queries(port)
+        assert len(queries) == 1 and queries[0] not in listen_queries(port)
+        sampler = FileSampler([], queries, 2_000_000)
+        with socket.create_connection((address, port)):
+            time.sleep(0.02)
+            looks = sampler.stop()
+        last = parse_answers(looks[-1][4], port)
+    assert last is not None and (last.queue, last.backlog, last.drops, last.sockets) == (1, 4, 0, 1)
+
+
+def test_several_sockets_of_one_port_are_all_asked_for() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0), reuse_port=True) as one,
+        socket.create_server(("127.0.0.1", one.getsockname()[1]), reuse_port=True),
+    ):
+        port = one.getsockname()[1]
+        assert cheap_queries(port) == listen_queries(port)[:1]
+    assert cheap_queries(port) == listen_queries(port)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.processes import CLIENT_COLUMNS, PROCESS_COLUMNS
 from wsgiload.schema import load_schema
 
 METRICS = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -14,7 +15,8 @@ INTERVAL_COLUMNS = "cell start_ns length_ns scheduled sent ok failed p50_ns p99_
 RESOURCE_COLUMNS = (
     "cell t_ns cpu_usage_ns cpu_user_ns cpu_system_ns nr_periods nr_throttled throttled_ns memory_bytes "
     "memory_anon_bytes memory_file_bytes oom_kill pids psi_cpu_some_ns psi_cpu_full_ns psi_memory_some_ns "
-    "listen_queue listen_drops steal_ns"
+    "listen_queue listen_drops steal_ns psi_memory_full_ns psi_io_some_ns psi_io_full_ns memory_high "
+    "run_queue_wait_ns host_busy_ns late_ns width_ns"
 )
 
 
@@ -51,4 +53,6 @@ def test_every_documented_key_has_a_meaning() -> None:
 
 def test_the_columns_of_the_csv_files_are_documented() -> None:
     assert documented("resources.csv") == RESOURCE_COLUMNS.split()
+    assert documented("processes.csv") == list(PROCESS_COLUMNS)
+    assert documented("client.csv") == list(CLIENT_COLUMNS)
     assert re.findall(r"`([a-z0-9_]+)`", section("intervals.csv"))[1:] == INTERVAL_COLUMNS.split()

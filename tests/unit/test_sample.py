@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -11,17 +12,20 @@ from pathlib import Path
 import pytest
 
 from wsgiload.limits import COUNTER_NAMES, Counters
+from wsgiload.limits.files import Source, single
 from wsgiload.sample import RESOURCE_COLUMNS, ResourceSummary, Sample, Sampler, summarise
 
 MS = 1_000_000
 CONTRACT_COLUMNS = (
     "cell,t_ns,cpu_usage_ns,cpu_user_ns,cpu_system_ns,nr_periods,nr_throttled,throttled_ns,memory_bytes,"
     "memory_anon_bytes,memory_file_bytes,oom_kill,pids,psi_cpu_some_ns,psi_cpu_full_ns,psi_memory_some_ns,"
-    "listen_queue,listen_drops,steal_ns"
+    "listen_queue,listen_drops,steal_ns,psi_memory_full_ns,psi_io_some_ns,psi_io_full_ns,memory_high,run_queue_wait_ns,"
+    "host_busy_ns,late_ns,width_ns"
 )
 CONTRACT_KEYS = (
     "cpu_cores_mean cpu_cores_peak cpu_ns_per_request memory_peak_bytes memory_mean_bytes "
-    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops processes_peak"
+    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops processes_peak "
+    "pss_before_bytes pss_after_bytes"
 )
 
 
@@ -54,7 +58,7 @@ def test_names_are_those_of_the_contract() -> None:
     assert ",".join(RESOURCE_COLUMNS) == CONTRACT_COLUMNS
     assert list(ResourceSummary().to_dict()) == CONTRACT_KEYS.split()
     row = at(1, pids=3).row("cell")
-    assert len(row) == len(RESOURCE_COLUMNS) == len(COUNTER_NAMES) + 2
+    assert len(row) == len(RESOURCE_COLUMNS) == len(COUNTER_NAMES) + 4
     assert row[:2] == ["cell", MS] and row[RESOURCE_COLUMNS.index("pids")] == 3
 
 
@@ -159,3 +163,46 @@ def test_gaps_are_bridged_by_the_times_really_sampled() -> None:
     samples = [at(0, cpu_usage_ns=0), at(100), at(400, cpu_usage_ns=200 * MS)]
     assert summarise(samples, (0, 400 * MS), 1).cpu_cores_mean == pytest.approx(0.5)
     assert asdict(samples[1].counters)["cpu_usage_ns"] is None
+
+
+class Filed:
+    """A group whose counters come from files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "usage").write_text("7\n")
+        (folder / "broken").write_text("nonsense\n")
+
+    def read_counters(self) -> Counters:
+        raise AssertionError("its files are read instead")
+
+    def sources(self) -> tuple[Source, ...]:
+        names = {"usage": "cpu_usage_ns", "broken": "pids", "missing": "oom_kill"}
+        return tuple(Source(self.folder / name, single(column)) for name, column in names.items())
+
+
+def test_files_are_read_without_the_interpreter_and_parsed_at_the_end(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=4) as server:
+        port = server.getsockname()[1]
+        with (
+            socket.create_connection(("127.0.0.1", port)),
+            Sampler(Filed(tmp_path), port=port, pids=lambda: [os.getpid()], interval_ns=2 * MS) as sampler,
+        ):
+            time.sleep(0.05)
+    samples = sampler.samples
+    times = [sample.t_ns for sample in samples]
+    assert len(samples) > 3 and times == sorted(times)
+    assert {sample.counters.cpu_usage_ns for sample in samples} == {7}
+    assert {(sample.counters.pids, sample.counters.oom_kill) for sample in samples} == {(None, None)}
+    assert {sample.counters.listen_queue for sample in samples} == {1}
+    assert all(sample.width_ns > 0 and sample.late_ns >= 0 for sample in samples)
+    assert samples[0].counters.host_busy_ns is not None and samples[1].counters.host_busy_ns is None
+    assert any(sample.counters.run_queue_wait_ns is not None for sample in samples)
+    assert [one.pid for one in sampler.processes[:1]] == [os.getpid()]
+    assert sampler.client[-1].cpu_ns > 0 and sampler.client[-1].memory_bytes
+    assert sampler.stop() == samples
+
+
+def test_a_sample_whose_reading_was_held_up_is_marked() -> None:
+    assert Sample(0, 0, Counters(), width_ns=10 * MS + 1).is_wide
+    assert not Sample(0, 0, Counters(), width_ns=10 * MS).is_wide

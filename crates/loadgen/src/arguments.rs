@@ -199,6 +199,7 @@ impl Arguments {
             load: self.load(profile),
             phases: Phases { warmup_ns: self.warmup, measure_ns, cooldown_ns: self.cooldown, drain_ns: None },
             interval_ns: self.interval,
+            keep_flights: 0,
             keepalive: self.keepalive,
             timeout_ns: self.timeout,
             deadline_ns: self.deadline,

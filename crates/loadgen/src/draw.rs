@@ -46,7 +46,7 @@ impl Draw {
 }
 
 /// SplitMix64 at a place: a stream of random numbers that can be entered anywhere.
-fn scatter(key: u64, place: u64) -> u64 {
+pub(crate) fn scatter(key: u64, place: u64) -> u64 {
     let mut point = key.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     point = (point ^ (point >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     point = (point ^ (point >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -42,6 +42,9 @@ pub struct LoadPlan {
     /// Length of one recording interval; `None`: one second, or longer where so many would not fit into memory.
     #[serde(default)]
     pub interval_ns: Option<u64>,
+    /// Of how many requests the instants are kept: so many of the slowest, and as many of all by chance.
+    #[serde(default)]
+    pub keep_flights: usize,
     /// How long a connection is kept.
     #[serde(default)]
     pub keepalive: Keepalive,
@@ -287,6 +290,9 @@ fn default_threads() -> usize {
 /// requests as unfinished; one that is longer ends with them.
 const TIMEOUT_NOTICE_NS: u64 = 500 * NS_PER_MS;
 
+/// They are in the report one by one.
+const MOST_FLIGHTS: usize = 100_000;
+
 /// A packed interval with many different values, and what its report needs.
 const INTERVAL_BYTES_ESTIMATE: u64 = 16 * 1024;
 const RECORDING_BYTES_LIMIT: u64 = 256 << 20;
@@ -323,6 +329,7 @@ impl LoadPlan {
             load,
             phases: Phases { warmup_ns: 0, measure_ns, cooldown_ns: 0, drain_ns: None },
             interval_ns: None,
+            keep_flights: 0,
             keepalive: Keepalive::default(),
             timeout_ns: default_timeout_ns(),
             deadline_ns: None,
@@ -379,6 +386,7 @@ impl LoadPlan {
         self.validate_mix()?;
         require(self.phases.load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
         require(self.interval_ns() >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
+        require(self.keep_flights <= MOST_FLIGHTS, "keep_flights may be 100,000 at most")?;
         require(self.timeout_ns >= NS_PER_MS, "the timeout must be at least 1ms")?;
         require(self.timeout_ns <= 3600 * NS_PER_S, "the timeout may be one hour at most")?;
         require(self.deadline_ns.is_none_or(|ns| ns > 0), "the deadline must be longer than 0")?;
@@ -436,6 +444,7 @@ mod tests {
             ("threads", LoadPlan { threads: 0, ..good.clone() }),
             ("timeout", LoadPlan { timeout_ns: 0, ..good.clone() }),
             ("interval", LoadPlan { interval_ns: Some(1), ..good.clone() }),
+            ("keep_flights", LoadPlan { keep_flights: usize::MAX, ..good.clone() }),
             ("per connection", LoadPlan { keepalive: Keepalive::Requests(0), ..good.clone() }),
         ];
         for (word, plan) in cases {

@@ -6,6 +6,7 @@ use crate::connect_failures::ConnectFailures;
 use crate::connection_counts::ConnectionCounts;
 use crate::error::LoadError;
 use crate::exchange::{Completion, Outcome, Parts};
+use crate::flights::Flights;
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
 use crate::measures::{Measures, Tally};
@@ -115,6 +116,8 @@ pub struct Recorder {
     observations: Observations,
     /// One for each of the plan's several requests; none where it has only one.
     requests: Vec<RequestRecord>,
+    /// When single requests were in flight, where that was asked for.
+    flights: Option<Flights>,
     /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
     /// Why connections were not made; kept by the engine.
@@ -149,6 +152,7 @@ impl Recorder {
             inconsistent: 0,
             observations: Observations::new(plan, start_ns),
             requests: RequestRecord::for_each(plan),
+            flights: Flights::new(plan.keep_flights),
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
             sessions: None,
@@ -206,6 +210,9 @@ impl Recorder {
             return self.observations.ended(completion, None);
         }
         self.waited += u64::from(completion.pool_wait_ns() > 0);
+        if let Some(flights) = &mut self.flights {
+            flights.record(completion);
+        }
         if let Some(count) = completion.status.and_then(|status| self.status_codes.get_mut(usize::from(status))) {
             *count += 1;
         }
@@ -278,6 +285,9 @@ impl Recorder {
         self.inconsistent += other.inconsistent;
         self.observations.add(&other.observations);
         self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
+        if let Some((mine, theirs)) = self.flights.as_mut().zip(other.flights.as_ref()) {
+            mine.add(theirs);
+        }
         self.connections.add(&other.connections);
         self.connect_failures.add(&other.connect_failures);
         if let Some(theirs) = &other.sessions {
@@ -348,6 +358,12 @@ impl Recorder {
     #[must_use]
     pub fn requests(&self) -> &[RequestRecord] {
         &self.requests
+    }
+
+    /// When single requests of the measure phase were in flight; `None` where none were kept.
+    #[must_use]
+    pub fn flights(&self) -> Option<&Flights> {
+        self.flights.as_ref()
     }
 
     /// How the sends of the measure phase went.

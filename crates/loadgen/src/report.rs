@@ -8,6 +8,7 @@ use crate::client_report::Client;
 use crate::clock::{NS_PER_S, monotonic_ns, realtime_ns};
 use crate::error::LoadError;
 use crate::exchange::Outcome;
+use crate::flights::{FlightReport, Flights};
 use crate::hiccups::Hiccups;
 use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
 use crate::inbox::StampDoubts;
@@ -133,6 +134,8 @@ pub struct LoadReport {
     pub sessions: Option<SessionReport>,
     /// Slices of the measure phase.
     pub intervals: Vec<Interval>,
+    /// When single requests were in flight; `None` where the plan keeps none.
+    pub flights: Option<FlightReport>,
     /// The clock at the start of the load, on both scales.
     pub clock: Clock,
     #[serde(skip)]
@@ -321,6 +324,7 @@ impl LoadReport {
             targets: targets(plan, recorder),
             sessions: recorder.sessions.as_ref().map(SessionCounts::report),
             intervals: intervals(recorder, facts.measured_ns)?,
+            flights: recorder.flights().map(Flights::report),
             clock: clock(recorder, facts),
             measures,
         })

@@ -3,6 +3,7 @@
 mod errors;
 mod handle;
 mod histogram;
+mod sampler;
 
 use std::path::PathBuf;
 
@@ -60,6 +61,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(parse_trace, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
+    module.add_class::<sampler::FileSampler>()?;
     module.add_class::<histogram::Histogram>()?;
     Ok(())
 }

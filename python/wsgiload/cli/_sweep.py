@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
+from wsgiload.alarms import alarms_over_cells
 from wsgiload.catalogue import PROFILES
 from wsgiload.cli._options import (
     CONNECTIONS,
@@ -28,10 +29,12 @@ from wsgiload.cli._options import (
     together,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._recommend import slo_option, tell_recommendation
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.estimate import experiment_s
 from wsgiload.limits import enter_scope
+from wsgiload.objective import parse_objective
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Cell,
@@ -68,7 +71,7 @@ from wsgiload.sweep import (
 from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
-_SAYS_NOTHING_OF_THE_PLAN = {"resume", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
+_SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
 
 
 class _Progress(SweepEvents):
@@ -198,6 +201,18 @@ def repeat_grid(words: list[str]) -> list[str]:
     ),
     click.option("--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"),
     click.option("--ready-timeout", type=DURATION, default="30s", show_default=True, help="Longest start of a server."),
+    click.option(
+        "--intervene",
+        type=click.Choice(["cpu"]),
+        help="Run each cell again in pairs, with its CPU limit and with it lifted: 6, or as many as --runs.",
+    ),
+    click.option(
+        "--sample-interval",
+        type=DURATION,
+        default="100ms",
+        show_default=True,
+        help="Time between two looks at the server's resources.",
+    ),
     click.option("--name", help="Name of the run directory.  [default: the app's]"),
 )
 @together(
@@ -267,6 +282,7 @@ def repeat_grid(words: list[str]) -> list[str]:
     show_default=True,
     help="Folder of run directories.",
 )
+@slo_option
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well.")
 @output_options
 @click.pass_context
@@ -274,6 +290,7 @@ def sweep(
     ctx: click.Context,
     /,
     app: str | None,
+    slo: tuple[str, ...],
     threshold: tuple[str, ...],
     json_file: str | None,
     html: Path | None,
@@ -289,6 +306,8 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
+    objective = parse_objective(slo) if slo else None
+    options["compare"] = options["compare"] or objective is not None
     if resume is None:
         experiment, asked = experiment_of(app, options), None
     else:
@@ -300,7 +319,8 @@ def sweep(
     enter_scope(experiment.limits.policy)
     events = SweepEvents() if quiet else _Progress()
     result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
-    return _tell(result, thresholds, json_file, html)
+    code = _tell(result, thresholds, json_file, html)
+    return tell_recommendation(result.summary, objective, code, aside=json_file == "-")
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:
@@ -312,6 +332,8 @@ def _asks_for_a_plan(ctx: click.Context) -> bool:
 def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:
     if json_file != "-":
         print_sweep(result.summary, Console())
+        for alarm in alarms_over_cells(result.summary["cells"]):
+            click.echo(f"{alarm.name}: {alarm.message}")
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
             click.echo(f"report: {result.report}")
@@ -358,6 +380,8 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
         python_version=_python_version(options, is_bundled),
         port=options["port"],
         ready_timeout_ns=options["ready_timeout"],
+        sample_interval_ns=options["sample_interval"],
+        intervene=options["intervene"],
         out=options["out"],
     )
     # Commands that repeat trials in a way of their own have no such options.

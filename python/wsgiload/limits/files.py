@@ -10,7 +10,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,7 +184,8 @@ def pressure(columns: Mapping[str, str]) -> Parser:
 
 
 CPU_PRESSURE = pressure({"some": "psi_cpu_some_ns", "full": "psi_cpu_full_ns"})
-MEMORY_PRESSURE = pressure({"some": "psi_memory_some_ns"})
+MEMORY_PRESSURE = pressure({"some": "psi_memory_some_ns", "full": "psi_memory_full_ns"})
+IO_PRESSURE = pressure({"some": "psi_io_some_ns", "full": "psi_io_full_ns"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,15 @@ class Source:
     path: Path
     parse: Parser
     spacing_ns: int = 0
+
+
+def parse_texts(texts: Iterable[tuple[Parser, bytes]]) -> Counters:
+    """The counters in files as they were read; a file that makes no sense leaves its counters None."""
+    values: dict[str, int] = {}
+    for parse, data in texts:
+        with suppress(ValueError):
+            values.update(parse(data.decode()))
+    return Counters(**{name: value for name, value in values.items() if name in COUNTER_NAMES})
 
 
 class CounterFiles:
@@ -212,13 +222,13 @@ class CounterFiles:
 
     def read(self) -> Counters:
         """Everything that can be read and is due, at this moment."""
-        values: dict[str, int] = {}
+        found: list[tuple[Parser, bytes]] = []
         with self._lock:
             for descriptor, source in self._files:
                 if self._is_due(descriptor, source.spacing_ns):
-                    with suppress(OSError, ValueError):
-                        values.update(source.parse(os.pread(descriptor, READ_BYTES, 0).decode()))
-        return Counters(**{name: value for name, value in values.items() if name in COUNTER_NAMES})
+                    with suppress(OSError):
+                        found.append((source.parse, os.pread(descriptor, READ_BYTES, 0)))
+        return parse_texts(found)
 
     def _is_due(self, descriptor: int, spacing_ns: int) -> bool:
         if not spacing_ns:

@@ -58,6 +58,10 @@ class ControlGroup:
         """The raw counters now, or the final ones once the group is closed."""
         return self._last[0] if self._last else self._counters.read()
 
+    def sources(self) -> tuple[Source, ...]:
+        """Where its counters come from, for whoever reads them again and again."""
+        return self._files.sources
+
     def oom_kills(self) -> int | None:
         """How many processes the kernel ended here for want of memory."""
         return self.read_counters().oom_kill

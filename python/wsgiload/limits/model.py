@@ -85,6 +85,12 @@ class Counters:
     listen_queue: int | None = None
     listen_drops: int | None = None
     steal_ns: int | None = None
+    psi_memory_full_ns: int | None = None
+    psi_io_some_ns: int | None = None
+    psi_io_full_ns: int | None = None
+    memory_high: int | None = None
+    run_queue_wait_ns: int | None = None  # summed over threads: at most once a second
+    host_busy_ns: int | None = None  # all cores of the machine together
 
 
 COUNTER_NAMES = tuple(field.name for field in fields(Counters))

@@ -27,6 +27,7 @@ CONTROLLERS = ("cpu", "memory", "pids", "cpuset")
 CONTROLLER_OF_LIMIT = {"cpus": "cpu", "memory": "memory", "pids": "pids"}
 LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
 MEMORY_STAT_SPACING_NS = 1_000_000_000
+SLOW_SPACING_NS = 100_000_000  # what is not worth a look every few milliseconds
 
 
 class V2Backend:
@@ -208,10 +209,11 @@ def counter_sources(directory: Path) -> tuple[Source, ...]:
         ("cpu.stat", lambda text: {**microseconds(text), **counts(text)}, 0),
         ("memory.current", files.single("memory_bytes"), 0),
         ("memory.stat", memory, MEMORY_STAT_SPACING_NS),
-        ("memory.events", files.renamed({"oom_kill": "oom_kill"}), 0),
-        ("pids.current", files.single("pids"), 0),
+        ("memory.events", files.renamed({"oom_kill": "oom_kill", "high": "memory_high"}), 0),
+        ("pids.current", files.single("pids"), SLOW_SPACING_NS),
         ("cpu.pressure", files.CPU_PRESSURE, 0),
-        ("memory.pressure", files.MEMORY_PRESSURE, 0),
+        ("memory.pressure", files.MEMORY_PRESSURE, SLOW_SPACING_NS),
+        ("io.pressure", files.IO_PRESSURE, SLOW_SPACING_NS),
     ]
     return tuple(Source(directory / name, parse, spacing_ns) for name, parse, spacing_ns in wanted)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from wsgiload.aggregate import Method
 from wsgiload.effect import FEWEST_RUNS
-from wsgiload.report import charts, findings, forest, over_runs, svg, table, words
+from wsgiload.report import charts, coincidence, findings, forest, over_runs, svg, table, words
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
@@ -120,7 +120,11 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "session": over_runs.session_lines(files.summary),
         "overload": over_runs.overload_lines(files.summary),
         "over_runs": _over_runs(files.summary, conditions(sweep.experiment)) if sweep.runs > 1 else None,
-        "facts": findings.generator_facts(sweep, files.loads) + findings.limit_facts(sweep),
+        "facts": [
+            *findings.generator_facts(sweep, files.loads),
+            *findings.limit_facts(sweep),
+            *coincidence.interventions(files.summary),
+        ],
         "charts": _sweep_charts(sweep, files),
         "strips": strips,
         "strips_left_out": left_out,
@@ -297,6 +301,7 @@ _CELL_COLUMNS: tuple[Column, ...] = (
     ("CPU", _RESOURCE_COLUMNS[0][1]),
     ("memory", _RESOURCE_COLUMNS[4][1]),
     ("throttled", _RESOURCE_COLUMNS[5][1]),
+    ("coincided with", coincidence.names),
 )
 
 
@@ -401,7 +406,8 @@ def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
     )
     data = Grid(("middle of interval", "p50", "p99", "max", "failed"), rows, names=0)
     drawing = charts.strip_chart(strip, sweep.experiment, name)
-    return Chart(name, drawing, findings.strip_caption(strip), "", data)
+    coincided = [coincidence.sentence(strip.cell, found) for found in coincidence.fingerprints(strip.cell)]
+    return Chart(name, drawing, findings.strip_caption(strip), " ".join(coincided), data)
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

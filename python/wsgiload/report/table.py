@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wsgiload.effect import FEWEST_RUNS
-from wsgiload.report import over_runs, words
+from wsgiload.report import coincidence, over_runs, words
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, read_sweep
 from wsgiload.report.words import Json
 
@@ -56,7 +56,9 @@ def print_sweep(summary: Json, console: Console) -> None:
     sweep = read_sweep(summary)
     title = Text(conditions(sweep.experiment), style="dim")
     with _wide(console):
-        console.print(Group(title, *_fitting_table(sweep, console), *_over_runs(summary), *_remarks(sweep)))
+        told = [Text(sentence) for sentence in coincidence.interventions(summary)]
+        found = [*_fitting_table(sweep, console), *_over_runs(summary), *_remarks(sweep), *told]
+        console.print(Group(title, *found))
 
 
 def print_comparison(entries: Sequence[Json], remarks: Sequence[str], console: Console) -> None:
@@ -202,7 +204,7 @@ def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
 
     A check that several cells did not meet is told with its worst figure.
     """
-    found = [*_reasons(sweep), *_notes(sweep)]
+    found = [*_reasons(sweep), *_coincidences(sweep), *_notes(sweep)]
     ordered = sorted(found, key=lambda remark: ("red", "yellow", "").index(remark[1]))
     return [(sentence, style, _cell_names(cells, sweep)) for sentence, style, cells in ordered]
 
@@ -221,6 +223,22 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         if len({str(reason["message"]) for reason, _ in entries}) > 1:
             sentence += f" (the worst of {len(entries)} cells)"
         remarks.append((sentence, _STYLES.get(level, ""), [cell for _, cell in entries]))
+    return remarks
+
+
+def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
+    """Each fingerprint once, told of the cell in which it was strongest."""
+    places: dict[str, list[tuple[Json, Cell]]] = {}
+    for cell in sweep.cells:
+        for fingerprint in coincidence.fingerprints(cell):
+            places.setdefault(str(fingerprint["name"]), []).append((fingerprint, cell))
+    remarks = []
+    for entries in places.values():
+        strongest, where = max(entries, key=lambda entry: float(entry[0]["value"]))
+        sentence = coincidence.sentence(where, strongest)
+        if len(entries) > 1:
+            sentence += f" (the strongest of {len(entries)} cells)"
+        remarks.append((sentence, "", [cell for _, cell in entries]))
     return remarks
 
 

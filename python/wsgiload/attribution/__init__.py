@@ -1,0 +1,144 @@
+"""What coincided with the slow requests of one cell: exposures and fingerprints. Pure, from what is stored of it.
+
+The words are those of a coincidence. Only ``intervention``, where a limit was taken away and put back at random, may
+say what changing it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wsgiload.attribution import stretches
+from wsgiload.attribution.evidence import Balance, Evidence, balance_of, late_connects
+from wsgiload.attribution.exposure import Exposure, Tail, exposure, tail_of
+from wsgiload.attribution.fingerprints import Fingerprint, find_fingerprints, wait_ratio
+from wsgiload.attribution.steps import steps_of
+from wsgiload.processes import ClientUsage, ProcessUsage
+from wsgiload.sample import Sample
+
+Json = dict[str, Any]
+Stretches = Sequence[stretches.Stretch]
+
+__all__ = ["Attribution", "Measured", "attribute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was stored of one cell."""
+
+    load: Json | None
+    samples: Sequence[Sample]
+    processes: Sequence[ProcessUsage] = ()
+    client: Sequence[ClientUsage] = ()
+    cpus: int = 1
+    backlog: int | None = None
+    oom_kills: int | None = None
+    shared_cores: bool = False
+    period_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What was found."""
+
+    exposures: tuple[Exposure, ...]
+    fingerprints: tuple[Fingerprint, ...]
+    slowest: int | None
+    slowest_ratio: float | None
+    balance: Balance | None
+    foreign_cpu_ratio: float | None
+    cpu_wait_ratio: float | None
+    resolution_ns: int
+
+    def to_dict(self) -> Json:
+        """The ``attribution`` object of summary.json."""
+        return {
+            "slowest": self.slowest,
+            "slowest_ratio": self.slowest_ratio,
+            "resolution_ns": self.resolution_ns,
+            "exposures": [one.to_dict() for one in self.exposures],
+            "fingerprints": [one.to_dict() for one in self.fingerprints],
+            "worker_imbalance": None if self.balance is None else self.balance.imbalance,
+            "foreign_cpu_ratio": self.foreign_cpu_ratio,
+            "cpu_wait_ratio": self.cpu_wait_ratio,
+        }
+
+
+def attribute(measured: Measured) -> Attribution | None:
+    """Exposures and fingerprints of a cell; None where it was not sampled."""
+    if len(measured.samples) < 2:
+        return None
+    window = window_of(measured)
+    period_ns = (measured.period_us or 100_000) * 1_000
+    inside = [sample for sample in measured.samples if window[0] - period_ns <= sample.t_ns <= window[1]]
+    steps = steps_of(inside, period_ns)
+    evidence = Evidence(
+        steps=steps,
+        oom_kills=measured.oom_kills,
+        listen_drops=_grown(inside, "listen_drops"),
+        backlog=measured.backlog,
+        balance=balance_of(measured.processes, window),
+        late_connects=late_connects(measured.load),
+        shared_cores=measured.shared_cores,
+        period_ns=period_ns,
+    )
+    tail = tail_of(measured.load) if measured.load is not None else None
+    return Attribution(
+        exposures=tuple(_exposures(tail, evidence)) if tail is not None else (),
+        fingerprints=tuple(find_fingerprints(evidence)),
+        slowest=len(tail.slowest) if tail is not None else None,
+        slowest_ratio=tail.slowest_share if tail is not None else None,
+        balance=evidence.balance,
+        foreign_cpu_ratio=foreign_cpu_ratio(inside, measured.client, measured.cpus),
+        cpu_wait_ratio=wait_ratio(evidence),
+        resolution_ns=period_ns,
+    )
+
+
+def window_of(measured: Measured) -> tuple[int, int]:
+    """The measurement, to the end of its last request; without a report, all that was sampled."""
+    if measured.load is None:
+        return measured.samples[0].t_ns, measured.samples[-1].t_ns
+    load = measured.load
+    from_ns = load["clock"]["monotonic_ns"] + load["plan"]["phases"]["warmup_ns"]
+    ends = [end_ns for _, end_ns in (load.get("flights") or {"slowest": []})["slowest"]]
+    return from_ns, max([from_ns + load["measured_ns"], *ends])
+
+
+def _exposures(tail: Tail, evidence: Evidence) -> list[Exposure]:
+    steps, period_ns = evidence.steps, evidence.period_ns
+    found: dict[str, Stretches] = {
+        "throttled": stretches.throttled(steps, period_ns),
+        "without_cpu": stretches.without_cpu(steps),
+        "paused": stretches.paused(steps),
+        "short_of_memory": stretches.short_of_memory(steps),
+    }
+    return [exposure(signal, tail, there) for signal, there in found.items() if there]
+
+
+def _grown(samples: Sequence[Sample], name: str) -> int | None:
+    values = [value for sample in samples if (value := getattr(sample.counters, name)) is not None]
+    return max(0, values[-1] - values[0]) if len(values) > 1 else None
+
+
+def foreign_cpu_ratio(samples: Sequence[Sample], client: Sequence[ClientUsage], cpus: int) -> float | None:
+    """Share of the machine's CPU time that neither the server nor measuring it used; the kernel counts it in ticks."""
+    known = [sample for sample in samples if sample.counters.host_busy_ns is not None]
+    if len(known) < 2 or len(client) < 2:
+        return None
+    first, last = known[0], known[-1]
+    length_ns = last.t_ns - first.t_ns
+    busy = _between(first, last, "host_busy_ns")
+    server = _between(first, last, "cpu_usage_ns")
+    inside = [usage for usage in client if first.t_ns <= usage.t_ns <= last.t_ns] or list(client)
+    if busy is None or server is None or length_ns <= 0 or len(inside) < 2 or inside[-1].t_ns <= inside[0].t_ns:
+        return None
+    client_cores = (inside[-1].cpu_ns - inside[0].cpu_ns) / (inside[-1].t_ns - inside[0].t_ns)
+    return min(1.0, max(0.0, ((busy - server) / length_ns - client_cores) / cpus))
+
+
+def _between(first: Sample, last: Sample, name: str) -> int | None:
+    before, after = getattr(first.counters, name), getattr(last.counters, name)
+    return None if before is None or after is None else int(after - before)

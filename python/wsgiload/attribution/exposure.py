@@ -1,0 +1,140 @@
+"""How many requests were in flight while something held the server up: of the slowest, and of all.
+
+Pure. It says what coincided and nothing about why: for that, the limit must be taken away (see ``intervention``).
+Bounds are 95 % percentile bounds of a bootstrap over blocks of time, because requests that follow each other share
+their fate: Kunsch, The jackknife and the bootstrap for general stationary observations, Annals of Statistics 17 (1989).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wsgiload.attribution.stretches import Stretch
+
+Flight = tuple[int, int]
+
+SLOWEST_SHARE = 0.01
+FEWEST_SLOWEST = 10
+BLOCK_NS = 1_000_000_000
+MOST_BLOCKS = 60
+FEWEST_BLOCKS = 5
+RESAMPLES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share with its 95 % bounds, which are None where the measurement was too short for them."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """How many of the slowest and how many of all requests overlapped the stretches of one signal."""
+
+    signal: str
+    slowest: Share
+    all: Share
+    # How much more often a request was slow if it overlapped; None where one side has no requests.
+    risk_ratio: Share | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of ``attribution.exposures``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The slowest requests of a load and a random sample of all, as stretches in flight."""
+
+    slowest: tuple[Flight, ...]
+    sample: tuple[Flight, ...]
+    slowest_share: float
+
+
+def tail_of(load: dict[str, Any]) -> Tail | None:
+    """The slowest hundredth, or the slowest ten where that is more, as far as the report tells of them."""
+    flights, scheduled = load.get("flights"), load["outcomes"]["scheduled"]
+    if not flights or not flights["sample"]:
+        return None
+    wanted = max(math.ceil(scheduled * SLOWEST_SHARE), FEWEST_SLOWEST)
+    slowest = tuple((start_ns, end_ns) for start_ns, end_ns in flights["slowest"][:wanted])
+    sample = tuple((start_ns, end_ns) for start_ns, end_ns in flights["sample"])
+    return Tail(slowest, sample, len(slowest) / scheduled)
+
+
+def exposure(signal: str, tail: Tail, stretches: Sequence[Stretch], seed: int = 1) -> Exposure:
+    """The shares that overlapped, with bounds."""
+    blocks = _blocks(tail, stretches)
+    whole = _sum(blocks)
+    drawn = _resampled(blocks, seed) if len(blocks) >= FEWEST_BLOCKS else []
+    ratio = _risk_ratio(whole, tail.slowest_share)
+    ratios = [value for block in drawn if (value := _risk_ratio(block, tail.slowest_share)) is not None]
+    return Exposure(
+        signal,
+        Share(_share(whole[0], whole[1]), *_bounds([_share(block[0], block[1]) for block in drawn if block[1]])),
+        Share(_share(whole[2], whole[3]), *_bounds([_share(block[2], block[3]) for block in drawn if block[3]])),
+        None if ratio is None else Share(ratio, *_bounds(ratios if len(ratios) == len(drawn) else [])),
+    )
+
+
+# Slowest that overlapped, slowest, sampled that overlapped, sampled.
+_Counts = tuple[int, int, int, int]
+
+
+def _blocks(tail: Tail, stretches: Sequence[Stretch]) -> list[_Counts]:
+    """Counts by blocks of time, by the intended send."""
+    begin_ns, end_ns = tail.sample[0][0], tail.sample[-1][0]
+    length_ns = max(BLOCK_NS, math.ceil((end_ns - begin_ns + 1) / MOST_BLOCKS))
+    counts: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for place, flights in ((0, tail.slowest), (2, tail.sample)):
+        for flight in flights:
+            block = counts[(flight[0] - begin_ns) // length_ns]
+            block[place] += overlaps(flight, stretches)
+            block[place + 1] += 1
+    return [(one, two, three, four) for one, two, three, four in counts.values()]
+
+
+def overlaps(flight: Flight, stretches: Sequence[Stretch]) -> bool:
+    """Whether a request was in flight during one of the stretches, which are in order and do not touch."""
+    after = bisect_left(stretches, flight[0], key=lambda stretch: stretch[1])
+    return after < len(stretches) and stretches[after][0] <= flight[1]
+
+
+def _sum(blocks: Iterable[_Counts]) -> _Counts:
+    one, two, three, four = (sum(column) for column in zip(*blocks, strict=True))
+    return one, two, three, four
+
+
+def _resampled(blocks: Sequence[_Counts], seed: int) -> list[_Counts]:
+    chance = random.Random(seed)
+    return [_sum(chance.choices(blocks, k=len(blocks))) for _ in range(RESAMPLES)]
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _risk_ratio(counts: _Counts, slow_share: float) -> float | None:
+    """P(slow | overlapped) to P(slow | did not), by Bayes from the two shares that overlapped."""
+    slow, every = _share(counts[0], counts[1]), _share(counts[2], counts[3])
+    # All slow requests that did not overlap belong to those that did not.
+    if not 0 < every < 1 or slow_share >= 1 or slow >= 1:
+        return None
+    return (slow / every) / ((1 - slow) / (1 - every))
+
+
+def _bounds(values: list[float]) -> tuple[float | None, float | None]:
+    if not values:
+        return None, None
+    ordered = sorted(values)
+    place = round(0.025 * (len(ordered) - 1))
+    return ordered[place], ordered[-1 - place]

@@ -1,0 +1,160 @@
+"""What lifting a limit changed, from pairs of runs with and without it. Pure.
+
+Both runs of a pair have the same arrivals and follow each other in random order; pairs differ in their arrivals. This
+is the only place whose words go beyond a coincidence, and only for the limit that was lifted.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+from typing import Any, Literal
+
+from wsgiload.student import t_quantile
+
+Json = dict[str, Any]
+Half = Literal["limited", "lifted"]
+
+FEWEST_PAIRS = 4
+USUAL_PAIRS = 6
+# A quantile needs ten requests beyond it; a load too small for any has its median compared, which says so.
+QUANTILES = (0.99, 0.9, 0.5)
+FEWEST_BEYOND = 10
+
+
+@dataclass(slots=True)
+class Pair:
+    """The summaries of two runs of one cell."""
+
+    first: Half
+    limited: Json | None = None
+    lifted: Json | None = None
+
+
+@dataclass(slots=True)
+class Trial:
+    """One server at one level, with its pairs as far as they were run."""
+
+    server: str
+    rate: float | None
+    connections: int | None
+    pairs: list[Pair] = field(default_factory=list)
+
+    def to_dict(self) -> Json:
+        """An entry of ``interventions`` in summary.json."""
+        effect = effect_of(self.pairs)
+        whole = [pair for pair in self.pairs if pair.limited is not None and pair.lifted is not None]
+        return {
+            "limit": "cpu",
+            "server": self.server,
+            "rate": self.rate,
+            "connections": self.connections,
+            "pairs": len(self.pairs),
+            "used": effect.pairs if effect is not None else 0,
+            "quantile": effect.quantile if effect is not None else None,
+            "factor": effect.factor if effect is not None else None,
+            "low": effect.low if effect is not None else None,
+            "high": effect.high if effect is not None else None,
+            "sentences": sentences(whole, effect),
+            "limited": [pair.limited for pair in whole],
+            "lifted": [pair.lifted for pair in whole],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The factor by which a quantile changed, with its 95 % bounds; None from fewer than four pairs."""
+
+    quantile: float
+    factor: float
+    low: float | None
+    high: float | None
+    pairs: int
+
+
+def first_halves(pairs: int, seed: int) -> list[Half]:
+    """Which run of each pair comes first: as often one as the other, in random order."""
+    halves: list[Half] = ["limited", "lifted"]
+    orders = [halves[index % 2] for index in range(pairs)]
+    random.Random(seed).shuffle(orders)
+    return orders
+
+
+def effect_of(pairs: Sequence[Pair]) -> Effect | None:
+    """A t interval on the logarithm of the ratio within pairs; None where no pair has both quantiles."""
+    quantile = _quantile(pairs)
+    changes = [change for pair in pairs if (change := _change(pair, quantile)) is not None]
+    if not changes:
+        return None
+    mean = fmean(changes)
+    if len(changes) < FEWEST_PAIRS:
+        return Effect(quantile, math.exp(mean), None, None, len(changes))
+    half = t_quantile(0.975, len(changes) - 1) * stdev(changes) / math.sqrt(len(changes))
+    return Effect(quantile, math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(changes))
+
+
+def _quantile(pairs: Sequence[Pair]) -> float:
+    """The highest that all runs have requests enough for."""
+    scheduled = [_scheduled(run) for pair in pairs for run in (pair.limited, pair.lifted) if run is not None]
+    fewest = min(scheduled, default=0)
+    return next((one for one in QUANTILES if fewest * (1 - one) >= FEWEST_BEYOND - 1e-9), QUANTILES[-1])
+
+
+def _scheduled(run: Json) -> int:
+    return int(run["outcomes"]["scheduled"]) if run["outcomes"] is not None else 0
+
+
+def _change(pair: Pair, quantile: float) -> float | None:
+    before, after = _upper_ns(pair.limited, quantile), _upper_ns(pair.lifted, quantile)
+    return math.log(after / before) if before and after else None
+
+
+def _upper_ns(run: Json | None, quantile: float) -> float | None:
+    """The headline quantile, where it is finite and the run stands."""
+    if run is None or run["failure"] is not None or run["offered_quantiles_ns"] is None:
+        return None
+    bounds = run["offered_quantiles_ns"].get(f"{quantile:g}")
+    return None if bounds is None else bounds["high"]
+
+
+def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
+    """What lifting the limit changed, and what disappeared with it."""
+    if effect is None:
+        return ["Nothing can be said about lifting the CPU limit: no pair of runs has a finite quantile on both sides."]
+    said = f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor {_number(effect.factor)}"
+    if effect.low is None or effect.high is None:
+        plural = "pair" if effect.pairs == 1 else "pairs"
+        said += f" in {effect.pairs} {plural} of runs, too few for bounds."
+    else:
+        said += f" [{_number(effect.low)}, {_number(effect.high)}] in {effect.pairs} pairs of runs."
+    return [said, *_disappearances(pairs)]
+
+
+def _disappearances(pairs: Sequence[Pair]) -> list[str]:
+    with_limit = [_is_throttled(pair.limited) for pair in pairs]
+    without = [_is_throttled(pair.lifted) for pair in pairs]
+    if not any(with_limit) or any(without):
+        return []
+    shares = [share for pair in pairs if (share := _throttled_share(pair.limited)) is not None]
+    every = "every request" if shares and min(shares) == 1 else f"{min(shares, default=0):.0%} or more of all requests"
+    overlap = f", which {every} overlapped," if shares else ""
+    there = f"was there in {sum(with_limit)} of {len(pairs)} runs with the CPU limit"
+    return [f"Throttling{overlap} {there} and disappeared when it was lifted."]
+
+
+def _is_throttled(run: Json | None) -> bool:
+    found = run["attribution"] if run is not None else None
+    return found is not None and any(one["name"] == "throttling" for one in found["fingerprints"])
+
+
+def _throttled_share(run: Json | None) -> float | None:
+    found = run["attribution"] if run is not None else None
+    shares = [one["all"]["value"] for one in found["exposures"] if one["signal"] == "throttled"] if found else []
+    return shares[0] if shares else None
+
+
+def _number(factor: float) -> str:
+    return f"{factor:.2f}" if factor < 9.95 else f"{factor:.0f}"

@@ -1,0 +1,86 @@
+"""Stretches of time in which something held a server up, by the counters of its group. Pure.
+
+Which signal tells what was found by making each cause on purpose: throttling by the count of throttled periods, a lack
+of CPU time by PSI, a pause inside the process by its accept queue while its CPU use is down and PSI is flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from wsgiload.attribution.steps import CFS_PERIOD_NS, Step
+
+Stretch = tuple[int, int]
+
+# Shares of a step.
+WAITED_FOR_CPU = 0.2
+WAITED_FOR_MEMORY = 0.1
+FLAT = 0.1
+# Of the CPU use that is usual in the run; below the second figure a server is never busy enough to be seen pausing.
+DOWN_TO = 0.1
+LEAST_USUAL_CORES = 0.03
+
+
+def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Stretch]:
+    """Around throttled periods, from one period before the step in which they were booked, when they ended."""
+    return joined((step.start_ns - period_ns, step.end_ns) for step in steps if step.is_throttled)
+
+
+def without_cpu(steps: Sequence[Step]) -> list[Stretch]:
+    """In which every task of the group that could run waited for a CPU, and no throttling explains it."""
+    return joined(
+        (step.start_ns, step.end_ns)
+        for step in unthrottled(steps)
+        if (step.share("psi_cpu_full_ns") or 0) >= WAITED_FOR_CPU
+    )
+
+
+def unthrottled(steps: Sequence[Step]) -> list[Step]:
+    """Steps without throttling, in themselves or in the next one, which may have booked a period that began here."""
+    following = (*steps, None)[1:]
+    return [
+        step
+        for step, after in zip(steps, following, strict=True)
+        if not step.is_throttled and not (after is not None and after.is_throttled)
+    ]
+
+
+def paused(steps: Sequence[Step]) -> list[Stretch]:
+    """In which connections waited to be accepted while the processes neither ran nor wanted to."""
+    usual = [share for step in steps if (share := step.share("cpu_usage_ns")) is not None]
+    if not usual or median(usual) < LEAST_USUAL_CORES:
+        return []
+    limit = DOWN_TO * median(usual)
+    return joined((step.start_ns, step.end_ns) for step in unthrottled(steps) if _stands_still(step, limit))
+
+
+def _stands_still(step: Step, most_cores: float) -> bool:
+    cores, waited = step.share("cpu_usage_ns"), step.share("psi_cpu_some_ns")
+    is_idle = cores is not None and cores <= most_cores and waited is not None and waited < FLAT
+    return is_idle and bool(step.queue_after)
+
+
+def short_of_memory(steps: Sequence[Step]) -> list[Stretch]:
+    """In which something in the group waited for memory, or was slowed down at its ``memory.high``."""
+    return joined(
+        (step.start_ns, step.end_ns)
+        for step in steps
+        if (step.share("psi_memory_some_ns") or 0) >= WAITED_FOR_MEMORY or step.memory_high
+    )
+
+
+def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """The same time without overlaps, in order."""
+    found: list[Stretch] = []
+    for start_ns, end_ns in sorted(stretches):
+        if found and start_ns <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end_ns))
+        else:
+            found.append((start_ns, end_ns))
+    return found
+
+
+def total_ns(stretches: Iterable[Stretch]) -> int:
+    """How long they are together."""
+    return sum(end_ns - start_ns for start_ns, end_ns in stretches)

@@ -1,0 +1,112 @@
+"""A server that is throttled at every request, and what lifting the limit changes: test F16 of the method.
+
+In full, with ``WSGILOAD_LONG_TESTS=1``: 20 requests, one in 2 s, in six pairs; 12 minutes. Otherwise fewer of both.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from wsgiload.catalogue import ServerVariant
+from wsgiload.contract import Server, Variant
+from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits
+from wsgiload.provision import Environment
+from wsgiload.schema import load_schema
+from wsgiload.sweep import SweepResult, run_sweep
+
+pytestmark = [pytest.mark.limits]
+
+MS = 1_000_000
+REFSRV = Path(__file__).parents[2] / "target/release/refsrv"
+IS_LONG = os.environ.get("WSGILOAD_LONG_TESTS") == "1"
+CPU = "50ms"
+
+BURNING = ServerVariant(
+    Server(
+        name="refsrv",
+        summary="burns 50 ms of CPU time for each request",
+        homepage="",
+        source=Path(__file__),
+        requirements=(),
+        distribution=None,
+        variants=(
+            Variant(name="default", summary="", keepalive=True, uses_workers=False, uses_threads=False, notes=()),
+        ),
+        default_variant="default",
+        command=lambda variant, context: [str(REFSRV), "--listen", context.address, "--cpu", CPU],
+    ),
+    Variant(name="default", summary="", keepalive=True, uses_workers=False, uses_threads=False, notes=()),
+)
+
+
+@pytest.fixture
+def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepResult:
+    """20 ms of CPU time in every 100 ms for requests that need 50."""
+    if not REFSRV.is_file():
+        pytest.skip("target/release/refsrv is not built")
+    environment = Environment("refsrv", REFSRV, REFSRV.parent, "0", None, "", False, 0.0, (), ())
+    sweep = importlib.import_module("wsgiload.sweep")  # the package has a function of that name
+    monkeypatch.setattr(sweep, "resolve_servers", lambda experiment: {"refsrv": BURNING})
+    monkeypatch.setattr(sweep, "provision_all", lambda servers, interpreter, log: {"refsrv": environment})
+    rate, seconds, runs = (0.5, 40, 6) if IS_LONG else (2.0, 5, 2)
+    experiment = Experiment(
+        name="burning",
+        app="wsgiload.apps.hello:app",
+        app_dir=tmp_path,
+        request=Request(),
+        load=LoadOptions(duration_ns=seconds * 1000 * MS, arrivals="constant", keepalive="on"),
+        levels=(Level(rate_per_s=rate),),
+        runs=runs,
+        limits=ResourceLimits(cpus=0.2, memory_bytes=128 << 20),
+        bundled=True,
+        out=tmp_path / "runs",
+        intervene="cpu",
+    )
+    return run_sweep(experiment)
+
+
+def times_ms(run: dict[str, Any]) -> tuple[float, float]:
+    """The shortest and the longest service time."""
+    assert run["failure"] is None, run["failure"]
+    return run["service_time_ns"]["min"] / MS, run["service_time_ns"]["max"] / MS
+
+
+def foreign(runs: list[dict[str, Any]]) -> float:
+    """The most that others used of the machine in one of the runs."""
+    return max(run["attribution"]["foreign_cpu_ratio"] or 0 for run in runs)
+
+
+def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: SweepResult) -> None:
+    summary = throttled.to_dict()
+    assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
+    (trial,) = summary["interventions"]
+    assert trial["used"] == trial["pairs"] == (6 if IS_LONG else 2)
+    for run in [*summary["cells"], *trial["limited"]]:
+        names = [one["name"] for one in run["attribution"]["fingerprints"]]
+        (exposed,) = [one for one in run["attribution"]["exposures"] if one["signal"] == "throttled"]
+        assert "throttling" in names
+        assert (exposed["all"]["value"], exposed["slowest"]["value"]) == (1.0, 1.0)
+        assert run["outcomes"]["ok"] == run["outcomes"]["scheduled"]
+    for run in trial["lifted"]:
+        assert run["resources"]["throttled_period_ratio"] in (None, 0.0)
+        assert run["limits"]["cpus"] is None
+    changed, gone = trial["sentences"]
+    assert changed.startswith("Lifting the CPU limit changed p50 by a factor 0.")
+    assert "every request overlapped" in gone and gone.endswith("disappeared when it was lifted.")
+    page = throttled.run_dir.joinpath("report.html").read_text()
+    assert "disappeared when it was lifted" in page
+
+    limited, lifted = [times_ms(run) for run in trial["limited"]], [times_ms(run) for run in trial["lifted"]]
+    assert min(low for low, _ in limited) >= 120, "less than two waits for a new period"
+    assert min(low for low, _ in lifted) >= 50
+    too_slow = max(high for _, high in limited) > 220 or max(high for _, high in lifted) > 70
+    disturbance = foreign([*trial["limited"], *trial["lifted"]])
+    if too_slow and disturbance > 0.1:
+        pytest.skip(f"INCONCLUSIVE(host): others used {disturbance:.0%} of the machine; {limited}, {lifted}")
+    assert not too_slow, (limited, lifted)

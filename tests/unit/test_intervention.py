@@ -1,0 +1,124 @@
+"""What lifting a limit changed, from invented pairs of runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload.attribution.intervention import Half, Pair, Trial, effect_of, first_halves, sentences
+from wsgiload.cpus import CpuPlan
+from wsgiload.errors import UsageError
+from wsgiload.intervene import intervene, pairs_of, require_liftable
+from wsgiload.limits import Limits
+from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request, expand
+from wsgiload.student import t_quantile
+
+MS = 1_000_000
+EXPERIMENT = Experiment(
+    name="hello",
+    app="hello:app",
+    app_dir=Path("/apps"),
+    request=Request(),
+    load=LoadOptions(duration_ns=1000 * MS),
+    levels=(Level(rate_per_s=100.0), Level(rate_per_s=200.0)),
+)
+
+
+def run(upper_ms: float | None, *, throttled: bool = False, scheduled: int = 2000) -> dict[str, Any]:
+    bounds = {"low": 1, "high": None if upper_ms is None else round(upper_ms * MS)}
+    exposures = [{"signal": "throttled", "all": {"value": 1.0}}] if throttled else []
+    return {
+        "failure": None,
+        "outcomes": {"scheduled": scheduled},
+        "offered_quantiles_ns": {"0.5": bounds, "0.9": bounds, "0.99": bounds},
+        "attribution": {"fingerprints": [{"name": "throttling"}] if throttled else [], "exposures": exposures},
+    }
+
+
+def pairs(*changes: tuple[float | None, float | None]) -> list[Pair]:
+    return [Pair("limited", run(before, throttled=True), run(after)) for before, after in changes]
+
+
+def test_the_factor_is_a_geometric_mean_with_bounds_by_student() -> None:
+    effect = effect_of(pairs((100, 40), (100, 50), (100, 40), (100, 50)))
+    assert effect is not None and effect.low is not None and effect.high is not None
+    assert effect.quantile == 0.99
+    assert effect.factor == pytest.approx((0.4 * 0.5) ** 0.5)
+    # ln 0.4 and ln 0.5 twice each: standard error 0.06442, t(0.975, 3) = 3.1824
+    assert effect.high / effect.factor == pytest.approx(effect.factor / effect.low) == pytest.approx(1.2275, abs=1e-3)
+    assert t_quantile(0.975, 3) == pytest.approx(3.18245, abs=1e-5)
+
+
+def test_three_pairs_have_no_bounds_and_an_endless_quantile_is_no_pair() -> None:
+    effect = effect_of(pairs((100, 40), (100, 50), (100, 40), (None, 40)))
+    assert effect is not None and (effect.low, effect.high, effect.pairs) == (None, None, 3)
+    assert "too few for bounds" in sentences(pairs((100, 40)), effect)[0]
+    assert effect_of(pairs((None, 40))) is None
+    assert sentences(pairs((None, 40)), None)[0].startswith("Nothing can be said")
+
+
+@pytest.mark.parametrize(("scheduled", "quantile"), [(1000, 0.99), (999, 0.9), (20, 0.5), (8, 0.5)])
+def test_the_quantile_is_the_highest_that_has_requests_enough(scheduled: int, quantile: float) -> None:
+    effect = effect_of([Pair("lifted", run(9, scheduled=scheduled), run(3, scheduled=scheduled))])
+    assert effect is not None and effect.quantile == quantile
+
+
+def test_the_words_of_an_intervention() -> None:
+    told = pairs(*[(100, 40), (100, 42)] * 3)
+    lifted, gone = sentences(told, effect_of(told))
+    assert lifted == "Lifting the CPU limit changed p99 by a factor 0.41 [0.40, 0.42] in 6 pairs of runs."
+    assert gone == (
+        "Throttling, which every request overlapped, was there in 6 of 6 runs with the CPU limit and disappeared when "
+        "it was lifted."
+    )
+    told[0].lifted = run(40, throttled=True)
+    assert len(sentences(told, effect_of(told))) == 1
+
+
+def test_either_half_comes_first_as_often_in_an_order_that_a_seed_reproduces() -> None:
+    orders = first_halves(6, 7)
+    assert sorted(orders) == ["lifted"] * 3 + ["limited"] * 3
+    assert orders == first_halves(6, 7)
+    assert len({tuple(first_halves(6, seed)) for seed in range(20)}) > 3
+
+
+def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
+    made: list[tuple[Cell, Half]] = []
+
+    def record(cell: Cell, half: Half) -> dict[str, Any]:
+        made.append((cell, half))
+        return run(1)
+
+    cells = expand(EXPERIMENT, ("waitress",))
+    trials, is_complete = intervene(cells, EXPERIMENT, record)
+    assert is_complete and pairs_of(EXPERIMENT) == 6
+    assert [(trial["pairs"], trial["used"]) for trial in trials] == [(6, 6)] * 2
+    assert len({cell.id for cell, _ in made}) == len(made) == 24
+    couples = [made[index : index + 2] for index in range(0, 24, 2)]
+    assert all(one[0].seed == two[0].seed and {one[1], two[1]} == {"limited", "lifted"} for one, two in couples)
+    assert len({one[0].seed for one, _ in couples}) == 12
+    levels = [one[0].level for one, _ in couples]
+    assert levels == [cell.level for cell in cells] * 6
+
+
+def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:
+    left = iter([run(2), run(1), run(2), None])
+    trials, is_complete = intervene(expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, lambda cell, half: next(left))
+    assert not is_complete
+    assert (trials[0]["pairs"], len(trials[0]["limited"]), trials[0]["used"]) == (2, 1, 1)
+    assert Trial("waitress", 1.0, None).to_dict()["factor"] is None
+
+
+def test_whole_cores_have_no_limit_to_lift() -> None:
+    two = CpuPlan((1, 2), (0,), False)
+    require_liftable(Limits(cpus=1.5), two)
+    for limits in (Limits(cpus=2), Limits()):
+        with pytest.raises(UsageError, match="no CPU limit"):
+            require_liftable(limits, two)
+
+
+def test_as_many_pairs_as_runs() -> None:
+    assert pairs_of(replace(EXPERIMENT, runs=3)) == 3
