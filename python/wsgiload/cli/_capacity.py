@@ -34,7 +34,7 @@ CONFIRM_FACTOR = 4
 
 _AS_IN_SWEEP = {
     *("app", "servers", "profile", "workers", "server_threads", "grid", "app_name", "path", "chdir", "python"),
-    *("python_version", "warmup", "cooldown", "seed", "port", "ready_timeout", "name"),
+    *("python_version", "warmup", "cooldown", "seed", "port", "ready_timeout", "sample_interval", "name"),
     *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus"),
     *("arrivals", "keepalive", "on_busy", "max_connections", "timeout", "deadline", "threads"),
     *("ambiguous_t", "ambiguous_d"),
