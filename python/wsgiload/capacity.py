@@ -1,201 +1,282 @@
-"""How much a server serves at once, found out by asking: the words of the report rest on it, not on documentation.
+"""The largest rate that holds an objective, per server: guess, search, confirm, each trial kept in a run directory.
 
-Works on a server that runs the app ``conformance``. Bounded in time and in connections; it changes nothing.
+The searches of several servers go side by side, in a new random order each time round, so that what drifts meanwhile
+meets them all. It decides nothing about a single trial (see ``objective``) nor where to look next (``slo_search``).
 """
 
 from __future__ import annotations
 
-import selectors
-import socket
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from wsgiload.apps.conformance import HOLD_S
-from wsgiload.listen_queue import read_listen_queue
+from wsgiload import launch
+from wsgiload.budget import budget_of
+from wsgiload.capacity_result import SCHEMA_VERSION, Course, JudgedTrial, exit_code, server_result
+from wsgiload.capacity_trials import ServerTrials, TrialPlan, Trials, UrlTrials
+from wsgiload.catalogue import ServerVariant
+from wsgiload.cpus import CpuPlan, available_cpus
+from wsgiload.errors import WsgiloadError
+from wsgiload.host import host_facts
+from wsgiload.interrupts import uninterrupted
+from wsgiload.limits import Janitor, select_backend
+from wsgiload.objective import Judgement, Objective
+from wsgiload.plan import HIGHEST_RATE_PER_S, Experiment, Level, plain
+from wsgiload.provision import Environment, provision_all
+from wsgiload.record import Setting
+from wsgiload.run import Bench
+from wsgiload.scratch import remove_stale_scratch
+from wsgiload.settle import settle, watch_host
+from wsgiload.slo_search import Goal, Search, Wanted, search
+from wsgiload.store import RunDirectory
+from wsgiload.summary import Status
+from wsgiload.sweep import app_failure_of, app_interpreter, check_loads, pinned, plan_cpus, resolve_servers
+from wsgiload.units import NS_PER_S
 
-Address = tuple[str, int]
+Json = dict[str, Any]
 
-# More than any of the small defaults that it is to find, and few enough for a small machine.
-PROBED_AT_ONCE = 150
-PROBED_FEW = 6
-ANSWER_TIMEOUT_S = 2.0
-# Three times over: enough to see a second wave, and a third.
-HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
-CLOSING_S = 0.1
-# Time to accept each connection: a small listen queue is a finding of its own.
-CONNECT_PAUSE_S = 0.001
-SMALL_BACKLOG = 128
+GUESS_NS = 5 * NS_PER_S
+USUAL_USERS = 16
+REPEATS = 3
+# A closed loop without think time shows the most that is served: a search that leaves this range has lost its way.
+LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
+# Of a search by bisection to 2 %, counted on the noisy oracle of its tests; a fresh server starts and stops meanwhile.
+USUAL_TRIALS = 29
+LAUNCH_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
-    """What was found; None where it could not be. ``probed`` is how many were tried at once."""
+class CapacityPlan:
+    """What is searched, of whom, and how exactly; a trial lasts as long as the load of the experiment."""
 
-    probed: int
-    backlog: int | None
-    requests_at_once: int | None
-    connections_answered: int | None
-    connections_kept: int | None
+    experiment: Experiment
+    objective: Objective
+    goal: Goal
+    confirm_duration_ns: int
+    url: str | None = None
+    settle_ns: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """``capacity`` in summary.json."""
-        return asdict(self)
-
-    def sentences(self, server: str) -> list[str]:
-        """What of it a reader must know, in words."""
-        said = []
-        if self.backlog is not None and self.backlog <= SMALL_BACKLOG:
-            said.append(
-                f"{server}: its listen queue holds {self.backlog} connections (read back from the socket); when more "
-                "arrive at once, the kernel drops them and their clients try again a second later"
-            )
-        if self.requests_at_once is not None and self.requests_at_once < self.probed:
-            requests = "request" if self.requests_at_once == 1 else "requests"
-            said.append(f"{server}: {self.requests_at_once} {requests} at a time, of {self.probed} sent at once")
-        said += self._connection_sentences(server)
-        return said
-
-    def _connection_sentences(self, server: str) -> list[str]:
-        answered, kept = self.connections_answered, self.connections_kept
-        if answered is not None and answered < self.probed:
-            return [
-                f"{server}: it held {answered} connections at a time; the next one got no answer within "
-                f"{ANSWER_TIMEOUT_S:g} s while they stayed open"
-            ]
-        if kept is not None and 0 < kept < self.probed:
-            return [f"{server}: of {self.probed} connections it kept {kept} alive, and closed the others"]
-        return []
+    def estimated_s(self, servers: int) -> float:
+        """How long it will take, if it takes as many trials as usual."""
+        load = self.experiment.load
+        around_s = (load.warmup_ns + load.cooldown_ns) / NS_PER_S + (LAUNCH_S if self.url is None else 0.0)
+        trials_s = USUAL_TRIALS * (load.duration_ns / NS_PER_S + around_s)
+        confirmations_s = self.goal.confirmations * (self.confirm_duration_ns / NS_PER_S + around_s)
+        return servers * (trials_s + confirmations_s)
 
 
-def probe_capacity(address: Address, *, keeps_connections: bool) -> Capacity:
-    """Ask a server that runs the app ``conformance``; takes a few seconds."""
-    queue = read_listen_queue(address[1])
-    answered, kept = _hold_connections(address) if keeps_connections else (None, None)
-    return Capacity(
-        probed=PROBED_AT_ONCE,
-        backlog=queue.backlog // queue.sockets if queue else None,
-        requests_at_once=_requests_at_once(address),
-        connections_answered=answered,
-        connections_kept=kept,
-    )
+class CapacityEvents:
+    """What a search tells while it runs; the default listens to nothing."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line."""
+
+    def planned(self, servers: int, seconds: float) -> None:
+        """How much is ahead, before the first trial."""
+
+    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
+        """One more trial of this server."""
 
 
-def _requests_at_once(address: Address) -> int | None:
-    """A few first: some servers answer nothing before they have worked off everything that came together."""
-    few = _most_at_once(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
-    if few is None or few == 1:
-        return few
-    # A few need not have met every worker.
-    many = _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
-    if many is None:
-        return few if few < PROBED_FEW else None
-    return max(few, many)
+@dataclass(frozen=True, slots=True)
+class CapacityResult:
+    """A finished or interrupted search; ``document`` is the contract's JSON, stored as capacity.json."""
+
+    run_dir: Path
+    status: Status
+    document: Json
+
+    @property
+    def exit_code(self) -> int:
+        """The documented exit code, thresholds apart."""
+        return exit_code(self.status, self.document["servers"])
 
 
-def _request(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+@dataclass(slots=True)
+class _Searching:
+    """One server and its search under way."""
+
+    course: Course
+    users: int
+    steps: Search | None = None
+    wanted: Wanted | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def next_run(self, level: Level) -> int:
+        self.counts[level.text] = self.counts.get(level.text, 0) + 1
+        return self.counts[level.text]
 
 
-def _hold_requests(address: Address, count: int, timeout_s: float) -> list[bytes]:
-    """The answers to as many requests at once, as far as they came in time."""
-    answers: dict[socket.socket, bytes] = {}
-    with selectors.DefaultSelector() as selector:
-        for _ in range(count):
-            connection = socket.socket()
-            connection.setblocking(False)
-            connection.connect_ex(address)
-            selector.register(connection, selectors.EVENT_WRITE)
-            answers[connection] = b""
-            time.sleep(CONNECT_PAUSE_S)
-        until = time.monotonic() + timeout_s
+def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> CapacityResult:
+    """Search, for every server, and write the run directory. What cannot be used is a UsageError before anything
+    starts; Ctrl-C ends the search with what is finished."""
+    events = events or CapacityEvents()
+    remove_stale_scratch()
+    with _trials_of(plan, events) as (trials, directory, users):
+        searchings = [_Searching(Course(server), count) for server, count in users.items()]
+        events.planned(len(searchings), plan.estimated_s(len(searchings)))
+        status: Status = "failed"
         try:
-            while selector.get_map() and (left_s := until - time.monotonic()) > 0:
-                for key, _ in selector.select(left_s):
-                    _advance(selector, key, answers)
+            _search_all(plan, trials, searchings, events)
+            status = "complete"
+        except KeyboardInterrupt:
+            status = "interrupted"
         finally:
-            for connection in answers:
-                connection.close()
-    return list(answers.values())
+            document = _document(plan, [searching.course for searching in searchings], directory)
+            directory.write_capacity(document)
+            trials.write_summary(status)
+            directory.write_run({"status": status, "plan": plain(plan), "host": host_facts()})
+    return CapacityResult(directory.path, status, document)
 
 
-def _advance(selector: selectors.BaseSelector, key: selectors.SelectorKey, answers: dict[socket.socket, bytes]) -> None:
-    connection = key.fileobj
-    assert isinstance(connection, socket.socket)
+@contextmanager
+def _trials_of(plan: CapacityPlan, events: CapacityEvents) -> Iterator[tuple[Trials, RunDirectory, Mapping[str, int]]]:
+    experiment = plan.experiment
+    launch.raise_descriptor_limit()
+    if plan.url is not None:
+        cores = experiment.limits.client_cpus or available_cpus()
+        # A server on this machine finds room beside the generator, if there is a second core.
+        cpu_plan = CpuPlan((), cores, shared_cores=len(available_cpus()) == 1)
+        directory = RunDirectory(experiment.out, experiment.name)
+        with pinned(cpu_plan.client_cpus):
+            yield UrlTrials(plan.url, experiment, cpu_plan, directory), directory, {"url": USUAL_USERS}
+        return
+    found = resolve_servers(experiment)
+    check_loads(replace(experiment, levels=(Level(rate_per_s=1.0),)))
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    with uninterrupted():
+        backend = select_backend(limits)
+    if experiment.port is not None:
+        launch.require_free_port(experiment.port)
+    environments = _environments(experiment, found, events)
+    directory = RunDirectory(experiment.out, experiment.name)
+    with Janitor() as janitor, pinned(cpu_plan.orchestrator_cpus):
+        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        users = {name: _users(one, limits.cpus or len(cpu_plan.server_cpus), plan) for name, one in found.items()}
+        yield ServerTrials(found, environments, bench, directory), directory, users
+
+
+def _environments(
+    experiment: Experiment, found: Mapping[str, ServerVariant], events: CapacityEvents
+) -> Mapping[str, Environment | WsgiloadError]:
+    interpreter = app_interpreter(experiment)
+    failure = app_failure_of(experiment, interpreter)
+    if failure is not None:
+        return dict.fromkeys(found, failure)
+    made = provision_all([one.server for one in found.values()], interpreter, log=events.message)
+    return {name: made[one.server.name] for name, one in found.items()}
+
+
+def _users(found: ServerVariant, cpus: float, plan: CapacityPlan) -> int:
+    """Twice as many as are served at once, so that the server never waits for the client."""
+    budget = budget_of(found, cpus, plan.experiment.profile)
+    if budget.workers is None or budget.threads is None:
+        return USUAL_USERS
+    return 2 * budget.workers * budget.threads
+
+
+def _search_all(plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents) -> None:
+    order = random.Random(plan.experiment.seed)
+    while under_way := [searching for searching in searchings if not searching.course.is_over]:
+        for searching in order.sample(under_way, len(under_way)):
+            if searching.steps is None:
+                _guess(plan, trials, searching, events)
+            else:
+                _advance(plan, trials, searching, events)
+
+
+def _guess(plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents) -> None:
+    """What a closed loop gets through; only where the search begins."""
+    course, level = searching.course, Level(connections=searching.users)
+    duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
+    run = searching.next_run(level)
+    cell = trials.carry_out(TrialPlan(course.server, level, run, duration_ns))
+    trial = JudgedTrial(cell, None, None)
+    course.trials.append(trial)
+    events.trial_ended(course, trial)
+    if cell["failure"] is not None:
+        course.failure = cell["failure"]
+        return
+    guess_per_s = cell["rate_result"]["goodput_per_s"]
+    if not guess_per_s:
+        course.gave_up = ("server", f"{searching.users} users of a closed loop got no right answer")
+        return
+    goal = replace(
+        plan.goal,
+        lowest_per_s=max(guess_per_s * LOWEST_SHARE, plan.goal.lowest_per_s),
+        highest_per_s=min(guess_per_s * HIGHEST_SHARE, HIGHEST_RATE_PER_S),
+    )
+    searching.steps = search(guess_per_s, goal)
+    searching.wanted = next(searching.steps)
+
+
+def _advance(plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents) -> None:
+    """The next trial, again while its measurement is invalid, and what the search makes of it."""
+    steps, wanted, course = searching.steps, searching.wanted, searching.course
+    assert steps is not None
+    assert wanted is not None
+    judgement = Judgement(None, "")
+    for attempt in range(1 + REPEATS):
+        if attempt and plan.settle_ns:
+            settle(plan.settle_ns, lambda: watch_host(plan.experiment.port))
+        judgement = _carry_out(plan, trials, searching, wanted, events)
+        if judgement.met is not None or course.failure is not None:
+            break
+    if course.failure is not None:
+        return
+    if judgement.met is None:
+        blame = course.trials[-1].cell["verdict"]["blame"]
+        why = f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid, the last one: {judgement.why}"
+        course.gave_up = (blame, why)
     try:
-        if key.events == selectors.EVENT_WRITE:
-            connection.sendall(_request("/hold"))
-            selector.modify(connection, selectors.EVENT_READ)
-            return
-        received = connection.recv(4096)
-    except OSError:
-        received = b""
-    answers[connection] += received
-    if not received or _stamps(answers[connection]):
-        selector.unregister(connection)
+        searching.wanted = steps.send(judgement.met)
+    except StopIteration as ended:
+        course.found = ended.value
 
 
-def _stamps(answer: bytes) -> tuple[int, int] | None:
-    """When the app was entered and left, of a complete answer."""
-    head, _, body = answer.partition(b"\r\n\r\n")
-    words = body.replace(b"\r\n", b" ").split()
-    numbers = [int(word) for word in words if word.isdigit() and len(word) > 10]
-    if not head.startswith(b"HTTP/1.") or b" 200" not in head.partition(b"\r\n")[0] or len(numbers) != 2:
-        return None
-    return numbers[0], numbers[1]
+def _carry_out(
+    plan: CapacityPlan, trials: Trials, searching: _Searching, wanted: Wanted, events: CapacityEvents
+) -> Judgement:
+    """One trial; where it missed by a handful of requests, again for long enough to know."""
+    usual_ns = plan.confirm_duration_ns if wanted.phase == "confirm" else plan.experiment.load.duration_ns
+    judgement = _try(plan, trials, searching, (wanted, usual_ns), events)
+    if not judgement.is_too_short:
+        return judgement
+    longer_ns = max(usual_ns, plan.objective.long_enough_ns(wanted.rate_per_s))
+    return _try(plan, trials, searching, (wanted, longer_ns), events)
 
 
-def _most_at_once(answers: Sequence[bytes]) -> int | None:
-    """The most requests that were inside the app at one instant."""
-    stays = [stay for stay in map(_stamps, answers) if stay is not None]
-    # Whoever leaves at an instant leaves before whoever enters at it.
-    steps = sorted([(entered, 1) for entered, _ in stays] + [(left, -1) for _, left in stays])
-    inside = most = 0
-    for _, step in steps:
-        inside += step
-        most = max(most, inside)
-    return most or None
+def _try(
+    plan: CapacityPlan, trials: Trials, searching: _Searching, asked: tuple[Wanted, int], events: CapacityEvents
+) -> Judgement:
+    (wanted, duration_ns), course = asked, searching.course
+    level = Level(rate_per_s=wanted.rate_per_s)
+    cell = trials.carry_out(TrialPlan(course.server, level, searching.next_run(level), duration_ns))
+    judgement = plan.objective.judge(cell)
+    trial = JudgedTrial(cell, wanted.phase, judgement)
+    course.trials.append(trial)
+    events.trial_ended(course, trial)
+    failure = cell["failure"]
+    # A server that dies under load misses the objective; one that does not start says nothing about any load.
+    if failure is not None and failure["step"] != "load":
+        course.failure = failure
+    return judgement
 
 
-def _hold_connections(address: Address) -> tuple[int, int]:
-    """How many connections, opened one after the other and left open, were answered, and how many stayed open."""
-    held: list[socket.socket] = []
-    try:
-        for _ in range(PROBED_AT_ONCE):
-            connection = socket.create_connection(address, timeout=ANSWER_TIMEOUT_S)
-            held.append(connection)
-            if not _is_answered(connection):
-                return len(held) - 1, _count_open(held[:-1])
-        return len(held), _count_open(held)
-    except OSError:
-        return len(held), _count_open(held)
-    finally:
-        for connection in held:
-            connection.close()
-
-
-def _count_open(held: Sequence[socket.socket]) -> int:
-    time.sleep(CLOSING_S)  # what the server was about to close after its last answer
-    return sum(map(_is_open, held))
-
-
-def _is_answered(connection: socket.socket) -> bool:
-    try:
-        connection.sendall(_request("/"))
-        return connection.recv(4096).startswith(b"HTTP/1.")
-    except OSError:
-        return False
-
-
-def _is_open(connection: socket.socket) -> bool:
-    """Whether the server has not closed it, reading off what it still had to say."""
-    connection.setblocking(False)
-    try:
-        while connection.recv(4096):
-            pass
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+def _document(plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory) -> Json:
+    load = plan.experiment.load
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "slo": plan.objective.texts,
+        "arrivals": load.arrivals,
+        "keepalive": load.keepalive,
+        "duration_s": load.duration_ns / NS_PER_S,
+        "confirm_duration_s": plan.confirm_duration_ns / NS_PER_S,
+        "width": plan.goal.width,
+        "url": plan.url,
+        "servers": [server_result(course, plan.objective, load.duration_ns) for course in courses],
+        "run_dir": str(directory.path),
+    }

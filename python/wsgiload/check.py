@@ -14,9 +14,9 @@ from typing import Any
 from wsgiload import launch, readiness
 from wsgiload.apps import conformance
 from wsgiload.budget import Budget, most_processes
-from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant
-from wsgiload.conforming import GREETING, READY_TIMEOUT_NS, conformance_context, measure_capacity
+from wsgiload.concurrency import Concurrency
+from wsgiload.conforming import GREETING, READY_TIMEOUT_NS, conformance_context, measure_concurrency
 from wsgiload.contract import Framing, Profile
 from wsgiload.cpus import available_cpus
 from wsgiload.errors import WsgiloadError
@@ -68,7 +68,7 @@ class CheckResult:
     clean_stop: bool | None = None
     ready_s: float | None = None
     stop_s: float | None = None
-    capacity: Capacity | None = None
+    capacity: Concurrency | None = None
     complaints: list[str] = field(default_factory=list)
     failure: str | None = None
 
@@ -128,7 +128,7 @@ def check_servers(
                     raise environment
                 result.version, result.python = environment.version, environment.python_version
                 _check(found, environment, place, result)
-                result.capacity = measure_capacity(found, environment, place, (profile, CHECK_BUDGET))
+                result.capacity = measure_concurrency(found, environment, place, (profile, CHECK_BUDGET))
             except WsgiloadError as error:
                 result.failure = str(error)
             except (OSError, http.client.HTTPException) as error:

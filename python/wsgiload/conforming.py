@@ -10,8 +10,8 @@ from wsgiload import launch, readiness
 from wsgiload.apps import conformance
 from wsgiload.budget import Budget
 from wsgiload.bundled import APPS_FOLDER
-from wsgiload.capacity import Capacity, probe_capacity
 from wsgiload.catalogue import ServerVariant
+from wsgiload.concurrency import Concurrency, probe_concurrency
 from wsgiload.contract import LaunchContext, Profile
 from wsgiload.plan import DEFAULT_TIMEOUT_NS, Request
 from wsgiload.provision import Environment
@@ -47,15 +47,15 @@ def conformance_context(
     )
 
 
-def measure_capacity(
+def measure_concurrency(
     found: ServerVariant, environment: Environment, place: Place, asked: tuple[Profile, Budget]
-) -> Capacity:
+) -> Concurrency:
     """How much the variant serves at once, on a launch of its own: afterwards it is busy with what nobody waits for."""
     (profile, budget), port, served = asked, launch.free_port(), Served(gently=False)
     with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
         expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
         service = Service(found, environment, expected, Path(log.name))
         context = conformance_context(found, environment, port, profile, budget)
-        with serving(f"capacity-{found.id}", service, place, context, served) as server:
+        with serving(f"concurrency-{found.id}", service, place, context, served) as server:
             keeps = readiness.keeps_connections(server, port, GREETING, DEFAULT_TIMEOUT_NS)
-            return probe_capacity((launch.HOST, port), keeps_connections=keeps)
+            return probe_concurrency((launch.HOST, port), keeps_connections=keeps)

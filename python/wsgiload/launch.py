@@ -134,6 +134,7 @@ class ServerProcess:
         stop_s = (time.monotonic_ns() - started_ns) / 1e9
         left = self._left_behind()
         self.group.kill()
+        process.kill()  # interrupted at its very start, it has not entered the group yet
         code = process.wait()
         clean = was_running and not left and code in server.clean_exit_codes
         name = signal_name(-code) if code < 0 else None

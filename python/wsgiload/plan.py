@@ -274,11 +274,12 @@ def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]
     for run in range(1, experiment.runs + 1):
         for server in order.sample(servers, len(servers)):
             for level in order.sample(experiment.levels, len(experiment.levels)):
-                cells.append(Cell(server, level, run, _arrival_seed(experiment.seed, level, run)))
+                cells.append(Cell(server, level, run, arrival_seed(experiment.seed, level, run)))
     return tuple(cells)
 
 
-def _arrival_seed(seed: int, level: Level, run: int) -> int:
+def arrival_seed(seed: int, level: Level, run: int) -> int:
+    """The seed of one load: that of the experiment, the level and the run, and nothing of the server."""
     # A checksum, because Python's own hash of a string differs from process to process.
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 

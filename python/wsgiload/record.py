@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsgiload.attribution import Attribution
-from wsgiload.capacity import Capacity
+from wsgiload.concurrency import Concurrency
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
@@ -85,7 +85,7 @@ class CellRecord:
     keepalive_honoured: bool | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
     attribution: Attribution | None = None
-    capacity: Capacity | None = None
+    capacity: Concurrency | None = None
     ready_s: float | None = None
     settled: Settled | None = None
     server_exit: ServerExit | None = None

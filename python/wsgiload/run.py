@@ -13,8 +13,9 @@ from pathlib import Path
 from wsgiload import launch, readiness
 from wsgiload.attribution import Measured, attribute
 from wsgiload.budget import budget_of
-from wsgiload.capacity import Capacity
+from wsgiload.calibration import floor_of_plan
 from wsgiload.catalogue import ServerVariant
+from wsgiload.concurrency import Concurrency
 from wsgiload.contract import LaunchContext
 from wsgiload.drive import drive
 from wsgiload.errors import ServerError, WsgiloadError
@@ -50,7 +51,7 @@ def run_cell(
     environment: Environment,
     bench: Bench,
     log_path: Path,
-    capacity: Capacity | None = None,
+    capacity: Concurrency | None = None,
 ) -> CellRecord:
     """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
@@ -91,7 +92,7 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
     sampler = Sampler(server.group, port=port, pids=server.group.pids, interval_ns=experiment.sample_interval_ns)
     with sampler:
         try:
-            plan = load_plan(url, request, load, cell.level, cell.seed)
+            plan = load_plan(url, request, load, cell.level, cell.seed) | floor_of_plan(load.keepalive)
             record.load = drive(plan, setting.cpu_plan, _has_died(server), sampler.watch_client)
         finally:
             record.samples = sampler.stop()

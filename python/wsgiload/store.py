@@ -102,6 +102,10 @@ class RunDirectory:
         """summary.json, as a whole."""
         self._replace("summary.json", json.dumps({"schema_version": SCHEMA_VERSION} | summary, indent=1))
 
+    def write_capacity(self, document: Json) -> None:
+        """capacity.json: what a search found."""
+        self._replace("capacity.json", json.dumps(document, indent=1))
+
     def write_cell(
         self,
         cell_id: str,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from wsgiload.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis import replaced
 from wsgiload.catalogue import ServerVariant
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
@@ -110,10 +111,6 @@ def _limits(record: CellRecord, setting: Setting) -> Json | None:
     }
 
 
-# Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
-DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
-
-
 def _reason(check: str, level: str, message: str, value: object, limit: object) -> Json:
     return {"check": check, "level": level, "message": message, "value": value, "limit": limit}
 
@@ -134,32 +131,31 @@ def _verdict(record: CellRecord, setting: Setting) -> Json | None:
     is_first = verdict["status"] == "valid"
     return {
         "status": "warn" if is_first else verdict["status"],
-        "blame": ("server" if added[0]["check"] == "V7" else "host") if is_first else verdict["blame"],
-        "reasons": [*verdict["reasons"], *added],
+        "blame": added[0][0] if is_first else verdict["blame"],
+        "reasons": [*verdict["reasons"], *(reason for _, reason in added)],
     }
 
 
-def _own_reasons(record: CellRecord, setting: Setting) -> list[Json]:
-    reasons = []
+def _own_reasons(record: CellRecord, setting: Setting) -> list[tuple[str, Json]]:
+    """Each with whose doing it is."""
+    reasons: list[tuple[str, Json]] = []
     if setting.cpu_plan.shared_cores:
         message = "shared_cores: the server and the load generator compete for the same cores"
-        reasons.append(_reason("C19", "warn", message, True, False))
+        reasons.append(("host", _reason("C19", "warn", message, True, False)))
     if record.settled is not None and record.settled.disturbances:
         disturbed = " and ".join(record.settled.disturbances)
         message = f"the host was not quiet after {record.settled.waited_s:.0f} s, when this trial began: {disturbed}"
         longest_s = setting.experiment.procedure.settle_ns / NS_PER_S
-        reasons.append(_reason("settle", "warn", message, round(record.settled.waited_s, 1), longest_s))
+        reasons.append(("host", _reason("settle", "warn", message, round(record.settled.waited_s, 1), longest_s)))
     if record.enforcement is not None and record.enforcement.not_enforced:
         missing = ", ".join(record.enforcement.not_enforced)
         message = f"not limited as asked: {missing} could not be enforced here"
-        reasons.append(_reason("limits", "warn", message, missing, None))
-    reasons += _contamination(record)
-    if record.load is not None and (delay_ns := _delayed_acknowledgement_ns(record.load)) is not None:
-        message = (
-            f"the body came {delay_ns / 1e6:.0f} ms after the head at the median: the pattern of a server that writes "
-            "them apart without TCP_NODELAY, so that Nagle's algorithm waits for a delayed acknowledgement"
-        )
-        reasons.append(_reason("V7", "warn", message, delay_ns, DELAYED_ACKNOWLEDGEMENT_NS[0]))
+        reasons.append(("host", _reason("limits", "warn", message, missing, None)))
+    reasons += [("host", reason) for reason in _contamination(record)]
+    if record.load is not None:
+        resources = record.resources()
+        use = ServerUse(resources.cpu_cores_mean if resources else None, setting.limits.cpus)
+        reasons += [(alarm.blame, alarm.reason()) for alarm in alarms_of_cell(record.load, use)]
     return reasons
 
 
@@ -183,16 +179,6 @@ def _contamination(record: CellRecord) -> list[Json]:
         )
         return [_reason("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)]
     return []
-
-
-def _delayed_acknowledgement_ns(load: Json) -> int | None:
-    """How long the body of the median answer lagged behind its head, if that is as long as Linux delays an ACK."""
-    first_byte, service = load["first_byte_ns"], load["service_time_ns"]
-    if first_byte is None or service is None:
-        return None
-    delay_ns = int(service["quantiles"]["0.5"] - first_byte["quantiles"]["0.5"])
-    least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
-    return delay_ns if least_ns <= delay_ns <= most_ns else None
 
 
 def exit_code(summary: Json, *, thresholds_failed: bool = False) -> int:

@@ -22,9 +22,9 @@ from wsgiload.analysis import analyse, place_of
 from wsgiload.attribution.intervention import Half
 from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
-from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant, load_catalogue
-from wsgiload.conforming import measure_capacity
+from wsgiload.concurrency import Concurrency
+from wsgiload.conforming import measure_concurrency
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
 from wsgiload.doctor import look_round
 from wsgiload.effect import runs_needed
@@ -112,7 +112,7 @@ class _Sweep:
     directory: RunDirectory
     events: SweepEvents
     cells: list[Json]
-    capacities: dict[str, Capacity | None] = field(default_factory=dict)
+    capacities: dict[str, Concurrency | None] = field(default_factory=dict)
     interventions: list[Json] | None = None
 
     @property
@@ -248,8 +248,8 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
         backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
-    interpreter = _interpreter(experiment)
-    app_failure = _app_failure(experiment, interpreter)
+    interpreter = app_interpreter(experiment)
+    app_failure = app_failure_of(experiment, interpreter)
     order = expand(experiment, tuple(found))
     directory = _directory(experiment, earlier, order)
     status: Status = "failed" if earlier is None else "interrupted"
@@ -272,7 +272,7 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
     return SweepResult(directory.path, summary, report)
 
 
-def _interpreter(experiment: Experiment) -> AppInterpreter:
+def app_interpreter(experiment: Experiment) -> AppInterpreter:
     if experiment.python_version is not None:
         return find_version(experiment.python_version)
     if not experiment.bundled:
@@ -280,7 +280,7 @@ def _interpreter(experiment: Experiment) -> AppInterpreter:
     return bundled_app_interpreter(experiment.python)
 
 
-def _app_failure(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
+def app_failure_of(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
     """A name that does not exist is the caller's to correct; an app that breaks fails every cell."""
     if experiment.bundled:
         return None
@@ -311,7 +311,7 @@ def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     left = [cell for cell in sweep.order if not sweep.is_done(cell)]
     sweep.events.planned(len(left), experiment_s(left, sweep.experiment), longest_s(left, sweep.experiment))
     began_s = time.monotonic()
-    with _pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
+    with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         for number, cell in enumerate(left, start=1):
 
             def estimate(done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:]) -> float:
@@ -379,12 +379,12 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
             sweep.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
         return summarise_cell(record, found, benches[half].setting)
 
-    with _pinned(sweep.bench.setting.cpu_plan.client_cpus):
+    with pinned(sweep.bench.setting.cpu_plan.client_cpus):
         sweep.interventions, is_complete = intervene(sweep.order, sweep.experiment, run)
     return "complete" if is_complete else "interrupted"
 
 
-def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Capacity | None:
+def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Concurrency | None:
     """How much a server serves at once, as it comes: measured before its first cell, because nobody chose it."""
     profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
     if profile != "stock":
@@ -393,14 +393,14 @@ def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> 
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
         budget = budget_of(found, setting.limits.cpus or 1, profile)
         try:
-            sweep.capacities[found.id] = measure_capacity(found, environment, place, (profile, budget))
+            sweep.capacities[found.id] = measure_concurrency(found, environment, place, (profile, budget))
         except WsgiloadError:
             sweep.capacities[found.id] = None  # the cell itself will say what is wrong
     return sweep.capacities[found.id]
 
 
 @contextmanager
-def _pinned(cpus: tuple[int, ...]) -> Iterator[None]:
+def pinned(cpus: tuple[int, ...]) -> Iterator[None]:
     """Keep this process and its sampler off the server's cores while cells are measured."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)

@@ -20,8 +20,11 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_QUANTILES = {"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p99.9": "0.999", "p99.99": "0.9999"}
-_CURE = "write it like 'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000'"
+QUANTILES = {"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p99.9": "0.999", "p99.99": "0.9999"}
+# What is told of a load, and what is told of a search.
+LOAD_FIGURES = (*QUANTILES, "error_rate", "goodput")
+CAPACITY_FIGURES = ("capacity",)
+_EXAMPLES = {LOAD_FIGURES: "'p99<50ms', 'error_rate<0.1%' or 'goodput>=1000'", CAPACITY_FIGURES: "'capacity>=1000'"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +37,38 @@ class Threshold:
     limit: float
 
     def holds(self, result: Json) -> bool:
-        """Whether a load report or a cell of a sweep meets it; a figure that is not known does not."""
+        """Whether a load report, a cell of a sweep or a capacity meets it; a figure that is not known does not."""
         value = _value(self.figure, result)
         return value is not None and _COMPARE[self.comparison](value, self.limit)
 
 
-def parse_threshold(text: str) -> Threshold:
-    """``p50…p99.99`` (response time over all offered requests), ``error_rate``, ``goodput``."""
+def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Threshold:
+    """``p50…p99.99`` (response time over all offered requests), ``error_rate``, ``goodput``; of a search
+    ``capacity``, the rate per second that it found."""
+    cure = f"write it like {_EXAMPLES[figures]}"
     match = _FORM.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is not a threshold", _CURE)
+        raise UsageError(f"{text!r} is not a threshold", cure)
     figure, comparison, limit = match.groups()
-    if figure in _QUANTILES:
+    if figure not in figures:
+        raise UsageError(f"{text!r}: there is no figure {figure!r}", f"choose one of {', '.join(figures)}")
+    if figure in QUANTILES:
         return Threshold(text, figure, comparison, parse_duration_ns(limit))
-    if figure in ("error_rate", "goodput"):
-        scale = 0.01 if limit.endswith("%") and figure == "error_rate" else 1.0
-        try:
-            return Threshold(text, figure, comparison, float(limit.removesuffix("%")) * scale)
-        except ValueError:
-            raise UsageError(f"{text!r}: {limit!r} is not a number", _CURE) from None
-    known = ", ".join([*_QUANTILES, "error_rate", "goodput"])
-    raise UsageError(f"{text!r}: there is no figure {figure!r}", f"choose one of {known}")
+    scale = 0.01 if limit.endswith("%") and figure == "error_rate" else 1.0
+    try:
+        return Threshold(text, figure, comparison, float(limit.removesuffix("%")) * scale)
+    except ValueError:
+        raise UsageError(f"{text!r}: {limit!r} is not a number", cure) from None
 
 
 def _value(figure: str, result: Json) -> float | None:
     """The figure; a quantile counts by its upper bound, because a bound that is open is not met."""
-    if figure in _QUANTILES:
-        bounds = (result.get("offered_quantiles_ns") or {}).get(_QUANTILES[figure])
+    if figure in QUANTILES:
+        bounds = (result.get("offered_quantiles_ns") or {}).get(QUANTILES[figure])
         return None if bounds is None else bounds["high"]
+    if figure == "capacity":
+        found: float | None = result["rate_per_s"]
+        return found
     if figure == "goodput":
         rate = result.get("rate_result") or result.get("rate")
         return None if rate is None else rate["goodput_per_s"]

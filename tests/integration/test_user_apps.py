@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import subprocess
 import textwrap
 from pathlib import Path
@@ -140,3 +142,35 @@ def test_a_django_project_from_another_folder(command: Command, projects: Path) 
     require_all_ok(done, ["gunicorn-gthread@50#1"])
     assert fingerprint(project / ".venv") == before
     assert done.run_dir.is_relative_to(command.folder)
+
+
+SIZES = ("--grid", "workers=1,2", "threads=1,4", "--slo", "p99<100ms")
+
+
+def test_httpbin_gets_no_recommendation_from_one_run(command: Command, projects: Path) -> None:
+    """One run of each size carries no inference, and the sentence says how many would."""
+    project = projects / "httpbin"
+    if not project.exists():
+        make_project(project, "httpbin")
+    words = ("httpbin:app", "--path", "/json", "--servers", "gunicorn-gthread", *SIZES, "--runs", 1)
+    done = command.run("sweep", *words, *BRIEFLY, cwd=project)
+    require_all_ok(done, [f"gunicorn-gthread-w{workers}-t{threads}@50#1" for workers in (1, 2) for threads in (1, 4)])
+    assert done.out.splitlines()[-1].startswith("No recommendation: no setting has 4 valid runs at a rate")
+    assert "--runs 6 on a quiet host would settle it" in done.out
+    again = command.run("report", done.run_dir, "--slo", "p99<100ms", cwd=project)
+    assert again.out.splitlines()[-1] == done.out.splitlines()[-1]
+
+
+@pytest.mark.skipif("WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests")
+@pytest.mark.timeout(1200)
+def test_httpbin_gets_one_recommended_setting_or_the_reason_why_not(command: Command, projects: Path) -> None:
+    project = projects / "httpbin"
+    if not project.exists():
+        make_project(project, "httpbin")
+    words = ("httpbin:app", "--path", "/json", "--servers", "gunicorn-gthread", *SIZES, "--rates", "50,200,800")
+    done = command.start("sweep", *words, "--duration", "5s", cwd=project).end(1100)
+    said = done.out.splitlines()[-1]
+    assert said.startswith(("Recommended: gunicorn-gthread-w", "No recommendation: "))
+    if said.startswith("Recommended"):
+        assert re.search(r"95 % interval [0-9.]+ .?s to [0-9.]+ .?s, 6 runs", said)
+        assert re.search(r"which leaves [0-9.]+ % of 512 MiB", said)

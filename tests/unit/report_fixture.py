@@ -321,6 +321,11 @@ class _Maker:
             )
         return rows
 
+    def _load_model(self) -> Json:
+        if self.closed_loop:
+            return {"closed": {"connections": self.rate // 10, "think_time_ns": 0}}
+        return {"open": {"rate_per_s": self.rate, "arrivals": "poisson"}}
+
     def load(self) -> Json:
         ok = self.outcomes["ok"]
         codes = {"200": ok}
@@ -335,7 +340,7 @@ class _Maker:
                 "version": "0.1.0",
                 "build": {"profile": "release", "target_cpu": "x86-64-v2", "git_sha": None},
             },
-            "plan": {"url": "http://127.0.0.1:8000/", "keepalive": "on", "seed": 7},
+            "plan": {"url": "http://127.0.0.1:8000/", "load": self._load_model(), "keepalive": "on", "seed": 7},
             "measured_ns": DURATION_S * 10**9,
             "verdict": self._verdict(),
             "not_checked": [{"check": "C6", "reason": "the measuring floor of this machine is not known"}],

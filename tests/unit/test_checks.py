@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from wsgiload.capacity import Capacity
 from wsgiload.catalogue import ServerVariant, load_catalogue
 from wsgiload.check import CheckResult
 from wsgiload.checks import read_checks, store_checks
+from wsgiload.concurrency import Concurrency
 from wsgiload.report import print_checks
 from wsgiload.report.catalogue import markdown_catalogue
 
@@ -30,7 +30,7 @@ def proven(name: str) -> CheckResult:
     result.errors_passed = result.backlog_as_asked = result.within_budget = result.clean_stop = True
     result.conforms = result.quiet = result.keepalive = True
     result.framing, result.backlog, result.processes, result.workers_met = "chunked", 1024, 3, 2
-    result.capacity = Capacity(150, 1024, 4, 150, 150)
+    result.capacity = Concurrency(150, 1024, 4, 150, 150)
     return result
 
 

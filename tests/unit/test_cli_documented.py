@@ -126,11 +126,21 @@ def test_every_command_explains_itself(name: str, flag: str, capsys: pytest.Capt
 
 def test_the_commands_of_this_stage_are_there() -> None:
     servers = {f"servers {name}" for name in ("list", "show", "install", "check")}
-    assert set(COMMANDS) >= {"sweep", "load", "compare", "report", "servers", "doctor"} | servers
+    assert (
+        set(COMMANDS) >= {"sweep", "load", "capacity", "calibrate", "compare", "report", "servers", "doctor"} | servers
+    )
 
 
 def test_sweep_has_the_flags_of_the_contract() -> None:
     assert set(BOTH + SWEEP_ONLY) - flags(COMMANDS["sweep"]) == set()
+
+
+def test_capacity_takes_what_sweep_takes_where_it_applies() -> None:
+    own = {"--slo", "--slo-strict", "--url", "--trials", "--width", "--confirmations", "--confirm-duration"}
+    fixed_by_the_search = {"--rate", "--rates", "-R", "--connections", "-c", "--runs", "--html"}
+    fixed_by_the_search |= {"--compare", "--aggregate", "--reruns", "--resume", "--warmup-requests"}
+    promised = set(BOTH + SWEEP_ONLY) - fixed_by_the_search
+    assert (promised | own) - flags(COMMANDS["capacity"]) == set()
 
 
 def test_load_has_the_flags_of_the_contract() -> None:

@@ -11,6 +11,8 @@ from types import FrameType
 
 import click
 
+from wsgiload.cli._calibrate import calibrate_command
+from wsgiload.cli._capacity import capacity
 from wsgiload.cli._compare import compare
 from wsgiload.cli._doctor import doctor
 from wsgiload.cli._load import load
@@ -32,7 +34,7 @@ def wsgiload() -> None:
     limits, and how sure are you?"""
 
 
-for command in (sweep, load, compare, report, servers, doctor):
+for command in (sweep, load, capacity, calibrate_command, compare, report, servers, doctor):
     wsgiload.add_command(command)
 
 

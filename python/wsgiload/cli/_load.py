@@ -7,6 +7,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from wsgiload.alarms import alarms_of_load
+from wsgiload.calibration import floor_of_plan
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._options import (
     ConfiguredCommand,
@@ -80,6 +82,8 @@ def load(
         write_json(report.to_dict(), json_file)
     if not quiet:
         _tell_connect_failures(report)
+        for alarm in alarms_of_load(report.to_dict()):
+            complain(f"{alarm.name}: {alarm.message}")
     failed = failed_thresholds(thresholds, [("", report.to_dict())])
     for sentence in failed:
         complain(sentence)
@@ -109,7 +113,7 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         threads=options["threads"],
         transport=chosen_transport(options),
     )
-    return load_plan(url, request, load, schedule, options["seed"])
+    return load_plan(url, request, load, schedule, options["seed"]) | floor_of_plan(load.keepalive)
 
 
 def _tell_connect_failures(report: Report) -> None:

@@ -11,7 +11,9 @@ from rich.console import Console
 
 from wsgiload.aggregate import Method
 from wsgiload.analysis import analyse
-from wsgiload.errors import UsageError
+from wsgiload.cli._recommend import slo_option, tell_recommendation
+from wsgiload.errors import EXIT_OK, UsageError
+from wsgiload.objective import parse_objective
 from wsgiload.report import print_sweep, write_html
 from wsgiload.store import SCHEMA_VERSION
 
@@ -23,11 +25,16 @@ from wsgiload.store import SCHEMA_VERSION
     type=click.Choice(["interval", "trim"]),
     help="How runs become one figure.  [default: as it was measured]",
 )
-def report(runs: tuple[Path, ...], aggregate: Method | None) -> None:
+@slo_option
+def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...]) -> int:
     """Print the tables of stored RUNS and write their report.html again, computed from what is stored."""
+    objective, code = parse_objective(slo) if slo else None, EXIT_OK
     for run in runs:
-        print_sweep(analyse(read_summary(run / "summary.json"), aggregate), Console())
+        summary = analyse(read_summary(run / "summary.json"), aggregate)
+        print_sweep(summary, Console())
         click.echo(f"report: {write_html(run, aggregate)}")
+        code = tell_recommendation(summary, objective, code)
+    return code
 
 
 def read_summary(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
+from wsgiload.alarms import alarms_over_cells
 from wsgiload.catalogue import PROFILES
 from wsgiload.cli._options import (
     CONNECTIONS,
@@ -28,10 +29,12 @@ from wsgiload.cli._options import (
     together,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._recommend import slo_option, tell_recommendation
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.estimate import experiment_s
 from wsgiload.limits import enter_scope
+from wsgiload.objective import parse_objective
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Cell,
@@ -68,7 +71,7 @@ from wsgiload.sweep import (
 from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
-_SAYS_NOTHING_OF_THE_PLAN = {"resume", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
+_SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
 
 
 class _Progress(SweepEvents):
@@ -279,6 +282,7 @@ def repeat_grid(words: list[str]) -> list[str]:
     show_default=True,
     help="Folder of run directories.",
 )
+@slo_option
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well.")
 @output_options
 @click.pass_context
@@ -286,6 +290,7 @@ def sweep(
     ctx: click.Context,
     /,
     app: str | None,
+    slo: tuple[str, ...],
     threshold: tuple[str, ...],
     json_file: str | None,
     html: Path | None,
@@ -301,6 +306,8 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
+    objective = parse_objective(slo) if slo else None
+    options["compare"] = options["compare"] or objective is not None
     if resume is None:
         experiment, asked = experiment_of(app, options), None
     else:
@@ -312,7 +319,8 @@ def sweep(
     enter_scope(experiment.limits.policy)
     events = SweepEvents() if quiet else _Progress()
     result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
-    return _tell(result, thresholds, json_file, html)
+    code = _tell(result, thresholds, json_file, html)
+    return tell_recommendation(result.summary, objective, code, aside=json_file == "-")
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:
@@ -324,6 +332,8 @@ def _asks_for_a_plan(ctx: click.Context) -> bool:
 def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:
     if json_file != "-":
         print_sweep(result.summary, Console())
+        for alarm in alarms_over_cells(result.summary["cells"]):
+            click.echo(f"{alarm.name}: {alarm.message}")
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
             click.echo(f"report: {result.report}")

@@ -9,10 +9,15 @@ from pathlib import Path
 
 from wsgiload.aggregate import Method
 from wsgiload.comparison import Change
+from wsgiload.report.calibration import print_calibration
+from wsgiload.report.capacity import print_capacity
 from wsgiload.report.catalogue import print_checks, print_server
+from wsgiload.report.recommendation import recommendation_words
 from wsgiload.report.table import print_comparison, print_doctor, print_load, print_servers, print_sweep
 
 __all__ = [
+    "print_calibration",
+    "print_capacity",
     "print_checks",
     "print_comparison",
     "print_doctor",
@@ -20,6 +25,7 @@ __all__ = [
     "print_server",
     "print_servers",
     "print_sweep",
+    "recommendation_words",
     "write_change",
     "write_html",
 ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wsgiload.capacity import PROBED_AT_ONCE, Address, Capacity, probe_capacity
+from wsgiload.concurrency import PROBED_AT_ONCE, Address, Concurrency, probe_concurrency
 
 KEPT = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -62,30 +62,30 @@ def small(request: pytest.FixtureRequest) -> Iterator[SmallServer]:
 def test_the_most_at_once_and_the_connections_kept_are_found(
     small: SmallServer, request: pytest.FixtureRequest
 ) -> None:
-    capacity = probe_capacity(small.address, keeps_connections=True)
-    assert capacity.requests_at_once == request.node.callspec.params["small"]
-    assert capacity.connections_answered == PROBED_AT_ONCE
-    assert capacity.connections_kept == 7
-    assert capacity.backlog == 200
+    found = probe_concurrency(small.address, keeps_connections=True)
+    assert found.requests_at_once == request.node.callspec.params["small"]
+    assert found.connections_answered == PROBED_AT_ONCE
+    assert found.connections_kept == 7
+    assert found.backlog == 200
 
 
 def test_connections_of_a_server_that_keeps_none_are_not_counted(small: SmallServer) -> None:
-    capacity = probe_capacity(small.address, keeps_connections=False)
-    assert (capacity.connections_answered, capacity.connections_kept) == (None, None)
+    found = probe_concurrency(small.address, keeps_connections=False)
+    assert (found.connections_answered, found.connections_kept) == (None, None)
 
 
 def test_a_small_server_is_told_in_words() -> None:
-    said = " ".join(Capacity(150, 5, 10, 150, 10).sentences("cheroot"))
+    said = " ".join(Concurrency(150, 5, 10, 150, 10).sentences("cheroot"))
     assert "cheroot: its listen queue holds 5 connections" in said
     assert "cheroot: 10 requests at a time, of 150 sent at once" in said
     assert "cheroot: of 150 connections it kept 10 alive" in said
-    said = " ".join(Capacity(150, 1024, 4, 98, 98).sentences("waitress"))
+    said = " ".join(Concurrency(150, 1024, 4, 98, 98).sentences("waitress"))
     assert "waitress: it held 98 connections at a time" in said
     assert "listen queue" not in said
 
 
 @pytest.mark.parametrize(
-    "capacity", [Capacity(150, 2048, 150, 150, 150), Capacity(150, None, None, None, None)], ids=["ample", "unknown"]
+    "found", [Concurrency(150, 2048, 150, 150, 150), Concurrency(150, None, None, None, None)], ids=["ample", "unknown"]
 )
-def test_of_ample_and_of_unknown_nothing_is_said(capacity: Capacity) -> None:
-    assert capacity.sentences("any") == []
+def test_of_ample_and_of_unknown_nothing_is_said(found: Concurrency) -> None:
+    assert found.sentences("any") == []

@@ -1,0 +1,196 @@
+"""What a finished, or given up, capacity search says of one server. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.objective import FEWEST_BEYOND, Judgement, Objective
+from wsgiload.pass_fail_fit import fit_threshold
+from wsgiload.slo_search import Found, Phase
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+
+SCHEMA_VERSION = 1
+# Discarding more of what was measured would be choosing.
+MOST_DISCARDED_SHARE = 0.2
+# Requests beyond a quantile, below which single trials differ widely.
+ENOUGH_BEYOND = 100
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTrial:
+    """One trial, the closed loop of the first guess included, and what it says of the objective."""
+
+    cell: Json
+    phase: Phase | None
+    judgement: Judgement | None
+
+    @property
+    def is_discarded(self) -> bool:
+        """Whether its measurement is invalid, so that it was repeated."""
+        return self.judgement is not None and self.judgement.met is None and not self.judgement.is_too_short
+
+    def to_dict(self) -> Json:
+        """An entry of ``trials``."""
+        judgement = self.judgement
+        return {
+            "cell": self.cell["id"],
+            "phase": self.phase or "guess",
+            "rate_per_s": self.cell["rate"],
+            "connections": self.cell["connections"],
+            "met": judgement.met if judgement else None,
+            "discarded": self.is_discarded,
+            "why": judgement.why if judgement else "a closed loop, whose rate is where the search begins",
+        }
+
+
+@dataclass(slots=True)
+class Course:
+    """The search of one server as far as it has come."""
+
+    server: str
+    trials: list[JudgedTrial] = field(default_factory=list)
+    found: Found | None = None
+    # Why it could not go on: whose fault, and in words.
+    gave_up: tuple[str, str] | None = None
+    failure: Json | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be tried."""
+        return self.found is not None or self.gave_up is not None or self.failure is not None
+
+
+def server_result(course: Course, objective: Objective, duration_ns: int) -> Json:
+    """An entry of ``servers``; None is what the search could not tell."""
+    found = course.found
+    confirmation = found.confirmations[-1] if found is not None and found.confirmations else None
+    fit = fit_threshold([(trial.rate_per_s, trial.passed) for trial in found.trials]) if found is not None else None
+    rate = found.rate_per_s if found is not None else None
+    reasons = _reasons(course, objective, duration_ns)
+    return {
+        "server": course.server,
+        "rate_per_s": rate,
+        "bracket": [found.lower_per_s, found.upper_per_s] if found is not None else [None, None],
+        "confirmed": [confirmation.passed, confirmation.of] if confirmation is not None else None,
+        "verdict": _verdict(reasons),
+        "estimate_per_s": fit.rate_per_s if fit is not None else None,
+        "interval_95": [fit.low_per_s, fit.high_per_s] if fit is not None else None,
+        "strict_per_s": found.strict_per_s if found is not None else None,
+        "at_rate": _at_rate(course, rate),
+        "failure": course.failure,
+        "trials": [trial.to_dict() for trial in course.trials],
+    }
+
+
+def _at_rate(course: Course, rate_per_s: float | None) -> Json | None:
+    """What the server used at the rate that holds: the most over its trials there."""
+    there = [trial.cell for trial in course.trials if rate_per_s is not None and trial.cell["rate"] == rate_per_s]
+    used = [cell["resources"] for cell in there if cell["resources"] is not None]
+    if not used:
+        return None
+    limit = next((cell["limits"]["memory_bytes"] for cell in there if cell["limits"] is not None), None)
+    return {
+        "memory_peak_bytes": _largest([one["memory_peak_bytes"] for one in used]),
+        "memory_limit_bytes": limit,
+        "cpu_cores_mean": _largest([one["cpu_cores_mean"] for one in used]),
+    }
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _reason(check: str, level: str, message: str, value: object, limit: object) -> Json:
+    return {"check": check, "level": level, "message": message, "value": value, "limit": limit}
+
+
+def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tuple[str, Json]]:
+    """Every doubt with whose doing it is."""
+    reasons = []
+    if course.failure is not None:
+        reasons.append(("server", _reason("failure", "invalid", course.failure["message"], 1, 0)))
+    if course.gave_up is not None:
+        blame, why = course.gave_up
+        reasons.append((blame, _reason("search", "invalid", why, 1, 0)))
+    reasons += _discarded(course)
+    found = course.found
+    if found is None:
+        return reasons
+    if found.is_abandoned:
+        return reasons + _brevity(found, objective, duration_ns)
+    if found.lower_per_s is None:
+        message = f"the objective was missed even at {found.upper_per_s:g}/s"
+        reasons.append(("server", _reason("not-met", "warn", message, found.upper_per_s, None)))
+    elif found.upper_per_s is None:
+        message = f"the objective held at every rate up to {found.lower_per_s:g}/s: there is no upper bound"
+        reasons.append(("method", _reason("no-upper-bound", "warn", message, found.lower_per_s, None)))
+    if found.confirmations and found.rate_per_s is None:
+        last = found.confirmations[-1]
+        message = (
+            f"not confirmed: on fresh trials the objective was missed at {found.confirmations[0].rate_per_s:g}/s and "
+            f"still at {last.rate_per_s:g}/s; longer trials scatter less (--duration)"
+        )
+        reasons.append(("method", _reason("not-confirmed", "warn", message, last.passed, last.of)))
+    elif not found.confirmations and found.lower_per_s is not None:
+        message = "not confirmed on fresh trials: a bound was chosen for having passed, so it errs upwards"
+        reasons.append(("method", _reason("unconfirmed", "warn", message, 0, 6)))
+    return reasons + _brevity(found, objective, duration_ns)
+
+
+def _discarded(course: Course) -> list[tuple[str, Json]]:
+    discarded = [trial for trial in course.trials if trial.is_discarded]
+    judged = [trial for trial in course.trials if trial.judgement is not None]
+    if not discarded:
+        return []
+    share = len(discarded) / len(judged)
+    is_too_many = share > MOST_DISCARDED_SHARE
+    blames = [trial.cell["verdict"]["blame"] for trial in discarded if trial.cell["verdict"] is not None]
+    blame = max(set(blames), key=blames.count) if blames else "client"
+    message = f"{len(discarded)} of {len(judged)} trials were invalid ({blame}) and repeated"
+    level = "invalid" if is_too_many else "warn"
+    return [(blame, _reason("discarded", level, message, share, MOST_DISCARDED_SHARE))]
+
+
+def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[tuple[str, Json]]:
+    """What short trials cost: a quantile that rests on a handful of requests."""
+    quantile = objective.highest_quantile
+    if quantile is None or found.lower_per_s is None:
+        return []
+    requests = found.lower_per_s * duration_ns / NS_PER_S
+    beyond = requests * (1 - quantile)
+    if beyond >= ENOUGH_BEYOND:
+        return []
+    needed_s = ENOUGH_BEYOND / (1 - quantile) / found.lower_per_s
+    weak = "says nothing certain" if beyond < FEWEST_BEYOND else "differs from trial to trial"
+    message = (
+        f"in trials of {duration_ns / NS_PER_S:g} s p{quantile * 100:g} rests on the {beyond:.0f} slowest of "
+        f"{requests:.0f} requests and {weak}; --duration {needed_s:.0f}s gives it {ENOUGH_BEYOND}"
+    )
+    return [("method", _reason("brevity", "warn", message, beyond, ENOUGH_BEYOND))]
+
+
+def _verdict(reasons: Sequence[tuple[str, Json]]) -> Json:
+    """The gravest reason first; its blame is the verdict's."""
+    ordered = sorted(reasons, key=lambda entry: entry[1]["level"] != "invalid")
+    if not ordered:
+        return {"status": "valid", "blame": None, "reasons": []}
+    blame, first = ordered[0]
+    return {"status": first["level"], "blame": blame, "reasons": [reason for _, reason in ordered]}
+
+
+def exit_code(status: str, servers: Sequence[Json], *, thresholds_failed: bool = False) -> int:
+    """Interrupted before failed server before invalid measurement before an objective that nothing held."""
+    if status == "interrupted":
+        return EXIT_INTERRUPTED
+    invalid = [server["verdict"] for server in servers if server["verdict"]["status"] == "invalid"]
+    if any(verdict["blame"] == "server" for verdict in invalid):
+        return EXIT_SERVER
+    if invalid:
+        return EXIT_INVALID
+    is_missed = thresholds_failed or any(server["rate_per_s"] is None for server in servers)
+    return EXIT_THRESHOLD if is_missed else EXIT_OK

@@ -1,0 +1,136 @@
+"""Carries out one trial of a capacity search: on a fresh server inside its limits, or against a URL that already runs.
+
+Every trial is on disk before the next begins. What a trial means is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from wsgiload.calibration import floor_of_plan
+from wsgiload.catalogue import ServerVariant
+from wsgiload.cpus import CpuPlan
+from wsgiload.drive import drive
+from wsgiload.errors import WsgiloadError
+from wsgiload.plan import Cell, Experiment, Level, arrival_seed, experiment_facts, load_plan
+from wsgiload.provision import Environment
+from wsgiload.record import CellRecord, Failure, Setting
+from wsgiload.run import Bench, run_cell
+from wsgiload.store import RunDirectory
+from wsgiload.summary import Status, summarise_cell
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlan:
+    """One trial: whom, how much, how long, and which of the trials at this level it is."""
+
+    server: str
+    level: Level
+    run: int
+    duration_ns: int
+
+
+class Trials(Protocol):
+    """Where trials are carried out. Raises KeyboardInterrupt with everything kept that was measured."""
+
+    def carry_out(self, plan: TrialPlan) -> Json:
+        """The trial as a cell of a summary."""
+
+    def write_summary(self, status: Status) -> None:
+        """What of all trials so far makes a summary of its own."""
+
+
+@dataclass(slots=True)
+class ServerTrials:
+    """A fresh server process, fresh limits and fresh connections for each trial."""
+
+    found: Mapping[str, ServerVariant]
+    environments: Mapping[str, Environment | WsgiloadError]
+    bench: Bench
+    directory: RunDirectory
+    cells: list[Json] = field(default_factory=list)
+
+    def carry_out(self, plan: TrialPlan) -> Json:
+        """Launch, drive, sample, stop, store."""
+        bench = _lasting(self.bench, plan.duration_ns)
+        cell = Cell(plan.server, plan.level, plan.run, _seed(bench.setting.experiment, plan))
+        record = self._record(cell, bench)
+        if record.interrupted:
+            raise KeyboardInterrupt
+        self.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
+        summary = summarise_cell(record, self.found[plan.server], bench.setting)
+        self.cells.append(summary)
+        self.write_summary("interrupted")
+        return summary
+
+    def _record(self, cell: Cell, bench: Bench) -> CellRecord:
+        environment = self.environments[cell.server]
+        if isinstance(environment, WsgiloadError):
+            return CellRecord(cell, failure=Failure.of(environment))
+        return run_cell(cell, self.found[cell.server], environment, bench, self.directory.server_log(cell.id))
+
+    def write_summary(self, status: Status) -> None:
+        """A sweep's summary of the open-loop trials; the closed loop that gave the first guess is another load."""
+        cells = [cell for cell in self.cells if cell["rate"] is not None]
+        setting = self.bench.setting
+        rates = sorted({cell["rate"] for cell in cells})
+        runs = max((cell["run"] for cell in cells), default=1)
+        experiment = replace(setting.experiment, levels=tuple(Level(rate_per_s=rate) for rate in rates), runs=runs)
+        facts = dict(experiment_facts(experiment, tuple(self.found)))
+        facts["server_cpus"] = list(setting.cpu_plan.server_cpus)
+        facts["client_cpus"] = list(setting.cpu_plan.client_cpus)
+        order = [cell["id"] for cell in cells]
+        summary = {"status": status, "experiment": facts, "order": order, "seed": experiment.seed, "cells": cells}
+        self.directory.write_summary(summary)
+
+
+@dataclass(slots=True)
+class UrlTrials:
+    """Fresh connections to a server that somebody else runs, and that keeps what the last trial left in it."""
+
+    url: str
+    experiment: Experiment
+    cpu_plan: CpuPlan
+    directory: RunDirectory
+
+    def carry_out(self, plan: TrialPlan) -> Json:
+        """Drive, store."""
+        load = replace(self.experiment.load, duration_ns=plan.duration_ns)
+        cell = Cell(plan.server, plan.level, plan.run, _seed(self.experiment, plan))
+        asked = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
+        report = drive(asked | floor_of_plan(load.keepalive), self.cpu_plan)
+        if any(reason["check"] == "interrupted" for reason in report["verdict"]["reasons"]):
+            raise KeyboardInterrupt
+        self.directory.write_cell(cell.id, report, ())
+        return {
+            "id": cell.id,
+            "server": plan.server,
+            "rate": plan.level.rate_per_s,
+            "connections": plan.level.connections,
+            "run": plan.run,
+            "verdict": report["verdict"],
+            "rate_result": report["rate"],
+            "outcomes": report["outcomes"],
+            "offered_quantiles_ns": report["offered_quantiles_ns"],
+            "resources": None,
+            "limits": None,
+            "failure": None,
+        }
+
+    def write_summary(self, status: Status) -> None:
+        """A summary tells of servers with their limits; here neither is known."""
+
+
+def _lasting(bench: Bench, duration_ns: int) -> Bench:
+    experiment = bench.setting.experiment
+    lasting = replace(experiment, load=replace(experiment.load, duration_ns=duration_ns))
+    return Bench(Setting(lasting, bench.setting.cpu_plan, bench.setting.limits), bench.backend, bench.janitor)
+
+
+def _seed(experiment: Experiment, plan: TrialPlan) -> int:
+    """Of the load and the trial alone: every server meets the same arrivals, and no two trials do."""
+    return arrival_seed(experiment.seed, plan.level, plan.run)

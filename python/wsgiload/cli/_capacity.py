@@ -1,0 +1,199 @@
+"""``wsgiload capacity``: the largest rate that holds an objective, per server."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+from rich.console import Console
+
+from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
+from wsgiload.capacity_result import Course, JudgedTrial, exit_code
+from wsgiload.cli._options import DURATION, Parsed, together
+from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._recommend import tell
+from wsgiload.cli._sweep import GridCommand, experiment_of, sweep
+from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.limits import enter_scope
+from wsgiload.load import require_possible
+from wsgiload.objective import parse_objective
+from wsgiload.plan import Level, load_plan, plain
+from wsgiload.recommend import recommend_capacity
+from wsgiload.report import print_capacity
+from wsgiload.report.words import format_per_s, format_span, verdict_words
+from wsgiload.slo_search import Goal
+from wsgiload.sweep import plan_cpus, resolve_servers
+from wsgiload.threshold import CAPACITY_FIGURES, Threshold, failed_thresholds, parse_threshold
+
+NARROWEST, WIDEST = 0.005, 0.5
+# A confirmation's trials are so many times as long: 120 s where a trial has the usual 30 s.
+CONFIRM_FACTOR = 4
+
+_AS_IN_SWEEP = {
+    *("app", "servers", "profile", "workers", "server_threads", "grid", "app_name", "path", "chdir", "python"),
+    *("python_version", "warmup", "cooldown", "seed", "port", "ready_timeout", "name"),
+    *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus"),
+    *("arrivals", "keepalive", "on_busy", "max_connections", "timeout", "deadline", "threads"),
+    *("ambiguous_t", "ambiguous_d"),
+    *("method", "header", "body", "body_file", "targets", "sessions"),
+    *("expect_status", "expect_body_file", "expect_length", "expect_sha256", "expect_regex"),
+    *("out", "json_file", "quiet", "config", "dry_run"),
+}
+# What belongs to a server that is launched, and not to a URL.
+_OF_SERVERS = ("servers", "workers", "server_threads", "grid", "app_name", "python", "python_version", "path", "port")
+
+
+def _parse_width(text: str) -> float:
+    try:
+        width = float(text.removesuffix("%")) * (0.01 if text.endswith("%") else 1.0)
+    except ValueError:
+        width = math.nan
+    if not NARROWEST <= width <= WIDEST:
+        raise UsageError(f"{text!r} is not a width from 0.5% to 50%", "write it like 2%")
+    return width
+
+
+class _Progress(CapacityEvents):
+    """One line per trial, on standard error."""
+
+    def message(self, text: str) -> None:
+        click.echo(text, err=True)
+
+    def planned(self, servers: int, seconds: float) -> None:
+        whom = "1 server" if servers == 1 else f"{servers} servers"
+        click.echo(f"searching {whom}: about {format_span(seconds)}, if it takes as many trials as usual", err=True)
+
+    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
+        cell, judgement = trial.cell, trial.judgement
+        if cell["failure"] is not None:
+            click.echo(f"{cell['id']}: failed: {cell['failure']['message']}", err=True)
+            return
+        if judgement is None:
+            got = format_per_s(cell["rate_result"]["goodput_per_s"])
+            click.echo(f"{cell['id']}: a closed loop got {got}; the search begins below", err=True)
+            return
+        word = {True: "met", False: "missed", None: "repeated"}[judgement.met]
+        told = f"{word}, {verdict_words(cell['verdict'])}" if judgement.met is not None else f"{word}: {judgement.why}"
+        click.echo(f"{cell['id']} {trial.phase}: {told}", err=True)
+
+
+@click.command(cls=GridCommand, params=[param for param in sweep.params if param.name in _AS_IN_SWEEP])
+@together(
+    click.option("--slo", multiple=True, help="Objective such as 'p99<50ms' or 'error_rate<0.1%'; may be repeated."),
+    click.option("--slo-strict", is_flag=True, help="Of 100,000 requests 1 may fail, not of 1,000 (RFC 9411)."),
+    click.option("--url", help="Search a server that already runs, instead of launching some."),
+    click.option(
+        "-d", "-z", "--duration", type=DURATION, default="30s", show_default=True, help="Length of each trial."
+    ),
+    click.option("--trials", type=click.IntRange(1, 99), default=5, show_default=True, help="Most trials at a rate."),
+    click.option(
+        "--width",
+        type=Parsed("share", _parse_width),
+        default="2%",
+        show_default=True,
+        help="How near the bounds come to each other.",
+    ),
+    click.option(
+        "--confirmations",
+        type=click.IntRange(0, 99),
+        default=6,
+        show_default=True,
+        help="Fresh trials at the rate that was found; five of six must hold.",
+    ),
+    click.option("--confirm-duration", type=DURATION, help="Length of each of them.  [default: four times --duration]"),
+    click.option(
+        "--settle",
+        type=DURATION,
+        default="30s",
+        show_default=True,
+        help="Longest wait for a quiet host before an invalid trial is repeated.",
+    ),
+    click.option("--threshold", multiple=True, help="Such as 'capacity>=1000'; exit code 99 when it fails."),
+)
+def capacity(
+    app: str | None,
+    threshold: tuple[str, ...],
+    json_file: str | None,
+    quiet: bool,
+    dry_run: bool,
+    **options: Any,
+) -> int:
+    """Find the largest rate that holds --slo: by search over fresh servers, confirmed on fresh trials.
+
+    APP is as for `wsgiload sweep`; without APP, the bundled app hello. With --url, a server that already runs is
+    searched; then nothing is known of its limits, and each trial finds it as the last one left it.
+    """
+    check_destinations(json_file)
+    thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]
+    plan = _plan(app, options)
+    if dry_run:
+        write_json(_dry_run(plan), json_file or "-")
+        return EXIT_OK
+    if plan.url is None:
+        enter_scope(plan.experiment.limits.policy)
+    result = run_capacity(plan, CapacityEvents() if quiet else _Progress())
+    return _tell(result, thresholds, json_file)
+
+
+def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
+    objective = parse_objective(options["slo"], strict=options["slo_strict"])
+    url = options["url"]
+    if url is not None:
+        _require_url_alone(app, options)
+    fixed: dict[str, Any] = {"rates": None, "connections": None, "think_time": 0}
+    fixed |= {"runs": 1, "compare": False, "reruns": 0, "aggregate": "interval", "settle": 0, "warmup_requests": None}
+    experiment = experiment_of(app, options | fixed)
+    experiment = replace(experiment, levels=(), name=f"capacity-{_host(url) if url else experiment.name}")
+    if url is not None:
+        experiment = replace(experiment, request=replace(experiment.request, expected_body=None))
+        require_possible(load_plan(url, experiment.request, experiment.load, Level(rate_per_s=1.0), experiment.seed))
+    return CapacityPlan(
+        experiment=experiment,
+        objective=objective,
+        goal=Goal(width=options["width"], trials=options["trials"], confirmations=options["confirmations"]),
+        confirm_duration_ns=options["confirm_duration"] or CONFIRM_FACTOR * options["duration"],
+        url=url,
+        settle_ns=options["settle"],
+    )
+
+
+def _require_url_alone(app: str | None, options: dict[str, Any]) -> None:
+    if urlsplit(options["url"]).scheme not in ("http", "https"):
+        raise UsageError(f"{options['url']!r} is no URL to drive", "write it like http://127.0.0.1:8000/")
+    given = ["APP"] if app is not None else []
+    given += [f"--{name.replace('_', '-')}" for name in _OF_SERVERS if options[name]]
+    if given:
+        raise UsageError(f"--url and {given[0]} were both given", "a URL already has its server; give one of them")
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.replace(":", "-").replace("[", "").replace("]", "")
+
+
+def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
+    """The resolved plan, and how long it will take if it takes as many trials as usual."""
+    servers = ["url"] if plan.url is not None else list(resolve_servers(plan.experiment))
+    cpu_plan = None if plan.url is not None else plain(plan_cpus(plan.experiment.limits)[0])
+    resolved: dict[str, Any] = plain(plan)
+    return resolved | {"servers": servers, "cpu_plan": cpu_plan, "estimated_seconds": plan.estimated_s(len(servers))}
+
+
+def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | None) -> int:
+    document = result.document
+    if json_file != "-":
+        print_capacity(document, Console())
+        click.echo(f"run: {result.run_dir}")
+        if len(document["servers"]) > 1:
+            tell(recommend_capacity(document["servers"]), document["slo"], EXIT_OK)
+    if json_file is not None:
+        write_json(document, json_file)
+    failed = failed_thresholds(thresholds, [(server["server"], server) for server in document["servers"]])
+    for sentence in failed:
+        complain(sentence)
+    code = exit_code(result.status, document["servers"], thresholds_failed=bool(failed))
+    if code == EXIT_INTERRUPTED:
+        complain(f"interrupted; what was finished is in {result.run_dir}")
+    return code

@@ -1,0 +1,285 @@
+"""Which setting to run: the one that holds an objective at the largest rate, with its interval, or why none is named.
+
+Pure, from the cells of a summary or from the document of a capacity search. A recommendation is made only where the
+data carry it: enough valid runs, an interval that stays inside the objective, and nothing else that could be better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, Literal
+
+from wsgiload.student import t_quantile
+from wsgiload.threshold import QUANTILES, Threshold
+
+Json = dict[str, Any]
+
+# Below four runs no rank or sign test can reach 5 %.
+FEWEST_RUNS = 4
+USUAL_RUNS = 6
+# Whose doing makes a run worthless; what the server does is a result.
+NOT_THE_SERVER = ("client", "host", "method")
+
+State = Literal["holds", "misses", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The most that was used, of how much; None where nobody limited or measured it."""
+
+    peak_bytes: int | None
+    limit_bytes: int | None
+
+    @property
+    def free_share(self) -> float | None:
+        """The headroom as a share of the limit."""
+        if self.peak_bytes is None or not self.limit_bytes:
+            return None
+        return 1 - self.peak_bytes / self.limit_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``."""
+
+    server: str
+    rate_per_s: float
+    figure: str
+    centre: float | None
+    interval: tuple[float, float] | None
+    runs: int
+    memory: Memory
+    runner_up: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why no setting is recommended, and what would settle it. ``is_missed``: the data say that none holds."""
+
+    why: str
+    settle: str
+    is_missed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AtRate:
+    """One setting at one rate: what its runs say of the objective."""
+
+    rate_per_s: float
+    state: State
+    why: str
+    interval: tuple[float, float] | None
+    centre: float | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRecord:
+    """One setting at every rate, lowest first."""
+
+    server: str
+    at: tuple[AtRate, ...]
+    memory: Memory
+
+    def largest(self, *states: State) -> AtRate | None:
+        """The largest rate up to which it is in one of these states."""
+        last = None
+        for entry in self.at:
+            if entry.state not in states:
+                break
+            last = entry
+        return last
+
+
+def recommend(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> Recommendation | Refusal:
+    """From the open-loop cells of a sweep, every setting at the same rates."""
+    records = setting_records(cells, thresholds)
+    if not records:
+        return Refusal("there is no open-loop cell to judge", "measure with --rates")
+    if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
+        return Refusal(
+            f"no setting has {FEWEST_RUNS} valid runs at a rate, and fewer carry no inference",
+            f"--runs {USUAL_RUNS} on a quiet host would settle it",
+        )
+    sure = {record.server: record.largest("holds") for record in records}
+    best_per_s = max((at.rate_per_s for at in sure.values() if at is not None), default=None)
+    if (doubt := _doubt(records, best_per_s)) is not None:
+        return doubt
+    if best_per_s is None:
+        lowest = min(at.rate_per_s for record in records for at in record.at)
+        text = " and ".join(threshold.text for threshold in thresholds)
+        return Refusal(f"no setting holds {text} at {lowest:g}/s", "lower --rates, or a wider limit", is_missed=True)
+    tied = [record for record in records if (at := sure[record.server]) and at.rate_per_s == best_per_s]
+    return _best_of(tied, sure, _next_best(records, sure, best_per_s), thresholds)
+
+
+def _doubt(records: Sequence[SettingRecord], best_per_s: float | None) -> Refusal | None:
+    """A setting that may hold a larger rate than those that surely hold one; those may do better still, and do not
+    matter less for it."""
+    for record in records:
+        sure, possible = record.largest("holds"), record.largest("holds", "unknown")
+        is_best = sure is not None and sure.rate_per_s == best_per_s
+        if is_best or possible is None or (best_per_s is not None and possible.rate_per_s <= best_per_s):
+            continue
+        unknown = next(at for at in record.at if at.state == "unknown")
+        return Refusal(
+            f"{record.server} at {unknown.rate_per_s:g}/s is undecided: {unknown.why}",
+            f"--runs {2 * USUAL_RUNS}, or a quieter host where runs were invalid, would settle it",
+        )
+    return None
+
+
+def _next_best(records: Sequence[SettingRecord], sure: Mapping[str, AtRate | None], best_per_s: float) -> str | None:
+    others = [(at.rate_per_s, record.server) for record in records if (at := sure[record.server]) is not None]
+    below = [entry for entry in others if entry[0] < best_per_s]
+    return max(below)[1] if below else None
+
+
+def _best_of(
+    tied: Sequence[SettingRecord],
+    sure: Mapping[str, AtRate | None],
+    next_best: str | None,
+    thresholds: Sequence[Threshold],
+) -> Recommendation | Refusal:
+    """Of settings that hold the same rate the quickest, if its interval lies below those of the others."""
+    entries = sorted(
+        (
+            (at.centre if at.centre is not None else math.inf, record, at)
+            for record in tied
+            if (at := sure[record.server])
+        ),
+        key=lambda entry: entry[0],
+    )
+    _, first, at = entries[0]
+    for _, other, beside in entries[1:]:
+        if at.interval is None or beside.interval is None or at.interval[1] >= beside.interval[0]:
+            return Refusal(
+                f"{first.server} and {other.server} both hold {at.rate_per_s:g}/s, and their intervals overlap",
+                "higher --rates, where they part, or more --runs would settle it; so would `wsgiload capacity`",
+            )
+    figure = _quantile_of(thresholds)
+    runner_up = entries[1][1].server if len(entries) > 1 else next_best
+    return Recommendation(
+        first.server,
+        at.rate_per_s,
+        figure.figure if figure is not None else "error_rate",
+        at.centre,
+        at.interval,
+        at.runs,
+        first.memory,
+        runner_up,
+    )
+
+
+def setting_records(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> list[SettingRecord]:
+    """The cells by setting and rate, judged."""
+    settings: dict[str, dict[float, list[Json]]] = {}
+    for cell in cells:
+        if cell["rate"] is not None:
+            server = str(cell["id"]).rpartition("@")[0]
+            settings.setdefault(server, {}).setdefault(cell["rate"], []).append(cell)
+    return [
+        SettingRecord(
+            server,
+            tuple(_at_rate(rate, of_rate, thresholds) for rate, of_rate in sorted(rates.items())),
+            _memory([cell for of_rate in rates.values() for cell in of_rate]),
+        )
+        for server, rates in settings.items()
+    ]
+
+
+def _at_rate(rate_per_s: float, cells: Sequence[Json], thresholds: Sequence[Threshold]) -> AtRate:
+    standing = [cell for cell in cells if not _is_worthless(cell)]
+    held = [cell for cell in standing if cell["failure"] is None and all(one.holds(cell) for one in thresholds)]
+    runs, kept = len(standing), len(held)
+    quantile = _quantile_of(thresholds)
+    values = [_quantile_ns(cell, quantile) for cell in held] if quantile is not None else []
+    interval = t_interval([value for value in values if value]) if kept == runs else None
+    state: State = "unknown"
+    if runs < FEWEST_RUNS:
+        why = f"{runs} valid runs of {len(cells)}, and {FEWEST_RUNS} are needed"
+    elif 2 * kept <= runs:
+        state, why = "misses", f"missed in {runs - kept} of {runs} runs"
+    elif kept < runs:
+        why = f"held in {kept} of {runs} runs"
+    elif quantile is not None and (interval is None or interval[1] > quantile.limit):
+        why = f"held in all {runs} runs, but the interval of {quantile.figure} reaches beyond {quantile.text}"
+    else:
+        state, why = "holds", f"held in all {runs} runs"
+    centre = math.exp(fmean(map(math.log, values))) if interval is not None else None  # type: ignore[arg-type]
+    return AtRate(rate_per_s, state, why, interval, centre, runs)
+
+
+def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Student's 95 % interval over runs, on logarithms; None from fewer than two."""
+    if len(values) < 2:
+        return None
+    logarithms = [math.log(value) for value in values]
+    half = t_quantile(0.975, len(values) - 1) * stdev(logarithms) / math.sqrt(len(values))
+    return math.exp(fmean(logarithms) - half), math.exp(fmean(logarithms) + half)
+
+
+def _is_worthless(cell: Json) -> bool:
+    verdict = cell["verdict"]
+    return verdict is None or (verdict["status"] == "invalid" and verdict["blame"] in NOT_THE_SERVER)
+
+
+def _quantile_of(thresholds: Sequence[Threshold]) -> Threshold | None:
+    return next((threshold for threshold in thresholds if threshold.figure in QUANTILES), None)
+
+
+def _quantile_ns(cell: Json, threshold: Threshold) -> float | None:
+    bounds = cell["offered_quantiles_ns"][QUANTILES[threshold.figure]]
+    high: float | None = bounds["high"]
+    return high
+
+
+def _memory(cells: Sequence[Json]) -> Memory:
+    peaks = [cell["resources"]["memory_peak_bytes"] for cell in cells if cell["resources"] is not None]
+    limits = [cell["limits"]["memory_bytes"] for cell in cells if cell["limits"] is not None]
+    return Memory(max((peak for peak in peaks if peak is not None), default=None), limits[0] if limits else None)
+
+
+def recommend_capacity(servers: Sequence[Json]) -> Recommendation | Refusal:
+    """From the entries of a capacity document: the largest confirmed rate, if nothing else can be as large."""
+    for server in servers:
+        if server["verdict"]["status"] == "invalid" and server["failure"] is None:
+            return Refusal(
+                f"the search of {server['server']} is invalid ({server['verdict']['blame']})",
+                "the same search on a quieter host would settle it",
+            )
+    confirmed = sorted(
+        (server for server in servers if server["rate_per_s"] is not None and server["confirmed"] is not None),
+        key=lambda server: -server["rate_per_s"],
+    )
+    if not confirmed:
+        is_missed = all(server["bracket"][0] is None for server in servers)
+        return Refusal("no setting has a confirmed rate", "longer trials (--duration) would settle it", is_missed)
+    first, others = confirmed[0], [server for server in servers if server is not confirmed[0]]
+    for other in others:
+        if other["failure"] is None and _may_reach(other, first):
+            return Refusal(
+                f"{first['server']} and {other['server']} are too near: their intervals overlap",
+                "longer trials (--duration) or a smaller --width would settle it",
+            )
+    used = first["at_rate"] or {"memory_peak_bytes": None, "memory_limit_bytes": None}
+    return Recommendation(
+        first["server"],
+        first["rate_per_s"],
+        "capacity",
+        first["estimate_per_s"],
+        None if first["interval_95"] is None else (first["interval_95"][0], first["interval_95"][1]),
+        first["confirmed"][1],
+        Memory(used["memory_peak_bytes"], used["memory_limit_bytes"]),
+        confirmed[1]["server"] if len(confirmed) > 1 else None,
+    )
+
+
+def _may_reach(other: Json, first: Json) -> bool:
+    """Whether the other's interval reaches into that of the first; without one, whether its bound does."""
+    reach = other["interval_95"][1] if other["interval_95"] is not None else other["bracket"][1]
+    from_per_s = first["interval_95"][0] if first["interval_95"] is not None else first["rate_per_s"]
+    return reach is None or reach >= from_per_s

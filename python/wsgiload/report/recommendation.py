@@ -1,0 +1,38 @@
+"""A recommendation, or its refusal, as one sentence."""
+
+from __future__ import annotations
+
+from wsgiload.recommend import Memory, Recommendation, Refusal
+from wsgiload.report import words
+
+
+def recommendation_words(found: Recommendation | Refusal, objective: str) -> str:
+    """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would settle it."""
+    if isinstance(found, Refusal):
+        return f"No recommendation: {found.why}; {found.settle}."
+    runner_up = f" Next best: {found.runner_up}." if found.runner_up is not None else ""
+    return (
+        f"Recommended: {found.server}, which holds {objective} at {words.format_per_s(found.rate_per_s)}"
+        f"{_interval(found)}; {memory_words(found.memory)}.{runner_up}"
+    )
+
+
+def _interval(found: Recommendation) -> str:
+    if found.interval is None or found.centre is None:
+        return f" in {words.plural(found.runs, 'run')}"
+    low, high = found.interval
+    if found.figure == "capacity":
+        span = f"{words.format_rate(low)} to {words.format_rate(high)}"
+        return f" (95 % interval of the limit {span}, {words.plural(found.runs, 'confirming run')})"
+    span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"
+    return f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % interval {span}, {found.runs} runs)"
+
+
+def memory_words(memory: Memory) -> str:
+    """How much memory is left below the limit."""
+    if memory.peak_bytes is None:
+        return "its memory was not measured"
+    used = f"it used {words.format_bytes(memory.peak_bytes)} of memory at most"
+    if memory.free_share is None:
+        return f"{used}, without a limit"
+    return f"{used}, which leaves {words.format_ratio(memory.free_share)} of {words.format_bytes(memory.limit_bytes)}"

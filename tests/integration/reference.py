@@ -1,0 +1,32 @@
+"""The reference server as a target, and what a test says when the host was too disturbed to tell."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import pytest
+
+from wsgiload.reference_server import BUILT
+
+needs_reference = pytest.mark.skipif(not BUILT.exists(), reason="target/release/refsrv is not built")
+
+
+@contextmanager
+def reference(*words: object) -> Iterator[str]:
+    """The URL of a reference server that was started with these words."""
+    argv = [str(BUILT), "--listen", "127.0.0.1:0", "--no-stamps", "--for", "20min", *map(str, words)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield f"http://{process.stdout.readline().strip().removeprefix('listening on ')}/"
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def inconclusive(why: object) -> NoReturn:
+    """Neither pass nor failure: this machine was disturbed."""
+    pytest.skip(f"INCONCLUSIVE(host): {why}")

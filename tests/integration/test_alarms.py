@@ -1,0 +1,129 @@
+"""Each alarm, made to go off by its cause: a real server, a real network, a real client."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from wsgiload.reference_server import BUILT
+
+from .command import SCRIPT, Command, Done, until
+from .reference import inconclusive, needs_reference, reference
+
+BRIEFLY = ("--duration", "3s", "--warmup", "0s", "--cooldown", "0s", "--quiet")
+on_servers = [pytest.mark.servers, pytest.mark.limits]
+
+
+def alarms(done: Done) -> set[str]:
+    """The names of those that a load raised."""
+    return {line.split()[1].rstrip(":") for line in done.complaints if line.startswith("wsgiload: V")}
+
+
+def checks(done: Done) -> set[str]:
+    """The names of all that the cells of a sweep have in their verdicts."""
+    return {reason["check"] for cell in done.cells.values() for reason in cell["verdict"]["reasons"]}
+
+
+def load(command: Command, url: str, *words: object) -> Done:
+    return command.run("load", url, "--duration", "2s", *words)
+
+
+@needs_reference
+def test_a_sound_load_raises_none(command: Command) -> None:
+    with reference("--hold", "1ms") as url:
+        assert alarms(load(command, url, "--rate", 100)) == set()
+
+
+@needs_reference
+def test_v1_a_wrong_body(command: Command) -> None:
+    with reference("--fault", "wrong-body@every:20") as url:
+        assert alarms(load(command, url, "--rate", 100, "--expect-regex", "^hello$")) == {"V1"}
+
+
+@needs_reference
+def test_v4_and_v9_a_server_that_stops_answering(command: Command) -> None:
+    with reference("--hold", "1ms", "--stall", "2s/60s+0s") as url:
+        assert alarms(load(command, url, "--rate", 50, "--timeout", "300ms")) == {"V4", "V9"}
+
+
+@needs_reference
+def test_v6_a_connection_for_every_answer(command: Command) -> None:
+    with reference("--requests-per-connection", 1) as url:
+        assert alarms(load(command, url, "--rate", 50)) == {"V6"}
+        assert alarms(load(command, url, "--rate", 50, "--keepalive", "off")) == set()
+
+
+@needs_reference
+def test_v9_an_overload(command: Command) -> None:
+    """A single server of 20 ms gets twice what it can answer; who waits for longer than a second gives up."""
+    with reference("--hold", "20ms", "--servers", 1) as url:
+        assert "V9" in alarms(load(command, url, "--rate", 100, "--timeout", "1s"))
+
+
+@needs_reference
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs a network of its own")
+def test_v5_ports_run_short(command: Command) -> None:
+    """In a network of its own with 60 ports, where 50 users keep a connection each."""
+    words = f"""
+        ip link set lo up && echo 40000 40059 > /proc/sys/net/ipv4/ip_local_port_range
+        {BUILT} --listen 127.0.0.1:9000 --hold 20ms --no-stamps --for 20s & server=$!
+        sleep 0.5
+        {SCRIPT} load http://127.0.0.1:9000/ --connections 50 --duration 1s --source-addresses 127.0.0.1
+        kill $server
+    """
+    done = command.run(program=["unshare", "--net", "sh", "-c", words])
+    assert "V5" in alarms(done), done.err
+
+
+@needs_reference
+def test_a_client_that_stood_still_blames_itself(command: Command) -> None:
+    with reference("--hold", "1ms") as url:
+        running = command.start("load", url, "--rate", 500, "--duration", "3s")
+        until(lambda: "driving" in running.err, "the load")
+        time.sleep(1.0)
+        os.kill(running.pid, signal.SIGSTOP)
+        time.sleep(0.4)
+        os.kill(running.pid, signal.SIGCONT)
+        done = running.end()
+    assert done.code == 98
+    assert "C11" in done.out
+    assert "verdict: invalid: client" in done.out or "verdict: invalid: host" in done.out
+
+
+class TestOnServers:
+    """Of the catalogue, each with the default that has spoiled a published comparison."""
+
+    pytestmark: Sequence[pytest.MarkDecorator] = on_servers
+
+    def test_v2_v3_ten_threads_and_two_hundred_connections(self, command: Command) -> None:
+        """cheroot as it comes: it keeps ten connections, and its queue of five leaves the others to try again."""
+        words = ("--servers", "cheroot", "--profile", "stock", "--connections", 200, "--timeout", "3s")
+        done = command.run("sweep", *words, *BRIEFLY)
+        assert checks(done) & {"V2", "V3"}, checks(done)
+
+    @pytest.mark.parametrize(("server", "profile"), [("gunicorn-sync", "tuned"), ("uwsgi-http", "stock")])
+    def test_v6_a_front_that_keeps_no_connection(self, command: Command, server: str, profile: str) -> None:
+        """Probed before the load, which is then measured with a connection for each request, and says so."""
+        words = ("--servers", server, "--profile", profile, "--keepalive", "on", "--rates", 50)
+        done = command.run("sweep", *words, *BRIEFLY)
+        (cell,) = done.cells.values()
+        assert not cell["keepalive_honoured"]
+        assert "keep-alive not honoured, the server closes after each answer" in " ".join(done.out.split())
+
+    def test_v8_and_v9_too_few_threads(self, command: Command) -> None:
+        """Four threads of 10 ms at twice their rate, and nearly no CPU used."""
+        words = ("--servers", "waitress", "--app-name", "sleep", "--rates", 800, "--timeout", "1s")
+        done = command.run("sweep", *words, *BRIEFLY)
+        assert checks(done) >= {"V8", "V9"}, checks(done)
+
+    def test_v11_the_same_throughput_whatever_the_users(self, command: Command) -> None:
+        words = ("--servers", "waitress", "--app-name", "sleep", "--connections", "10,20,40")
+        done = command.run("sweep", *words, *BRIEFLY)
+        if "V11" not in done.out and done.code == 98:
+            inconclusive("cells were invalid")
+        assert "V11: waitress: " in done.out

@@ -1,0 +1,124 @@
+"""A floor is kept by machine and connection mode, judged without the lateness that it consists of, and found again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload import reference_server
+from wsgiload.calibration import (
+    Conditions,
+    calibration,
+    floor_of_plan,
+    known_floor,
+    machine_of,
+    missed_biases,
+    store_calibration,
+)
+from wsgiload.errors import UsageError
+from wsgiload.host import host_facts
+from wsgiload.load import require_possible
+from wsgiload.plan import Level, LoadOptions, Request, load_plan
+from wsgiload.reference_server import find_reference_server
+from wsgiload.report.calibration import bias_sentences
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+CONDITIONS = Conditions(1000.0, "on", 1, (1,), (0,))
+MACHINE: Json = {"cpu_model": "any", "kernel": "6.1"}
+
+
+def times(p50_ns: int) -> Json:
+    return {"quantiles": {"0.5": p50_ns, "0.99": 2 * p50_ns, "0.999": 3 * p50_ns}, "max": 4 * p50_ns}
+
+
+def report(p50_ns: int, *reasons: tuple[str, str]) -> Json:
+    found = [{"check": check, "level": level, "message": "", "value": 1, "limit": 0} for check, level in reasons]
+    status = min((reason["level"] for reason in found), default="valid")  # "invalid" before "warn"
+    return {
+        "response_time_ns": times(p50_ns),
+        "send_lag_ns": times(2_000),
+        "receive_delay_ns": None,
+        "verdict": {"status": status, "blame": "host" if found else None, "reasons": found},
+    }
+
+
+def document(*reasons: tuple[str, str], p50_ns: int = 1_030_000) -> Json:
+    holds = {0: report(60_000, *reasons), 1_000_000: report(p50_ns), 10_000_000: report(10_020_000)}
+    return calibration(CONDITIONS, holds, MACHINE)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path))
+
+
+def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured() -> None:
+    floor = document()["floor"]
+    assert floor["response_time_ns"] == {"p50": 60_000, "p99": 120_000, "p99.9": 180_000, "max": 240_000}
+    assert floor["send_lag_ns"]["p50"] == 2_000
+    assert floor["receive_delay_ns"] is None
+
+
+@pytest.mark.parametrize(
+    ("p50_ns", "missed", "says"),
+    [
+        (1_030_000, 0, "30.0 µs beyond it, as it should be"),
+        (1_060_000, 1, "60.0 µs beyond it, more than the 50 µs that a quiet machine takes"),
+        (999_000, 1, "earlier than possible"),
+    ],
+)
+def test_the_median_of_a_known_hold_may_be_50_microseconds_late_and_never_early(
+    p50_ns: int, missed: int, says: str
+) -> None:
+    found = document(p50_ns=p50_ns)
+    assert len(missed_biases(found)) == missed
+    assert says in " ".join(bias_sentences(found))
+
+
+def test_lateness_is_the_figure_and_no_doubt_about_it() -> None:
+    assert document(("C4", "invalid"), ("C5", "warn"))["verdict"]["status"] == "valid"
+    disturbed = document(("C4", "invalid"), ("C8", "invalid"))["verdict"]
+    assert (disturbed["status"], disturbed["blame"]) == ("invalid", "host")
+    assert [reason["check"] for reason in disturbed["reasons"]] == ["C8"]
+
+
+def test_a_floor_is_found_for_its_mode_and_machine_only() -> None:
+    assert known_floor("on", MACHINE) is None
+    store_calibration(CONDITIONS, document())
+    found = known_floor("on", MACHINE)
+    assert found is not None
+    assert found["floor"]["response_time_ns"]["p50"] == 60_000
+    assert known_floor("off", MACHINE) is None
+    assert known_floor("on", MACHINE | {"kernel": "6.2"}) is None
+
+
+def test_a_floor_that_is_old_or_was_disturbed_is_not_used() -> None:
+    store_calibration(CONDITIONS, document() | {"created_ns": 0})
+    assert known_floor("on", MACHINE) is None
+    store_calibration(CONDITIONS, document(("C8", "invalid")))
+    assert known_floor("on", MACHINE) is None
+    store_calibration(CONDITIONS, document(("C8", "warn")))
+    assert known_floor("on", MACHINE) is not None
+
+
+def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> None:
+    assert floor_of_plan("on") == {}
+    store_calibration(CONDITIONS, document() | {"machine": machine_of(host_facts())})
+    floor = floor_of_plan("on")
+    assert floor == {"floor": {"p50_ns": 60_000, "p99_ns": 120_000, "p999_ns": 180_000}}
+    level = Level(rate_per_s=100.0)
+    require_possible(load_plan("http://127.0.0.1:1/", Request(), LoadOptions(NS_PER_S), level, 1) | floor)
+
+
+def test_without_a_reference_server_cause_and_cure_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_server, "BUILT", tmp_path / "refsrv")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="a wheel does not bring it; build it with `cargo build"):
+        find_reference_server()
+    (tmp_path / "refsrv").touch(0o755)
+    assert find_reference_server() == tmp_path / "refsrv"
+    with pytest.raises(UsageError, match="is no program"):
+        find_reference_server(tmp_path / "none")

@@ -1,0 +1,182 @@
+"""What a capacity search says of a server: figures only where it can tell, and each doubt in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wsgiload.capacity_result import Course, JudgedTrial, exit_code, server_result
+from wsgiload.errors import UsageError
+from wsgiload.objective import Judgement, parse_objective
+from wsgiload.report.capacity import memory_words, remarks_of
+from wsgiload.slo_search import Confirmation, Found, Trial
+from wsgiload.threshold import CAPACITY_FIGURES, failed_thresholds, parse_threshold
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+OBJECTIVE = parse_objective(["p99<50ms"])
+MIB = 1024**2
+
+
+def result(status: str = "valid", blame: str | None = None, p99_ms: float = 10.0, **changes: Any) -> Json:
+    reasons = [{"check": "C8", "level": status, "message": "waited for a core", "value": 1, "limit": 0}]
+    return {
+        "id": "waitress@100#1",
+        "rate": 100.0,
+        "connections": None,
+        "verdict": {"status": status, "blame": blame, "reasons": reasons if status != "valid" else []},
+        "offered_quantiles_ns": {"0.99": {"low": p99_ms * 1e6, "high": p99_ms * 1e6}},
+        "outcomes": {"scheduled": 10_000, "ok": 10_000},
+        "resources": {"memory_peak_bytes": 48 * MIB, "cpu_cores_mean": 0.5},
+        "limits": {"memory_bytes": 512 * MIB},
+        "failure": None,
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("trial", "met"),
+    [
+        (result(), True),
+        (result("warn", "host"), True),
+        (result(p99_ms=50.0), False),
+        (result(outcomes={"scheduled": 10_000, "ok": 9_980}), False),
+        (result("invalid", "host"), None),
+        (result("invalid", "client", p99_ms=90.0), None),
+        (result("invalid", "method"), None),
+        (result("invalid", "server"), False),
+        (result(verdict=None), None),
+    ],
+    ids=["met", "with a warning", "too slow", "failures", "host", "client", "method", "server", "nothing"],
+)
+def test_only_a_valid_trial_can_miss(trial: Json, met: bool | None) -> None:
+    assert OBJECTIVE.judge(trial).met is met
+
+
+def test_a_miss_while_others_had_the_machine_is_not_the_servers() -> None:
+    reason = {"check": "contaminated", "level": "warn", "message": "other processes used 30% of the CPU time"}
+    others = {"verdict": {"status": "warn", "blame": "host", "reasons": [reason]}}
+    assert OBJECTIVE.judge(result(p99_ms=90.0, **others)).met is None
+    assert OBJECTIVE.judge(result(**others)).met is True
+
+
+def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() -> None:
+    few = {"outcomes": {"scheduled": 999, "ok": 999}}
+    short = OBJECTIVE.judge(result(p99_ms=90.0, **few))
+    assert (short.met, short.is_too_short) == (None, True)
+    assert not JudgedTrial(result(**few), "bracket", short).is_discarded, "nothing was wrong with it"
+    assert OBJECTIVE.judge(result(**few)).met is True, "to meet it with few requests is harder than with many"
+    failures = {"scheduled": 999, "ok": 990}
+    assert OBJECTIVE.judge(result(p99_ms=90.0, outcomes=failures)).met is False
+    # 1,000 requests at 50/s, and a fifth more because arrivals vary.
+    assert OBJECTIVE.long_enough_ns(50.0) == 24 * NS_PER_S
+
+
+def test_an_unstable_server_misses_whatever_its_quantiles() -> None:
+    unstable = {"check": "C15", "level": "warn", "message": "UNSTABLE: the offered rate is above the capacity"}
+    growing = {"check": "C15", "level": "warn", "message": "the requests in the system grew by 0.6 times"}
+    assert OBJECTIVE.judge(result(verdict={"status": "warn", "blame": "server", "reasons": [unstable]})).met is False
+    assert OBJECTIVE.judge(result(verdict={"status": "warn", "blame": "server", "reasons": [growing]})).met is True
+
+
+def test_failures_are_limited_even_where_nobody_said_so() -> None:
+    assert OBJECTIVE.texts == ["p99<50ms", "error_rate<=0.1%"]
+    assert parse_objective(["p99<50ms"], strict=True).texts == ["p99<50ms", "error_rate<=0.001%"]
+    assert parse_objective(["p99<50ms", "error_rate<1%"]).texts == ["p99<50ms", "error_rate<1%"]
+
+
+@pytest.mark.parametrize("texts", [[], ["goodput>=100"], ["p99>50ms"], ["capacity>=100"]])
+def test_what_gets_no_worse_with_the_load_is_no_objective(texts: list[str]) -> None:
+    with pytest.raises(UsageError):
+        parse_objective(texts)
+
+
+def course(found: Found | None, *trials: JudgedTrial) -> Course:
+    return Course("waitress", list(trials), found)
+
+
+def trial(passed: bool, rate: float) -> Trial:
+    return Trial(rate, passed, "bisect")
+
+
+FOUND = Found(
+    100.0,
+    102.0,
+    98.0,
+    tuple(trial(passed, rate) for rate, passed in ((98.0, True), (100.0, True), (100.0, False), (102.0, False))),
+    (Confirmation(100.0, 5, 6),),
+)
+
+
+def judged(cell: Json) -> JudgedTrial:
+    return JudgedTrial(cell, "bisect", OBJECTIVE.judge(cell))
+
+
+def test_a_confirmed_search_is_valid_and_tells_everything_of_the_contract() -> None:
+    said = server_result(course(FOUND, judged(result())), OBJECTIVE, 120 * NS_PER_S)
+    assert (said["server"], said["rate_per_s"], said["bracket"]) == ("waitress", 100.0, [100.0, 102.0])
+    assert (said["confirmed"], said["strict_per_s"]) == ([5, 6], 98.0)
+    assert said["verdict"] == {"status": "valid", "blame": None, "reasons": []}
+    low, high = said["interval_95"]
+    assert low <= said["estimate_per_s"] <= high
+    assert memory_words(said["at_rate"]) == "48 MiB of 512 MiB"
+    assert exit_code("complete", [said]) == 0
+
+
+def test_short_trials_say_what_they_cost() -> None:
+    said = server_result(course(FOUND), OBJECTIVE, 5 * NS_PER_S)
+    (remark,) = remarks_of(said)
+    assert "p99 rests on the 5 slowest of 500 requests and says nothing certain; --duration 100s gives it 100" in remark
+    assert said["verdict"]["status"] == "warn"
+
+
+def test_a_missed_confirmation_leaves_no_rate() -> None:
+    missed = Found(100.0, 102.0, 98.0, FOUND.trials, (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6)))
+    said = server_result(course(missed), OBJECTIVE, 120 * NS_PER_S)
+    assert (said["rate_per_s"], said["bracket"]) == (None, [100.0, 102.0])
+    assert said["verdict"]["reasons"][0]["check"] == "not-confirmed"
+    assert exit_code("complete", [said]) == 99
+
+
+def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() -> None:
+    disturbed = judged(result("invalid", "host"))
+    few = server_result(course(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S)
+    assert few["verdict"]["status"] == "warn"
+    assert "discarded as invalid: waitress@100#1" in " ".join(remarks_of(few))
+    many = server_result(course(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S)
+    assert (many["verdict"]["status"], many["verdict"]["blame"]) == ("invalid", "host")
+    assert exit_code("complete", [many], thresholds_failed=True) == 98
+
+
+def test_a_server_that_does_not_start_has_no_figures() -> None:
+    failed = Course("waitress", failure={"step": "readiness", "message": "no right answer", "log_tail": ""})
+    said = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
+    assert (said["rate_per_s"], said["bracket"], said["interval_95"]) == (None, [None, None], None)
+    assert exit_code("complete", [said]) == 97
+    assert exit_code("interrupted", [said]) == 130
+
+
+def test_an_abandoned_search_keeps_its_bounds() -> None:
+    abandoned = Found(100.0, 110.0, 98.0, FOUND.trials, (), is_abandoned=True)
+    ended = course(abandoned)
+    ended.gave_up = ("host", "4 trials at 105/s were invalid")
+    said = server_result(ended, OBJECTIVE, 120 * NS_PER_S)
+    assert (said["rate_per_s"], said["bracket"]) == (None, [100.0, 110.0])
+    assert (said["verdict"]["status"], said["verdict"]["blame"]) == ("invalid", "host")
+
+
+def test_a_threshold_on_the_capacity_fails_where_there_is_none() -> None:
+    threshold = parse_threshold("capacity>=90", CAPACITY_FIGURES)
+    said = server_result(course(FOUND), OBJECTIVE, 120 * NS_PER_S)
+    assert failed_thresholds([threshold], [("waitress", said)]) == []
+    assert failed_thresholds([threshold], [("waitress", said | {"rate_per_s": 80.0})]) == [
+        "threshold capacity>=90 failed by waitress"
+    ]
+    assert failed_thresholds([threshold], [("waitress", said | {"rate_per_s": None})])
+    with pytest.raises(UsageError, match="there is no figure 'p99'; choose one of capacity"):
+        parse_threshold("p99<50ms", CAPACITY_FIGURES)
+
+
+def test_a_judgement_is_told_with_the_trial() -> None:
+    told = JudgedTrial(result(), "confirm", Judgement(False, "missed p99<50ms")).to_dict()
+    assert (told["phase"], told["met"], told["why"]) == ("confirm", False, "missed p99<50ms")

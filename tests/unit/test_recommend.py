@@ -1,0 +1,159 @@
+"""One setting is recommended where the data carry it; where they do not, the refusal says what would settle it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from wsgiload.objective import parse_objective
+from wsgiload.recommend import Recommendation, Refusal, recommend, recommend_capacity, t_interval
+from wsgiload.report import recommendation_words
+
+Json = dict[str, Any]
+MIB = 1024**2
+OBJECTIVE = parse_objective(["p99<100ms"])
+# Six runs that differ by a few per cent, as runs do.
+FACTORS = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
+
+
+def cell(server: str, rate: float, run: int, p99_ms: float, **changes: Any) -> Json:
+    return {
+        "id": f"{server}@{rate:g}#{run}",
+        "rate": rate,
+        "run": run,
+        "verdict": {"status": "valid", "blame": None, "reasons": []},
+        "offered_quantiles_ns": {"0.99": {"low": p99_ms * 1e6, "high": p99_ms * 1e6}},
+        "outcomes": {"scheduled": 5_000, "ok": 5_000},
+        "resources": {"memory_peak_bytes": 128 * MIB},
+        "limits": {"memory_bytes": 512 * MIB},
+        "failure": None,
+    } | changes
+
+
+def runs(server: str, p99_ms_by_rate: dict[float, float], count: int = 6, **changes: Any) -> list[Json]:
+    return [
+        cell(server, rate, run, p99_ms * FACTORS[run - 1], **changes)
+        for rate, p99_ms in p99_ms_by_rate.items()
+        for run in range(1, count + 1)
+    ]
+
+
+def refused(cells: list[Json]) -> Refusal:
+    found = recommend(cells, OBJECTIVE.thresholds)
+    assert isinstance(found, Refusal)
+    return found
+
+
+INVALID = {"verdict": {"status": "invalid", "blame": "host", "reasons": []}}
+
+
+def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_and_headroom() -> None:
+    cells = runs("small", {100: 30.0, 200: 400.0}) + runs("large", {100: 35.0, 200: 60.0})
+    found = recommend(cells, OBJECTIVE.thresholds)
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.rate_per_s, found.runs, found.runner_up) == ("large", 200, 6, "small")
+    assert found.interval is not None
+    assert found.interval[0] < 60e6 < found.interval[1]
+    said = recommendation_words(found, "p99<100ms")
+    assert said.startswith("Recommended: large, which holds p99<100ms at 200/s (p99 60.2 ms, 95 % interval 58.8 ms to ")
+    assert "it used 128 MiB of memory at most, which leaves 75.0 % of 512 MiB" in said
+
+
+def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
+    found = recommend(runs("slow", {100: 60.0}) + runs("quick", {100: 30.0}), OBJECTIVE.thresholds)
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.runner_up) == ("quick", "slow")
+
+
+def test_overlapping_intervals_carry_no_recommendation() -> None:
+    refusal = refused(runs("one", {100: 30.0}) + runs("other", {100: 30.5}))
+    assert "both hold 100/s, and their intervals overlap" in refusal.why
+    assert "higher --rates" in refusal.settle
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_too_few_runs_carry_none(count: int) -> None:
+    refusal = refused(runs("small", {100: 400.0}, count) + runs("large", {100: 30.0}, count))
+    assert "4 valid runs" in refusal.why
+    assert "--runs 6" in refusal.settle
+
+
+def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
+    refusal = refused(runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 30.0, 200: 50.0}, **INVALID))
+    assert "large at 100/s is undecided: 0 valid runs of 6" in refusal.why
+
+
+def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None:
+    cells = runs("small", {100: 300.0}) + runs("small", {200: 300.0}, **INVALID) + runs("large", {100: 30.0, 200: 50.0})
+    found = recommend(cells, OBJECTIVE.thresholds)
+    assert isinstance(found, Recommendation)
+    assert found.server == "large"
+
+
+def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
+    near = [cell("near", 100, run, p99_ms) for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)]
+    assert "the interval of p99 reaches beyond p99<100ms" in refused(near).why
+
+
+def test_failures_under_load_are_misses_and_not_invalid() -> None:
+    died = {
+        "failure": {"step": "load", "message": "killed", "log_tail": ""},
+        "verdict": {"status": "invalid", "blame": "server", "reasons": []},
+    }
+    found = recommend(runs("hungry", {100: 10.0}, **died) + runs("modest", {100: 30.0}), OBJECTIVE.thresholds)
+    assert isinstance(found, Recommendation)
+    assert found.server == "modest"
+
+
+def test_where_nothing_holds_the_objective_is_missed() -> None:
+    refusal = refused(runs("one", {100: 300.0}) + runs("other", {100: 200.0}))
+    assert refusal.is_missed
+    assert "no setting holds p99<100ms and error_rate<=0.1% at 100/s" in recommendation_words(refusal, "")
+
+
+def test_a_rate_that_holds_above_one_that_misses_does_not_count() -> None:
+    cells = runs("odd", {100: 30.0, 200: 300.0, 300: 30.0}) + runs("even", {100: 30.0, 200: 40.0, 300: 300.0})
+    found = recommend(cells, OBJECTIVE.thresholds)
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.rate_per_s) == ("even", 200)
+
+
+def test_the_interval_over_runs_is_students_on_logarithms() -> None:
+    interval = t_interval([1.0, math.e**2])
+    assert interval is not None
+    # Mean 1, deviation sqrt 2 of two runs, t of one degree of freedom 12.706.
+    assert [math.log(limit) for limit in interval] == pytest.approx([1 - 12.706, 1 + 12.706], abs=1e-3)
+    assert t_interval([1.0]) is None
+
+
+def searched(server: str, rate: float | None, interval: tuple[float, float] | None, **changes: Any) -> Json:
+    return {
+        "server": server,
+        "rate_per_s": rate,
+        "bracket": [rate, None if rate is None else rate * 1.02],
+        "confirmed": [6, 6] if rate is not None else None,
+        "verdict": {"status": "valid", "blame": None, "reasons": []},
+        "estimate_per_s": rate,
+        "interval_95": interval,
+        "at_rate": {"memory_peak_bytes": 128 * MIB, "memory_limit_bytes": 512 * MIB, "cpu_cores_mean": 1.0},
+        "failure": None,
+    } | changes
+
+
+def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> None:
+    low, high = searched("low", 100.0, (97.0, 104.0)), searched("high", 200.0, (190.0, 205.0))
+    found = recommend_capacity([low, high])
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.runner_up) == ("high", "low")
+    assert "holds p99<50ms at 200/s (95 % interval of the limit 190 to 205" in recommendation_words(found, "p99<50ms")
+    near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
+    assert isinstance(near, Refusal)
+    assert "too near" in near.why
+
+
+def test_an_invalid_search_carries_no_recommendation() -> None:
+    found = recommend_capacity([searched("low", None, None, **INVALID), searched("high", 200.0, (190.0, 205.0))])
+    assert isinstance(found, Refusal)
+    assert "low is invalid (host)" in found.why
