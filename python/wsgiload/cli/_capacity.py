@@ -144,7 +144,15 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
     if url is not None:
         _require_url_alone(app, options)
     fixed: dict[str, Any] = {"rates": None, "connections": None, "think_time": 0}
-    fixed |= {"runs": 1, "compare": False, "reruns": 0, "aggregate": "interval", "settle": 0, "warmup_requests": None}
+    fixed |= {
+        "runs": 1,
+        "compare": False,
+        "reruns": 0,
+        "aggregate": "interval",
+        "settle": 0,
+        "warmup_requests": None,
+        "intervene": None,
+    }
     experiment = experiment_of(app, options | fixed)
     experiment = replace(experiment, levels=(), name=f"capacity-{_host(url) if url else experiment.name}")
     if url is not None:
