@@ -381,7 +381,7 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
         port=options["port"],
         ready_timeout_ns=options["ready_timeout"],
         sample_interval_ns=options["sample_interval"],
-        intervene=options["intervene"],
+        intervene=options.get("intervene"),
         out=options["out"],
     )
     # Commands that repeat trials in a way of their own have no such options.

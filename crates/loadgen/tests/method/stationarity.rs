@@ -31,10 +31,11 @@ fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
         let holds_ns = (0..40_000).map(|index| if index < 5_000 { 20 * MS } else { MS }).collect();
         let trial = poisson(timing, listed(holds_ns), 30);
         let told = &trial.report.stationarity;
-        assert_eq!(told.state, Some(State::NonStationary), "{told:?}");
+        timing.expect(told.state == Some(State::NonStationary), &format!("{told:?}"));
         let settled_ns = told.settled_after_ns.unwrap_or(0);
         timing.about("the end of the warm-up", Some(settled_ns), 4 * SECOND, 6 * SECOND);
-        assert!(sentence(&trial, "C14").contains("warm up for longer"), "{:?}", trial.report.verdict);
+        let said = sentence(&trial, "C14");
+        timing.expect(said.contains("warm up for longer"), &format!("it said {said:?}"));
     });
 }
 
@@ -44,8 +45,8 @@ fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
     judge(1, |timing| {
         let hold_ns = |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
         let trial = poisson(timing, listed((0..70_000).map(hold_ns).collect()), 60);
-        assert_eq!(trial.report.stationarity.state, Some(State::NonStationary), "{:?}", trial.report.stationarity);
-        assert!(sentence(&trial, "C14").starts_with("NON-STATIONARY"), "{:?}", trial.report.verdict);
+        let said = sentence(&trial, "C14");
+        timing.expect(said.starts_with("NON-STATIONARY"), &format!("{said:?}: {:?}", trial.report.stationarity));
     });
 }
 
@@ -59,7 +60,9 @@ fn a_server_that_stays_as_it_is_is_stationary_and_its_p99_is_known() {
         timing.expect(report.stationarity.state == Some(State::Stationary), &format!("{:?}", report.stationarity));
         timing.expect(!trial.has_reason("C13"), &format!("{:?}", report.send_gaps));
         let known = &report.uncertainty.offered_quantiles_ns["0.99"];
-        let (low_ns, high_ns) = known.interval_95_ns.expect("20,000 requests");
+        let Some((low_ns, high_ns)) = known.interval_95_ns else {
+            return timing.expect(false, &format!("p99 is not resolved: {known:?}"));
+        };
         let p99_ns = report.offered_quantiles_ns["0.99"].high;
         assert!(Some(low_ns) <= p99_ns && p99_ns <= high_ns, "{known:?} around {p99_ns:?}");
         assert!(known.effective_requests < Some(20_000.0), "waiting requests are not independent: {known:?}");
