@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from wsgiload.alarms import FLAT_WITHIN
 from wsgiload.reference_server import BUILT
 
 from .command import SCRIPT, Command, Done, until
@@ -47,7 +48,7 @@ def test_v1_a_wrong_body(command: Command) -> None:
 
 @needs_reference
 def test_v4_and_v9_a_server_that_stops_answering(command: Command) -> None:
-    with reference("--hold", "1ms", "--stall", "2s/60s+0s") as url:
+    with reference("--hold", "1ms", "--stall", "20s/60s+0s") as url:
         assert alarms(load(command, url, "--rate", 50, "--timeout", "300ms")) == {"V4", "V9"}
 
 
@@ -124,6 +125,7 @@ class TestOnServers:
     def test_v11_the_same_throughput_whatever_the_users(self, command: Command) -> None:
         words = ("--servers", "waitress", "--app-name", "sleep", "--connections", "10,20,40")
         done = command.run("sweep", *words, *BRIEFLY)
-        if "V11" not in done.out and done.code == 98:
-            inconclusive("cells were invalid")
+        goodputs = [cell["rate_result"]["goodput_per_s"] for cell in done.cells.values()]
+        if done.code == 98 or max(goodputs) / min(goodputs) > 1 + FLAT_WITHIN:
+            inconclusive(f"four threads of 10 ms served {', '.join(f'{goodput:.0f}/s' for goodput in goodputs)}")
         assert "V11: waitress: " in done.out
