@@ -88,6 +88,12 @@ def test_a_wait_beside_throttling_is_not_held_against_others() -> None:
     assert stretches.without_cpu(steps) == [(300 * MS, 400 * MS)]
 
 
+def test_a_wait_while_the_kernel_finds_room_is_not_held_against_others() -> None:
+    waits = [busy(index, psi_cpu_full_ns=60 * MS, psi_memory_some_ns=50 * MS) for index in range(6)]
+    assert stretches.without_cpu(waits) == []
+    assert names(evidence(*waits)) == ["memory_pressure"]
+
+
 def test_a_pause_needs_a_queue_an_idle_server_and_no_pressure() -> None:
     still = {"cpu_usage_ns": 1 * MS, "queue_after": 3}
     usual = [busy(index) for index in range(5)]

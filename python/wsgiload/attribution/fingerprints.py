@@ -80,18 +80,18 @@ def contention(evidence: Evidence) -> Fingerprint | None:
     who = "the load generator or other processes" if evidence.shared_cores else "other processes"
     return Fingerprint(
         "contention",
-        f"for {_percent(ratio)} of the time the server wanted to run and nothing of it did, which no throttling "
-        f"explains: {who} had its cores",
+        f"for {_percent(ratio)} of the time the server wanted to run and nothing of it did, which neither "
+        f"throttling nor want of memory explains: {who} had its cores",
         f"such time is {_percent(LEAST_WAIT_RATIO)} or more",
-        "cpu.pressure (full) of the control group, in steps without throttling",
+        "cpu.pressure (full) of the control group, in steps without throttling or want of memory",
         ratio,
         LEAST_WAIT_RATIO,
     )
 
 
 def wait_ratio(evidence: Evidence) -> float | None:
-    """Share of the time without throttling in which everything in the group waited for a CPU."""
-    free = [step for step in stretches.unthrottled(evidence.steps) if step.psi_cpu_full_ns is not None]
+    """Share of the time in which everything in the group waited for a CPU, without throttling or want of memory."""
+    free = [step for step in stretches.unlimited(evidence.steps) if step.psi_cpu_full_ns is not None]
     length_ns = sum(step.length_ns for step in free)
     return sum(step.psi_cpu_full_ns or 0 for step in free) / evidence.length_ns if length_ns else None
 

@@ -28,10 +28,10 @@ def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Str
 
 
 def without_cpu(steps: Sequence[Step]) -> list[Stretch]:
-    """In which every task of the group that could run waited for a CPU, and no throttling explains it."""
+    """In which every task of the group that could run waited for a CPU, and nothing of its own explains it."""
     return joined(
         (step.start_ns, step.end_ns)
-        for step in unthrottled(steps)
+        for step in unlimited(steps)
         if (step.share("psi_cpu_full_ns") or 0) >= WAITED_FOR_CPU
     )
 
@@ -44,6 +44,12 @@ def unthrottled(steps: Sequence[Step]) -> list[Step]:
         for step, after in zip(steps, following, strict=True)
         if not step.is_throttled and not (after is not None and after.is_throttled)
     ]
+
+
+def unlimited(steps: Sequence[Step]) -> list[Step]:
+    """Steps without throttling in which nothing waited for memory: the kernel finds room for a group that is short of
+    it on the group's own cores, and that is nobody else's doing."""
+    return [step for step in unthrottled(steps) if not is_short_of_memory(step)]
 
 
 def paused(steps: Sequence[Step]) -> list[Stretch]:
@@ -63,11 +69,12 @@ def _stands_still(step: Step, most_cores: float) -> bool:
 
 def short_of_memory(steps: Sequence[Step]) -> list[Stretch]:
     """In which something in the group waited for memory, or was slowed down at its ``memory.high``."""
-    return joined(
-        (step.start_ns, step.end_ns)
-        for step in steps
-        if (step.share("psi_memory_some_ns") or 0) >= WAITED_FOR_MEMORY or step.memory_high
-    )
+    return joined((step.start_ns, step.end_ns) for step in steps if is_short_of_memory(step))
+
+
+def is_short_of_memory(step: Step) -> bool:
+    """Whether something in the group waited for memory, or was slowed down at its ``memory.high``."""
+    return (step.share("psi_memory_some_ns") or 0) >= WAITED_FOR_MEMORY or bool(step.memory_high)
 
 
 def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
