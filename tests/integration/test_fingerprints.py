@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import signal
 import subprocess
@@ -15,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from wsgiload.attribution.fingerprints import LEAST_WAIT_RATIO
 
 from .command import Command, Done, until
 
@@ -46,7 +43,7 @@ LISTENS_FOR_ONE = """
 READS_MORE_THAN_FITS = """
     import os, random
 
-    CHUNK = 4 << 20
+    CHUNK = 12 << 20
     file = os.open(os.path.join(os.path.dirname(__file__), "large"), os.O_RDONLY)
     chance = random.Random(1)
 
@@ -175,16 +172,6 @@ def test_a_backlog_of_one(command: Command) -> None:
     assert "took about 1, 3 or 7 s to make" in overflow["sentence"]
 
 
-def waited_for_memory(run_dir: Path) -> float:
-    """The share of the sampled time in which the server's group waited for memory, as the kernel counted it."""
-    with (run_dir / "resources.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["psi_memory_some_ns"]]
-    first, last = rows[0], rows[-1]
-    return (int(last["psi_memory_some_ns"]) - int(first["psi_memory_some_ns"])) / (
-        int(last["t_ns"]) - int(first["t_ns"])
-    )
-
-
 def test_less_memory_than_the_server_reads(command: Command) -> None:
     large = command.folder / "large"
     with large.open("wb") as file:
@@ -197,11 +184,8 @@ def test_less_memory_than_the_server_reads(command: Command) -> None:
     app = write_app(command, READS_MORE_THAN_FITS)
     words = ("--servers", "gunicorn-sync", "--workers", 1, "--memory", "64MiB", "--rates", 100, "--duration", "4s")
     done = command.run("sweep", app, *words, *BRIEFLY)
-    waited = waited_for_memory(done.run_dir)
-    if waited < 1.5 * LEAST_WAIT_RATIO:
-        pytest.skip(f"INCONCLUSIVE(host): a disk so fast that the server waited for memory for {waited:.1%} only")
     attribution = require_only(done, "memory_pressure")
-    assert attribution["fingerprints"][0]["value"] >= LEAST_WAIT_RATIO
+    assert attribution["fingerprints"][0]["value"] > 0.05
 
 
 def test_a_worker_that_is_killed_for_want_of_memory(command: Command) -> None:
