@@ -95,13 +95,20 @@ def test_a_wait_while_the_kernel_finds_room_is_not_held_against_others() -> None
 
 
 def test_a_pause_needs_a_queue_an_idle_server_and_no_pressure() -> None:
-    still = {"cpu_usage_ns": 1 * MS, "queue_after": 3}
+    still = {"cpu_usage_ns": 1 * MS, "queue_before": 2, "queue_after": 3}
     usual = [busy(index) for index in range(5)]
     assert stretches.total_ns(stretches.paused([*usual, busy(5, **still)])) == 100 * MS
-    for other in ({"queue_after": 0}, {"cpu_usage_ns": 20 * MS}, {"psi_cpu_some_ns": 50 * MS}, {"nr_throttled": 1}):
+    after_a_lull, was_accepted = {"queue_before": 0}, {"queue_after": 1}
+    for other in (
+        after_a_lull,
+        was_accepted,
+        {"cpu_usage_ns": 20 * MS},
+        {"psi_cpu_some_ns": 50 * MS},
+        {"nr_throttled": 1},
+    ):
         assert stretches.paused([*usual, busy(5, **(still | other))]) == []
     idle = [replace(step, cpu_usage_ns=MS) for step in usual]
-    assert stretches.paused([*idle, busy(5, cpu_usage_ns=0, queue_after=3)]) == []
+    assert stretches.paused([*idle, busy(5, **still)]) == []
 
 
 # --- exposures
@@ -189,7 +196,9 @@ CAUSES = {
     "oom_kill": evidence(oom_kills=1),
     "throttling": evidence(*(busy(index, nr_throttled=1, psi_cpu_full_ns=60 * MS) for index in range(10, 20))),
     "contention": evidence(*(busy(index, psi_cpu_some_ns=70 * MS, psi_cpu_full_ns=60 * MS) for index in range(5))),
-    "pause": evidence(busy(7, cpu_usage_ns=0, queue_after=9), busy(8, cpu_usage_ns=0, queue_before=9, queue_after=19)),
+    "pause": evidence(
+        busy(7, cpu_usage_ns=0, queue_before=1, queue_after=9), busy(8, cpu_usage_ns=0, queue_before=9, queue_after=19)
+    ),
     "backlog_overflow": evidence(listen_drops=3, backlog=1, late_connects=(2, 1, 0)),
     "memory_pressure": evidence(*(busy(index, psi_memory_some_ns=50 * MS) for index in range(6))),
     "worker_imbalance": evidence(

@@ -107,7 +107,8 @@ def pause(evidence: Evidence) -> Fingerprint | None:
         "pause",
         f"{times}, for {length_ns / 1e9:.1f} s in all, connections waited to be accepted while the server neither ran "
         "nor wanted to: a pause inside its processes, such as a lock, a collection or a slow resource behind them",
-        "accept queue not empty, CPU use at most a tenth of the usual, no CPU pressure, no throttling",
+        "accept queue not empty and not getting shorter, CPU use at most a tenth of the usual, no CPU pressure, no "
+        "throttling",
         "sock_diag, CPU usage and cpu.pressure of the control group",
         length_ns / 1e9,
         LEAST_PAUSE_NS / 1e9,

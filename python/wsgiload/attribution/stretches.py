@@ -64,7 +64,15 @@ def paused(steps: Sequence[Step]) -> list[Stretch]:
 def _stands_still(step: Step, most_cores: float) -> bool:
     cores, waited = step.share("cpu_usage_ns"), step.share("psi_cpu_some_ns")
     is_idle = cores is not None and cores <= most_cores and waited is not None and waited < FLAT
-    return is_idle and bool(step.queue_after)
+    return is_idle and _nobody_was_accepted(step)
+
+
+def _nobody_was_accepted(step: Step) -> bool:
+    """Whether the queue was not empty at the start of the step and no shorter at its end.
+
+    The end alone would not tell: after a lull without arrivals, the next one is in the queue for a moment too.
+    """
+    return step.queue_before is not None and step.queue_after is not None and 0 < step.queue_before <= step.queue_after
 
 
 def short_of_memory(steps: Sequence[Step]) -> list[Stretch]:
