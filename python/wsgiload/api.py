@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from wsgiload.aggregate import Method
 from wsgiload.contract import Profile
@@ -60,6 +61,8 @@ def sweep(
     chdir: str | Path = ".",
     python: str | None = None,
     limits: ResourceLimits | None = None,
+    intervene: Literal["cpu"] | None = None,
+    sample_interval: float = 0.1,
     out: str | Path = ".wsgiload/runs",
     events: SweepEvents | None = None,
 ) -> SweepResult:
@@ -74,7 +77,8 @@ def sweep(
     One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at least.
     With several runs each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
     ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress", "again=waitress"]`` measures
-    one server under two names.
+    one server under two names. ``intervene="cpu"`` runs each cell again in pairs with its CPU limit and with it lifted;
+    ``sample_interval`` is the time between two looks at the server's resources.
 
     Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
     ``SweepResult.summary``.
@@ -117,6 +121,8 @@ def sweep(
         limits=limits or ResourceLimits(),
         bundled=app is None,
         python=python,
+        intervene=intervene,
+        sample_interval_ns=round(sample_interval * NS_PER_S),
         out=Path(out),
     )
     runs = runs or (runs_to_compare(experiment) if compare else 1)

@@ -27,6 +27,12 @@ def pairs_of(experiment: Experiment) -> int:
     return experiment.runs if experiment.runs > 1 else USUAL_PAIRS
 
 
+def further_runs(cells: Sequence[Cell], experiment: Experiment) -> list[Cell]:
+    """The cells that an intervention adds to a sweep, each as often as it is run; none where none was asked for."""
+    own = [cell for cell in cells if cell.run == 1]
+    return own * (2 * pairs_of(experiment)) if experiment.intervene is not None else []
+
+
 def require_liftable(limits: Limits, cpu_plan: CpuPlan) -> None:
     """Refuse where the server's cores alone are its CPU limit: there is no quota to take away."""
     if limits.cpus is None or limits.cpus >= len(cpu_plan.server_cpus):

@@ -34,7 +34,7 @@ from wsgiload.host import host_facts
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
 from wsgiload.interpreters import find_version
 from wsgiload.interrupts import uninterrupted
-from wsgiload.intervene import intervene, lifted, require_liftable
+from wsgiload.intervene import further_runs, intervene, lifted, require_liftable
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, load_plan, plain
 from wsgiload.provision import Environment, provision_all
@@ -309,12 +309,14 @@ def _versions(environments: Environments) -> dict[str, tuple[str, str | None]]:
 
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     left = [cell for cell in sweep.order if not sweep.is_done(cell)]
-    sweep.events.planned(len(left), experiment_s(left, sweep.experiment), longest_s(left, sweep.experiment))
+    further = further_runs(sweep.order, sweep.experiment)
+    planned = left + further
+    sweep.events.planned(len(planned), experiment_s(planned, sweep.experiment), longest_s(planned, sweep.experiment))
     began_s = time.monotonic()
     with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         for number, cell in enumerate(left, start=1):
 
-            def estimate(done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:]) -> float:
+            def estimate(done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:] + further) -> float:
                 return remaining_s(done, time.monotonic() - began_s, rest, sweep.experiment)
 
             if not _run_place(sweep, cell, environments[cell.server], estimate):
@@ -379,7 +381,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
             sweep.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
         return summarise_cell(record, found, benches[half].setting)
 
-    with pinned(sweep.bench.setting.cpu_plan.client_cpus):
+    with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         sweep.interventions, is_complete = intervene(sweep.order, sweep.experiment, run)
     return "complete" if is_complete else "interrupted"
 

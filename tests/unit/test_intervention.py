@@ -11,7 +11,7 @@ import pytest
 from wsgiload.attribution.intervention import Half, Pair, Trial, effect_of, first_halves, sentences
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import UsageError
-from wsgiload.intervene import intervene, pairs_of, require_liftable
+from wsgiload.intervene import further_runs, intervene, pairs_of, require_liftable
 from wsgiload.limits import Limits
 from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request, expand
 from wsgiload.student import t_quantile
@@ -102,6 +102,9 @@ def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
     assert len({one[0].seed for one, _ in couples}) == 12
     levels = [one[0].level for one, _ in couples]
     assert levels == [cell.level for cell in cells] * 6
+    further = further_runs(cells, replace(EXPERIMENT, intervene="cpu"))
+    assert sorted(cell.level.text for cell in further) == sorted(cell.level.text for cell, _ in made)
+    assert further_runs(cells, EXPERIMENT) == []
 
 
 def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:

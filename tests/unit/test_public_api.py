@@ -13,6 +13,7 @@ import pytest
 
 import wsgiload
 from wsgiload import _loadgen
+from wsgiload.plan import Experiment
 
 PUBLIC = {
     "AppImportError",
@@ -89,6 +90,16 @@ def test_the_stub_agrees_with_the_compiled_module() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_sweep_takes_what_the_command_takes_of_samples_and_interventions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Experiment] = []
+    monkeypatch.setattr(sys.modules["wsgiload.api"], "run_sweep", lambda experiment, events: asked.append(experiment))
+    wsgiload.sweep(rates=[100])
+    wsgiload.sweep(rates=[100], intervene="cpu", sample_interval=0.01)
+    assert [(one.intervene, one.sample_interval_ns) for one in asked] == [(None, 100_000_000), ("cpu", 10_000_000)]
+    with pytest.raises(wsgiload.UsageError, match="the sample interval must lie between 1ms and 1s"):
+        wsgiload.sweep(rates=[100], sample_interval=2)
 
 
 def test_types_travel_with_the_package() -> None:

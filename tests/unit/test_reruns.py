@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from wsgiload.cpus import CpuPlan, available_cpus
+from wsgiload.estimate import trial_s
 from wsgiload.limits import Backend, Janitor, Limits
 from wsgiload.plan import Cell, Experiment, expand
 from wsgiload.procedure import Procedure
@@ -172,3 +173,15 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
     assert disturbed["reasons"][0]["message"].startswith(
         "the host was not quiet after 120 s, when this trial began: its "
     )
+
+
+def test_the_runs_of_an_intervention_are_planned_and_left_when_the_sweep_is_done(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, invented, lambda cell: VALID, intervene="cpu")
+    assert made.go(monkeypatch) == "complete"
+    assert made.events.plan is not None
+    count, seconds = made.events.plan
+    assert count == 2 + 2 * 2, "as many pairs as runs"
+    assert seconds == pytest.approx(count * trial_s(made.order[0], made.experiment))
+    assert len(made.events.spans) == 2 and made.events.spans[-1] > 0

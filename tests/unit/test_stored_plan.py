@@ -176,6 +176,16 @@ def test_as_many_runs_as_it_takes_and_six_at_least(capsys: pytest.CaptureFixture
     assert dry(capsys, "--servers", "waitress,wsgiref", "--compare", "--runs", "4")["runs"] == 4
 
 
+def test_the_runs_that_an_intervention_adds_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--servers", "waitress", "--rates", "100,200", "--cpus", "0.5")
+    usual, further = dry(capsys, *words), dry(capsys, *words, "--intervene", "cpu")
+    assert (usual["intervention_runs"], further["intervention_runs"]) == (0, 2 * 12)
+    for name in ("load_seconds", "estimated_seconds"):
+        assert further[name] == pytest.approx(13 * usual[name])
+    assert run(["sweep", "--servers", "waitress", "--server-cpus", "0", "--intervene", "cpu", "--dry-run"]) == 2
+    assert "no CPU limit below them that could be lifted" in capsys.readouterr().err
+
+
 def test_a_complete_run_and_a_missing_one_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/run.json cannot be read: ")

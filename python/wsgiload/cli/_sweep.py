@@ -33,6 +33,7 @@ from wsgiload.cli._recommend import slo_option, tell_recommendation
 from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.estimate import experiment_s
+from wsgiload.intervene import further_runs, require_liftable
 from wsgiload.limits import enter_scope
 from wsgiload.objective import parse_objective
 from wsgiload.plan import (
@@ -444,15 +445,19 @@ def _name(text: str) -> str:
 
 
 def _dry_run(experiment: Experiment) -> dict[str, Any]:
-    """The resolved plan, the cores of both sides, and how long it will take at least."""
+    """The resolved plan, the cores of both sides, and how long it will take at least, further runs included."""
     found = resolve_servers(experiment)
-    cpu_plan, _ = plan_cpus(experiment.limits)
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    if experiment.intervene is not None:
+        require_liftable(limits, cpu_plan)
     order = expand(experiment, tuple(found))
+    further = further_runs(order, experiment)
     plan: dict[str, Any] = plain(experiment)
     return plan | {
         "servers": list(found),
         "cpu_plan": plain(cpu_plan),
         "order": [cell.id for cell in order],
-        "load_seconds": sum(experiment.load.load_ns_at(cell.level) for cell in order) / 1e9,
-        "estimated_seconds": experiment_s(order, experiment),
+        "intervention_runs": len(further),
+        "load_seconds": sum(experiment.load.load_ns_at(cell.level) for cell in [*order, *further]) / 1e9,
+        "estimated_seconds": experiment_s([*order, *further], experiment),
     }
