@@ -5,7 +5,7 @@ Examples:
     python -m bench closed --quick           a small part, to see that it works
     python -m bench open --generator zrk=PATH
     python -m bench closed --generator before:loadgen=PATH    two builds, paired
-    python -m bench sampler                  what sampling a server costs, and whether the client notices
+    python -m bench sampler 5 10             what sampling a server costs, and whether the client notices
     python -m bench render bench/results/NAME.json
 """
 
@@ -23,14 +23,13 @@ from typing import Any
 
 from bench import sampler
 from bench.custom import read_description
-from bench.generators import ROOT, Generator, Missing, find_generators, find_program, read_given
+from bench.generators import Generator, Missing, find_generators, find_program, read_given
 from bench.host import host_facts, slug, versions
 from bench.placement import Placement, choose_cores, real_time_permitted
 from bench.plan import SECTIONS, Scope, Step, duration_s, steps
 from bench.run import Bench, carry_out, tell_on_stderr
+from bench.store import RESULTS, write
 from bench.tables import render
-
-_RESULTS = ROOT / "bench" / "results"
 
 
 def main() -> int:
@@ -81,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,NAME", help="only these generators")
     parser.add_argument("--priority", choices=("rr", "ordinary", "auto"), default="auto", help="rr: real-time")
-    parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=_RESULTS)
+    parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=RESULTS)
     parser.add_argument("--dry-run", action="store_true", help="say how long it would take, and stop")
     return parser
 
@@ -185,20 +184,11 @@ def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path) -> 
         # What was measured is kept, whatever ended it.
         results["took_s"] = round(time.monotonic() - started)
         page = render(results)
-        _write(path, results, page)
+        write(path, results, page)
     print(page)
     print(
         f"\n{results['took_s'] / 60:.1f} minutes; written: {path} and {path.with_suffix('.md').name}", file=sys.stderr
     )
-
-
-def _write(path: Path, results: dict[str, Any], page: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    facts = json.dumps({name: value for name, value in results.items() if name != "runs"}, indent=1)
-    # One run a line: results can be compared and searched as text.
-    runs = ",\n".join(json.dumps(run) for run in results["runs"])
-    path.write_text(f'{facts[:-2]},\n "runs": [\n{runs}\n]}}\n')
-    path.with_suffix(".md").write_text(page)
 
 
 def _render_again(parser: argparse.ArgumentParser, names: list[str]) -> int:

@@ -1,7 +1,7 @@
 """A program: `refsrv` in a control group of its own, sampled by wsgiload; `bench.sampler` starts it.
 
-Prints the server's port, samples until its standard input ends, then prints what that cost as JSON. The one file of the
-benchmarks that uses the product, as a user's program would.
+Prints the server's port, is told the client's process in a line, samples until its standard input ends, then prints what
+that cost as JSON. The one file of the benchmarks that uses the product, as a user's program would.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _sample(sampler: Sampler, interval_ns: int, port: int) -> dict[str, float | 
         sampler.start()
     print(port, flush=True)
     begun_ns, used_ns = time.monotonic_ns(), time.process_time_ns()
-    sys.stdin.read()
+    for line in sys.stdin:
+        sampler.watch_client(int(line))
     length_ns, used_ns = time.monotonic_ns() - begun_ns, time.process_time_ns() - used_ns
     if not interval_ns:
         return {"core_share": None, "samples": 0, "late_p50_ns": None}

@@ -6,38 +6,65 @@ is compared within rounds. Sampler and client share a core, which is the worst c
 
 from __future__ import annotations
 
+import datetime
 import json
-import os
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.generators import ROOT
-from bench.pairs import Spread, paired_ratio, spread
-from bench.placement import choose_cores
+from bench.host import host_facts, slug, versions
+from bench.measure import run_child
+from bench.placement import Placement, choose_cores
+from bench.store import RESULTS, write
+from bench.tables import render
 
 INTERVALS_MS = (0, 100, 10)
 RATE_PER_S = 1_000
 _PROGRAM = Path(__file__).with_name("sampled_server.py")
+# Starting and ending take much less.
+_SPARE_S = 30.0
 
 Record = dict[str, Any]
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints one line per run on standard error and the table on standard output."""
-    rounds, seconds = (int(word) for word in [*words, *("5", "4")[len(words) :]])
-    client, server = choose_cores()
-    records = []
+    """Prints one line per run on standard error and the page on standard output, and keeps both."""
+    rounds, seconds = (int(word) for word in [*words, *("5", "10")[len(words) :]])
+    cores = choose_cores()
+    results = _facts(cores)
+    began_s = time.monotonic()
     for number in range(rounds):
         for interval_ms in random.Random(number).sample(INTERVALS_MS, len(INTERVALS_MS)):
-            record = {"round": number} | run(interval_ms, seconds, (client, server))
+            record = {"section": "sampler", "round": number, "seconds": seconds} | run(interval_ms, seconds, cores)
             print(json.dumps(record), file=sys.stderr)
-            records.append(record)
-    print(render(records))
+            results["runs"].append(record)
+    results["took_s"] = round(time.monotonic() - began_s)
+    page = render(results)
+    path = RESULTS / f"{results['date']}-{slug(results['host'])}-sampler.json"
+    write(path, results, page)
+    print(page, end="")
+    print(f"written: {path} and {path.with_suffix('.md').name}", file=sys.stderr)
     return 0
+
+
+def _facts(cores: tuple[int, int]) -> Record:
+    return {
+        "schema_version": 1,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "quick": False,
+        "priority": "ordinary",
+        "client_core": cores[0],
+        "server_core": cores[1],
+        "host": host_facts(),
+        "versions": {name: said for name, said in versions([]).items() if name == "wsgiload commit"},
+        "left_out": [],
+        "runs": [],
+    }
 
 
 def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
@@ -51,32 +78,20 @@ def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
         port = int(sampled.stdout.readline())
         load = [str(ROOT / "target/release/loadgen"), f"http://127.0.0.1:{port}/", "--json", "-", "--quiet"]
         load += ["-R", str(RATE_PER_S), "-d", f"{seconds}s", "--warmup", "500ms"]
-        done = subprocess.run(
-            load, stdout=subprocess.PIPE, check=False, preexec_fn=lambda: os.sched_setaffinity(0, [client])
-        )
+        done = run_child(load, Placement(client, real_time=False), timeout_s=seconds + _SPARE_S, tick=_teller(sampled))
         cost: Record = json.loads(sampled.communicate("")[0])
     quantiles = json.loads(done.stdout)["response_time_ns"]["quantiles"]
     record: Record = {"interval_ms": interval_ms, "p50_us": quantiles["0.5"] / 1e3, "p99_us": quantiles["0.99"] / 1e3}
-    return record | cost
+    return record | cost | {"steal_share": done.steal_share}
 
 
-def render(records: Sequence[Record]) -> str:
-    """A line per interval: the median over rounds, with the least and the greatest."""
-    lines = [
-        "| sampled every | % of a core | late p50, µs | client p50, µs | p50 to that without |",
-        "|---|---|---|---|---|",
-    ]
-    without = [record for record in records if record["interval_ms"] == 0]
-    for interval_ms in INTERVALS_MS:
-        own = [record for record in records if record["interval_ms"] == interval_ms]
-        share = spread(None if record["core_share"] is None else record["core_share"] * 100 for record in own)
-        late = spread(None if record["late_p50_ns"] is None else record["late_p50_ns"] / 1e3 for record in own)
-        ratio = paired_ratio(own, without, lambda record: record["p50_us"]) if interval_ms else None
-        figures = (share, late, spread(record["p50_us"] for record in own), ratio)
-        name = f"{interval_ms} ms" if interval_ms else "not at all"
-        lines.append(f"| {name} | " + " | ".join(_figure(figure) for figure in figures) + " |")
-    return "\n".join(lines)
+def _teller(sampled: subprocess.Popen[str]) -> Callable[[int], None]:
+    """Names the client to the sampler, once: its threads are sampled, too."""
+    told: list[int] = []
 
+    def tell(pid: int) -> None:
+        if not told and sampled.stdin is not None:
+            told.append(pid)
+            print(pid, file=sampled.stdin, flush=True)
 
-def _figure(found: Spread | None) -> str:
-    return "–" if found is None else f"{found.median:.3g} ({found.least:.3g} to {found.most:.3g})"
+    return tell

@@ -23,6 +23,7 @@ def render(results: Mapping[str, Any]) -> str:
         *_memory(_of(runs, "memory")),
         *_open(_of(runs, "open")),
         *_accuracy(_of(runs, "accuracy")),
+        *_sampler(_of(runs, "sampler")),
         _failures(runs),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -276,6 +277,37 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
 
 def _error(share: str) -> Callable[[Record], float | None]:
     return lambda run: error_us(run, share)
+
+
+def _sampler(runs: Sequence[Record]) -> list[str]:
+    if not runs:
+        return []
+    text = (
+        f"## Sampling a server while it is loaded, {_sizes(runs)}\n\n"
+        "The whole sampling process, on the client's core; parsing is left for after the load. The client's p50 is "
+        "compared within rounds."
+    )
+    header = ("sampled every", "% of a core", "late p50, µs", "client p50, µs", "p50 to that without")
+    of_interval = {interval_ms: group for (interval_ms,), group in groups(runs, "interval_ms").items()}
+    without = of_interval.get(0, [])
+    rows = []
+    for interval_ms in sorted(of_interval, key=lambda value: value or float("inf"), reverse=True):
+        own = of_interval[interval_ms]
+        ratio = paired_ratio(own, without, lambda run: run["p50_us"]) if interval_ms else None
+        rows.append(
+            (
+                f"{interval_ms} ms" if interval_ms else "not at all",
+                ranged(_median(own, _scaled("core_share", 100)), 3),
+                ranged(_median(own, _scaled("late_p50_ns", 1e-3)), 0),
+                ranged(_median(own, lambda run: run["p50_us"]), 1),
+                ranged(ratio),
+            )
+        )
+    return [f"{text}\n\n{table(header, rows)}"]
+
+
+def _scaled(name: str, factor: float) -> Callable[[Record], float | None]:
+    return lambda run: None if run[name] is None else float(run[name] * factor)
 
 
 def _sizes(runs: Sequence[Record]) -> str:

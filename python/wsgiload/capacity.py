@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wsgiload import launch
+from wsgiload.app_check import app_failure_of, app_interpreter
 from wsgiload.budget import budget_of
 from wsgiload.capacity_result import SCHEMA_VERSION, Course, JudgedTrial, exit_code, server_result
 from wsgiload.capacity_trials import ServerTrials, TrialPlan, Trials, UrlTrials
@@ -29,11 +30,12 @@ from wsgiload.provision import Environment, provision_all
 from wsgiload.record import Setting
 from wsgiload.run import Bench
 from wsgiload.scratch import remove_stale_scratch
+from wsgiload.serve import Place
 from wsgiload.settle import settle, watch_host
 from wsgiload.slo_search import Goal, Search, Wanted, search
 from wsgiload.store import RunDirectory
 from wsgiload.summary import Status
-from wsgiload.sweep import app_failure_of, app_interpreter, check_loads, pinned, plan_cpus, resolve_servers
+from wsgiload.sweep import check_loads, pinned, plan_cpus, resolve_servers
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -151,19 +153,20 @@ def _trials_of(plan: CapacityPlan, events: CapacityEvents) -> Iterator[tuple[Tri
         backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
-    environments = _environments(experiment, found, events)
-    directory = RunDirectory(experiment.out, experiment.name)
-    with Janitor() as janitor, pinned(cpu_plan.orchestrator_cpus):
+    with Janitor() as janitor:
+        environments = _environments(experiment, found, Place(limits, backend, janitor), events)
+        directory = RunDirectory(experiment.out, experiment.name)
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
         users = {name: _users(one, limits.cpus or len(cpu_plan.server_cpus), plan) for name, one in found.items()}
-        yield ServerTrials(found, environments, bench, directory), directory, users
+        with pinned(cpu_plan.orchestrator_cpus):
+            yield ServerTrials(found, environments, bench, directory), directory, users
 
 
 def _environments(
-    experiment: Experiment, found: Mapping[str, ServerVariant], events: CapacityEvents
+    experiment: Experiment, found: Mapping[str, ServerVariant], place: Place, events: CapacityEvents
 ) -> Mapping[str, Environment | WsgiloadError]:
     interpreter = app_interpreter(experiment)
-    failure = app_failure_of(experiment, interpreter)
+    failure = app_failure_of(experiment, interpreter, place)
     if failure is not None:
         return dict.fromkeys(found, failure)
     made = provision_all([one.server for one in found.values()], interpreter, log=events.message)

@@ -15,13 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import IO, Any, Literal, Protocol
 
 from wsgiload.errors import AppImportError, UsageError
+from wsgiload.limits.launch import launch
 
 Origin = Literal["--python", "--python-version", "VIRTUAL_ENV", ".venv", "wsgiload", "found"]
 
@@ -115,6 +116,14 @@ class AppInterpreter:
     distributions: Mapping[str, str]
 
 
+class Spawn(Protocol):
+    """Starts a process, its output in ``log``: ``spawn`` of a group, for example."""
+
+    def __call__(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
+    ) -> subprocess.Popen[bytes]: ...
+
+
 def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpreter:
     """The interpreter for the app in ``chdir``: ``--python``, an active or a local ``.venv``, or our own.
 
@@ -190,16 +199,22 @@ def clean_variables(inherited: Mapping[str, str], app_dir: Path) -> dict[str, st
     return {**kept, "PYTHONPATH": str(app_dir), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def check_app(app: str, interpreter: AppInterpreter, chdir: Path, environment: Mapping[str, str] | None = None) -> None:
+def check_app(
+    app: str,
+    interpreter: AppInterpreter,
+    chdir: Path,
+    environment: Mapping[str, str] | None = None,
+    spawn: Spawn = launch,
+) -> None:
     """Import ``module:callable`` by the app's interpreter, in a process of its own, ``chdir`` on its path.
 
     A wrong name is a UsageError; an app that exists and fails while it is imported is an AppImportError.
-    ``environment`` replaces the variables of this process.
+    ``environment`` replaces the variables of this process; ``spawn`` decides where the process runs.
     """
     module, attribute = _split(app)
     folder = chdir.resolve()
     variables = clean_variables(os.environ if environment is None else environment, folder)
-    report = _import_app((module, attribute), interpreter, folder, variables)
+    report = _import_app((module, attribute), interpreter, folder, variables, spawn)
     match report["step"]:
         case "done":
             return
@@ -267,33 +282,30 @@ def _split(app: str) -> tuple[str, str]:
 
 
 def _import_app(
-    target: tuple[str, str], interpreter: AppInterpreter, folder: Path, variables: dict[str, str]
+    target: tuple[str, str], interpreter: AppInterpreter, folder: Path, variables: dict[str, str], spawn: Spawn
 ) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch, tempfile.TemporaryFile() as log:
         result = Path(scratch) / "result.json"
+        argv = [str(interpreter.executable), "-c", IMPORT_APP, *target, str(folder), str(result)]
+        process = spawn(argv, env=variables, cwd=folder, log=log)
         try:
-            done = subprocess.run(
-                [interpreter.executable, "-c", IMPORT_APP, *target, folder, result],
-                cwd=folder,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=IMPORT_TIMEOUT_S,
-                check=False,
-            )
+            process.wait(IMPORT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise AppImportError(
                 f"importing {target[0]} did not end within {IMPORT_TIMEOUT_S:.0f} s",
                 "move what blocks (a server's run loop, a connection) out of the module's top level",
                 step="import",
             ) from None
+        finally:
+            process.kill()  # nothing, where it has ended
+            process.wait()
         if not result.exists():
-            tail = done.stderr.decode(errors="replace")[-4000:]
+            log.seek(0)
             raise AppImportError(
-                f"importing {target[0]} ended the interpreter with code {done.returncode}",
+                f"importing {target[0]} ended the interpreter with code {process.returncode}",
                 f"run `{interpreter.executable} -c 'import {target[0]}'` in {folder} to see why",
                 step="import",
-                log_tail=tail,
+                log_tail=log.read().decode(errors="replace")[-4000:],
             )
         report: dict[str, Any] = json.loads(result.read_text())
         return report

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from wsgiload.limits.attach import Attached
 from wsgiload.listen_queue import listener_pids
 from wsgiload.record import measured_window
-from wsgiload.sample import Sample, Sampler, summarise
+from wsgiload.resources import summarise
+from wsgiload.sample import Sample, Sampler
 
 Json = dict[str, Any]
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -1,20 +1,21 @@
 """What single processes used: CPU time and run-queue wait, summed over their threads.
 
-The kernel's figure for a process is often that of its first thread alone, so each thread is read. Changes nothing and
-never raises: a process that ended keeps what was last known of it, and what cannot be read is None.
+The kernel's figure for a process is often that of its first thread alone, so each thread has its file. They are found
+here and read by a sampler. Changes nothing and never raises: a process that ended keeps what was last known of it, and
+what cannot be read is None.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wsgiload.limits.files import under
 
-READ_BYTES = 1_024
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 PARENT_FIELD = 1  # of /proc/<pid>/stat, behind the name
 RESIDENT_FIELD = 1  # of /proc/<pid>/statm
@@ -56,82 +57,83 @@ class ClientUsage:
 
 @dataclass(slots=True)
 class _Process:
-    """A process whose threads' files stay open; ended threads keep their last figures."""
+    """A process; ended threads keep their last figures."""
 
     parent_pid: int | None
-    memory: int | None
-    descriptors: dict[int, int] = field(default_factory=dict)
+    threads: set[int] = field(default_factory=set)
+    # CPU time and wait of each thread.
     figures: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def find_threads(self, folder: Path) -> None:
-        """Open the files of threads that began since."""
-        for task in (folder / "task").iterdir():
-            thread = int(task.name)
-            if thread not in self.descriptors and (descriptor := _open(task / "schedstat")) is not None:
-                self.descriptors[thread] = descriptor
-
-    def read(self) -> tuple[int, int, int]:
-        """CPU time and wait of all threads there ever were, and how many there are."""
-        for thread, descriptor in list(self.descriptors.items()):
-            try:
-                words = os.pread(descriptor, READ_BYTES, 0).split()
-                self.figures[thread] = (int(words[0]), int(words[1]))
-            except (OSError, ValueError, IndexError):
-                os.close(self.descriptors.pop(thread))
-        cpu_ns, wait_ns = (
-            (sum(column) for column in zip(*self.figures.values(), strict=True)) if self.figures else (0, 0)
-        )
-        return cpu_ns, wait_ns, len(self.descriptors)
-
-    def close(self) -> None:
-        for descriptor in [*self.descriptors.values(), *([] if self.memory is None else [self.memory])]:
-            os.close(descriptor)
-        self.descriptors.clear()
-        self.memory = None
+    def totals(self) -> tuple[int, int]:
+        """CPU time and wait of all threads there ever were."""
+        return sum(cpu_ns for cpu_ns, _ in self.figures.values()), sum(wait_ns for _, wait_ns in self.figures.values())
 
 
 class ProcessWatch:
-    """The processes that ``pids`` names, looked for again at each ``refresh``; call ``close`` at the end."""
+    """The processes that ``pids`` names: which files tell what they use, and what these said.
+
+    A file is known by a number; its contents come back by that, moment by moment.
+    """
 
     def __init__(self, pids: Callable[[], Iterable[int]], root: Path = Path("/")) -> None:
         self._pids = pids
         self._proc = under(root, "/proc")
         self._processes: dict[int, _Process] = {}
+        # Whose file it is: a thread's, or with None the memory of the process.
+        self._owners: list[tuple[int, int | None]] = []
 
-    def refresh(self) -> None:
-        """Notice processes and threads that began since; those that ended keep their figures."""
+    def find(self) -> list[tuple[int, Path]]:
+        """The files of processes and threads that began since, with their numbers."""
         try:
             pids = list(self._pids())
         except Exception:  # whatever breaks in the source must not end the sampler
-            return
-        for pid in pids:
-            folder = self._proc / str(pid)
-            if pid not in self._processes:
-                self._processes[pid] = _Process(_parent(folder), _open(folder / "statm"))
-            with suppress(OSError):
-                self._processes[pid].find_threads(folder)
+            return []
+        known = len(self._owners)
+        paths = [path for pid in pids for path in self._find_of(pid)]
+        return list(enumerate(paths, start=known))
 
-    def usage(self, t_ns: int) -> list[ProcessUsage]:
-        """Every process seen so far that has a thread left."""
-        found = []
-        for pid, process in self._processes.items():
-            cpu_ns, wait_ns, threads = process.read()
-            if threads:
-                found.append(ProcessUsage(t_ns, pid, process.parent_pid, cpu_ns, wait_ns, threads))
-        return found
+    def _find_of(self, pid: int) -> Iterator[Path]:
+        folder = self._proc / str(pid)
+        if pid not in self._processes:
+            self._processes[pid] = _Process(_parent(folder))
+            self._owners.append((pid, None))
+            yield folder / "statm"
+        threads = self._processes[pid].threads
+        for thread in sorted(_threads(folder) - threads):
+            threads.add(thread)
+            self._owners.append((pid, thread))
+            yield folder / "task" / str(thread) / "schedstat"
 
-    def total(self, t_ns: int) -> ClientUsage:
+    def usage(self, t_ns: int, contents: Mapping[int, bytes]) -> list[ProcessUsage]:
+        """Every process that has a thread left at this moment, by the contents of the files."""
+        alive, _ = self._take(contents)
+        return [
+            ProcessUsage(t_ns, pid, process.parent_pid, *process.totals(), alive[pid])
+            for pid, process in self._processes.items()
+            if alive[pid]
+        ]
+
+    def total(self, t_ns: int, contents: Mapping[int, bytes]) -> ClientUsage:
         """All of them together, ended ones included."""
-        read = [process.read() for process in self._processes.values()]
-        memory = [_resident_bytes(process.memory) for process in self._processes.values() if process.memory is not None]
-        known = [value for value in memory if value is not None]
-        cpu_ns, wait_ns, threads = (sum(column) for column in zip(*read, strict=True)) if read else (0, 0, 0)
-        return ClientUsage(t_ns, cpu_ns, wait_ns, sum(known) if known else None, threads)
+        alive, memory_bytes = self._take(contents)
+        totals = [process.totals() for process in self._processes.values()]
+        cpu_ns, wait_ns = (sum(column) for column in zip(*totals, strict=True)) if totals else (0, 0)
+        return ClientUsage(t_ns, cpu_ns, wait_ns, memory_bytes, alive.total())
 
-    def close(self) -> None:
-        """Give the descriptors back."""
-        for process in self._processes.values():
-            process.close()
+    def _take(self, contents: Mapping[int, bytes]) -> tuple[Counter[int], int | None]:
+        """How many threads each process has, and the memory of all."""
+        alive: Counter[int] = Counter()
+        memory: list[int] = []
+        for number, content in contents.items():
+            pid, thread = self._owners[number]
+            with suppress(ValueError, IndexError):
+                words = content.split()
+                if thread is None:
+                    memory.append(int(words[RESIDENT_FIELD]) * PAGE_BYTES)
+                else:
+                    self._processes[pid].figures[thread] = (int(words[0]), int(words[1]))
+                    alive[pid] += 1
+        return alive, sum(memory) if memory else None
 
 
 def proportional_bytes(pids: Iterable[int], root: Path = Path("/")) -> int | None:
@@ -148,22 +150,15 @@ def proportional_bytes(pids: Iterable[int], root: Path = Path("/")) -> int | Non
     return total
 
 
-def _open(path: Path) -> int | None:
+def _threads(folder: Path) -> set[int]:
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return {int(task.name) for task in (folder / "task").iterdir()}
     except OSError:
-        return None
+        return set()
 
 
 def _parent(folder: Path) -> int | None:
     try:
         return int((folder / "stat").read_text().rpartition(")")[2].split()[PARENT_FIELD])
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _resident_bytes(descriptor: int) -> int | None:
-    try:
-        return int(os.pread(descriptor, READ_BYTES, 0).split()[RESIDENT_FIELD]) * PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return None

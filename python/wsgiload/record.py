@@ -14,7 +14,8 @@ from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.plan import Cell, Experiment
 from wsgiload.processes import ClientUsage, ProcessUsage
 from wsgiload.provision import Environment
-from wsgiload.sample import ResourceSummary, Sample, summarise
+from wsgiload.resources import ResourceSummary, summarise
+from wsgiload.sample import Sample
 from wsgiload.settle import Settled
 from wsgiload.units import NS_PER_S
 

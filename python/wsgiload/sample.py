@@ -1,7 +1,7 @@
-"""Reading a server's resource counters at fixed moments, and what they add up to.
+"""Reading a server's resource counters at fixed moments.
 
-The sampler stores raw counters with the time they were really read; differences are made later,
-by ``summarise``. It never raises into its caller: a source that fails becomes None.
+The sampler stores raw counters with the time they were really read; differences are made later, by ``resources`` and
+``attribution``. It never raises into its caller: a source that fails becomes None.
 """
 
 from __future__ import annotations
@@ -9,29 +9,28 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from pathlib import Path
-from statistics import fmean, median
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from wsgiload._loadgen import FileSampler
-from wsgiload.limits.files import CounterFiles, Source, parse_texts, under
+from wsgiload.limits.files import EVERY_SECOND_NS, CounterFiles, Source, parse_texts, under
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 from wsgiload.listen_queue import ListenQueue, cheap_queries, parse_answers, read_listen_queue
 from wsgiload.processes import ClientUsage, ProcessUsage, ProcessWatch
 
 NS_PER_S = 1_000_000_000
 DEFAULT_INTERVAL_NS = 100_000_000  # one CFS period; usage is accounted in ticks, faster tells little
-# What costs more than a read of the group's own files, or is accounted in ticks, is read no faster than this.
-HOST_SPACING_NS = 100_000_000
-PROCESS_SPACING_NS = 1_000_000_000
-# Looking for new processes and threads costs most of all.
-LOOK_ROUND_SPACING_NS = 5_000_000_000
-# The generator is started after the first looks.
-FIRST_LOOKS_ROUND = 3
+# Costs more than the group's own files, and is accounted in ticks; twice in the shortest measurement all the same.
+HOST_SPACING_NS = 500_000_000
+PROCESS_SPACING_NS = EVERY_SECOND_NS
+# Looking for new processes and threads costs most of all. The generator is started after the first time.
+FIRST_FINDS_AFTER_S = (0.5, 1.0)
+FIND_SPACING_S = 5.0
 RESOURCE_COLUMNS = ("cell", "t_ns", *COUNTER_NAMES, "late_ns", "width_ns")
 # A sample whose reading took longer is no picture of one moment.
 WIDE_NS = 10_000_000
@@ -94,18 +93,22 @@ class Sampler:
         root: Path = Path("/"),
     ) -> None:
         host = Source(under(root, "/proc/stat"), _host_times, HOST_SPACING_NS)
-        self._reader: _FileReader | _AskingReader
+        self._asking: _AskingReader | None = None
         if isinstance(group, WithSources):
-            self._reader = _FileReader((*group.sources(), host), port, interval_ns)
+            self._files = _FileReader((*group.sources(), host), port, interval_ns)
         else:
-            self._reader = _AskingReader(group, host, port, interval_ns)
+            self._asking = _AskingReader(group, host, port, interval_ns)
+            self._files = _FileReader((), None, PROCESS_SPACING_NS)
         self._server = ProcessWatch(pids, root) if pids is not None else None
         self._client_pids = [os.getpid()]
         self._client = ProcessWatch(lambda: self._client_pids, root)
+        # Whose files the reader was given beside its sources, and their numbers there.
+        self._owners: list[tuple[ProcessWatch, int]] = []
+        self._samples: list[Sample] = []
         self._processes: list[ProcessUsage] = []
         self._client_usage: list[ClientUsage] = []
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._watch_processes, name="wsgiload-processes", daemon=True)
+        self._thread = threading.Thread(target=self._find_more, name="wsgiload-processes", daemon=True)
 
     def __enter__(self) -> Self:
         self.start()
@@ -122,7 +125,7 @@ class Sampler:
         waits = iter(sorted(_waits(self._processes).items()))
         due = next(waits, None)
         samples = []
-        for sample in self._reader.samples:
+        for sample in self._asking.samples if self._asking is not None else self._samples:
             if due is not None and sample.t_ns >= due[0]:
                 sample = replace(sample, counters=replace(sample.counters, run_queue_wait_ns=due[1]))
                 due = next(waits, None)
@@ -131,12 +134,12 @@ class Sampler:
 
     @property
     def processes(self) -> tuple[ProcessUsage, ...]:
-        """The server's processes one by one, once a second; none without ``pids``."""
+        """The server's processes one by one, once a second; none without ``pids``, nor before the end."""
         return tuple(self._processes)
 
     @property
     def client(self) -> tuple[ClientUsage, ...]:
-        """What the generator and this process used, once a second."""
+        """What the generator and this process used, once a second; nothing before the end."""
         return tuple(self._client_usage)
 
     def watch_client(self, pid: int) -> None:
@@ -145,35 +148,58 @@ class Sampler:
 
     def start(self) -> None:
         """Begin; the first sample is taken at once."""
+        self._files.start(self._find())
+        if self._asking is not None:
+            self._asking.start()
         self._thread.start()
-        self._reader.start()
 
     def stop(self) -> tuple[Sample, ...]:
         """Take the last sample and end; may be called again."""
         if self._thread.ident is not None:
             self._stopping.set()
             self._thread.join()
-            self._reader.stop()
-            for watch in (self._server, self._client):
-                if watch is not None:
-                    watch.close()
+            if self._asking is not None:
+                self._asking.stop()
+            for look in self._files.stop():
+                self._take(look)
         return self.samples
 
-    def _watch_processes(self) -> None:
-        look_round_ns = 0
-        while True:
-            now_ns = time.monotonic_ns()
-            if now_ns >= look_round_ns or len(self._client_usage) < FIRST_LOOKS_ROUND:
-                look_round_ns = now_ns + LOOK_ROUND_SPACING_NS
-                for watch in (self._client, self._server):
-                    if watch is not None:
-                        watch.refresh()
-            self._client_usage.append(self._client.total(now_ns))
-            if self._server is not None:
-                self._processes += self._server.usage(now_ns)
-            if self._stopping.is_set():
+    def _find_more(self) -> None:
+        for pause_s in chain(FIRST_FINDS_AFTER_S, repeat(FIND_SPACING_S)):
+            if self._stopping.wait(pause_s):
                 return
-            self._stopping.wait(PROCESS_SPACING_NS / NS_PER_S)
+            self._files.add(self._find())
+
+    def _find(self) -> list[Path]:
+        """Files of processes and threads that began since."""
+        found = []
+        for watch in (self._client, self._server):
+            for number, path in watch.find() if watch is not None else ():
+                self._owners.append((watch, number))
+                found.append(path)
+        return found
+
+    def _take(self, look: _Parsed) -> None:
+        """What was read at one moment; processes are not looked at as often as the group."""
+        if look.sample is not None:
+            self._samples.append(look.sample)
+        contents: dict[ProcessWatch, dict[int, bytes]] = defaultdict(dict)
+        for place, content in look.others:
+            watch, number = self._owners[place]
+            contents[watch][number] = content
+        if self._client in contents:
+            self._client_usage.append(self._client.total(look.t_ns, contents[self._client]))
+        if self._server is not None and self._server in contents:
+            self._processes += self._server.usage(look.t_ns, contents[self._server])
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A look: the sample, where there were sources for one, and the contents of the other files by their place."""
+
+    t_ns: int
+    sample: Sample | None
+    others: list[tuple[int, bytes]]
 
 
 class _FileReader:
@@ -184,23 +210,37 @@ class _FileReader:
         self._port = port
         self._interval_ns = interval_ns
         self._files: FileSampler | None = None
-        self.samples: tuple[Sample, ...] = ()
 
-    def start(self) -> None:
+    def start(self, others: Iterable[Path]) -> None:
+        """Begin with the sources and these files."""
         files = [(str(source.path), source.spacing_ns) for source in self._sources]
         queries = cheap_queries(self._port) if self._port is not None else []
-        self._files = FileSampler(files, queries, self._interval_ns)
+        self._files = FileSampler(files + _spaced(others), queries, self._interval_ns)
 
-    def stop(self) -> None:
+    def add(self, others: Iterable[Path]) -> None:
+        """Read these, too; their places follow those of the ones before."""
         if self._files is not None:
-            self.samples = tuple(map(self._sample, self._files.stop()))
-            self._files = None
+            self._files.add(_spaced(others))
 
-    def _sample(self, look: Look) -> Sample:
+    def stop(self) -> Iterator[_Parsed]:
+        """End, and give back what was read; nothing the second time."""
+        files, self._files = self._files, None
+        return map(self._parse, files.stop() if files is not None else ())
+
+    def _parse(self, look: Look) -> _Parsed:
         due_ns, begun_ns, ended_ns, texts, answers = look
-        counters = parse_texts((self._sources[place].parse, text) for place, text in texts)
+        count = len(self._sources)
+        others = [(place - count, text) for place, text in texts if place >= count]
+        if not count:
+            return _Parsed((begun_ns + ended_ns) // 2, None, others)
+        counters = parse_texts((self._sources[place].parse, text) for place, text in texts if place < count)
         queue = parse_answers(answers, self._port) if self._port is not None else None
-        return _sample((due_ns, begun_ns, ended_ns), counters, queue)
+        sample = _sample((due_ns, begun_ns, ended_ns), counters, queue)
+        return _Parsed(sample.t_ns, sample, others)
+
+
+def _spaced(paths: Iterable[Path]) -> list[tuple[str, int]]:
+    return [(str(path), PROCESS_SPACING_NS) for path in paths]
 
 
 class _AskingReader:
@@ -272,103 +312,3 @@ def _host_times(text: str) -> dict[str, int]:
     tick_ns = NS_PER_S // os.sysconf("SC_CLK_TCK")
     busy = user + nice + system + interrupt + soft_interrupt
     return {"steal_ns": steal * tick_ns, "host_busy_ns": busy * tick_ns}
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceSummary:
-    """What one cell used; None where it could not be measured."""
-
-    cpu_cores_mean: float | None = None
-    cpu_cores_peak: float | None = None
-    cpu_ns_per_request: int | None = None
-    memory_peak_bytes: int | None = None
-    memory_mean_bytes: int | None = None
-    throttled_period_ratio: float | None = None
-    oom_kills: int | None = None
-    psi_cpu_some_ratio: float | None = None
-    listen_queue_peak: int | None = None
-    listen_drops: int | None = None
-    processes_peak: int | None = None
-    pss_before_bytes: int | None = None
-    pss_after_bytes: int | None = None
-
-    def to_dict(self) -> dict[str, float | int | None]:
-        """The ``resources`` object of summary.json."""
-        return asdict(self)
-
-
-def summarise(
-    samples: Sequence[Sample],
-    window: tuple[int, int],
-    ok_count: int | None,
-    *,
-    memory_peak_bytes: int | None = None,
-) -> ResourceSummary:
-    """Add up the samples inside the window, by the times they were really taken.
-
-    Kills for want of memory count over the group's whole life, because one before the window is as
-    telling; so does ``memory_peak_bytes``, the kernel's high-water mark, where it is given.
-    """
-    inside = [sample for sample in samples if window[0] <= sample.t_ns <= window[1]]
-    cores_mean = _per_ns(inside, "cpu_usage_ns")
-    memory = _known(inside, "memory_bytes")
-    return ResourceSummary(
-        cpu_cores_mean=cores_mean,
-        cpu_cores_peak=_peak_cores(inside),
-        cpu_ns_per_request=_per_request(cores_mean, window, ok_count),
-        memory_peak_bytes=max(memory, default=None) if memory_peak_bytes is None else memory_peak_bytes,
-        memory_mean_bytes=round(fmean(memory)) if memory else None,
-        throttled_period_ratio=_throttled(inside),
-        oom_kills=max(_known(samples, "oom_kill"), default=None),
-        psi_cpu_some_ratio=_per_ns(inside, "psi_cpu_some_ns"),
-        listen_queue_peak=max(_known(inside, "listen_queue"), default=None),
-        listen_drops=_increase(inside, "listen_drops"),
-        processes_peak=max(_known(inside, "pids"), default=None),
-    )
-
-
-def _points(samples: Iterable[Sample], name: str) -> Iterator[tuple[int, int]]:
-    for sample in samples:
-        value = getattr(sample.counters, name)
-        if value is not None:
-            yield sample.t_ns, value
-
-
-def _known(samples: Iterable[Sample], name: str) -> list[int]:
-    return [value for _, value in _points(samples, name)]
-
-
-def _increase(samples: Iterable[Sample], name: str) -> int | None:
-    """The growth of a counter, or None where it is unknown or went back (someone began anew)."""
-    values = _known(samples, name)
-    if len(values) < 2 or values[-1] < values[0]:
-        return None
-    return values[-1] - values[0]
-
-
-def _per_ns(samples: Iterable[Sample], name: str) -> float | None:
-    points = list(_points(samples, name))
-    if len(points) < 2:
-        return None
-    (first_ns, first), (last_ns, last) = points[0], points[-1]
-    return (last - first) / (last_ns - first_ns) if last_ns > first_ns and last >= first else None
-
-
-def _peak_cores(samples: Iterable[Sample]) -> float | None:
-    """The busiest step; steps much shorter than the others are left out, their rates mean nothing."""
-    steps = [(b_ns - a_ns, b - a) for (a_ns, a), (b_ns, b) in pairwise(_points(samples, "cpu_usage_ns"))]
-    if not steps:
-        return None
-    usual_ns = median(length_ns for length_ns, _ in steps)
-    return max((used / length_ns for length_ns, used in steps if length_ns >= usual_ns / 2 > 0), default=None)
-
-
-def _per_request(cores: float | None, window: tuple[int, int], ok_count: int | None) -> int | None:
-    if cores is None or not ok_count:
-        return None
-    return round(cores * (window[1] - window[0]) / ok_count)
-
-
-def _throttled(samples: Sequence[Sample]) -> float | None:
-    periods, throttled = _increase(samples, "nr_periods"), _increase(samples, "nr_throttled")
-    return throttled / periods if periods and throttled is not None else None

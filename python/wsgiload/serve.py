@@ -59,7 +59,7 @@ def serving(
     label: str, service: Service, place: Place, context: Callable[[Path], LaunchContext], served: Served
 ) -> Iterator[ServerProcess]:
     """A server that gives right answers, for as long as the block lasts. Raises ServerError if it never does."""
-    with scratch_folder() as scratch, _group(label, place) as group:
+    with scratch_folder() as scratch, fresh_group(label, place) as group:
         served.enforcement = group.enforcement
         server = ServerProcess(service.found, group, service.log_path)
         launch_context = context(scratch)
@@ -81,7 +81,8 @@ def serving(
 
 
 @contextmanager
-def _group(label: str, place: Place) -> Iterator[LimitedGroup]:
+def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
+    """A group of its own, watched by the janitor and gone with all that is inside when the block ends."""
     with uninterrupted():
         group = place.backend.create(place.limits, label)
         place.janitor.watch(group)

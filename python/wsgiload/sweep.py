@@ -19,6 +19,7 @@ from wsgiload import launch
 from wsgiload._loadgen import check_plan
 from wsgiload.aggregate import is_discarded
 from wsgiload.analysis import analyse, place_of
+from wsgiload.app_check import app_failure_of, app_interpreter
 from wsgiload.attribution.intervention import Half
 from wsgiload.budget import budget_of
 from wsgiload.bundled import BUNDLED, DEFAULT_APP
@@ -31,8 +32,7 @@ from wsgiload.effect import runs_needed
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.host import host_facts
-from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
-from wsgiload.interpreters import find_version
+from wsgiload.interpreter import AppInterpreter
 from wsgiload.interrupts import uninterrupted
 from wsgiload.intervene import further_runs, intervene, lifted, require_liftable
 from wsgiload.limits import Janitor, Limits, select_backend
@@ -249,11 +249,11 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     interpreter = app_interpreter(experiment)
-    app_failure = app_failure_of(experiment, interpreter)
     order = expand(experiment, tuple(found))
-    directory = _directory(experiment, earlier, order)
     status: Status = "failed" if earlier is None else "interrupted"
     with Janitor() as janitor:
+        app_failure = app_failure_of(experiment, interpreter, Place(limits, backend, janitor))
+        directory = _directory(experiment, earlier, order)
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
         sweep = _Sweep(found, order, bench, directory, events, earlier.cells if earlier is not None else [])
         sweep.write_status(status)  # what stands if nothing more can be written
@@ -270,25 +270,6 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
             summary = sweep.write_status(status)
     report = write_html(directory.path) if sweep.cells else None
     return SweepResult(directory.path, summary, report)
-
-
-def app_interpreter(experiment: Experiment) -> AppInterpreter:
-    if experiment.python_version is not None:
-        return find_version(experiment.python_version)
-    if not experiment.bundled:
-        return find_app_interpreter(experiment.app_dir, experiment.python)
-    return bundled_app_interpreter(experiment.python)
-
-
-def app_failure_of(experiment: Experiment, interpreter: AppInterpreter) -> AppImportError | None:
-    """A name that does not exist is the caller's to correct; an app that breaks fails every cell."""
-    if experiment.bundled:
-        return None
-    try:
-        check_app(experiment.app, interpreter, experiment.app_dir)
-    except AppImportError as error:
-        return error
-    return None
 
 
 def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImportError | None) -> Environments:

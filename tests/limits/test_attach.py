@@ -53,6 +53,7 @@ def test_a_group_is_known_by_its_path_or_its_directory(kernel: FakeKernel, form:
     counters = found.read_counters()
     assert (counters.cpu_usage_ns, counters.memory_bytes, counters.throttled_ns) == (7_000, 4096, None)
     assert found.pids() == [77]
+    assert {source.path.parent.name for source in found.sources()} == {"c1"}
     # the memory limit is that of the group above
     limits = {"effective_cpus": 1.5, "effective_memory_bytes": 64 * MIB, "effective_pids": 100}
     assert found.effective_limits == limits

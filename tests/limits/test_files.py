@@ -76,10 +76,9 @@ def test_counters_from_files_that_are_missing_or_broken_are_none(tmp_path: Path)
     assert readers.read() == Counters()
 
 
-def test_a_costly_file_is_read_rarely(tmp_path: Path) -> None:
+def test_a_costly_file_is_read_whenever_somebody_asks(tmp_path: Path) -> None:
     (tmp_path / "memory.stat").write_text("anon 5\n")
     parse = files.renamed({"anon": "memory_anon_bytes"})
     readers = CounterFiles([Source(tmp_path / "memory.stat", parse, 3_600_000_000_000)])
-    assert readers.read().memory_anon_bytes == 5
-    assert readers.read().memory_anon_bytes is None  # not a stale value
+    assert [readers.read().memory_anon_bytes for _ in range(2)] == [5, 5]  # only a sampler spaces its readings
     readers.close()

@@ -187,3 +187,21 @@ def test_connections_are_counted_at_the_port_of_the_server_and_only_once() -> No
         "   5: 0100007F:C353 0100007F:2555 01 00000000:00000000\n"  # another server
     )
     assert count_connections(table, 0x2554) == 2
+
+
+def sampled(number: int, interval_ms: int, p50_us: float, share: float | None) -> dict[str, Any]:
+    late_ns = None if share is None else 50_000
+    found = {"section": "sampler", "round": number, "seconds": 10, "interval_ms": interval_ms, "steal_share": None}
+    return found | {"p50_us": p50_us, "core_share": share, "late_p50_ns": late_ns}
+
+
+def test_the_client_beside_a_sampler_is_compared_within_rounds() -> None:
+    # The second round was twice as slow throughout, which is not the sampler's.
+    text = page(
+        [sampled(0, 100, 101, 0.001), sampled(0, 0, 100, None), sampled(1, 0, 200, None), sampled(1, 100, 202, 0.003)]
+    )
+    assert "2 rounds of 10 s" in text
+    assert row(text, "not at all") == ["–", "–", "150.0 [100.0–200.0]", "–"]
+    assert row(text, "100 ms") == ["0.200 [0.100–0.300]", "50 [50–50]", "151.5 [101.0–202.0]", "1.01 [1.01–1.01]"]
+    assert "| 10 ms |" not in text
+    assert text.index("| not at all |") < text.index("| 100 ms |")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,40 +33,67 @@ def write(tmp_path: Path) -> Write:
     return put
 
 
+class Reader:
+    """Reads whatever was found so far; an empty file is left out, as the kernel answers for a thread that ended."""
+
+    def __init__(self, watch: ProcessWatch) -> None:
+        self.watch = watch
+        self.paths: dict[int, Path] = {}
+
+    def find(self) -> None:
+        self.paths |= self.watch.find()
+
+    def read(self) -> dict[int, bytes]:
+        contents = {}
+        for number, path in self.paths.items():
+            with suppress(OSError):
+                contents[number] = path.read_bytes()
+        return {number: content for number, content in contents.items() if content}
+
+
 def test_threads_are_added_up(tmp_path: Path, write: Write) -> None:
     write(7, 3, t7=(10, 1), t8=(20, 2))
-    watch = ProcessWatch(lambda: [7, 99], tmp_path)
-    watch.refresh()
-    (usage,) = watch.usage(5)
+    reader = Reader(ProcessWatch(lambda: [7, 99], tmp_path))
+    reader.find()
+    (usage,) = reader.watch.usage(5, reader.read())
     assert (usage.t_ns, usage.pid, usage.parent_pid, usage.threads) == (5, 7, 3, 2)
     assert (usage.cpu_ns, usage.run_queue_wait_ns) == (30 * MS, 3 * MS)
-    watch.close()
 
 
 def test_a_thread_that_began_later_is_found_and_one_that_ended_is_not_forgotten(tmp_path: Path, write: Write) -> None:
     write(7, t7=(10, 1))
-    watch = ProcessWatch(lambda: [7], tmp_path)
-    watch.refresh()
-    watch.usage(1)
+    reader = Reader(ProcessWatch(lambda: [7], tmp_path))
+    reader.find()
+    assert reader.watch.usage(1, reader.read())[0].cpu_ns == 10 * MS
     write(7, t7=(11, 1), t8=(5, 5))
-    # an empty file is what is left of a thread here; the kernel says ESRCH
-    assert watch.usage(2)[0].cpu_ns == 11 * MS
-    watch.refresh()
-    assert watch.usage(3)[0].cpu_ns == 16 * MS
+    assert reader.watch.usage(2, reader.read())[0].cpu_ns == 11 * MS
+    reader.find()
+    assert reader.watch.usage(3, reader.read())[0].cpu_ns == 16 * MS
     (tmp_path / "proc/7/task/8/schedstat").write_text("")
-    assert (watch.usage(4)[0].cpu_ns, watch.usage(4)[0].threads) == (16 * MS, 1)
-    watch.close()
+    (usage,) = reader.watch.usage(4, reader.read())
+    assert (usage.cpu_ns, usage.threads) == (16 * MS, 1)
+    assert reader.watch.find() == [], "nothing is found twice"
+
+
+def test_a_process_that_ended_is_gone_but_counts_in_the_total(tmp_path: Path, write: Write) -> None:
+    write(7, t7=(10, 1))
+    watch = ProcessWatch(lambda: [7], tmp_path)
+    reader = Reader(watch)
+    reader.find()
+    watch.usage(1, reader.read())
+    assert watch.usage(2, {}) == []
+    total = watch.total(2, {})
+    assert (total.cpu_ns, total.threads, total.memory_bytes) == (10 * MS, 0, None)
 
 
 def test_all_together_with_their_memory(tmp_path: Path, write: Write) -> None:
     write(7, t7=(10, 1))
     write(8, t8=(20, 2))
-    watch = ProcessWatch(lambda: [7, 8], tmp_path)
-    watch.refresh()
-    total = watch.total(9)
+    reader = Reader(ProcessWatch(lambda: [7, 8], tmp_path))
+    reader.find()
+    total = reader.watch.total(9, reader.read())
     assert (total.cpu_ns, total.run_queue_wait_ns, total.threads) == (30 * MS, 3 * MS, 2)
     assert total.memory_bytes == 20 * PAGE_BYTES
-    watch.close()
 
 
 def test_a_source_of_processes_that_fails_ends_nothing(tmp_path: Path) -> None:
@@ -73,8 +101,8 @@ def test_a_source_of_processes_that_fails_ends_nothing(tmp_path: Path) -> None:
         raise OSError("gone")
 
     watch = ProcessWatch(fail, tmp_path)
-    watch.refresh()
-    assert (watch.usage(1), watch.total(1).memory_bytes) == ([], None)
+    assert watch.find() == []
+    assert (watch.usage(1, {}), watch.total(1, {}).memory_bytes) == ([], None)
 
 
 def test_shared_pages_count_once(tmp_path: Path, write: Write) -> None:
@@ -92,15 +120,14 @@ def test_a_busy_thread_of_this_process_is_seen() -> None:
         worked.set()
         leave.wait(60)
 
-    watch = ProcessWatch(lambda: [os.getpid()])
-    watch.refresh()
-    (before,) = watch.usage(1)
+    reader = Reader(ProcessWatch(lambda: [os.getpid()]))
+    reader.find()
+    (before,) = reader.watch.usage(1, reader.read())
     thread = threading.Thread(target=work)
     thread.start()
-    watch.refresh()
+    reader.find()
     worked.wait(60)
-    (after,) = watch.usage(2)
+    (after,) = reader.watch.usage(2, reader.read())
     leave.set()
     thread.join()
-    watch.close()
     assert after.cpu_ns - before.cpu_ns > 5 * MS

@@ -13,7 +13,8 @@ import pytest
 
 from wsgiload.limits import COUNTER_NAMES, Counters
 from wsgiload.limits.files import Source, single
-from wsgiload.sample import RESOURCE_COLUMNS, ResourceSummary, Sample, Sampler, summarise
+from wsgiload.resources import ResourceSummary, summarise
+from wsgiload.sample import RESOURCE_COLUMNS, Sample, Sampler
 
 MS = 1_000_000
 CONTRACT_COLUMNS = (

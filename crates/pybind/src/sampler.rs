@@ -21,6 +21,13 @@ impl FileSampler {
         Ok(Self(Mutex::new(Some(Sampler::start(SamplerPlan { files, queries, interval_ns })?))))
     }
 
+    /// Reads these files, too; they take the next places. Does nothing once it was stopped.
+    fn add(&self, files: Vec<(PathBuf, u64)>) {
+        if let Some(sampler) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            sampler.add(files);
+        }
+    }
+
     /// Takes a last look and gives back all: `(due, begun, ended, [(place, content)], [answer])`. Empty the second time.
     fn stop<'py>(&self, py: Python<'py>) -> Vec<PyLook<'py>> {
         let sampler = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -132,8 +132,9 @@ def foreign_cpu_ratio(samples: Sequence[Sample], client: Sequence[ClientUsage], 
     length_ns = last.t_ns - first.t_ns
     busy = _between(first, last, "host_busy_ns")
     server = _between(first, last, "cpu_usage_ns")
-    inside = [usage for usage in client if first.t_ns <= usage.t_ns <= last.t_ns] or list(client)
-    if busy is None or server is None or length_ns <= 0 or len(inside) < 2 or inside[-1].t_ns <= inside[0].t_ns:
+    inside = [usage for usage in client if first.t_ns <= usage.t_ns <= last.t_ns]
+    inside = inside if len(inside) > 1 else list(client)
+    if busy is None or server is None or length_ns <= 0 or inside[-1].t_ns <= inside[0].t_ns:
         return None
     client_cores = (inside[-1].cpu_ns - inside[0].cpu_ns) / (inside[-1].t_ns - inside[0].t_ns)
     return min(1.0, max(0.0, ((busy - server) / length_ns - client_cores) / cpus))

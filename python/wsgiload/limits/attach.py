@@ -14,7 +14,7 @@ import psutil
 
 from wsgiload.errors import UsageError
 from wsgiload.limits import files, sweep, v1, v2
-from wsgiload.limits.files import CounterFiles, Mount
+from wsgiload.limits.files import CounterFiles, Mount, Source
 from wsgiload.limits.model import Counters
 from wsgiload.limits.unlimited import tree_counters
 
@@ -48,11 +48,12 @@ class AttachedGroup:
         if is_v2:
             directory = directories[v1.UNIFIED]
             self.effective_limits: EffectiveLimits = v2.effective_limits(directory, mounts[v1.UNIFIED].directory)
-            self._counters = CounterFiles(v2.counter_sources(directory))
+            self._sources = v2.counter_sources(directory)
         else:
             tops = {controller: mount.directory for controller, mount in mounts.items()}
             self.effective_limits = v1.effective_limits(directories, tops)
-            self._counters = CounterFiles(v1.counter_sources(directories))
+            self._sources = v1.counter_sources(directories)
+        self._counters = CounterFiles(self._sources)
 
     def pids(self) -> list[int]:
         """The living processes inside."""
@@ -61,6 +62,10 @@ class AttachedGroup:
     def read_counters(self) -> Counters:
         """The raw counters now; None for what is not there any more."""
         return self._counters.read()
+
+    def sources(self) -> tuple[Source, ...]:
+        """Where its counters come from, for whoever reads them again and again."""
+        return self._sources
 
     def close(self) -> None:
         """Give the files back."""

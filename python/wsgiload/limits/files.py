@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +23,9 @@ READ_ONLY_CURE = (
     "elsewhere as root: mount -o remount,rw on that file system"
 )
 READ_BYTES = 16_384
+# Spacings of what is not worth a look every few milliseconds, and of what nothing is concluded from that is shorter.
+EVERY_PERIOD_NS = 100_000_000
+EVERY_SECOND_NS = 1_000_000_000
 
 Parser = Callable[[str], Mapping[str, int]]
 
@@ -190,7 +192,7 @@ IO_PRESSURE = pressure({"some": "psi_io_some_ns", "full": "psi_io_full_ns"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file that counters come from, and how rarely it is to be read."""
+    """One file that counters come from, and how rarely a sampler is to read it (0: at every look)."""
 
     path: Path
     parse: Parser
@@ -214,30 +216,19 @@ class CounterFiles:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._lock = threading.Lock()  # a descriptor must not be closed, and reused, under a reader
-        self._files: list[tuple[int, Source]] = []
-        self._due_ns: dict[int, int] = {}
+        self._files: list[tuple[int, Parser]] = []
         for source in sources:
             with suppress(OSError):
-                self._files.append((os.open(source.path, os.O_RDONLY | os.O_CLOEXEC), source))
+                self._files.append((os.open(source.path, os.O_RDONLY | os.O_CLOEXEC), source.parse))
 
     def read(self) -> Counters:
-        """Everything that can be read and is due, at this moment."""
+        """Everything that can be read, at this moment."""
         found: list[tuple[Parser, bytes]] = []
         with self._lock:
-            for descriptor, source in self._files:
-                if self._is_due(descriptor, source.spacing_ns):
-                    with suppress(OSError):
-                        found.append((source.parse, os.pread(descriptor, READ_BYTES, 0)))
+            for descriptor, parse in self._files:
+                with suppress(OSError):
+                    found.append((parse, os.pread(descriptor, READ_BYTES, 0)))
         return parse_texts(found)
-
-    def _is_due(self, descriptor: int, spacing_ns: int) -> bool:
-        if not spacing_ns:
-            return True
-        now_ns = time.monotonic_ns()
-        if now_ns < self._due_ns.get(descriptor, 0):
-            return False
-        self._due_ns[descriptor] = now_ns + spacing_ns
-        return True
 
     def close(self) -> None:
         """Give the descriptors back; later reads find nothing."""

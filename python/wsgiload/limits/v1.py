@@ -13,7 +13,7 @@ from pathlib import Path
 from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
 from wsgiload.limits import files
-from wsgiload.limits.files import Source
+from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
 from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import (
@@ -28,8 +28,6 @@ from wsgiload.limits.model import (
 NAME = "cgroup-v1"
 CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory", "pids", "freezer")
 UNIFIED = ""  # the key of the v2 hierarchy in /proc/self/cgroup
-MEMORY_STAT_SPACING_NS = 1_000_000_000  # reading it makes the kernel add up all cores
-SLOW_SPACING_NS = 100_000_000  # what is not worth a look every few milliseconds
 
 
 @dataclass(slots=True)
@@ -205,16 +203,16 @@ def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
     memory = {"total_rss": "memory_anon_bytes", "total_cache": "memory_file_bytes"}
     wanted: list[tuple[str, str, Callable[[str], Mapping[str, int]], int]] = [
         ("cpuacct", "cpuacct.usage", files.single("cpu_usage_ns"), 0),
-        ("cpuacct", "cpuacct.usage_user", files.single("cpu_user_ns"), SLOW_SPACING_NS),
-        ("cpuacct", "cpuacct.usage_sys", files.single("cpu_system_ns"), SLOW_SPACING_NS),
+        ("cpuacct", "cpuacct.usage_user", files.single("cpu_user_ns"), EVERY_SECOND_NS),
+        ("cpuacct", "cpuacct.usage_sys", files.single("cpu_system_ns"), EVERY_SECOND_NS),
         ("cpu", "cpu.stat", files.renamed(periods), 0),
-        ("memory", "memory.usage_in_bytes", files.single("memory_bytes"), 0),
-        ("memory", "memory.stat", files.renamed(memory), MEMORY_STAT_SPACING_NS),
-        ("memory", "memory.oom_control", files.renamed({"oom_kill": "oom_kill"}), 0),
-        ("pids", "pids.current", files.single("pids"), SLOW_SPACING_NS),
+        ("memory", "memory.usage_in_bytes", files.single("memory_bytes"), EVERY_PERIOD_NS),
+        ("memory", "memory.stat", files.renamed(memory), EVERY_SECOND_NS),  # the kernel adds up all cores for it
+        ("memory", "memory.oom_control", files.renamed({"oom_kill": "oom_kill"}), EVERY_SECOND_NS),
+        ("pids", "pids.current", files.single("pids"), EVERY_PERIOD_NS),
         (UNIFIED, "cpu.pressure", files.CPU_PRESSURE, 0),
-        (UNIFIED, "memory.pressure", files.MEMORY_PRESSURE, SLOW_SPACING_NS),
-        (UNIFIED, "io.pressure", files.IO_PRESSURE, SLOW_SPACING_NS),
+        (UNIFIED, "memory.pressure", files.MEMORY_PRESSURE, EVERY_PERIOD_NS),
+        (UNIFIED, "io.pressure", files.IO_PRESSURE, EVERY_SECOND_NS),
     ]
     return tuple(
         Source(directories[controller] / name, parse, spacing_ns)

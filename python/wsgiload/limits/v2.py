@@ -17,7 +17,7 @@ from pathlib import Path
 from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
 from wsgiload.limits import files
-from wsgiload.limits.files import Mount, Source
+from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, Mount, Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
 from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import Enforcement, Limits, ReadBackValue, new_group_name, unmet
@@ -26,8 +26,6 @@ NAME = "cgroup-v2"
 CONTROLLERS = ("cpu", "memory", "pids", "cpuset")
 CONTROLLER_OF_LIMIT = {"cpus": "cpu", "memory": "memory", "pids": "pids"}
 LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
-MEMORY_STAT_SPACING_NS = 1_000_000_000
-SLOW_SPACING_NS = 100_000_000  # what is not worth a look every few milliseconds
 
 
 class V2Backend:
@@ -207,13 +205,13 @@ def counter_sources(directory: Path) -> tuple[Source, ...]:
     memory = files.renamed({"anon": "memory_anon_bytes", "file": "memory_file_bytes"})
     wanted: list[tuple[str, Callable[[str], Mapping[str, int]], int]] = [
         ("cpu.stat", lambda text: {**microseconds(text), **counts(text)}, 0),
-        ("memory.current", files.single("memory_bytes"), 0),
-        ("memory.stat", memory, MEMORY_STAT_SPACING_NS),
-        ("memory.events", files.renamed({"oom_kill": "oom_kill", "high": "memory_high"}), 0),
-        ("pids.current", files.single("pids"), SLOW_SPACING_NS),
+        ("memory.current", files.single("memory_bytes"), EVERY_PERIOD_NS),
+        ("memory.stat", memory, EVERY_SECOND_NS),  # the kernel adds up all cores for it
+        ("memory.events", files.renamed({"oom_kill": "oom_kill", "high": "memory_high"}), EVERY_PERIOD_NS),
+        ("pids.current", files.single("pids"), EVERY_PERIOD_NS),
         ("cpu.pressure", files.CPU_PRESSURE, 0),
-        ("memory.pressure", files.MEMORY_PRESSURE, SLOW_SPACING_NS),
-        ("io.pressure", files.IO_PRESSURE, SLOW_SPACING_NS),
+        ("memory.pressure", files.MEMORY_PRESSURE, EVERY_PERIOD_NS),
+        ("io.pressure", files.IO_PRESSURE, EVERY_SECOND_NS),
     ]
     return tuple(Source(directory / name, parse, spacing_ns) for name, parse, spacing_ns in wanted)
 

@@ -1,0 +1,45 @@
+"""Whether the app can be imported at all, before anything is installed or measured for it.
+
+Importing runs the app's own code, so it happens where a server would: in a fresh group, of which nothing is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wsgiload.errors import AppImportError
+from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, check_app, find_app_interpreter
+from wsgiload.interpreters import find_version
+from wsgiload.plan import Experiment
+from wsgiload.serve import Place, fresh_group
+
+
+def app_interpreter(experiment: Experiment) -> AppInterpreter:
+    """The interpreter that the experiment names, or the one of its app."""
+    if experiment.python_version is not None:
+        return find_version(experiment.python_version)
+    if not experiment.bundled:
+        return find_app_interpreter(experiment.app_dir, experiment.python)
+    return bundled_app_interpreter(experiment.python)
+
+
+def app_failure_of(experiment: Experiment, interpreter: AppInterpreter, place: Place) -> AppImportError | None:
+    """A name that does not exist is the caller's to correct; an app that breaks fails every cell."""
+    if experiment.bundled:
+        return None
+    # Not measured, so a small CPU limit need not hold it up.
+    unhurried = replace(place, limits=replace(place.limits, cpus=None))
+    with fresh_group("import", unhurried) as group:
+        try:
+            check_app(experiment.app, interpreter, experiment.app_dir, spawn=group.spawn)
+        except AppImportError as error:
+            return _out_of_memory(experiment) if group.oom_kills() else error
+    return None
+
+
+def _out_of_memory(experiment: Experiment) -> AppImportError:
+    return AppImportError(
+        f"importing {experiment.app.partition(':')[0]} alone needs more memory than the limit, the kernel ended it",
+        "raise --memory",
+        step="import",
+    )
