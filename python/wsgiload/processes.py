@@ -152,7 +152,7 @@ def proportional_bytes(pids: Iterable[int], root: Path = Path("/")) -> int | Non
 
 def _threads(folder: Path) -> set[int]:
     try:
-        return {int(task.name) for task in (folder / "task").iterdir()}
+        return set(map(int, os.listdir(folder / "task")))  # noqa: PTH208, half the time of pathlib
     except OSError:
         return set()
 
