@@ -44,7 +44,7 @@ REPEATS = 3
 # A closed loop without think time shows the most that is served: a search that leaves this range has lost its way.
 LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
 # Of a search by bisection to 2 %, counted on the noisy oracle of its tests; a fresh server starts and stops meanwhile.
-USUAL_TRIALS = 29
+USUAL_TRIALS = 34
 LAUNCH_S = 2.0
 
 
