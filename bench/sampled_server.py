@@ -1,7 +1,7 @@
 """A program: `refsrv` in a control group of its own, sampled by wsgiload; `bench.sampler` starts it.
 
-Prints the server's port, is told the client's process in a line, samples until its standard input ends, then prints what
-that cost as JSON. The one file of the benchmarks that uses the product, as a user's program would.
+Prints the server's port, reads the client's process from a line, samples until its standard input ends, then prints
+what that cost as JSON. The one file of the benchmarks that uses the product, as a user's program would.
 """
 
 from __future__ import annotations

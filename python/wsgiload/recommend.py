@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal
 
+from wsgiload.objective import Judgement, Objective
 from wsgiload.student import t_quantile
 from wsgiload.threshold import QUANTILES, Threshold
 
 Json = dict[str, Any]
 
+# Settings that cannot be told apart by their quantiles are told apart by memory, if they differ by this factor.
+LEANER_BY = 1.1
 # Below four runs no rank or sign test can reach 5 %.
 FEWEST_RUNS = 4
 USUAL_RUNS = 6
-# Whose doing makes a run worthless; what the server does is a result.
-NOT_THE_SERVER = ("client", "host", "method")
 
 State = Literal["holds", "misses", "unknown"]
 
@@ -43,7 +44,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``."""
+    """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``.
+
+    In ``disturbed`` of its ``runs`` something can only have made answers later. ``alike`` hold the same and need more
+    memory.
+    """
 
     server: str
     rate_per_s: float
@@ -53,6 +58,8 @@ class Recommendation:
     runs: int
     memory: Memory
     runner_up: str | None
+    disturbed: int = 0
+    alike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,7 @@ class AtRate:
     interval: tuple[float, float] | None
     centre: float | None
     runs: int
+    disturbed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +102,9 @@ class SettingRecord:
         return last
 
 
-def recommend(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> Recommendation | Refusal:
+def recommend(cells: Sequence[Json], objective: Objective) -> Recommendation | Refusal:
     """From the open-loop cells of a sweep, every setting at the same rates."""
-    records = setting_records(cells, thresholds)
+    records = setting_records(cells, objective)
     if not records:
         return Refusal("there is no open-loop cell to judge", "measure with --rates")
     if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
@@ -110,10 +118,10 @@ def recommend(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> Recomme
         return doubt
     if best_per_s is None:
         lowest = min(at.rate_per_s for record in records for at in record.at)
-        text = " and ".join(threshold.text for threshold in thresholds)
+        text = " and ".join(objective.texts)
         return Refusal(f"no setting holds {text} at {lowest:g}/s", "lower --rates, or a wider limit", is_missed=True)
     tied = [record for record in records if (at := sure[record.server]) and at.rate_per_s == best_per_s]
-    return _best_of(tied, sure, _next_best(records, sure, best_per_s), thresholds)
+    return _best_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
 
 
 def _doubt(records: Sequence[SettingRecord], best_per_s: float | None) -> Refusal | None:
@@ -144,7 +152,8 @@ def _best_of(
     next_best: str | None,
     thresholds: Sequence[Threshold],
 ) -> Recommendation | Refusal:
-    """Of settings that hold the same rate the quickest, if its interval lies below those of the others."""
+    """Of settings that hold the same rate the quickest, if its interval lies below those of the others; of those that
+    reach into it the one that needs the least memory."""
     entries = sorted(
         (
             (at.centre if at.centre is not None else math.inf, record, at)
@@ -153,15 +162,18 @@ def _best_of(
         ),
         key=lambda entry: entry[0],
     )
-    _, first, at = entries[0]
-    for _, other, beside in entries[1:]:
-        if at.interval is None or beside.interval is None or at.interval[1] >= beside.interval[0]:
-            return Refusal(
-                f"{first.server} and {other.server} both hold {at.rate_per_s:g}/s, and their intervals overlap",
-                "higher --rates, where they part, or more --runs would settle it; so would `wsgiload capacity`",
-            )
+    _, quickest, best = entries[0]
+    near = [(record, at) for _, record, at in entries if record is quickest or _reaches_into(at, best)]
+    first, at = min(near, key=lambda entry: entry[0].memory.peak_bytes or math.inf)
+    alike = [record for record, _ in near if record is not first]
+    if not all(_is_leaner(first.memory, record.memory) for record in alike):
+        return Refusal(
+            f"{first.server} and {alike[0].server} both hold {at.rate_per_s:g}/s, and neither their intervals nor "
+            "their memory tell them apart",
+            "higher --rates, where they part, or more --runs would settle it; so would `wsgiload capacity`",
+        )
     figure = _quantile_of(thresholds)
-    runner_up = entries[1][1].server if len(entries) > 1 else next_best
+    others = [record.server for _, record, _ in entries if record is not first]
     return Recommendation(
         first.server,
         at.rate_per_s,
@@ -170,47 +182,72 @@ def _best_of(
         at.interval,
         at.runs,
         first.memory,
-        runner_up,
+        others[0] if others else next_best,
+        at.disturbed,
+        tuple(record.server for record in alike),
     )
 
 
-def setting_records(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> list[SettingRecord]:
-    """The cells by setting and rate, judged."""
-    settings: dict[str, dict[float, list[Json]]] = {}
+def _reaches_into(other: AtRate, best: AtRate) -> bool:
+    return other.interval is None or best.interval is None or best.interval[1] >= other.interval[0]
+
+
+def _is_leaner(memory: Memory, other: Memory) -> bool:
+    if memory.peak_bytes is None or other.peak_bytes is None:
+        return False
+    return memory.peak_bytes * LEANER_BY <= other.peak_bytes
+
+
+def setting_records(cells: Sequence[Json], objective: Objective) -> list[SettingRecord]:
+    """The cells by setting and rate, judged; of a run that was made again the last attempt, however it ended."""
+    settings: dict[str, dict[float, dict[int, Json]]] = {}
     for cell in cells:
         if cell["rate"] is not None:
             server = str(cell["id"]).rpartition("@")[0]
-            settings.setdefault(server, {}).setdefault(cell["rate"], []).append(cell)
+            settings.setdefault(server, {}).setdefault(cell["rate"], {})[cell["run"]] = cell
     return [
         SettingRecord(
             server,
-            tuple(_at_rate(rate, of_rate, thresholds) for rate, of_rate in sorted(rates.items())),
-            _memory([cell for of_rate in rates.values() for cell in of_rate]),
+            tuple(_at_rate(rate, list(of_rate.values()), objective) for rate, of_rate in sorted(rates.items())),
+            _memory([cell for of_rate in rates.values() for cell in of_rate.values()]),
         )
         for server, rates in settings.items()
     ]
 
 
-def _at_rate(rate_per_s: float, cells: Sequence[Json], thresholds: Sequence[Threshold]) -> AtRate:
-    standing = [cell for cell in cells if not _is_worthless(cell)]
-    held = [cell for cell in standing if cell["failure"] is None and all(one.holds(cell) for one in thresholds)]
-    runs, kept = len(standing), len(held)
-    quantile = _quantile_of(thresholds)
+def _at_rate(rate_per_s: float, cells: Sequence[Json], objective: Objective) -> AtRate:
+    judged = [(cell, judgement) for cell in cells if (judgement := _judge(cell, objective)).met is not None]
+    held = [cell for cell, judgement in judged if judgement.met]
+    quantile = _quantile_of(objective.thresholds)
     values = [_quantile_ns(cell, quantile) for cell in held] if quantile is not None else []
-    interval = t_interval([value for value in values if value]) if kept == runs else None
-    state: State = "unknown"
-    if runs < FEWEST_RUNS:
-        why = f"{runs} valid runs of {len(cells)}, and {FEWEST_RUNS} are needed"
-    elif 2 * kept <= runs:
-        state, why = "misses", f"missed in {runs - kept} of {runs} runs"
-    elif kept < runs:
-        why = f"held in {kept} of {runs} runs"
-    elif quantile is not None and (interval is None or interval[1] > quantile.limit):
-        why = f"held in all {runs} runs, but the interval of {quantile.figure} reaches beyond {quantile.text}"
-    else:
-        state, why = "holds", f"held in all {runs} runs"
+    interval = t_interval([value for value in values if value]) if len(held) == len(judged) else None
+    state, why = _state([judgement for _, judgement in judged], len(cells))
+    if state == "holds" and quantile is not None and (interval is None or interval[1] > quantile.limit):
+        state, why = "unknown", f"{why}, but the interval of {quantile.figure} reaches beyond {quantile.text}"
     centre = math.exp(fmean(map(math.log, values))) if interval is not None else None  # type: ignore[arg-type]
-    return AtRate(rate_per_s, state, why, interval, centre, runs)
+    disturbed = sum(judgement.disturbance is not None for _, judgement in judged)
+    return AtRate(rate_per_s, state, why, interval, centre, len(judged), disturbed)
+
+
+def _judge(cell: Json, objective: Objective) -> Judgement:
+    judgement = objective.judge(cell)
+    return judgement if cell["failure"] is None or judgement.met is None else Judgement(False, "the server failed")
+
+
+def _state(judgements: Sequence[Judgement], asked: int) -> tuple[State, str]:
+    """What the runs at one rate say together. A run that missed while it was disturbed is held against nobody."""
+    runs = len(judgements)
+    missed = [judgement for judgement in judgements if not judgement.met]
+    surely = [judgement for judgement in missed if not judgement.is_doubtful]
+    if runs < FEWEST_RUNS:
+        return "unknown", f"{runs} valid runs of {asked}, and {FEWEST_RUNS} are needed"
+    if 2 * len(surely) >= runs:
+        return "misses", f"missed in {len(missed)} of {runs} runs"
+    if len(surely) < len(missed):
+        return "unknown", f"missed in {len(missed)} of {runs} runs, in which {missed[-1].why.partition(', while ')[2]}"
+    if missed:
+        return "unknown", f"held in {runs - len(missed)} of {runs} runs"
+    return "holds", f"held in all {runs} runs"
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -220,11 +257,6 @@ def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
     logarithms = [math.log(value) for value in values]
     half = t_quantile(0.975, len(values) - 1) * stdev(logarithms) / math.sqrt(len(values))
     return math.exp(fmean(logarithms) - half), math.exp(fmean(logarithms) + half)
-
-
-def _is_worthless(cell: Json) -> bool:
-    verdict = cell["verdict"]
-    return verdict is None or (verdict["status"] == "invalid" and verdict["blame"] in NOT_THE_SERVER)
 
 
 def _quantile_of(thresholds: Sequence[Threshold]) -> Threshold | None:

@@ -27,7 +27,7 @@ class Goal:
     """How exactly, and how surely. ``width`` is relative; ``exceed_ratio`` is the share of trials that may miss."""
 
     width: float = 0.02
-    trials: int = 5
+    trials: int = 6
     exceed_ratio: float = 0.5
     confirmations: int = 6
     lowest_per_s: float = 0.1
@@ -147,9 +147,9 @@ def _relevant(classes: Mapping[float, Class]) -> tuple[float | None, float | Non
     return max(below, default=None), upper
 
 
-def rounded(rate_per_s: float) -> float:
-    """To four significant digits: finer than any width, and fit to be read and to name a file."""
-    return float(f"{rate_per_s:.4g}")
+def rounded(rate_per_s: float, digits: int = 4) -> float:
+    """To so many significant digits. Four are finer than any width, and fit to be read and to name a file."""
+    return float(f"{rate_per_s:.{digits}g}")
 
 
 def search(guess_per_s: float, goal: Goal) -> Search:
