@@ -67,7 +67,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "rate": cell.level.rate_per_s,
         "connections": cell.level.connections,
         "run": cell.run,
-        "verdict": _verdict(record, setting),
+        "verdict": _verdict(record, found, setting),
         "rate_result": load["rate"] if load else None,
         "outcomes": load["outcomes"] if load else None,
         **{name: load[name] if load else None for name in _DISTRIBUTIONS},
@@ -115,7 +115,7 @@ def _reason(check: str, level: str, message: str, value: object, limit: object) 
     return {"check": check, "level": level, "message": message, "value": value, "limit": limit}
 
 
-def _verdict(record: CellRecord, setting: Setting) -> Json | None:
+def _verdict(record: CellRecord, found: ServerVariant, setting: Setting) -> Json | None:
     """The generator's verdict, with what only the orchestrator can know."""
     if record.failure is not None:
         reason = _reason("failure", "invalid", record.failure.message, 1, 0)
@@ -125,7 +125,7 @@ def _verdict(record: CellRecord, setting: Setting) -> Json | None:
     if record.load is None:
         return None
     verdict = record.load["verdict"]
-    added = _own_reasons(record, setting)
+    added = _own_reasons(record, found, setting)
     if not added:
         return dict(verdict)
     is_first = verdict["status"] == "valid"
@@ -136,7 +136,7 @@ def _verdict(record: CellRecord, setting: Setting) -> Json | None:
     }
 
 
-def _own_reasons(record: CellRecord, setting: Setting) -> list[tuple[str, Json]]:
+def _own_reasons(record: CellRecord, found: ServerVariant, setting: Setting) -> list[tuple[str, Json]]:
     """Each with whose doing it is."""
     reasons: list[tuple[str, Json]] = []
     if setting.cpu_plan.shared_cores:
@@ -153,10 +153,19 @@ def _own_reasons(record: CellRecord, setting: Setting) -> list[tuple[str, Json]]
         reasons.append(("host", _reason("limits", "warn", message, missing, None)))
     reasons += [("host", reason) for reason in _contamination(record)]
     if record.load is not None:
-        resources = record.resources()
-        use = ServerUse(resources.cpu_cores_mean if resources else None, setting.limits.cpus)
+        use = _use(record, found, setting)
         reasons += [(alarm.blame, alarm.reason()) for alarm in alarms_of_cell(record.load, use)]
     return reasons
+
+
+def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUse:
+    resources = record.resources()
+    asked = setting.experiment.load.keepalive if found.keepalive is None else found.keepalive
+    return ServerUse(
+        cpu_cores_mean=resources.cpu_cores_mean if resources else None,
+        cpus=setting.limits.cpus,
+        refused_keepalive=asked != "off" and record.keepalive_honoured is False,
+    )
 
 
 # Shares beyond which a measurement says more of the host than of the server.

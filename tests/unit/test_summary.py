@@ -72,7 +72,7 @@ def record(invented: dict[str, Any]) -> CellRecord:
         enforcement=ENFORCED,
         memory_peak_bytes=2**26,
         oom_kills=0,
-        keepalive_honoured=False,
+        keepalive_honoured=True,
         server_exit=ServerExit(0, None, True, 0.1),
     )
 
@@ -112,7 +112,7 @@ def test_a_measured_cell_is_told_as_the_generator_and_the_kernel_told_it(
     assert cell["resources"]["oom_kills"] == 0
     assert cell["server_exit"] == {"code": 0, "signal": None, "clean": True}
     assert cell["failure"] is None
-    assert cell["keepalive_honoured"] is False
+    assert cell["keepalive_honoured"] is True
     assert (cell["warmup_s"], cell["duration_s"]) == (5, 20)
 
 
@@ -169,6 +169,16 @@ def test_shared_cores_are_a_warning_beside_what_the_generator_found(
     assert cell["verdict"]["reasons"][-1]["check"] == "C19"
     assert cell["verdict"]["reasons"][-1]["level"] == "warn"
     assert "shared_cores" in cell["verdict"]["reasons"][-1]["message"]
+
+
+@pytest.mark.parametrize(("of_grid", "checks"), [(None, ["V6"]), ("on", ["V6"]), (7, ["V6"]), ("off", [])])
+def test_a_server_that_was_asked_to_keep_connections_and_did_not_raises_v6(
+    record: CellRecord, of_grid: Any, checks: list[str]
+) -> None:
+    closing = replace(record, keepalive_honoured=False)
+    cell = summarise_cell(closing, replace(FOUND["wsgiref"], keepalive=of_grid), setting())
+    assert [reason["check"] for reason in cell["verdict"]["reasons"]] == checks
+    assert cell["verdict"]["status"] == ("warn" if checks else "valid")
 
 
 def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: CellRecord) -> None:
