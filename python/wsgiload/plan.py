@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from wsgiload.check_thresholds import Thresholds, of_generator
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
@@ -133,6 +134,8 @@ class LoadOptions:
     threads: int = 1
     spin_window_ns: int | None = None
     transport: Transport = field(default_factory=Transport)
+    # By names such as C4.warn: when checks speak up.
+    check_thresholds: Thresholds = ()
     # At a given rate the warm-up lasts until so many requests were due, where that is longer.
     warmup_requests: int | None = None
 
@@ -317,6 +320,7 @@ def load_plan(
             "sha256": request.expected_sha256,
             "regex": request.expected_regex,
         },
+        "thresholds": of_generator(load.check_thresholds),
         **load.transport.plan(),
     }
 
@@ -429,6 +433,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "warmup_requests": load.warmup_requests,
         "cooldown_s": load.cooldown_ns / NS_PER_S,
         "timeout_s": load.timeout_ns / NS_PER_S,
+        "check_thresholds": dict(load.check_thresholds),
         "runs": experiment.runs,
         "settle_s": experiment.procedure.settle_ns / NS_PER_S,
         "reruns": experiment.procedure.reruns,

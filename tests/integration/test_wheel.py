@@ -21,6 +21,7 @@ CARRIED = (
     "wsgiload/_servers/runners/run_gevent.py",
     "wsgiload/_servers/runners/node_hello.js",
     "wsgiload/apps/conformance.py",
+    "wsgiload/apps/counted.py",
     "wsgiload/apps/json1k.py",
     "wsgiload/report/template.html.j2",
     "wsgiload/schema/load-1.json",

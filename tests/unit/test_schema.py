@@ -71,5 +71,8 @@ def test_missing_keys_and_wrong_outcomes_are_found(run_dir: Path) -> None:
 def test_both_schemas_define_shared_parts_alike() -> None:
     load, summary = (load_schema(name)["$defs"] for name in NAMES)
     shared = set(load) & set(summary)
-    assert shared == {"verdict", "reason", "rate", "outcomes", "histogram", "offered_quantiles", "bounds"}
+    assert shared == {
+        *("verdict", "reason", "rate", "outcomes", "histogram", "offered_quantiles", "bounds"),
+        *("not_checked", "uncertainty", "quantile_uncertainty"),
+    }
     assert all(load[name] == summary[name] for name in shared)
