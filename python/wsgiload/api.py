@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wsgiload.aggregate import Method
+from wsgiload.check_thresholds import check_thresholds_of
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
@@ -57,6 +58,7 @@ def sweep(
     reruns: int | None = None,
     seed: int = 1,
     arrivals: Arrivals = "poisson",
+    check_thresholds: Mapping[str, float] | None = None,
     chdir: str | Path = ".",
     python: str | None = None,
     limits: ResourceLimits | None = None,
@@ -74,7 +76,7 @@ def sweep(
     One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at least.
     With several runs each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
     ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress", "again=waitress"]`` measures
-    one server under two names.
+    one server under two names. ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change when a check speaks up.
 
     Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
     ``SweepResult.summary``.
@@ -108,6 +110,7 @@ def sweep(
             cooldown_ns=round(cooldown * NS_PER_S),
             arrivals=arrivals,
             max_connections=DEFAULT_MAX_CONNECTIONS,
+            check_thresholds=check_thresholds_of(check_thresholds or {}),
         ),
         levels=tuple(levels),
         servers=None if servers is None else tuple(servers),

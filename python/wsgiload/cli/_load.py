@@ -9,6 +9,7 @@ from rich.console import Console
 
 from wsgiload.alarms import alarms_of_load
 from wsgiload.calibration import floor_of_plan
+from wsgiload.check_thresholds import require_of_generator
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._options import (
     ConfiguredCommand,
@@ -98,6 +99,7 @@ def load(
 
 def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
     request = request_of(options)
+    require_of_generator(options["check_threshold"])
     is_closed = isinstance(schedule, Level) and schedule.rate_per_s is None
     cap = options["max_connections"] or (None if is_closed else options["connections"])
     load = LoadOptions(
@@ -111,6 +113,7 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         timeout_ns=options["timeout"],
         deadline_ns=options["deadline"],
         threads=options["threads"],
+        check_thresholds=options["check_threshold"],
         transport=chosen_transport(options),
     )
     return load_plan(url, request, load, schedule, options["seed"]) | floor_of_plan(load.keepalive)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from wsgiload.check_thresholds import parse_check_threshold
 from wsgiload.config import read_defaults
 from wsgiload.errors import UsageError
 from wsgiload.mix import sessions_of, targets_of
@@ -52,6 +53,7 @@ CPUS = Parsed("cpus", parse_cpus)
 RATES = Parsed("rates", parse_rates)
 CONNECTIONS = Parsed("connections", parse_connections)
 KEEPALIVE = Parsed("on|off|K", parse_keepalive)
+CHECK_THRESHOLD = Parsed("threshold of a check", parse_check_threshold)
 HEADER = Parsed("name: value", parse_header)
 STATUSES = Parsed("codes", lambda text: tuple(int(code) for code in _whole_numbers(text)))
 NAMES = Parsed("names", lambda text: tuple(name.strip() for name in text.split(",") if name.strip()))
@@ -226,6 +228,13 @@ load_options = together(
         "--deadline",
         type=DURATION,
         help="Longest time from the intended send; later work is dropped before it is sent.",
+    ),
+    click.option(
+        "--check-threshold",
+        multiple=True,
+        type=CHECK_THRESHOLD,
+        metavar="CHECK.KEY=LIMIT",
+        help="When a check speaks up, such as C4.warn=0.02; see docs/checks.md. May be repeated.",
     ),
     click.option("--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="Generator threads."),
     click.option("-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)),

@@ -414,6 +414,7 @@ def _load_options(options: dict[str, Any]) -> LoadOptions:
         timeout_ns=options["timeout"],
         deadline_ns=options["deadline"],
         threads=options["threads"],
+        check_thresholds=options.get("check_threshold", ()),
     )
 
 
