@@ -44,7 +44,7 @@ REPEATS = 3
 # A closed loop without think time shows the most that is served: a search that leaves this range has lost its way.
 LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
 # Of a search by bisection to 2 %, counted on the noisy oracle of its tests; a fresh server starts and stops meanwhile.
-USUAL_TRIALS = 29
+USUAL_TRIALS = 34
 LAUNCH_S = 2.0
 
 
@@ -218,16 +218,18 @@ def _advance(plan: CapacityPlan, trials: Trials, searching: _Searching, events: 
     steps, wanted, course = searching.steps, searching.wanted, searching.course
     assert steps is not None
     assert wanted is not None
-    judgement = Judgement(None, "")
-    for attempt in range(1 + REPEATS):
-        if attempt and plan.settle_ns:
+    judgement = _carry_out(plan, trials, searching, wanted, events)
+    for _ in range(REPEATS):
+        if course.failure is not None or not course.should_repeat(judgement):
+            break
+        course.discard_last()
+        if plan.settle_ns:
             settle(plan.settle_ns, lambda: watch_host(plan.experiment.port))
         judgement = _carry_out(plan, trials, searching, wanted, events)
-        if judgement.met is not None or course.failure is not None:
-            break
     if course.failure is not None:
         return
     if judgement.met is None:
+        course.discard_last()
         blame = course.trials[-1].cell["verdict"]["blame"]
         why = f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid, the last one: {judgement.why}"
         course.gave_up = (blame, why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
@@ -17,6 +17,7 @@ Json = dict[str, Any]
 SCHEMA_VERSION = 1
 # Discarding more of what was measured would be choosing.
 MOST_DISCARDED_SHARE = 0.2
+LOWER_BOUND = "lower-bound"
 # Requests beyond a quantile, below which single trials differ widely.
 ENOUGH_BEYOND = 100
 
@@ -28,11 +29,8 @@ class JudgedTrial:
     cell: Json
     phase: Phase | None
     judgement: Judgement | None
-
-    @property
-    def is_discarded(self) -> bool:
-        """Whether its measurement is invalid, so that it was repeated."""
-        return self.judgement is not None and self.judgement.met is None and not self.judgement.is_too_short
+    # Whether it was made again, so that nothing rests on it.
+    is_discarded: bool = False
 
     def to_dict(self) -> Json:
         """An entry of ``trials``."""
@@ -44,6 +42,7 @@ class JudgedTrial:
             "connections": self.cell["connections"],
             "met": judgement.met if judgement else None,
             "discarded": self.is_discarded,
+            "doubtful": judgement.is_doubtful if judgement else False,
             "why": judgement.why if judgement else "a closed loop, whose rate is where the search begins",
         }
 
@@ -63,6 +62,18 @@ class Course:
     def is_over(self) -> bool:
         """Whether nothing more is to be tried."""
         return self.found is not None or self.gave_up is not None or self.failure is not None
+
+    def should_repeat(self, judgement: Judgement) -> bool:
+        """Whether the last trial is to be made again. A doubtful one counts as it came once a fifth was repeated: on a
+        host that is never quiet, further repeats would only look for one that passes."""
+        if judgement.met is None:
+            return True
+        discarded = sum(trial.is_discarded for trial in self.trials)
+        return judgement.is_doubtful and discarded + 1 <= MOST_DISCARDED_SHARE * len(self.trials)
+
+    def discard_last(self) -> None:
+        """Let nothing rest on the last trial."""
+        self.trials[-1] = replace(self.trials[-1], is_discarded=True)
 
 
 def server_result(course: Course, objective: Objective, duration_ns: int) -> Json:
@@ -117,7 +128,7 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tup
     if course.gave_up is not None:
         blame, why = course.gave_up
         reasons.append((blame, _reason("search", "invalid", why, 1, 0)))
-    reasons += _discarded(course)
+    reasons += _discarded(course) + _doubtful(course)
     found = course.found
     if found is None:
         return reasons
@@ -156,6 +167,20 @@ def _discarded(course: Course) -> list[tuple[str, Json]]:
     return [(blame, _reason("discarded", level, message, share, MOST_DISCARDED_SHARE))]
 
 
+def _doubtful(course: Course) -> list[tuple[str, Json]]:
+    """A bound in one direction stays a bound: what was met while disturbed would have been met without."""
+    judgements = [trial.judgement for trial in course.trials if trial.judgement is not None and not trial.is_discarded]
+    counted = [judgement for judgement in judgements if judgement.met is not None]
+    missed = [judgement for judgement in counted if judgement.is_doubtful and not judgement.met]
+    if not missed:
+        return []
+    message = (
+        f"{len(missed)} of {len(counted)} trials that count missed while generator or host were disturbed, which can "
+        "only make answers later: the rate is a lower bound, and on a quiet host it may be larger"
+    )
+    return [("host", _reason(LOWER_BOUND, "warn", message, len(missed) / len(counted), 0))]
+
+
 def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[tuple[str, Json]]:
     """What short trials cost: a quantile that rests on a handful of requests."""
     quantile = objective.highest_quantile
@@ -192,5 +217,8 @@ def exit_code(status: str, servers: Sequence[Json], *, thresholds_failed: bool =
         return EXIT_SERVER
     if invalid:
         return EXIT_INVALID
-    is_missed = thresholds_failed or any(server["rate_per_s"] is None for server in servers)
-    return EXIT_THRESHOLD if is_missed else EXIT_OK
+    if not thresholds_failed and all(server["rate_per_s"] is not None for server in servers):
+        return EXIT_OK
+    # What was missed by a lower bound may be held by the server.
+    checks = {reason["check"] for server in servers for reason in server["verdict"]["reasons"]}
+    return EXIT_INVALID if LOWER_BOUND in checks else EXIT_THRESHOLD

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from wsgiload.disturbance import disturbance_of
 from wsgiload.errors import UsageError
 from wsgiload.threshold import QUANTILES, Threshold, parse_threshold
 from wsgiload.units import NS_PER_S
@@ -16,22 +17,29 @@ Json = dict[str, Any]
 USUAL_FAILURES = "error_rate<=0.1%"
 # RFC 9411: one failed transaction in 100,000.
 STRICT_FAILURES = "error_rate<=0.001%"
-# Others had the server's processors, as the orchestrator saw.
-CONTAMINATED = "contaminated"
 # Requests beyond a quantile, below which it is not even printed.
 FEWEST_BEYOND = 10
 SPARE = 1.2
+# A disturbed trial tells for certain what no disturbance decides: quantiles well inside their limits, or a median
+# beyond them, or a tenth of the load that was not answered in its time.
+WELL_INSIDE = 1.5
+ANSWERED_SHARE = 0.9
 # The larger a load, the worse these are; goodput is not an objective but what is searched.
 SEARCHABLE = (*QUANTILES, "error_rate")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a trial met the objective; None where the trial cannot tell: its measurement is invalid, or too short."""
+    """Whether a trial met the objective; None where the trial cannot tell: its measurement is invalid, or too short.
+
+    ``disturbance`` says what can only have made answers later, ``is_doubtful`` that this may have decided it.
+    """
 
     met: bool | None
     why: str
     is_too_short: bool = False
+    disturbance: str | None = None
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +63,45 @@ class Objective:
         verdict = result["verdict"]
         if verdict is None:
             return Judgement(None, "nothing was measured")
-        if verdict["status"] == "invalid":
+        disturbance = disturbance_of(verdict)
+        if verdict["status"] == "invalid" and disturbance is None:
             reason = verdict["reasons"][0]["message"] if verdict["reasons"] else "no reason was given"
             if verdict["blame"] == "server":
                 return Judgement(False, str(reason))
             return Judgement(None, f"invalid ({verdict['blame']}): {reason}")
-        unstable = [reason for reason in verdict["reasons"] if is_unstable(reason)]
+        judgement = self._judge_figures(result)
+        if disturbance is None or judgement.met is None:
+            return judgement
+        why = f"{judgement.why}, while {disturbance}"
+        is_doubtful = not self._is_beyond_doubt(result, met=judgement.met)
+        return replace(judgement, why=why, disturbance=disturbance, is_doubtful=is_doubtful)
+
+    def _judge_figures(self, result: Json) -> Judgement:
+        unstable = [reason for reason in result["verdict"]["reasons"] if is_unstable(reason)]
         if unstable:
             return Judgement(False, str(unstable[0]["message"]))
         missed = [threshold for threshold in self.thresholds if not threshold.holds(result)]
         if not missed:
             return Judgement(True, "met")
-        others = [reason for reason in verdict["reasons"] if reason["check"] == CONTAMINATED]
-        if others:  # the server may have missed it by no fault of its own
-            return Judgement(None, f"missed, but {others[0]['message']}")
         texts, requests = ", ".join(threshold.text for threshold in missed), result["outcomes"]["scheduled"]
         # To meet a quantile with few requests is harder than with many; to miss it takes one slow request.
         if all(_rests_on_few(threshold, requests) for threshold in missed):
             return Judgement(None, f"missed {texts} by fewer than {FEWEST_BEYOND} requests", is_too_short=True)
         return Judgement(False, f"missed {texts}")
+
+    def _is_beyond_doubt(self, result: Json, *, met: bool) -> bool:
+        """Whether a disturbed trial ended as it would have without.
+
+        A pass is not counted for having passed, unless it would be counted if missed: near a limit, where trials pass
+        and miss by turns, that would choose the passes.
+        """
+        quantiles = [threshold for threshold in self.thresholds if threshold.figure in QUANTILES]
+        if met:
+            return all(replace(one, limit=one.limit / WELL_INSIDE).holds(result) for one in quantiles)
+        rate = result.get("rate_result") or result.get("rate")
+        if rate is not None and rate["goodput_per_s"] < ANSWERED_SHARE * rate["offered_per_s"]:
+            return True
+        return any(not replace(one, figure="p50").holds(result) for one in quantiles if one.figure != "p50")
 
     def long_enough_ns(self, rate_per_s: float) -> int:
         """How long a trial at this rate must be so that its quantiles rest on ten requests, however arrivals fall."""

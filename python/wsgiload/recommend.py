@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal
 
+from wsgiload.objective import Judgement, Objective
 from wsgiload.student import t_quantile
 from wsgiload.threshold import QUANTILES, Threshold
 
@@ -20,8 +21,6 @@ Json = dict[str, Any]
 # Below four runs no rank or sign test can reach 5 %.
 FEWEST_RUNS = 4
 USUAL_RUNS = 6
-# Whose doing makes a run worthless; what the server does is a result.
-NOT_THE_SERVER = ("client", "host", "method")
 
 State = Literal["holds", "misses", "unknown"]
 
@@ -43,7 +42,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``."""
+    """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``.
+
+    In ``disturbed`` of its ``runs`` something can only have made answers later.
+    """
 
     server: str
     rate_per_s: float
@@ -53,6 +55,7 @@ class Recommendation:
     runs: int
     memory: Memory
     runner_up: str | None
+    disturbed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class AtRate:
     interval: tuple[float, float] | None
     centre: float | None
     runs: int
+    disturbed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,9 @@ class SettingRecord:
         return last
 
 
-def recommend(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> Recommendation | Refusal:
+def recommend(cells: Sequence[Json], objective: Objective) -> Recommendation | Refusal:
     """From the open-loop cells of a sweep, every setting at the same rates."""
-    records = setting_records(cells, thresholds)
+    records = setting_records(cells, objective)
     if not records:
         return Refusal("there is no open-loop cell to judge", "measure with --rates")
     if all(at.runs < FEWEST_RUNS for record in records for at in record.at):
@@ -110,10 +114,10 @@ def recommend(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> Recomme
         return doubt
     if best_per_s is None:
         lowest = min(at.rate_per_s for record in records for at in record.at)
-        text = " and ".join(threshold.text for threshold in thresholds)
+        text = " and ".join(objective.texts)
         return Refusal(f"no setting holds {text} at {lowest:g}/s", "lower --rates, or a wider limit", is_missed=True)
     tied = [record for record in records if (at := sure[record.server]) and at.rate_per_s == best_per_s]
-    return _best_of(tied, sure, _next_best(records, sure, best_per_s), thresholds)
+    return _best_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
 
 
 def _doubt(records: Sequence[SettingRecord], best_per_s: float | None) -> Refusal | None:
@@ -171,46 +175,60 @@ def _best_of(
         at.runs,
         first.memory,
         runner_up,
+        at.disturbed,
     )
 
 
-def setting_records(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> list[SettingRecord]:
-    """The cells by setting and rate, judged."""
-    settings: dict[str, dict[float, list[Json]]] = {}
+def setting_records(cells: Sequence[Json], objective: Objective) -> list[SettingRecord]:
+    """The cells by setting and rate, judged; of a run that was made again the last attempt, however it ended."""
+    settings: dict[str, dict[float, dict[int, Json]]] = {}
     for cell in cells:
         if cell["rate"] is not None:
             server = str(cell["id"]).rpartition("@")[0]
-            settings.setdefault(server, {}).setdefault(cell["rate"], []).append(cell)
+            settings.setdefault(server, {}).setdefault(cell["rate"], {})[cell["run"]] = cell
     return [
         SettingRecord(
             server,
-            tuple(_at_rate(rate, of_rate, thresholds) for rate, of_rate in sorted(rates.items())),
-            _memory([cell for of_rate in rates.values() for cell in of_rate]),
+            tuple(_at_rate(rate, list(of_rate.values()), objective) for rate, of_rate in sorted(rates.items())),
+            _memory([cell for of_rate in rates.values() for cell in of_rate.values()]),
         )
         for server, rates in settings.items()
     ]
 
 
-def _at_rate(rate_per_s: float, cells: Sequence[Json], thresholds: Sequence[Threshold]) -> AtRate:
-    standing = [cell for cell in cells if not _is_worthless(cell)]
-    held = [cell for cell in standing if cell["failure"] is None and all(one.holds(cell) for one in thresholds)]
-    runs, kept = len(standing), len(held)
-    quantile = _quantile_of(thresholds)
+def _at_rate(rate_per_s: float, cells: Sequence[Json], objective: Objective) -> AtRate:
+    judged = [(cell, judgement) for cell in cells if (judgement := _judge(cell, objective)).met is not None]
+    held = [cell for cell, judgement in judged if judgement.met]
+    quantile = _quantile_of(objective.thresholds)
     values = [_quantile_ns(cell, quantile) for cell in held] if quantile is not None else []
-    interval = t_interval([value for value in values if value]) if kept == runs else None
-    state: State = "unknown"
-    if runs < FEWEST_RUNS:
-        why = f"{runs} valid runs of {len(cells)}, and {FEWEST_RUNS} are needed"
-    elif 2 * kept <= runs:
-        state, why = "misses", f"missed in {runs - kept} of {runs} runs"
-    elif kept < runs:
-        why = f"held in {kept} of {runs} runs"
-    elif quantile is not None and (interval is None or interval[1] > quantile.limit):
-        why = f"held in all {runs} runs, but the interval of {quantile.figure} reaches beyond {quantile.text}"
-    else:
-        state, why = "holds", f"held in all {runs} runs"
+    interval = t_interval([value for value in values if value]) if len(held) == len(judged) else None
+    state, why = _state([judgement for _, judgement in judged], len(cells))
+    if state == "holds" and quantile is not None and (interval is None or interval[1] > quantile.limit):
+        state, why = "unknown", f"{why}, but the interval of {quantile.figure} reaches beyond {quantile.text}"
     centre = math.exp(fmean(map(math.log, values))) if interval is not None else None  # type: ignore[arg-type]
-    return AtRate(rate_per_s, state, why, interval, centre, runs)
+    disturbed = sum(judgement.disturbance is not None for _, judgement in judged)
+    return AtRate(rate_per_s, state, why, interval, centre, len(judged), disturbed)
+
+
+def _judge(cell: Json, objective: Objective) -> Judgement:
+    judgement = objective.judge(cell)
+    return judgement if cell["failure"] is None or judgement.met is None else Judgement(False, "the server failed")
+
+
+def _state(judgements: Sequence[Judgement], asked: int) -> tuple[State, str]:
+    """What the runs at one rate say together. A run that missed while it was disturbed is held against nobody."""
+    runs = len(judgements)
+    missed = [judgement for judgement in judgements if not judgement.met]
+    surely = [judgement for judgement in missed if not judgement.is_doubtful]
+    if runs < FEWEST_RUNS:
+        return "unknown", f"{runs} valid runs of {asked}, and {FEWEST_RUNS} are needed"
+    if 2 * len(surely) >= runs:
+        return "misses", f"missed in {len(missed)} of {runs} runs"
+    if len(surely) < len(missed):
+        return "unknown", f"missed in {len(missed)} of {runs} runs, in which {missed[-1].why.partition(', while ')[2]}"
+    if missed:
+        return "unknown", f"held in {runs - len(missed)} of {runs} runs"
+    return "holds", f"held in all {runs} runs"
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -220,11 +238,6 @@ def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
     logarithms = [math.log(value) for value in values]
     half = t_quantile(0.975, len(values) - 1) * stdev(logarithms) / math.sqrt(len(values))
     return math.exp(fmean(logarithms) - half), math.exp(fmean(logarithms) + half)
-
-
-def _is_worthless(cell: Json) -> bool:
-    verdict = cell["verdict"]
-    return verdict is None or (verdict["status"] == "invalid" and verdict["blame"] in NOT_THE_SERVER)
 
 
 def _quantile_of(thresholds: Sequence[Threshold]) -> Threshold | None:

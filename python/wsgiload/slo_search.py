@@ -27,7 +27,7 @@ class Goal:
     """How exactly, and how surely. ``width`` is relative; ``exceed_ratio`` is the share of trials that may miss."""
 
     width: float = 0.02
-    trials: int = 5
+    trials: int = 6
     exceed_ratio: float = 0.5
     confirmations: int = 6
     lowest_per_s: float = 0.1

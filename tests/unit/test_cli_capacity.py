@@ -32,10 +32,10 @@ def test_the_plan_tells_the_search_and_how_long_it_takes(capsys: pytest.CaptureF
     assert run([*QUICK, "--servers", "gunicorn-gthread", "--grid", "workers=1,2", "threads=4", "--width", "5%"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["servers"] == ["gunicorn-gthread-w1-t4", "gunicorn-gthread-w2-t4"]
-    assert (plan["goal"]["width"], plan["goal"]["trials"], plan["goal"]["confirmations"]) == (0.05, 5, 6)
+    assert (plan["goal"]["width"], plan["goal"]["trials"], plan["goal"]["confirmations"]) == (0.05, 6, 6)
     assert plan["confirm_duration_ns"] == 4 * plan["experiment"]["load"]["duration_ns"] == 120_000_000_000
-    # 29 trials of 30 s and 6 of 120 s, each with 2 s of warm-up, 1 s of cool-down and a launch, of two servers.
-    assert plan["estimated_seconds"] == pytest.approx(2 * (29 * 35 + 6 * 125))
+    # 34 trials of 30 s and 6 of 120 s, each with 2 s of warm-up, 1 s of cool-down and a launch, of two servers.
+    assert plan["estimated_seconds"] == pytest.approx(2 * (34 * 35 + 6 * 125))
 
 
 def test_a_recommendation_asks_for_six_runs_unless_the_user_did(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,11 @@ def cell(server: str, rate: float, run: int, p99_ms: float, **changes: Any) -> J
         "rate": rate,
         "run": run,
         "verdict": {"status": "valid", "blame": None, "reasons": []},
-        "offered_quantiles_ns": {"0.99": {"low": p99_ms * 1e6, "high": p99_ms * 1e6}},
+        "rate_result": {"offered_per_s": rate, "goodput_per_s": rate},
+        "offered_quantiles_ns": {
+            "0.5": {"low": 5e6, "high": 5e6},
+            "0.99": {"low": p99_ms * 1e6, "high": p99_ms * 1e6},
+        },
         "outcomes": {"scheduled": 5_000, "ok": 5_000},
         "resources": {"memory_peak_bytes": 128 * MIB},
         "limits": {"memory_bytes": 512 * MIB},
@@ -41,7 +45,7 @@ def runs(server: str, p99_ms_by_rate: dict[float, float], count: int = 6, **chan
 
 
 def refused(cells: list[Json]) -> Refusal:
-    found = recommend(cells, OBJECTIVE.thresholds)
+    found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Refusal)
     return found
 
@@ -51,7 +55,7 @@ INVALID = {"verdict": {"status": "invalid", "blame": "host", "reasons": []}}
 
 def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_and_headroom() -> None:
     cells = runs("small", {100: 30.0, 200: 400.0}) + runs("large", {100: 35.0, 200: 60.0})
-    found = recommend(cells, OBJECTIVE.thresholds)
+    found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert (found.server, found.rate_per_s, found.runs, found.runner_up) == ("large", 200, 6, "small")
     assert found.interval is not None
@@ -62,7 +66,7 @@ def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_an
 
 
 def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
-    found = recommend(runs("slow", {100: 60.0}) + runs("quick", {100: 30.0}), OBJECTIVE.thresholds)
+    found = recommend(runs("slow", {100: 60.0}) + runs("quick", {100: 30.0}), OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert (found.server, found.runner_up) == ("quick", "slow")
 
@@ -87,9 +91,40 @@ def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
 
 def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None:
     cells = runs("small", {100: 300.0}) + runs("small", {200: 300.0}, **INVALID) + runs("large", {100: 30.0, 200: 50.0})
-    found = recommend(cells, OBJECTIVE.thresholds)
+    found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert found.server == "large"
+
+
+STOLEN = {
+    "verdict": {
+        "status": "invalid",
+        "blame": "host",
+        "reasons": [{"check": "C10", "level": "invalid", "message": "2 % was taken", "value": 0.02, "limit": 0.01}],
+    }
+}
+
+
+def test_what_holds_while_disturbed_holds_and_the_sentence_says_it() -> None:
+    cells = runs("small", {100: 30.0, 200: 400.0}) + runs("large", {100: 35.0, 200: 60.0}, **STOLEN)
+    found = recommend(cells, OBJECTIVE)
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.rate_per_s, found.disturbed) == ("large", 200, 6)
+    said = recommendation_words(found, "p99<100ms")
+    assert "generator or host were disturbed in 6 of the 6 runs, which can only have made answers later" in said
+
+
+def test_what_misses_while_disturbed_is_undecided() -> None:
+    refusal = refused(runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 150.0, 200: 150.0}, **STOLEN))
+    assert "large at 100/s is undecided: missed in 6 of 6 runs, in which 2 % was taken" in refusal.why
+
+
+def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:
+    again = [cell("large", 100, run, 60.0 * FACTORS[run - 1]) for run in range(1, 7)]
+    cells = runs("small", {100: 300.0}) + runs("large", {100: 150.0}, **STOLEN) + again
+    found = recommend(cells, OBJECTIVE)
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.runs, found.disturbed) == ("large", 6, 0)
 
 
 def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
@@ -102,7 +137,7 @@ def test_failures_under_load_are_misses_and_not_invalid() -> None:
         "failure": {"step": "load", "message": "killed", "log_tail": ""},
         "verdict": {"status": "invalid", "blame": "server", "reasons": []},
     }
-    found = recommend(runs("hungry", {100: 10.0}, **died) + runs("modest", {100: 30.0}), OBJECTIVE.thresholds)
+    found = recommend(runs("hungry", {100: 10.0}, **died) + runs("modest", {100: 30.0}), OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert found.server == "modest"
 
@@ -115,7 +150,7 @@ def test_where_nothing_holds_the_objective_is_missed() -> None:
 
 def test_a_rate_that_holds_above_one_that_misses_does_not_count() -> None:
     cells = runs("odd", {100: 30.0, 200: 300.0, 300: 30.0}) + runs("even", {100: 30.0, 200: 40.0, 300: 300.0})
-    found = recommend(cells, OBJECTIVE.thresholds)
+    found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert (found.server, found.rate_per_s) == ("even", 200)
 

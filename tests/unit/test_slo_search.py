@@ -53,7 +53,7 @@ def outcomes(found: Found) -> list[tuple[float, bool]]:
 
 @pytest.mark.parametrize(
     ("passed", "failed", "expected"),
-    [(0, 0, None), (2, 2, None), (3, 0, "lower"), (3, 2, "lower"), (0, 3, "upper"), (2, 3, "upper")],
+    [(0, 0, None), (2, 3, None), (3, 0, "lower"), (3, 3, "lower"), (0, 4, "upper"), (2, 4, "upper")],
 )
 def test_a_load_is_classified_as_soon_as_it_is_certain(passed: int, failed: int, expected: str | None) -> None:
     assert classify(passed, failed, Goal()) == expected
@@ -61,9 +61,9 @@ def test_a_load_is_classified_as_soon_as_it_is_certain(passed: int, failed: int,
 
 def test_without_allowance_one_miss_decides() -> None:
     strict = Goal(exceed_ratio=0.0)
-    assert classify(4, 1, strict) == "upper"
-    assert classify(4, 0, strict) is None
-    assert classify(5, 0, strict) == "lower"
+    assert classify(5, 1, strict) == "upper"
+    assert classify(5, 0, strict) is None
+    assert classify(6, 0, strict) == "lower"
 
 
 @pytest.mark.parametrize(("slo_s", "about_per_s"), [(0.010, 39.48), (0.020, 269.74), (0.050, 407.90)])
@@ -78,8 +78,8 @@ def test_without_noise_the_bracket_holds_the_truth_and_is_as_narrow_as_asked(slo
     assert found.confirmations == (Confirmation(found.lower_per_s, 6, 6),)
 
 
-@pytest.mark.parametrize(("slo_s", "tolerance"), [(0.020, 0.06), (0.050, 0.04)])
-def test_with_ten_percent_noise_the_error_is_small_in_95_percent(slo_s: float, tolerance: float) -> None:
+@pytest.mark.parametrize("slo_s", [0.020, 0.050])
+def test_with_ten_percent_noise_the_error_is_at_most_4_percent_in_95_percent(slo_s: float) -> None:
     """F19: 10 % of p99 are 2.3 % of the rate at 50 ms, and 8.5 % of it at 20 ms, where the queue is gentler.
 
     The confirmed rate errs downwards, by the steps that a confirmation takes.
@@ -87,10 +87,10 @@ def test_with_ten_percent_noise_the_error_is_small_in_95_percent(slo_s: float, t
     truth = exact_per_s(slo_s)
     results = replications(slo_s, 300)
     errors = [(fit_rate(outcomes(found)) or math.inf) / truth - 1 for found in results]
-    assert sum(abs(error) <= tolerance for error in errors) >= 0.95 * len(errors)
+    assert sum(abs(error) <= 0.04 for error in errors) >= 0.95 * len(errors)
     confirmed = [found.rate_per_s for found in results if found.rate_per_s is not None]
     assert len(confirmed) >= 0.75 * len(results)
-    assert sum(rate <= truth * (1 + tolerance) for rate in confirmed) >= 0.95 * len(confirmed)
+    assert sum(rate <= truth * 1.04 for rate in confirmed) >= 0.95 * len(confirmed)
 
 
 @pytest.mark.parametrize("slo_s", [0.020, 0.050])

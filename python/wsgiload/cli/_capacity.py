@@ -88,7 +88,7 @@ class _Progress(CapacityEvents):
     click.option(
         "-d", "-z", "--duration", type=DURATION, default="30s", show_default=True, help="Length of each trial."
     ),
-    click.option("--trials", type=click.IntRange(1, 99), default=5, show_default=True, help="Most trials at a rate."),
+    click.option("--trials", type=click.IntRange(1, 99), default=6, show_default=True, help="Most trials at a rate."),
     click.option(
         "--width",
         type=Parsed("share", _parse_width),

@@ -24,7 +24,7 @@ def tell_recommendation(summary: dict[str, Any], objective: Objective | None, co
     setting holds has failed."""
     if objective is None:
         return code
-    return tell(recommend(summary["cells"], objective.thresholds), objective.texts, code, aside=aside)
+    return tell(recommend(summary["cells"], objective), objective.texts, code, aside=aside)
 
 
 def tell(found: Recommendation | Refusal, objective: list[str], code: int, *, aside: bool = False) -> int:

@@ -9,6 +9,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from wsgiload.capacity_result import LOWER_BOUND
 from wsgiload.report import words
 from wsgiload.report.table import FULL_WIDTH
 from wsgiload.report.words import Json
@@ -42,7 +43,7 @@ def _table(servers: Sequence[Json]) -> Table:
         verdict, confirmed = server["verdict"], server["confirmed"]
         table.add_row(
             str(server["server"]),
-            words.format_per_s(server["rate_per_s"]),
+            rate_words(server),
             _bracket(server["bracket"]),
             _interval(server["interval_95"]),
             f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
@@ -51,6 +52,13 @@ def _table(servers: Sequence[Json]) -> Table:
             Text(words.verdict_words(verdict), style=_STYLES.get(verdict["status"], "")),
         )
     return table
+
+
+def rate_words(server: Json) -> str:
+    """The rate, marked where trials near it missed for reasons that may not be the server's."""
+    checks = {reason["check"] for reason in server["verdict"]["reasons"]}
+    mark = "≥ " if server["rate_per_s"] is not None and LOWER_BOUND in checks else ""
+    return mark + words.format_per_s(server["rate_per_s"])
 
 
 def _bracket(bounds: Sequence[float | None]) -> str:

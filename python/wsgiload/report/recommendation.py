@@ -13,7 +13,16 @@ def recommendation_words(found: Recommendation | Refusal, objective: str) -> str
     runner_up = f" Next best: {found.runner_up}." if found.runner_up is not None else ""
     return (
         f"Recommended: {found.server}, which holds {objective} at {words.format_per_s(found.rate_per_s)}"
-        f"{_interval(found)}; {memory_words(found.memory)}.{runner_up}"
+        f"{_interval(found)}; {memory_words(found.memory)}{_disturbed(found)}.{runner_up}"
+    )
+
+
+def _disturbed(found: Recommendation) -> str:
+    if not found.disturbed:
+        return ""
+    return (
+        f"; generator or host were disturbed in {found.disturbed} of the {words.plural(found.runs, 'run')}, which can "
+        "only have made answers later"
     )
 
 
