@@ -24,6 +24,7 @@ CARRIED = (
     "wsgiload/apps/counted.py",
     "wsgiload/apps/json1k.py",
     "wsgiload/report/template.html.j2",
+    "wsgiload/schema/capacity-1.json",
     "wsgiload/schema/load-1.json",
     "wsgiload/py.typed",
     "wsgiload/_loadgen.pyi",
