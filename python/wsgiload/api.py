@@ -22,6 +22,7 @@ from wsgiload.plan import (
     ResourceLimits,
     Size,
 )
+from wsgiload.precision import parse_precision
 from wsgiload.procedure import usual_procedure
 from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, resume_sweep, run_sweep, runs_to_compare
 from wsgiload.units import NS_PER_S
@@ -59,6 +60,7 @@ def sweep(
     seed: int = 1,
     arrivals: Arrivals = "poisson",
     check_thresholds: Mapping[str, float] | None = None,
+    precision: str | None = None,
     chdir: str | Path = ".",
     python: str | None = None,
     limits: ResourceLimits | None = None,
@@ -77,6 +79,7 @@ def sweep(
     With several runs each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
     ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress", "again=waitress"]`` measures
     one server under two names. ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change when a check speaks up.
+    With ``precision``, such as ``"p99:5%"``, each cell says whether its run knows the quantile so well (``notes``).
 
     Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
     ``SweepResult.summary``.
@@ -118,6 +121,7 @@ def sweep(
         sizes=tuple(itertools.starmap(Size, itertools.product(workers or (None,), server_threads or (None,)))),
         seed=seed,
         limits=limits or ResourceLimits(),
+        precision=None if precision is None else parse_precision(precision),
         bundled=app is None,
         python=python,
         out=Path(out),

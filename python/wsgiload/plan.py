@@ -21,6 +21,7 @@ from wsgiload.check_thresholds import Thresholds, of_generator
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
+from wsgiload.precision import Precision
 from wsgiload.procedure import Procedure
 from wsgiload.schedule import LoadProfile, Replay
 from wsgiload.transport import Transport
@@ -234,6 +235,8 @@ class Experiment:
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     sample_interval_ns: int = 100_000_000
+    # How well one run is to know a quantile; each cell says whether it does.
+    precision: Precision | None = None
     # Which limit is lifted in further runs, to see what that changes.
     intervene: Literal["cpu"] | None = None
     out: Path = Path(".wsgiload/runs")

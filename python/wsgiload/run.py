@@ -24,6 +24,7 @@ from wsgiload.limits import Backend, Janitor
 from wsgiload.listen_queue import read_listen_queue
 from wsgiload.outside import Counters, outside_counters
 from wsgiload.plan import KEPT_FLIGHTS, Cell, Experiment, LoadOptions, load_plan, without_keepalive
+from wsgiload.precision import precision_sentence
 from wsgiload.processes import proportional_bytes
 from wsgiload.provision import Environment
 from wsgiload.readiness import Expectation
@@ -102,6 +103,8 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
             record.samples = sampler.stop()
             record.processes, record.client = sampler.processes, sampler.client
             record.pss_after_bytes = proportional_bytes(server.group.pids())
+    if experiment.precision is not None and record.load is not None:
+        record.notes.append(f"{cell.id}: {precision_sentence(record.load, experiment.precision)}")
     _require_survived(server, record)
 
 

@@ -34,6 +34,7 @@ BOTH = [
     "--max-connections",
     "--threads",
     "--check-threshold",
+    "--precision",
     "--seed",
     "--threshold",
     "--json",
@@ -85,7 +86,7 @@ SWEEP_ONLY = [
 ]
 
 # judged, configured and sampled by the orchestrator
-ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
+ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--precision"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 
@@ -141,6 +142,7 @@ def test_capacity_takes_what_sweep_takes_where_it_applies() -> None:
     fixed_by_the_search = {"--rate", "--rates", "-R", "--connections", "-c", "--runs", "--html"}
     fixed_by_the_search |= {
         "--check-threshold",
+        "--precision",
         "--compare",
         "--aggregate",
         "--reruns",
@@ -247,6 +249,9 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "--body", "a", "--body-file", "b"], "--body and --body-file were both given"),
         ([*LOAD, "--body-file", "/nonexistent"], "cannot read /nonexistent: No such file or directory"),
         ([*LOAD, "--threshold", "p99"], "'p99' is not a threshold"),
+        ([*LOAD, "--precision", "5"], "'5' is no precision; write it like 5% or p99.9:2%"),
+        ([*LOAD, "--precision", "p98:5%"], "p98 has no interval; choose one of p50, p90"),
+        ([*LOAD, "--precision", "80%"], "0.8 does not lie above 0 and up to 50%"),
         ([*LOAD, "--check-threshold", "C4=1"], "'C4=1' is no threshold of a check; write it like C4.warn=0.02"),
         ([*LOAD, "--check-threshold", "C4.warn=much"], "'much' is no number"),
         ([*LOAD, "--check-threshold", "C4.warn=-1"], "the threshold C4.warn is -1"),

@@ -24,6 +24,7 @@ from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, load_plan
+from wsgiload.precision import precision_sentence
 from wsgiload.report import print_load
 from wsgiload.schedule import LoadProfile
 from wsgiload.threshold import failed_thresholds, parse_threshold
@@ -85,6 +86,8 @@ def load(
         _tell_connect_failures(report)
         for alarm in alarms_of_load(report.to_dict()):
             complain(f"{alarm.name}: {alarm.message}")
+    if options["precision"] is not None:
+        complain(precision_sentence(report.to_dict(), options["precision"]))
     failed = failed_thresholds(thresholds, [("", report.to_dict())])
     for sentence in failed:
         complain(sentence)

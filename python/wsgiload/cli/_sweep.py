@@ -382,6 +382,7 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
         ready_timeout_ns=options["ready_timeout"],
         sample_interval_ns=options["sample_interval"],
         intervene=options.get("intervene"),
+        precision=options.get("precision"),
         out=options["out"],
     )
     # Commands that repeat trials in a way of their own have no such options.
