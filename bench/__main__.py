@@ -59,7 +59,7 @@ def main() -> int:
     if arguments.dry_run:
         return 0
     results = _results(arguments, generators, left_out)
-    _carry_out(planned, results, _file(arguments, results))
+    _carry_out(planned, results, _file(arguments, results), arguments.again)
     return 0
 
 
@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,NAME", help="only these generators")
     parser.add_argument("--priority", choices=("rr", "ordinary", "auto"), default="auto", help="rr: real-time")
+    parser.add_argument("--again", type=int, default=3, metavar="N", help="times that a disturbed run is made again")
     parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=_RESULTS)
     parser.add_argument("--dry-run", action="store_true", help="say how long it would take, and stop")
     return parser
@@ -170,9 +171,9 @@ def _file(arguments: argparse.Namespace, results: dict[str, Any]) -> Path:
     return directory / f"{'-'.join(parts)}.json"
 
 
-def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path) -> None:
+def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, again: int) -> None:
     real_time = results["real_time"]
-    bench = Bench(Placement(results["client_core"], real_time), Placement(results["server_core"], real_time))
+    bench = Bench(Placement(results["client_core"], real_time), Placement(results["server_core"], real_time), again)
     if results["client_core"] == results["server_core"]:
         print("one core for client and server: the figures disturb each other", file=sys.stderr)
     started = time.monotonic()

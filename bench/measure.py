@@ -122,6 +122,16 @@ def count_connections(table: str, port: int) -> int:
     return sum(1 for row in rows if len(row) == 2 and row[0].endswith(remote) and row[1] == _ESTABLISHED)
 
 
+def wait_until_quiet(at_most_s: float, look_s: float = 0.3) -> None:
+    """Until a hypervisor left this machine alone for a moment, or patience ends."""
+    until = time.monotonic() + at_most_s
+    while time.monotonic() < until:
+        before = _cpu_ticks()
+        time.sleep(look_s)
+        if not _steal_share(before, _cpu_ticks()):
+            return
+
+
 def _cpu_ticks() -> list[int]:
     try:
         first = Path("/proc/stat").read_text().partition("\n")[0]

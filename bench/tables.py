@@ -15,9 +15,9 @@ _FEWEST_CALLS = 0.005
 
 def render(results: Mapping[str, Any]) -> str:
     """The whole page."""
-    runs = results["runs"]
+    runs = [run for run in results["runs"] if not run.get("superseded")]
     parts = [
-        _head(results),
+        _head(results, runs),
         *_closed(_of(runs, "closed")),
         *_syscalls(_of(runs, "syscalls")),
         *_memory(_of(runs, "memory")),
@@ -74,14 +74,14 @@ def _median(runs: Sequence[Record], figure: Callable[[Record], float | None]) ->
     return spread(figure(run) for run in runs)
 
 
-def _head(results: Mapping[str, Any]) -> str:
+def _head(results: Mapping[str, Any], runs: Sequence[Record]) -> str:
     host, versions = results["host"], results["versions"]
     facts = [
         f"- {host['cpu_model']}, {host['cores']} cores{', virtual' if host['hypervisor'] else ''}, {host['memory']}",
         f"- {host['os']}, Linux {host['kernel']}, TCP congestion control {host['tcp_congestion_control']}, "
         f"CPU governor {host['cpu_governor'] or 'unknown'}, clock {host['clocksource']}",
         f"- Scheduling: {results['priority']}; load average at the start {host['load_average']}; "
-        f"{_stolen(results['runs'])}",
+        f"{_stolen(runs)}{_made_again(results['runs'])}",
         f"- Client on core {results['client_core']}, server on core {results['server_core']}",
         "- Versions: " + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()),
         *(f"- Left out: {reason}" for reason in results["left_out"]),
@@ -96,6 +96,11 @@ def _stolen(runs: Sequence[Record]) -> str:
     if stolen is None:
         return "what a hypervisor took is unknown"
     return f"a hypervisor took {stolen.median:.1%} of the time (median run), {stolen.most:.1%} (worst run)"
+
+
+def _made_again(runs: Sequence[Record]) -> str:
+    superseded = sum(bool(run.get("superseded")) for run in runs)
+    return f"; {superseded} runs in which it took more were made again" if superseded else ""
 
 
 def _closed(runs: Sequence[Record]) -> list[str]:

@@ -14,32 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from wsgiload import launch
-from wsgiload.budget import budget_of
 from wsgiload.capacity_result import SCHEMA_VERSION, Course, JudgedTrial, exit_code, server_result
-from wsgiload.capacity_trials import ServerTrials, TrialPlan, Trials, UrlTrials
-from wsgiload.catalogue import ServerVariant
+from wsgiload.capacity_trials import USUAL_USERS, TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.cpus import CpuPlan, available_cpus
-from wsgiload.errors import WsgiloadError
 from wsgiload.host import host_facts
-from wsgiload.interrupts import uninterrupted
-from wsgiload.limits import Janitor, select_backend
 from wsgiload.objective import Judgement, Objective
 from wsgiload.plan import HIGHEST_RATE_PER_S, Experiment, Level, plain
-from wsgiload.provision import Environment, provision_all
-from wsgiload.record import Setting
-from wsgiload.run import Bench
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.settle import settle, watch_host
 from wsgiload.slo_search import Goal, Search, Wanted, search
 from wsgiload.store import RunDirectory
 from wsgiload.summary import Status
-from wsgiload.sweep import app_failure_of, app_interpreter, check_loads, pinned, plan_cpus, resolve_servers
+from wsgiload.sweep import pinned
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
 
 GUESS_NS = 5 * NS_PER_S
-USUAL_USERS = 16
 REPEATS = 3
 # A closed loop without think time shows the most that is served: a search that leaves this range has lost its way.
 LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
@@ -135,8 +126,8 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
 @contextmanager
 def _trials_of(plan: CapacityPlan, events: CapacityEvents) -> Iterator[tuple[Trials, RunDirectory, Mapping[str, int]]]:
     experiment = plan.experiment
-    launch.raise_descriptor_limit()
     if plan.url is not None:
+        launch.raise_descriptor_limit()
         cores = experiment.limits.client_cpus or available_cpus()
         # A server on this machine finds room beside the generator, if there is a second core.
         cpu_plan = CpuPlan((), cores, shared_cores=len(available_cpus()) == 1)
@@ -144,38 +135,8 @@ def _trials_of(plan: CapacityPlan, events: CapacityEvents) -> Iterator[tuple[Tri
         with pinned(cpu_plan.client_cpus):
             yield UrlTrials(plan.url, experiment, cpu_plan, directory), directory, {"url": USUAL_USERS}
         return
-    found = resolve_servers(experiment)
-    check_loads(replace(experiment, levels=(Level(rate_per_s=1.0),)))
-    cpu_plan, limits = plan_cpus(experiment.limits)
-    with uninterrupted():
-        backend = select_backend(limits)
-    if experiment.port is not None:
-        launch.require_free_port(experiment.port)
-    environments = _environments(experiment, found, events)
-    directory = RunDirectory(experiment.out, experiment.name)
-    with Janitor() as janitor, pinned(cpu_plan.orchestrator_cpus):
-        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
-        users = {name: _users(one, limits.cpus or len(cpu_plan.server_cpus), plan) for name, one in found.items()}
-        yield ServerTrials(found, environments, bench, directory), directory, users
-
-
-def _environments(
-    experiment: Experiment, found: Mapping[str, ServerVariant], events: CapacityEvents
-) -> Mapping[str, Environment | WsgiloadError]:
-    interpreter = app_interpreter(experiment)
-    failure = app_failure_of(experiment, interpreter)
-    if failure is not None:
-        return dict.fromkeys(found, failure)
-    made = provision_all([one.server for one in found.values()], interpreter, log=events.message)
-    return {name: made[one.server.name] for name, one in found.items()}
-
-
-def _users(found: ServerVariant, cpus: float, plan: CapacityPlan) -> int:
-    """Twice as many as are served at once, so that the server never waits for the client."""
-    budget = budget_of(found, cpus, plan.experiment.profile)
-    if budget.workers is None or budget.threads is None:
-        return USUAL_USERS
-    return 2 * budget.workers * budget.threads
+    with server_trials(experiment, events.message) as (trials, users):
+        yield trials, trials.directory, users
 
 
 def _search_all(plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents) -> None:

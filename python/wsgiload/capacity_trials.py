@@ -1,27 +1,36 @@
-"""Carries out one trial of a capacity search: on a fresh server inside its limits, or against a URL that already runs.
+"""Carries out single trials: on a fresh server inside its limits, or against a URL that already runs.
 
 Every trial is on disk before the next begins. What a trial means is judged elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from wsgiload import launch
+from wsgiload.budget import budget_of
 from wsgiload.calibration import floor_of_plan
 from wsgiload.catalogue import ServerVariant
+from wsgiload.contract import Profile
 from wsgiload.cpus import CpuPlan
 from wsgiload.drive import drive
 from wsgiload.errors import WsgiloadError
+from wsgiload.interrupts import uninterrupted
+from wsgiload.limits import Janitor, select_backend
 from wsgiload.plan import Cell, Experiment, Level, arrival_seed, experiment_facts, load_plan
-from wsgiload.provision import Environment
+from wsgiload.provision import Environment, provision_all
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.run import Bench, run_cell
 from wsgiload.store import RunDirectory
 from wsgiload.summary import Status, summarise_cell
+from wsgiload.sweep import app_failure_of, app_interpreter, check_loads, pinned, plan_cpus, resolve_servers
 
 Json = dict[str, Any]
+
+USUAL_USERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,48 @@ class ServerTrials:
         order = [cell["id"] for cell in cells]
         summary = {"status": status, "experiment": facts, "order": order, "seed": experiment.seed, "cells": cells}
         self.directory.write_summary(summary)
+
+
+@contextmanager
+def server_trials(
+    experiment: Experiment, log: Callable[[str], None]
+) -> Iterator[tuple[ServerTrials, Mapping[str, int]]]:
+    """Everything that trials of the experiment's servers need, and how many users keep each of them busy; its levels
+    are not looked at. What cannot be used is a UsageError before anything starts."""
+    found = resolve_servers(experiment)
+    check_loads(replace(experiment, levels=(Level(rate_per_s=1.0),)))
+    launch.raise_descriptor_limit()
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    with uninterrupted():
+        backend = select_backend(limits)
+    if experiment.port is not None:
+        launch.require_free_port(experiment.port)
+    environments = _environments(experiment, found, log)
+    directory = RunDirectory(experiment.out, experiment.name)
+    with Janitor() as janitor, pinned(cpu_plan.orchestrator_cpus):
+        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        cpus = limits.cpus or len(cpu_plan.server_cpus)
+        users = {name: _users(one, cpus, experiment.profile) for name, one in found.items()}
+        yield ServerTrials(found, environments, bench, directory), users
+
+
+def _environments(
+    experiment: Experiment, found: Mapping[str, ServerVariant], log: Callable[[str], None]
+) -> Mapping[str, Environment | WsgiloadError]:
+    interpreter = app_interpreter(experiment)
+    failure = app_failure_of(experiment, interpreter)
+    if failure is not None:
+        return dict.fromkeys(found, failure)
+    made = provision_all([one.server for one in found.values()], interpreter, log=log)
+    return {name: made[one.server.name] for name, one in found.items()}
+
+
+def _users(found: ServerVariant, cpus: float, profile: Profile) -> int:
+    """Twice as many as are served at once, so that the server never waits for the client."""
+    budget = budget_of(found, cpus, profile)
+    if budget.workers is None or budget.threads is None:
+        return USUAL_USERS
+    return 2 * budget.workers * budget.threads
 
 
 @dataclass(slots=True)

@@ -18,6 +18,8 @@ from wsgiload.threshold import QUANTILES, Threshold
 
 Json = dict[str, Any]
 
+# Settings that cannot be told apart by their quantiles are told apart by memory, if they differ by this factor.
+LEANER_BY = 1.1
 # Below four runs no rank or sign test can reach 5 %.
 FEWEST_RUNS = 4
 USUAL_RUNS = 6
@@ -44,7 +46,8 @@ class Memory:
 class Recommendation:
     """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``.
 
-    In ``disturbed`` of its ``runs`` something can only have made answers later.
+    In ``disturbed`` of its ``runs`` something can only have made answers later. ``alike`` hold the same and need more
+    memory.
     """
 
     server: str
@@ -56,6 +59,7 @@ class Recommendation:
     memory: Memory
     runner_up: str | None
     disturbed: int = 0
+    alike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,8 @@ def _best_of(
     next_best: str | None,
     thresholds: Sequence[Threshold],
 ) -> Recommendation | Refusal:
-    """Of settings that hold the same rate the quickest, if its interval lies below those of the others."""
+    """Of settings that hold the same rate the quickest, if its interval lies below those of the others; of those that
+    reach into it the one that needs the least memory."""
     entries = sorted(
         (
             (at.centre if at.centre is not None else math.inf, record, at)
@@ -157,15 +162,18 @@ def _best_of(
         ),
         key=lambda entry: entry[0],
     )
-    _, first, at = entries[0]
-    for _, other, beside in entries[1:]:
-        if at.interval is None or beside.interval is None or at.interval[1] >= beside.interval[0]:
-            return Refusal(
-                f"{first.server} and {other.server} both hold {at.rate_per_s:g}/s, and their intervals overlap",
-                "higher --rates, where they part, or more --runs would settle it; so would `wsgiload capacity`",
-            )
+    _, quickest, best = entries[0]
+    near = [(record, at) for _, record, at in entries if record is quickest or _reaches_into(at, best)]
+    first, at = min(near, key=lambda entry: entry[0].memory.peak_bytes or math.inf)
+    alike = [record for record, _ in near if record is not first]
+    if not all(_is_leaner(first.memory, record.memory) for record in alike):
+        return Refusal(
+            f"{first.server} and {alike[0].server} both hold {at.rate_per_s:g}/s, and neither their intervals nor "
+            "their memory tell them apart",
+            "higher --rates, where they part, or more --runs would settle it; so would `wsgiload capacity`",
+        )
     figure = _quantile_of(thresholds)
-    runner_up = entries[1][1].server if len(entries) > 1 else next_best
+    others = [record.server for _, record, _ in entries if record is not first]
     return Recommendation(
         first.server,
         at.rate_per_s,
@@ -174,9 +182,20 @@ def _best_of(
         at.interval,
         at.runs,
         first.memory,
-        runner_up,
+        others[0] if others else next_best,
         at.disturbed,
+        tuple(record.server for record in alike),
     )
+
+
+def _reaches_into(other: AtRate, best: AtRate) -> bool:
+    return other.interval is None or best.interval is None or best.interval[1] >= other.interval[0]
+
+
+def _is_leaner(memory: Memory, other: Memory) -> bool:
+    if memory.peak_bytes is None or other.peak_bytes is None:
+        return False
+    return memory.peak_bytes * LEANER_BY <= other.peak_bytes
 
 
 def setting_records(cells: Sequence[Json], objective: Objective) -> list[SettingRecord]:

@@ -147,9 +147,9 @@ def _relevant(classes: Mapping[float, Class]) -> tuple[float | None, float | Non
     return max(below, default=None), upper
 
 
-def rounded(rate_per_s: float) -> float:
-    """To four significant digits: finer than any width, and fit to be read and to name a file."""
-    return float(f"{rate_per_s:.4g}")
+def rounded(rate_per_s: float, digits: int = 4) -> float:
+    """To so many significant digits. Four are finer than any width, and fit to be read and to name a file."""
+    return float(f"{rate_per_s:.{digits}g}")
 
 
 def search(guess_per_s: float, goal: Goal) -> Search:

@@ -8,15 +8,32 @@ from pathlib import Path
 
 import pytest
 
+from bench import run
 from bench.custom import read_description
 from bench.generators import DIALECTS, Generator, read_given
 from bench.load import Load, OutputError
 from bench.measure import run_child
 from bench.placement import Placement
 from bench.plan import Scope, duration_s, rotated, steps
-from bench.run import describe
+from bench.run import Bench, carry_out, describe
 
 GENERATORS = [Generator(name, dialect, Path(name)) for name, dialect in DIALECTS.items()]
+
+
+@pytest.mark.parametrize(
+    ("again", "shares", "superseded"),
+    [(3, (0.3, 0.003, 0.0), [True, True, False]), (1, (0.3, 0.3), [True, False]), (0, (0.3,), [False])],
+)
+def test_a_run_that_a_hypervisor_disturbed_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, again: int, shares: tuple[float, ...], superseded: list[bool]
+) -> None:
+    measured = iter(shares)
+    monkeypatch.setattr(run, "_record", lambda *_: {"steal_share": next(measured)})
+    monkeypatch.setattr(run, "wait_until_quiet", lambda _: None)
+    planned = steps(Scope(sections=("closed",), rounds=1, connections=(1,)), GENERATORS[:1])[:1]
+    placement = Placement(0, real_time=False)
+    records = list(carry_out(planned, Bench(placement, placement, again), lambda _: None))
+    assert [bool(record.get("superseded")) for record in records] == superseded
 
 
 def test_every_generator_runs_once_a_round_and_none_always_first() -> None:

@@ -75,6 +75,14 @@ def test_a_round_in_which_one_of_the_pair_failed_does_not_count() -> None:
     assert pairs.paired_ratio([run("loadgen", 0, 0.4)], [], pairs.cpu_us) is None
 
 
+def test_a_run_that_was_made_again_does_not_count() -> None:
+    disturbed = run("loadgen", 0, 9.0, steal_share=0.3, superseded=True)
+    text = page([disturbed, run("loadgen", 0, 1.0, steal_share=0.0), run("wrk", 0, 2.0, steal_share=0.0)])
+    assert "a hypervisor took 0.0% of the time (median run), 0.0% (worst run)" in text
+    assert "1 runs in which it took more were made again" in text
+    assert "0.50 [0.50–0.50]" in text
+
+
 def test_cost_per_request_and_rate_by_the_generators_own_clock() -> None:
     record = run("wrk", 0, 0.8)
     assert (pairs.cpu_us(record), pairs.user_us(record), pairs.system_us(record)) == pytest.approx((8.0, 2.0, 6.0))

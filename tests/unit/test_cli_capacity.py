@@ -38,6 +38,15 @@ def test_the_plan_tells_the_search_and_how_long_it_takes(capsys: pytest.CaptureF
     assert plan["estimated_seconds"] == pytest.approx(2 * (34 * 35 + 6 * 125))
 
 
+def test_a_recommendation_without_rates_finds_them_first(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
+    for more, is_known in (([], False), (["--rates", "100"], True), (["-c", "10"], True)):
+        assert run([*words, *more]) == 0
+        plan = json.loads(capsys.readouterr().out)
+        assert (plan["levels"] is not None) == (plan["order"] is not None) == is_known
+        assert plan["estimated_seconds"] > 0
+
+
 def test_a_recommendation_asks_for_six_runs_unless_the_user_did(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
     for more, expected in (([], 6), (["--runs", "2"], 2)):

@@ -73,8 +73,18 @@ def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
 
 def test_overlapping_intervals_carry_no_recommendation() -> None:
     refusal = refused(runs("one", {100: 30.0}) + runs("other", {100: 30.5}))
-    assert "both hold 100/s, and their intervals overlap" in refusal.why
+    assert "both hold 100/s, and neither their intervals nor their memory tell them apart" in refusal.why
     assert "higher --rates" in refusal.settle
+
+
+def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_recommended() -> None:
+    large = {"resources": {"memory_peak_bytes": 150 * MIB}}
+    cells = runs("lean", {100: 30.5}) + runs("large", {100: 30.0}, **large) + runs("slow", {100: 60.0})
+    found = recommend(cells, OBJECTIVE)
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.alike) == ("lean", ("large",))
+    said = recommendation_words(found, "p99<100ms")
+    assert said.endswith(" large holds it as well as far as can be told, with more memory.")
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -47,6 +47,7 @@ from wsgiload.plan import (
     plain,
 )
 from wsgiload.procedure import usual_procedure
+from wsgiload.rates import SHARES, find_levels
 from wsgiload.report import print_sweep
 from wsgiload.report.words import (
     enough_requests,
@@ -142,7 +143,7 @@ def repeat_grid(words: list[str]) -> list[str]:
         "--rate",
         "rates",
         type=RATES,
-        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000]",
+        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo found first]",
     ),
     click.option("-c", "--connections", type=CONNECTIONS, help="Users of a closed loop, instead of --rates."),
     click.option(
@@ -313,11 +314,15 @@ def sweep(
     else:
         experiment = read_plan(resume)[0]
         asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
+    is_rateless = objective is not None and resume is None and not (options["rates"] or options["connections"])
     if dry_run:
-        write_json(_dry_run(experiment), json_file or "-")
+        write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK
     enter_scope(experiment.limits.policy)
     events = SweepEvents() if quiet else _Progress()
+    if is_rateless:
+        levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
+        experiment = replace(experiment, levels=levels)
     result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
     code = _tell(result, thresholds, json_file, html)
     return tell_recommendation(result.summary, objective, code, aside=json_file == "-")
@@ -445,16 +450,21 @@ def _name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "sweep"
 
 
-def _dry_run(experiment: Experiment) -> dict[str, Any]:
-    """The resolved plan, the cores of both sides, and how long it will take at least."""
+def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
+    """The resolved plan, the cores of both sides, and how long it will take at least; without rates and order where
+    those are to be found first, which takes no longer at one rate than at another."""
+    if is_rateless:
+        experiment = replace(experiment, levels=tuple(Level(rate_per_s=100.0 * share) for share in SHARES))
     found = resolve_servers(experiment)
     cpu_plan, _ = plan_cpus(experiment.limits)
     order = expand(experiment, tuple(found))
     plan: dict[str, Any] = plain(experiment)
+    unknown = {"levels": None, "order": None} if is_rateless else {}
     return plan | {
         "servers": list(found),
         "cpu_plan": plain(cpu_plan),
         "order": [cell.id for cell in order],
         "load_seconds": sum(experiment.load.load_ns_at(cell.level) for cell in order) / 1e9,
         "estimated_seconds": experiment_s(order, experiment),
+        **unknown,
     }

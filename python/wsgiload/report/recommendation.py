@@ -10,11 +10,18 @@ def recommendation_words(found: Recommendation | Refusal, objective: str) -> str
     """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would settle it."""
     if isinstance(found, Refusal):
         return f"No recommendation: {found.why}; {found.settle}."
-    runner_up = f" Next best: {found.runner_up}." if found.runner_up is not None else ""
+    runner_up = _runner_up(found)
     return (
         f"Recommended: {found.server}, which holds {objective} at {words.format_per_s(found.rate_per_s)}"
         f"{_interval(found)}; {memory_words(found.memory)}{_disturbed(found)}.{runner_up}"
     )
+
+
+def _runner_up(found: Recommendation) -> str:
+    if found.alike:
+        hold = f"{words.join_words(list(found.alike))} {'hold' if len(found.alike) > 1 else 'holds'}"
+        return f" {hold} it as well as far as can be told, with more memory."
+    return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
 
 
 def _disturbed(found: Recommendation) -> str:
