@@ -92,7 +92,7 @@ def _times_for_an_interval(load: Json, probability: float, effective: float | No
     needed = FEWEST_BEYOND / (1 - probability)
     if effective:
         return max(1.0, needed / effective)
-    return max(1.0, max(FEWEST_REQUESTS, needed) / load["outcomes"]["scheduled"])
+    return max(1.0, max(FEWEST_REQUESTS, needed) / float(load["outcomes"]["scheduled"]))
 
 
 def _duration(length_ns: float) -> str:

@@ -11,7 +11,7 @@ from wsgiload.analysis import replaced
 from wsgiload.catalogue import ServerVariant
 from wsgiload.check_thresholds import of_orchestrator
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
-from wsgiload.outside_checks import Finding, NotChecked, check_outside
+from wsgiload.outside_checks import Finding, NotChecked, check_outside, retransmissions
 from wsgiload.plan import Cell, experiment_facts
 from wsgiload.record import CellRecord, Setting
 from wsgiload.units import NS_PER_S
@@ -89,7 +89,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "outside_counts": record.outside.to_dict() if record.outside is not None else None,
         "backlog": record.backlog,
         "capacity": record.capacity.to_dict() if record.capacity is not None else None,
-        "notes": list(record.notes),
+        "notes": [*record.notes, *_annotations(record)],
         "attribution": record.attribution.to_dict() if record.attribution is not None else None,
     }
 
@@ -178,6 +178,11 @@ def _looked_outside(record: CellRecord, setting: Setting) -> list[Finding | NotC
     if record.load is None:
         return []
     return check_outside(record.load, record.outside, of_orchestrator(setting.experiment.load.check_thresholds))
+
+
+def _annotations(record: CellRecord) -> list[str]:
+    again = retransmissions(record.outside.tcp) if record.outside is not None else None
+    return [again] if again is not None else []
 
 
 def _not_checked(record: CellRecord, setting: Setting) -> list[Json] | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wsgiload.bundled import BUNDLED
 from wsgiload.catalogue import load_catalogue
 from wsgiload.contract import LaunchContext, Profile
 from wsgiload.interpreter import bundled_app_interpreter
+from wsgiload.launch import usual_backlog
 from wsgiload.listen_queue import listener_pids
 from wsgiload.provision import provision
 
@@ -25,12 +28,14 @@ def catalogue_server(name: str, profile: Profile, folder: Path) -> Iterator[str]
     server, variant, app, port = found.server, found.variant, BUNDLED["hello"], unused_port()
     environment = provision(server, bundled_app_interpreter(), log=lambda text: None)
     paths = (environment.python, environment.bin, "127.0.0.1", port, app.app, app.app_dir, folder)
-    sizes = dict.fromkeys(("workers", "threads", "backlog", "max_connections"), None) if profile == "stock" else {}
+    stock = dict.fromkeys(("workers", "threads", "backlog", "max_connections"))
+    sizes = stock if profile == "stock" else {"backlog": usual_backlog()}
     context = LaunchContext(*paths, profile=profile, **sizes)
     variables = environment.environ(app.app_dir) | server.environ(variant, context)
     with (folder / "server.log").open("wb") as log:
+        words = server.command(variant, context)
         process = subprocess.Popen(
-            server.command(variant, context), cwd=app.app_dir, env=variables, stdout=log, stderr=log
+            words, cwd=app.app_dir, env=variables, stdout=log, stderr=log, start_new_session=True
         )
     try:
         until(lambda: bool(listener_pids(port)), f"{name} on its port")
@@ -38,3 +43,5 @@ def catalogue_server(name: str, profile: Profile, folder: Path) -> Iterator[str]
     finally:
         process.terminate()
         process.wait(timeout=30)
+        with suppress(ProcessLookupError):  # what it left of its group
+            os.killpg(process.pid, signal.SIGKILL)

@@ -23,9 +23,13 @@ from wsgiload.reference_server import BUILT
 from .catalogue import catalogue_server
 from .command import SCRIPT, Command, Done, until
 from .reference import inconclusive, needs_reference, reference
+from .target import CountingServer, TwoWrites
 
 BRIEFLY = ("--duration", "3s", "--warmup", "0s", "--cooldown", "0s", "--quiet")
 on_servers = [pytest.mark.servers, pytest.mark.limits]
+# What these tests claim is far larger than a disturbed host makes it, so that no trial is given up for that.
+LIMITS = ("C3.invalid=0", "C4.invalid=1e9", "C5.invalid_p99_ns=1e18", "C7.invalid=1e9", "C8.invalid=1e9")
+HOWEVER_DISTURBED = tuple(f"--check-threshold={limit}" for limit in (*LIMITS, "C10.invalid=1", "C11.invalid=1e9"))
 
 # A head, and a body in pieces without a Content-Length.
 STREAMS = """
@@ -113,6 +117,15 @@ def test_v6_a_connection_for_every_answer(command: Command) -> None:
         assert alarms(load(command, url, "--rate", 50, "--keepalive", "off")) == set()
 
 
+def test_v7_a_head_and_a_body_in_two_writes(command: Command) -> None:
+    """Nagle's algorithm holds the body back until the head is acknowledged, which the client's kernel delays."""
+    with CountingServer(TwoWrites) as server:
+        done = load(command, server.url, "--connections", 2)
+    if alarms(done) != {"V7"} and "C8" in done.out:
+        inconclusive(done.out.splitlines()[1])
+    assert alarms(done) == {"V7"}
+
+
 @needs_reference
 def test_v9_an_overload(command: Command) -> None:
     """A single server of 20 ms gets twice what it can answer; who waits for longer than a second gives up."""
@@ -192,13 +205,12 @@ class TestOnServers:
         with catalogue_server(server, profile, tmp_path) as url:
             assert "V6" in alarms(load(command, url, "--rate", 50, "--keepalive", "on"))
 
-    @pytest.mark.parametrize(("server", "profile"), [("fastwsgi", "stock"), ("bjoern", "tuned")])
-    def test_v7_a_head_and_a_body_without_tcp_nodelay(self, command: Command, server: str, profile: str) -> None:
-        """Nagle's algorithm holds the body back until the head is acknowledged, which the client's kernel delays."""
-        words = ("--servers", server, "--profile", profile, "--connections", 2)
+    def test_v7_a_body_in_pieces_without_tcp_nodelay(self, command: Command) -> None:
+        """bjoern, which leaves Nagle's algorithm on, and an app that gives no Content-Length."""
+        words = ("--servers", "bjoern", "--connections", 2, *HOWEVER_DISTURBED)
         done = command.run("sweep", write_app(command, STREAMS), *words, *BRIEFLY)
-        if "V7" not in checks(done) and done.code == 98:
-            inconclusive(f"the host was disturbed: {checks(done)}")
+        if "V7" not in checks(done) and checks(done) & {"C8", "C10", "contaminated"}:
+            inconclusive(f"half of the answers waited for a core, too: {checks(done)}")
         assert "V7" in checks(done), checks(done)
 
     def test_v8_and_v9_too_few_threads(self, command: Command) -> None:
@@ -208,18 +220,17 @@ class TestOnServers:
         assert checks(done) >= {"V8", "V9"}, checks(done)
 
     def test_v10_a_server_that_is_slower_at_each_start(self, command: Command) -> None:
-        words = ("--servers", "waitress", "--connections", 4, "--runs", 2, "--settle", "0s", "--reruns", 3)
+        words = ("--servers", "waitress", "--connections", 4, "--runs", 2, "--settle", "0s", *HOWEVER_DISTURBED)
         done = command.run("sweep", write_app(command, SLOWER_EACH_START), *words, *BRIEFLY)
-        if done.code == 98:
-            inconclusive(f"fewer than two runs stand: {checks(done)}")
+        assert done.code == 0, checks(done)
         assert "V10: waitress@c4: throughput varies by " in done.out, done.out
 
     def test_v11_the_same_throughput_whatever_the_users(self, command: Command) -> None:
         """One thread of 40 ms: 25 a second, of which the scheduler's millisecond is a small part."""
-        words = ("--servers", "waitress", "--server-threads", 1, "--connections", "4,8,16", "--reruns", 3)
+        words = ("--servers", "waitress", "--server-threads", 1, "--connections", "4,8,16", *HOWEVER_DISTURBED)
         done = command.run("sweep", write_app(command, HOLDS_ITS_THREAD), *words, *BRIEFLY)
-        standing = [cell for cell in done.cells.values() if cell["verdict"]["status"] != "invalid"]
-        goodputs = [cell["rate_result"]["goodput_per_s"] for cell in standing]
-        if done.code == 98 or max(goodputs) / min(goodputs) > 1 + FLAT_WITHIN:
-            inconclusive(f"exit code {done.code}; a thread of 40 ms served {goodputs} a second")
+        assert done.code == 0, checks(done)
+        goodputs = [cell["rate_result"]["goodput_per_s"] for cell in done.cells.values()]
+        if max(goodputs) / min(goodputs) > 1 + FLAT_WITHIN:
+            inconclusive(f"a thread of 40 ms served {goodputs} a second")
         assert "V11: waitress-t1: " in done.out, done.out

@@ -23,7 +23,14 @@ from wsgiload.outside import (
     read_request_count,
     read_tcp_counts,
 )
-from wsgiload.outside_checks import Finding, NotChecked, check_outside, requests_seen, segments_lost
+from wsgiload.outside_checks import (
+    Finding,
+    NotChecked,
+    check_outside,
+    connections_dropped,
+    requests_seen,
+    retransmissions,
+)
 
 SNMP = """\
 Ip: Forwarding DefaultTTL
@@ -187,22 +194,25 @@ def test_c17_says_why_it_could_not_look(one: dict[str, Any], seen: int | None, r
 # --- C18
 
 
-def test_c18_annotates_what_the_kernel_counted() -> None:
-    assert segments_lost(TcpCounts(0, 0, 0, 0), OWN["C18"]) is None
-    again = segments_lost(TcpCounts(3, 0, 0, None), OWN["C18"])
-    assert isinstance(again, Finding)
-    assert (again.check, again.blame, again.level, again.value) == ("C18", "host", "warn", 3)
-    assert "3 retransmitted segments: expect steps of 0.2 s" in again.message
-    full = segments_lost(TcpCounts(3, 5, 5, 0), OWN["C18"])
-    assert isinstance(full, Finding)
-    assert (full.blame, full.value) == ("server", 5)
-    assert "5 overflows of accept queues, 5 connections dropped by listening sockets" in full.message
-    assert "1, 3 and 7 s" in full.message
+def test_c18_tells_of_connections_that_were_turned_away() -> None:
+    assert connections_dropped(TcpCounts(3, 0, 0, None), OWN["C18"]) is None
+    found = connections_dropped(TcpCounts(3, 5, 6, 0), OWN["C18"])
+    assert isinstance(found, Finding)
+    assert (found.check, found.blame, found.level, found.value) == ("C18", "server", "warn", 6)
+    assert "5 overflows of accept queues, 6 connections dropped by listening sockets: expect" in found.message
+    assert "1, 3 and 7 s" in found.message
 
 
 def test_c18_has_a_threshold_and_says_where_it_could_not_look() -> None:
-    assert segments_lost(TcpCounts(3, 0, 0, 0), {"warn": 3.0}) is None
-    assert isinstance(segments_lost(TcpCounts(None, None, None, None), OWN["C18"]), NotChecked)
+    assert connections_dropped(TcpCounts(0, 3, 3, 0), {"warn": 3.0}) is None
+    assert isinstance(connections_dropped(TcpCounts(9, None, None, None), OWN["C18"]), NotChecked)
+
+
+def test_c18_only_notes_segments_that_any_connection_of_the_host_may_have_lost() -> None:
+    assert retransmissions(TcpCounts(0, 9, 9, 9)) is None
+    assert retransmissions(TcpCounts(None, 0, 0, 0)) is None
+    assert "sent a segment again" in (retransmissions(TcpCounts(1, 0, 0, 0)) or "")
+    assert "sent 1,200 segments again" in (retransmissions(TcpCounts(1_200, 0, 0, 0)) or "")
 
 
 def test_a_load_that_nobody_watched_is_not_judged() -> None:
