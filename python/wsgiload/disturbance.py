@@ -14,8 +14,9 @@ Json = dict[str, Any]
 
 # Others had the server's processors, as the orchestrator saw.
 CONTAMINATED = "contaminated"
-# Lateness of the generator and its busy, waiting, throttled or stopped threads; CPU time that others took.
-ONLY_LATER = frozenset({"C4", "C5", "C7", "C8", "C9", "C10", "C11", CONTAMINATED})
+# Lateness of the generator, what it does to the sends, and its busy, waiting, throttled
+# or stopped threads; CPU time that others took.
+ONLY_LATER = frozenset({"C3", "C4", "C5", "C7", "C8", "C9", "C10", "C11", "C13", CONTAMINATED})
 
 
 def disturbance_of(verdict: Json) -> str | None:

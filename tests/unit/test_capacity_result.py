@@ -23,7 +23,7 @@ MIB = 1024**2
 
 
 def result(
-    status: str = "valid", blame: str | None = None, p99_ms: float = 10.0, check: str = "C13", **changes: Any
+    status: str = "valid", blame: str | None = None, p99_ms: float = 10.0, check: str = "C2", **changes: Any
 ) -> Json:
     reasons = [{"check": check, "level": status, "message": "waited for a core", "value": 1, "limit": 0}]
     return {
@@ -89,7 +89,7 @@ def test_what_only_makes_answers_later_leaves_doubt_near_the_limit(trial: Json, 
 
 
 def test_a_finding_that_may_have_made_answers_earlier_spoils_the_trial() -> None:
-    both = [{"check": check, "level": "invalid", "message": "", "value": 1, "limit": 0} for check in ("C10", "C13")]
+    both = [{"check": check, "level": "invalid", "message": "", "value": 1, "limit": 0} for check in ("C10", "C2")]
     verdict = {"status": "invalid", "blame": "host", "reasons": both}
     assert OBJECTIVE.judge(result(verdict=verdict)).met is None
 

@@ -3,7 +3,7 @@
 //! Nothing is kept, so nothing can grow; lengths are limited all the same, so that an endless line is refused and
 //! not waited for. Rules: RFC 9112, section 7.1.
 
-use crate::decoder::{MAX_FIELDS, Malformed};
+use crate::malformed::{MAX_FIELDS, Malformed};
 
 /// More bytes than this in a chunk's size line, or in the trailer section, are refused.
 pub(crate) const MAX_LINE_BYTES: usize = 16 * 1024;

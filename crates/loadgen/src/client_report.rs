@@ -9,7 +9,7 @@ use crate::inbox::StampDoubts;
 use crate::pacer::Spin;
 use crate::plan::{LoadPlan, ReceiveStamps};
 use crate::recorder::{Phase, Recorder};
-use crate::report::RunFacts;
+use crate::run_facts::RunFacts;
 use crate::self_measure::Scheduling;
 
 /// What the generator cost and how late it was.

@@ -7,15 +7,10 @@ use std::mem::MaybeUninit;
 use httparse::{ParserConfig, Status};
 
 use crate::chunked::Chunked;
+use crate::malformed::{MAX_FIELDS, Malformed};
 
 /// More bytes than this in a head are refused; with the fields' limit, all that a decoder ever keeps.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// More fields than this in a head, or in a trailer section, are refused.
-pub(crate) const MAX_FIELDS: usize = 100;
-
-/// The bytes are not an HTTP/1.x answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
 
 /// How far an answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

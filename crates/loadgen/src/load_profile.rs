@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::error::LoadError;
-use crate::plan::{Phases, require};
+use crate::phases::{Phases, require};
 use crate::rate_curve::RateCurve;
 use crate::trace::Trace;
 

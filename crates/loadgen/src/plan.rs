@@ -7,7 +7,9 @@ use crate::error::LoadError;
 pub use crate::floor::Floor;
 pub use crate::load_profile::{LoadProfile, Ramp, Replay, Step};
 pub use crate::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
-use crate::open_keys::OpenKeys;
+pub use crate::open_plan::{Arrivals, OnBusy, OpenLoop};
+pub use crate::phases::Phases;
+use crate::phases::require;
 pub use crate::thresholds::Thresholds;
 pub use crate::trace::Trace;
 
@@ -147,22 +149,6 @@ pub enum LoadModel {
     Closed(ClosedLoop),
 }
 
-/// Open loop: the schedule, and what happens to an arrival that finds every connection busy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "OpenKeys", into = "OpenKeys")]
-pub struct OpenLoop {
-    /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and `replay`.
-    pub profile: LoadProfile,
-    /// Law of the gaps between arrivals; a replay has none, and its JSON no such key.
-    pub arrivals: Arrivals,
-    /// What an arrival does when no connection is idle.
-    pub on_busy: OnBusy,
-    /// Most connections at once over all threads; `None` takes what the process limits allow, at most 4,096.
-    pub max_connections: Option<usize>,
-    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth.
-    pub max_pending: Option<usize>,
-}
-
 /// Closed loop: users and their think time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,30 +158,6 @@ pub struct ClosedLoop {
     /// Mean think time between an answer and the next request; exponentially distributed, 0 for none.
     #[serde(default)]
     pub think_time_ns: u64,
-}
-
-/// Law of the gaps between arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrivals {
-    /// Independent exponential gaps: what many independent users look like.
-    #[default]
-    Poisson,
-    /// Even gaps: flatters a server, see the documentation of the method.
-    Constant,
-}
-
-/// What an arrival does when no connection is idle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnBusy {
-    /// Opens a connection, up to `max_connections`; then it queues.
-    #[default]
-    Grow,
-    /// Waits for one of `max_connections` in FIFO order; the wait is recorded as pool wait.
-    Queue,
-    /// Is dropped and counted once `max_connections` are busy.
-    Shed,
 }
 
 /// How long a connection is kept.
@@ -220,31 +182,6 @@ impl Keepalive {
             Self::Off => true,
             Self::Requests(limit) => served + 1 >= u64::from(limit),
         }
-    }
-}
-
-/// Phases by intended time. Only the measure phase enters the report's figures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Phases {
-    /// Load before the measurement.
-    #[serde(default)]
-    pub warmup_ns: u64,
-    /// The measurement.
-    pub measure_ns: u64,
-    /// Load that goes on after the measurement, so that its last requests do not meet an emptying server.
-    #[serde(default)]
-    pub cooldown_ns: u64,
-    /// Longest wait for answers once the sends have ended; `None`: until the last has had its timeout.
-    #[serde(default)]
-    pub drain_ns: Option<u64>,
-}
-
-impl Phases {
-    /// From the first intended send to the end of the last.
-    #[must_use]
-    pub fn load_ns(&self) -> u64 {
-        self.warmup_ns + self.measure_ns + self.cooldown_ns
     }
 }
 
@@ -417,10 +354,6 @@ impl LoadPlan {
             }
         }
     }
-}
-
-pub(crate) fn require(holds: bool, otherwise: &str) -> Result<(), LoadError> {
-    if holds { Ok(()) } else { Err(LoadError::Plan(otherwise.to_owned())) }
 }
 
 #[cfg(test)]

@@ -5,6 +5,20 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::plan::{Keepalive, LoadModel, LoadPlan};
+use serde::Serialize;
+
+/// The ports that connections come from, as known before the first was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourcePorts {
+    /// Local addresses that connections came from in turn; `None` where the kernel chose.
+    pub source_addresses: Option<Vec<String>>,
+    /// Ports that were free for connections to this server.
+    pub free: u64,
+    /// Most that the plan could hold at once.
+    pub needed_at_most: u64,
+    /// In words, where these might have run out.
+    pub remark: Option<String>,
+}
 
 /// How long the kernel keeps the port of a connection that we ended.
 const TIME_WAIT_NS: u64 = 60 * NS_PER_S;

@@ -13,7 +13,7 @@ use crate::measures::{Measures, Tally};
 use crate::observations::Observations;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
-use crate::sessions::SessionCounts;
+use crate::session_counts::SessionCounts;
 
 /// Which part of the load an arrival belongs to, by its intended instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

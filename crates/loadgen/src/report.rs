@@ -9,75 +9,25 @@ use crate::clock::{NS_PER_S, monotonic_ns, realtime_ns};
 use crate::error::LoadError;
 use crate::exchange::Outcome;
 use crate::flights::{FlightReport, Flights};
-use crate::hiccups::Hiccups;
 use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
-use crate::inbox::StampDoubts;
 use crate::interval::IntervalRecord;
 use crate::measures::Measures;
 use crate::offered::{Bounds, offered_quantiles};
-use crate::pacer::Spin;
 use crate::plan::{LoadModel, LoadPlan};
+use crate::ports::SourcePorts;
 use crate::recorder::{Phase, PhaseCounts, Recorder};
 use crate::request_record::RequestReport;
+use crate::run_facts::RunFacts;
 use crate::self_checks::SelfChecks;
-use crate::self_measure::ThreadCost;
 use crate::send_sample::SendGaps;
-use crate::sessions::{SessionCounts, SessionReport};
+use crate::session_counts::{SessionCounts, SessionReport};
 use crate::stationarity::{InSystem, Stationarity};
 use crate::uncertainty::{Interval as QuantileInterval, Uncertainty};
-use crate::verdict::evidence::{Evidence, ThreadTail};
+use crate::verdict::evidence::Evidence;
 use crate::verdict::{NotChecked, Verdict};
 
 /// Version of the JSON's shape.
 pub const SCHEMA_VERSION: u32 = 1;
-
-/// Facts of a run that the record does not hold.
-#[derive(Clone, Debug)]
-pub struct RunFacts {
-    /// CPU time of all generator threads over the whole run, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Cost of each generator thread from its start to its last send.
-    pub costs: Vec<ThreadCost>,
-    /// Share of the host's CPU time that the hypervisor took.
-    pub steal_share: Option<f64>,
-    /// How its threads waited for the instant of a send.
-    pub spin: Spin,
-    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
-    pub throttled_periods: Option<u64>,
-    /// `CLOCK_REALTIME` at the instant at which the load began.
-    pub start_realtime_ns: u64,
-    /// How much of the measure phase took place.
-    pub measured_ns: u64,
-    /// Whether the run was stopped before its end.
-    pub is_interrupted: bool,
-    /// Most connections that the run was allowed.
-    pub max_connections: usize,
-    /// Local ports and addresses; `None` over a Unix socket.
-    pub source_ports: Option<SourcePorts>,
-    /// What each generator thread measured.
-    pub thread_tails: Vec<ThreadTail>,
-}
-
-impl RunFacts {
-    /// Busy share of the busiest thread, its spin not counted.
-    pub(crate) fn busiest_share(&self) -> f64 {
-        self.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
-    }
-
-    /// What cast doubt on the kernel's stamps, all threads together.
-    pub(crate) fn stamp_doubts(&self) -> StampDoubts {
-        let mut all = StampDoubts::default();
-        self.costs.iter().for_each(|cost| all.add(&cost.stamp_doubts));
-        all
-    }
-
-    /// Hiccups of all threads.
-    pub(crate) fn hiccups(&self) -> Hiccups {
-        let mut all = Hiccups::default();
-        self.costs.iter().for_each(|cost| all.add(&cost.hiccups));
-        all
-    }
-}
 
 /// The report of one load.
 #[derive(Clone, Debug, Serialize)]
@@ -226,19 +176,6 @@ pub struct Connections {
     pub local_ports: Option<SourcePorts>,
     /// How many requests a connection carried; `None` when none has ended.
     pub requests_per_connection: Option<RequestsPerConnection>,
-}
-
-/// The ports that connections come from, as known before the first was opened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SourcePorts {
-    /// Local addresses that connections came from in turn; `None` where the kernel chose.
-    pub source_addresses: Option<Vec<String>>,
-    /// Ports that were free for connections to this server.
-    pub free: u64,
-    /// Most that the plan could hold at once.
-    pub needed_at_most: u64,
-    /// In words, where these might have run out.
-    pub remark: Option<String>,
 }
 
 /// How many requests a connection carried.

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::LoadError;
 use crate::plan::LoadPlan;
 use crate::ports::LocalPorts;
-use crate::report::SourcePorts;
+use crate::ports::SourcePorts;
 use crate::socket::{Endpoint, Socket};
 use crate::sources::SourceAddresses;
 use crate::tls::TlsClient;

@@ -18,15 +18,16 @@ use crate::idle::IdleSlots;
 use crate::open_loop::OpenSource;
 use crate::pacer::{Pacer, Spin};
 use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
+use crate::ports::SourcePorts;
 use crate::recorder::Recorder;
-use crate::report::{LoadReport, RunFacts, SourcePorts};
+use crate::report::LoadReport;
+use crate::run_facts::{RunFacts, ThreadTail};
 use crate::self_measure::{CostMeter, HostTicks, ThreadCost};
 use crate::sessions::SessionSource;
 use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
 use crate::throttling::throttled_periods;
-use crate::verdict::evidence::ThreadTail;
 use crate::wire::WireConnection;
 
 /// The first intended send lies this far ahead, so that every thread is ready for it.

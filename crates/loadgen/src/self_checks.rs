@@ -7,7 +7,7 @@ use crate::interval::IntervalRecord;
 use crate::measures::Measures;
 use crate::plan::{LoadModel, LoadPlan, LoadProfile, OnBusy};
 use crate::recorder::{Phase, Recorder};
-use crate::report::RunFacts;
+use crate::run_facts::RunFacts;
 use crate::send_sample::{SendGaps, poisson_rate_per_s};
 use crate::stationarity::{Backlog, InSystem, Stationarity, intervals_in_slice};
 use crate::statistics::group;

@@ -2,7 +2,7 @@
 
 use crate::exchange::{Completion, Outcome};
 use crate::request::Request;
-use crate::sessions::SessionCounts;
+use crate::session_counts::SessionCounts;
 
 /// An arrival whose instant has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

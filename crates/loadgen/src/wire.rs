@@ -8,9 +8,10 @@ use crate::body_check::BodyCheck;
 use crate::connection::{
     Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
 };
-use crate::decoder::{Decoder, Malformed, Progress as Decoded};
+use crate::decoder::{Decoder, Progress as Decoded};
 use crate::exchange::Outcome;
 use crate::inbox::{Inbox, Received};
+use crate::malformed::Malformed;
 use crate::plan::ReceiveStamps;
 use crate::request::Request;
 use crate::route::Route;

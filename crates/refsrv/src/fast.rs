@@ -16,7 +16,7 @@ use socket2::Socket;
 use tokio::sync::mpsc;
 
 use crate::answer::{Answer, Framing, Layout};
-use crate::server::{Command, Ending, answer_command};
+use crate::command::{Command, Ending, answer_command};
 use crate::shared::{Report, Stats};
 
 /// Also the most events that are taken from the kernel at once.

@@ -31,6 +31,7 @@
 
 mod answer;
 pub mod clock;
+mod command;
 mod config;
 mod connection;
 mod endpoint;

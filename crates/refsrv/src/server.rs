@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::clock::now_ns;
+use crate::command::{Command, Ending, answer_command};
 use crate::config::Config;
 use crate::connection;
 use crate::endpoint::Endpoint;
@@ -56,14 +57,6 @@ pub struct ReferenceServer {
     thread: Option<JoinHandle<Report>>,
     /// What was left when the thread ended.
     last_report: Report,
-}
-
-/// What the server's thread is asked.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Report(reply::Sender<Report>),
-    Stats(reply::Sender<Stats>),
-    Stop,
 }
 
 impl ReferenceServer {
@@ -212,24 +205,6 @@ impl Listener {
         }
         Ok(())
     }
-}
-
-/// Whether a loop goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Continue,
-    Stop,
-}
-
-/// Carries out a command.
-pub(crate) fn answer_command(command: Command, stats: Stats, report: impl FnOnce() -> Report) -> Ending {
-    // Who does not wait for the reply needs none.
-    match command {
-        Command::Report(sender) => drop(sender.send(report())),
-        Command::Stats(sender) => drop(sender.send(stats)),
-        Command::Stop => return Ending::Stop,
-    }
-    Ending::Continue
 }
 
 fn run(

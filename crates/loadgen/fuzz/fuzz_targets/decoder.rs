@@ -14,8 +14,11 @@ use libfuzzer_sys::fuzz_target;
 mod chunked;
 #[path = "../../src/decoder.rs"]
 mod decoder;
+#[path = "../../src/malformed.rs"]
+mod malformed;
 
-use decoder::{Decoder, Head, KnownHead, Malformed, Progress};
+use decoder::{Decoder, Head, KnownHead, Progress};
+use malformed::Malformed;
 
 /// The limit of a head; twice that and half of it while a vector grows from one size to the double.
 const KEPT_LIMIT_BYTES: usize = 3 * 64 * 1024;

@@ -7,7 +7,7 @@ use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
 use crate::measures::Measures;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
 use crate::recorder::{Phase, Recorder};
-use crate::report::RunFacts;
+use crate::run_facts::{RunFacts, ThreadTail};
 use crate::self_checks::{Known, SelfChecks};
 use crate::self_measure::ThreadCost;
 use crate::send_sample::SendGaps;
@@ -156,21 +156,6 @@ fn floor_ratio(floor: Option<&Floor>, measures: &Measures, uncertainty: &Uncerta
         })
         .min_by(|left, right| left.1.total_cmp(&right.1))
         .ok_or("no quantile is resolved")
-}
-
-/// What one thread measured.
-#[derive(Clone, Copy, Debug)]
-pub struct ThreadTail {
-    /// Right answers.
-    pub answers: u64,
-    /// Response time of the 99th of a hundred.
-    pub p99_ns: Option<u64>,
-}
-
-impl ThreadTail {
-    pub(crate) fn of(response: &LatencyHistogram) -> Self {
-        Self { answers: response.count(), p99_ns: response.quantile_ns(0.99) }
-    }
 }
 
 /// A thread in a thousand differs by chance.

@@ -1,14 +1,53 @@
-//! An open loop as a plan's JSON writes it: what is offered stands in one key of several.
+//! What a plan says of an open loop. In its JSON what is offered stands in one key of several.
 
 use serde::{Deserialize, Serialize};
 
 use crate::load_profile::{LoadProfile, Ramp, Replay, Step};
-use crate::plan::{Arrivals, OnBusy, OpenLoop};
+
+/// Open loop: the schedule, and what happens to an arrival that finds every connection busy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "OpenKeys", into = "OpenKeys")]
+pub struct OpenLoop {
+    /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and `replay`.
+    pub profile: LoadProfile,
+    /// Law of the gaps between arrivals; a replay has none, and its JSON no such key.
+    pub arrivals: Arrivals,
+    /// What an arrival does when no connection is idle.
+    pub on_busy: OnBusy,
+    /// Most connections at once over all threads; `None` takes what the process limits allow, at most 4,096.
+    pub max_connections: Option<usize>,
+    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth.
+    pub max_pending: Option<usize>,
+}
+
+/// Law of the gaps between arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Independent exponential gaps: what many independent users look like.
+    #[default]
+    Poisson,
+    /// Even gaps: flatters a server, see the documentation of the method.
+    Constant,
+}
+
+/// What an arrival does when no connection is idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// Opens a connection, up to `max_connections`; then it queues.
+    #[default]
+    Grow,
+    /// Waits for one of `max_connections` in FIFO order; the wait is recorded as pool wait.
+    Queue,
+    /// Is dropped and counted once `max_connections` are busy.
+    Shed,
+}
 
 /// The keys of an open loop. Serde cannot flatten an enumeration and refuse unknown keys at once, so it reads this.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct OpenKeys {
+struct OpenKeys {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rate_per_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

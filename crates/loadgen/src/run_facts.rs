@@ -1,0 +1,71 @@
+//! Facts of a run that its record does not hold: what it cost, what the host did, what each thread saw.
+
+use crate::hiccups::Hiccups;
+use crate::histogram::LatencyHistogram;
+use crate::inbox::StampDoubts;
+use crate::pacer::Spin;
+use crate::ports::SourcePorts;
+use crate::self_measure::ThreadCost;
+
+/// Facts of a run that the record does not hold.
+#[derive(Clone, Debug)]
+pub struct RunFacts {
+    /// CPU time of all generator threads over the whole run, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Cost of each generator thread from its start to its last send.
+    pub costs: Vec<ThreadCost>,
+    /// Share of the host's CPU time that the hypervisor took.
+    pub steal_share: Option<f64>,
+    /// How its threads waited for the instant of a send.
+    pub spin: Spin,
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
+    pub throttled_periods: Option<u64>,
+    /// `CLOCK_REALTIME` at the instant at which the load began.
+    pub start_realtime_ns: u64,
+    /// How much of the measure phase took place.
+    pub measured_ns: u64,
+    /// Whether the run was stopped before its end.
+    pub is_interrupted: bool,
+    /// Most connections that the run was allowed.
+    pub max_connections: usize,
+    /// Local ports and addresses; `None` over a Unix socket.
+    pub source_ports: Option<SourcePorts>,
+    /// What each generator thread measured.
+    pub thread_tails: Vec<ThreadTail>,
+}
+
+impl RunFacts {
+    /// Busy share of the busiest thread, its spin not counted.
+    pub(crate) fn busiest_share(&self) -> f64 {
+        self.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
+    }
+
+    /// What cast doubt on the kernel's stamps, all threads together.
+    pub(crate) fn stamp_doubts(&self) -> StampDoubts {
+        let mut all = StampDoubts::default();
+        self.costs.iter().for_each(|cost| all.add(&cost.stamp_doubts));
+        all
+    }
+
+    /// Hiccups of all threads.
+    pub(crate) fn hiccups(&self) -> Hiccups {
+        let mut all = Hiccups::default();
+        self.costs.iter().for_each(|cost| all.add(&cost.hiccups));
+        all
+    }
+}
+
+/// What one thread measured.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadTail {
+    /// Right answers.
+    pub answers: u64,
+    /// Response time of the 99th of a hundred.
+    pub p99_ns: Option<u64>,
+}
+
+impl ThreadTail {
+    pub(crate) fn of(response: &LatencyHistogram) -> Self {
+        Self { answers: response.count(), p99_ns: response.quantile_ns(0.99) }
+    }
+}
