@@ -104,7 +104,7 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
             record.processes, record.client = sampler.processes, sampler.client
             record.pss_after_bytes = proportional_bytes(server.group.pids())
     if experiment.precision is not None and record.load is not None:
-        record.notes.append(f"{cell.id}: {precision_sentence(record.load, experiment.precision)}")
+        record.notes.append(precision_sentence(record.load, experiment.precision))
     _require_survived(server, record)
 
 
