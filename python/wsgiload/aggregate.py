@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from statistics import fmean, median, stdev, variance
 from typing import Any, Literal
 
 from wsgiload.effect import FEWEST_RUNS, mean_interval
+from wsgiload.student import t_quantile
 
 Json = Mapping[str, Any]
 Method = Literal["interval", "trim"]
@@ -22,6 +23,8 @@ QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 GOODPUT = "goodput"
 FIGURES = (*QUANTILES, GOODPUT)
 FEWEST_RUNS_TO_TRIM = 3
+# Of the interval inside a run: thirty batches (docs/statistics.md).
+DEGREES_WITHIN = 29
 # Who is at fault when a trial may be measured again, and is then not counted. Never the server.
 NOT_THE_SERVER = ("client", "host", "method")
 
@@ -119,9 +122,36 @@ def _figure(runs: Mapping[int, Json], figure: str, method: Method) -> dict[str, 
         "interval_95": low_high,
         # Of a lognormal, from the deviation of the logarithms.
         "between_run_cv": math.sqrt(math.expm1(stdev(logarithms) ** 2)) if interval else None,
+        "between_run_share": between_run_share([runs[run] for run in sorted(runs)], figure) if interval else None,
         "trimmed_mean": _trimmed_mean(values) if method == "trim" else None,
         "reason": reason,
     }
+
+
+def between_run_share(runs: Sequence[Json], figure: str) -> float | None:
+    """Share of the variance of the runs' logarithms that is between them; the rest is what each run says of itself.
+
+    One-way random effects: the variance of the runs' values is that between runs and the mean of those within. None
+    where a run has no closed interval of its own. Method §6.2.
+    """
+    known = [within for cell in runs if (within := _variance_within(cell, figure)) is not None]
+    values = [value for cell in runs if (value := figure_of(cell, figure)) is not None]
+    if len(known) < len(runs) or len(values) < len(runs):
+        return None
+    of_values = variance(map(math.log, values))
+    return max(0.0, 1 - fmean(known) / of_values) if of_values > 0 else 0.0
+
+
+def _variance_within(cell: Json, figure: str) -> float | None:
+    """Of the logarithm of one run's quantile, from the 95 % interval inside that run; a goodput has none."""
+    if figure not in QUANTILES:
+        return None
+    offered = (cell.get("uncertainty") or {}).get("offered_quantiles_ns") or {}
+    low_high = (offered.get(f"{QUANTILES[figure]:g}") or {}).get("interval_95_ns")
+    if low_high is None or low_high[1] is None or low_high[0] <= 0:
+        return None
+    half = math.log(low_high[1] / low_high[0]) / 2
+    return float((half / t_quantile(0.975, DEGREES_WITHIN)) ** 2)
 
 
 def _finite(value: float | None) -> float | None:

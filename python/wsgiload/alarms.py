@@ -26,6 +26,7 @@ MOST_PORT_SHARE = 0.7
 # V6: connections by requests; 1 where none carries a second.
 MOST_CONNECTIONS_PER_REQUEST = 0.95
 FEWEST_REQUESTS = 20
+WITHOUT_KEEPALIVE = "servers compared with keep-alive on that do not have it"
 # V7: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
 DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
 # V8: a server that falls behind and leaves half of its CPU unused waits for something else.
@@ -63,10 +64,11 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class ServerUse:
-    """What the server used of its CPU limit."""
+    """What the server used of its CPU limit, and whether it was asked to keep connections and did not."""
 
     cpu_cores_mean: float | None
     cpus: float | None
+    refused_keepalive: bool = False
 
 
 def wrong_answers(load: Json) -> Alarm | None:
@@ -166,8 +168,18 @@ def closed_after_each(load: Json) -> Alarm | None:
         f"{opened:,} connections for {answered:,} answers: the server closes after each, so that connecting is "
         "measured, too; --keepalive off says so from the start"
     )
-    source = "servers compared with keep-alive on that do not have it"
-    return Alarm("V6", "server", message, share, MOST_CONNECTIONS_PER_REQUEST, source)
+    return Alarm("V6", "server", message, share, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE)
+
+
+def refused_keepalive(use: ServerUse) -> Alarm | None:
+    """V6 where the probe before the load found it: measured with connections of their own, so that none is lost."""
+    if not use.refused_keepalive:
+        return None
+    message = (
+        "asked to keep connections, the server closed them after each answer: its times hold a connect that those of "
+        "other servers do not; --keepalive off compares all of them alike"
+    )
+    return Alarm("V6", "server", message, 1.0, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE)
 
 
 def delayed_acknowledgement(load: Json) -> Alarm | None:
@@ -260,9 +272,9 @@ def alarms_of_load(load: Json) -> list[Alarm]:
 
 
 def alarms_of_cell(load: Json, use: ServerUse) -> list[Alarm]:
-    """The same, and what the server used meanwhile."""
-    idle = idle_though_behind(load, use)
-    return alarms_of_load(load) + ([idle] if idle is not None else [])
+    """The same, and what is known of the server besides."""
+    of_server = (refused_keepalive(use), idle_though_behind(load, use))
+    return alarms_of_load(load) + [alarm for alarm in of_server if alarm is not None]
 
 
 def alarms_over_cells(cells: Sequence[Json]) -> list[Alarm]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsgiload.aggregate import Method
+from wsgiload.check_thresholds import check_thresholds_of
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
@@ -22,6 +23,7 @@ from wsgiload.plan import (
     ResourceLimits,
     Size,
 )
+from wsgiload.precision import parse_precision
 from wsgiload.procedure import usual_procedure
 from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, resume_sweep, run_sweep, runs_to_compare
 from wsgiload.units import NS_PER_S
@@ -58,6 +60,8 @@ def sweep(
     reruns: int | None = None,
     seed: int = 1,
     arrivals: Arrivals = "poisson",
+    check_thresholds: Mapping[str, float] | None = None,
+    precision: str | None = None,
     chdir: str | Path = ".",
     python: str | None = None,
     limits: ResourceLimits | None = None,
@@ -78,7 +82,9 @@ def sweep(
     With several runs each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
     ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress", "again=waitress"]`` measures
     one server under two names. ``intervene="cpu"`` runs each cell again in pairs with its CPU limit and with it lifted;
-    ``sample_interval`` is the time between two looks at the server's resources.
+    ``sample_interval`` is the time between two looks at the server's resources. ``check_thresholds`` such as
+    ``{"C4.warn": 0.02}`` change when a check speaks up. With ``precision``, such as ``"p99:5%"``, each cell says
+    whether its run knows the quantile so well (``notes``).
 
     Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
     ``SweepResult.summary``.
@@ -112,6 +118,7 @@ def sweep(
             cooldown_ns=round(cooldown * NS_PER_S),
             arrivals=arrivals,
             max_connections=DEFAULT_MAX_CONNECTIONS,
+            check_thresholds=check_thresholds_of(check_thresholds or {}),
         ),
         levels=tuple(levels),
         servers=None if servers is None else tuple(servers),
@@ -119,6 +126,7 @@ def sweep(
         sizes=tuple(itertools.starmap(Size, itertools.product(workers or (None,), server_threads or (None,)))),
         seed=seed,
         limits=limits or ResourceLimits(),
+        precision=None if precision is None else parse_precision(precision),
         bundled=app is None,
         python=python,
         intervene=intervene,

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -80,12 +81,12 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
 
-    def start(self, environment: Environment, context: LaunchContext) -> None:
+    def start(self, environment: Environment, context: LaunchContext, added: Mapping[str, str]) -> None:
         """Start it inside its group; it may not be ready, or alive, when this returns."""
         server, variant = self.found.server, self.found.variant
         require_system(self.found)
         argv = server.command(variant, context)
-        variables = environment.environ(context.app_dir) | server.environ(variant, context)
+        variables = environment.environ(context.app_dir) | server.environ(variant, context) | dict(added)
         self._log = self.log_path.open("wb")
         try:
             self._process = self.group.spawn(argv, env=variables, cwd=context.app_dir, log=self._log)

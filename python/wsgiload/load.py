@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from wsgiload._loadgen import Histogram, LoadHandle, check_plan
+from wsgiload.check_thresholds import check_thresholds_of, require_of_generator
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
@@ -199,6 +200,7 @@ def start(
     http2: bool = False,
     insecure: bool = False,
     ca_file: str | PathLike[str] | None = None,
+    check_thresholds: Mapping[str, float] | None = None,
 ) -> Handle:
     """Start a load on ``url`` and return at once.
 
@@ -215,7 +217,11 @@ def start(
 
     ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has them; with sessions
     the schedule is that of sessions.
+
+    ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change when a check speaks up (see ``docs/checks.md``).
     """
+    thresholds = check_thresholds_of(check_thresholds or {})
+    require_of_generator(thresholds)
     profile = _profile(rate, ramp, steps, replay, replay_speed)
     is_open = rate is not None or profile is not None
     pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
@@ -242,6 +248,7 @@ def start(
         timeout_ns=_ns(timeout),
         deadline_ns=None if deadline is None else _ns(deadline),
         threads=threads,
+        check_thresholds=thresholds,
         transport=Transport(
             unix_socket=None if unix_socket is None else fspath(unix_socket),
             # A lone text would be taken letter by letter.

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from wsgiload.check_thresholds import Thresholds, of_generator
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Policy
+from wsgiload.precision import Precision
 from wsgiload.procedure import Procedure
 from wsgiload.schedule import LoadProfile, Replay
 from wsgiload.transport import Transport
@@ -133,6 +135,8 @@ class LoadOptions:
     threads: int = 1
     spin_window_ns: int | None = None
     transport: Transport = field(default_factory=Transport)
+    # By names such as C4.warn: when checks speak up.
+    check_thresholds: Thresholds = ()
     # At a given rate the warm-up lasts until so many requests were due, where that is longer.
     warmup_requests: int | None = None
 
@@ -231,6 +235,8 @@ class Experiment:
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     sample_interval_ns: int = 100_000_000
+    # How well one run is to know a quantile; each cell says whether it does.
+    precision: Precision | None = None
     # Which limit is lifted in further runs, to see what that changes.
     intervene: Literal["cpu"] | None = None
     out: Path = Path(".wsgiload/runs")
@@ -317,6 +323,7 @@ def load_plan(
             "sha256": request.expected_sha256,
             "regex": request.expected_regex,
         },
+        "thresholds": of_generator(load.check_thresholds),
         **load.transport.plan(),
     }
 
@@ -429,6 +436,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "warmup_requests": load.warmup_requests,
         "cooldown_s": load.cooldown_ns / NS_PER_S,
         "timeout_s": load.timeout_ns / NS_PER_S,
+        "check_thresholds": dict(load.check_thresholds),
         "runs": experiment.runs,
         "settle_s": experiment.procedure.settle_ns / NS_PER_S,
         "reruns": experiment.procedure.reruns,

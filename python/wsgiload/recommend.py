@@ -240,7 +240,7 @@ def _state(judgements: Sequence[Judgement], asked: int) -> tuple[State, str]:
     missed = [judgement for judgement in judgements if not judgement.met]
     surely = [judgement for judgement in missed if not judgement.is_doubtful]
     if runs < FEWEST_RUNS:
-        return "unknown", f"{runs} valid runs of {asked}, and {FEWEST_RUNS} are needed"
+        return "unknown", f"of {asked} runs {runs} can be judged, and {FEWEST_RUNS} are needed"
     if 2 * len(surely) >= runs:
         return "misses", f"missed in {len(missed)} of {runs} runs"
     if len(surely) < len(missed):

@@ -11,6 +11,7 @@ from wsgiload.concurrency import Concurrency
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
+from wsgiload.outside import OutsideCounts
 from wsgiload.plan import Cell, Experiment
 from wsgiload.processes import ClientUsage, ProcessUsage
 from wsgiload.provision import Environment
@@ -84,6 +85,7 @@ class CellRecord:
     pss_after_bytes: int | None = None
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
+    outside: OutsideCounts | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
     attribution: Attribution | None = None
     capacity: Concurrency | None = None

@@ -22,7 +22,9 @@ from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.launch import ServerProcess
 from wsgiload.limits import Backend, Janitor
 from wsgiload.listen_queue import read_listen_queue
+from wsgiload.outside import Counters, outside_counters
 from wsgiload.plan import KEPT_FLIGHTS, Cell, Experiment, LoadOptions, load_plan, without_keepalive
+from wsgiload.precision import precision_sentence
 from wsgiload.processes import proportional_bytes
 from wsgiload.provision import Environment
 from wsgiload.readiness import Expectation
@@ -59,13 +61,14 @@ def run_cell(
     record.notes += capacity.sentences(found.id) if capacity is not None else []
     served = Served()
     expected = Expectation(experiment.request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
-    service = Service(found, environment, expected, log_path)
     port = experiment.port or launch.free_port()
     try:
         place = Place(setting.limits, bench.backend, bench.janitor)
-        with serving(cell.id, service, place, _context(found, environment, setting, port), served) as server:
-            _measure(server, port, setting, record)
-            record.measured = True
+        with outside_counters(app_counts=experiment.bundled) as counters:
+            service = Service(found, environment, expected, log_path, counters.variables)
+            with serving(cell.id, service, place, _context(found, environment, setting, port), served) as server:
+                _measure(server, port, setting, record, counters)
+                record.measured = True
     except KeyboardInterrupt:
         record.interrupted = True
     except WsgiloadError as error:
@@ -75,7 +78,7 @@ def run_cell(
     return record
 
 
-def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRecord) -> None:
+def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRecord, counters: Counters) -> None:
     experiment, cell = setting.experiment, record.cell
     request, load = experiment.request, load_options_of(server.found, experiment)
     queue = read_listen_queue(port)
@@ -90,14 +93,18 @@ def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRec
     url = f"http://{launch.HOST}:{port}{request.path}"
     record.pss_before_bytes = proportional_bytes(server.group.pids())
     sampler = Sampler(server.group, port=port, pids=server.group.pids, interval_ns=experiment.sample_interval_ns)
+    before = counters.look()
     with sampler:
         try:
             plan = load_plan(url, request, load, cell.level, cell.seed) | floor_of_plan(load.keepalive)
             record.load = drive(plan, setting.cpu_plan, _has_died(server), sampler.watch_client)
+            record.outside = counters.look().since(before)
         finally:
             record.samples = sampler.stop()
             record.processes, record.client = sampler.processes, sampler.client
             record.pss_after_bytes = proportional_bytes(server.group.pids())
+    if experiment.precision is not None and record.load is not None:
+        record.notes.append(precision_sentence(record.load, experiment.precision))
     _require_survived(server, record)
 
 

@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+SHARED_MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"wsgiload-scratch-[0-9]+-.+")
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A fresh folder, removed at the end of the block."""
-    with tempfile.TemporaryDirectory(prefix=f"wsgiload-scratch-{os.getpid()}-") as name:
+def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
+    """A fresh folder, removed at the end of the block; in the system's folder for such unless another is given."""
+    with tempfile.TemporaryDirectory(prefix=f"wsgiload-scratch-{os.getpid()}-", dir=parent) as name:
         descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -32,7 +33,8 @@ def scratch_folder() -> Iterator[Path]:
 def remove_stale_scratch(folder: Path | None = None) -> list[str]:
     """Remove the folders of ours that no living process holds; their names."""
     removed = []
-    for path in sorted((folder or Path(tempfile.gettempdir())).glob("wsgiload-scratch-*")):
+    places = [folder] if folder is not None else [Path(tempfile.gettempdir()), SHARED_MEMORY]
+    for path in sorted(path for place in places for path in place.glob("wsgiload-scratch-*")):
         with suppress(OSError):
             if _NAME.fullmatch(path.name) and path.lstat().st_uid == os.geteuid() and _is_abandoned(path):
                 shutil.rmtree(path)

@@ -5,9 +5,9 @@ group → watched by the janitor → started → ready → (the caller's work) �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from wsgiload import readiness
@@ -39,6 +39,8 @@ class Service:
     environment: Environment
     expected: Expectation
     log_path: Path
+    # Laid over the environment that the server would have anyway.
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ def serving(
         launch_context = context(scratch)
         try:
             with uninterrupted():
-                server.start(service.environment, launch_context)
+                server.start(service.environment, launch_context, service.variables)
                 place.janitor.watch(group)
             served.ready_s = readiness.wait_until_ready(server, launch_context.port, service.expected)
             yield server

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from wsgiload.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis import replaced
 from wsgiload.catalogue import ServerVariant
+from wsgiload.check_thresholds import of_orchestrator
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.outside_checks import Finding, NotChecked, check_outside, retransmissions
 from wsgiload.plan import Cell, experiment_facts
 from wsgiload.record import CellRecord, Setting
 from wsgiload.units import NS_PER_S
@@ -17,6 +19,7 @@ from wsgiload.units import NS_PER_S
 Json = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
 
+_GRAVITY = ("valid", "warn", "invalid")
 _DISTRIBUTIONS = ("response_time_ns", "service_time_ns", "send_lag_ns", "connect_time_ns")
 
 
@@ -67,11 +70,12 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "rate": cell.level.rate_per_s,
         "connections": cell.level.connections,
         "run": cell.run,
-        "verdict": _verdict(record, setting),
+        "verdict": _verdict(record, found, setting),
         "rate_result": load["rate"] if load else None,
         "outcomes": load["outcomes"] if load else None,
         **{name: load[name] if load else None for name in _DISTRIBUTIONS},
         "offered_quantiles_ns": load["offered_quantiles_ns"] if load else None,
+        "uncertainty": load["uncertainty"] if load else None,
         "limits": _limits(record, setting),
         "resources": resources.to_dict() if resources else None,
         "server_exit": {"code": ended.code, "signal": ended.signal, "clean": ended.clean} if ended else None,
@@ -81,9 +85,11 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "duration_s": setting.experiment.load.duration_ns / NS_PER_S,
         "unhealthy_s": record.unhealthy_s(),
         "keepalive_honoured": record.keepalive_honoured,
+        "not_checked": _not_checked(record, setting),
+        "outside_counts": record.outside.to_dict() if record.outside is not None else None,
         "backlog": record.backlog,
         "capacity": record.capacity.to_dict() if record.capacity is not None else None,
-        "notes": list(record.notes),
+        "notes": [*record.notes, *_annotations(record)],
         "attribution": record.attribution.to_dict() if record.attribution is not None else None,
     }
 
@@ -115,7 +121,7 @@ def _reason(check: str, level: str, message: str, value: object, limit: object) 
     return {"check": check, "level": level, "message": message, "value": value, "limit": limit}
 
 
-def _verdict(record: CellRecord, setting: Setting) -> Json | None:
+def _verdict(record: CellRecord, found: ServerVariant, setting: Setting) -> Json | None:
     """The generator's verdict, with what only the orchestrator can know."""
     if record.failure is not None:
         reason = _reason("failure", "invalid", record.failure.message, 1, 0)
@@ -125,18 +131,16 @@ def _verdict(record: CellRecord, setting: Setting) -> Json | None:
     if record.load is None:
         return None
     verdict = record.load["verdict"]
-    added = _own_reasons(record, setting)
-    if not added:
-        return dict(verdict)
-    is_first = verdict["status"] == "valid"
-    return {
-        "status": "warn" if is_first else verdict["status"],
-        "blame": added[0][0] if is_first else verdict["blame"],
-        "reasons": [*verdict["reasons"], *(reason for _, reason in added)],
-    }
+    added = _own_reasons(record, found, setting)
+    # The gravest decides, and of equally grave ones the first; the generator's come before ours.
+    gravest = max(added, key=lambda entry: _GRAVITY.index(entry[1]["level"]), default=None)
+    status, blame = verdict["status"], verdict["blame"]
+    if gravest is not None and _GRAVITY.index(gravest[1]["level"]) > _GRAVITY.index(status):
+        status, blame = gravest[1]["level"], gravest[0]
+    return {"status": status, "blame": blame, "reasons": [*verdict["reasons"], *(reason for _, reason in added)]}
 
 
-def _own_reasons(record: CellRecord, setting: Setting) -> list[tuple[str, Json]]:
+def _own_reasons(record: CellRecord, found: ServerVariant, setting: Setting) -> list[tuple[str, Json]]:
     """Each with whose doing it is."""
     reasons: list[tuple[str, Json]] = []
     if setting.cpu_plan.shared_cores:
@@ -152,11 +156,41 @@ def _own_reasons(record: CellRecord, setting: Setting) -> list[tuple[str, Json]]
         message = f"not limited as asked: {missing} could not be enforced here"
         reasons.append(("host", _reason("limits", "warn", message, missing, None)))
     reasons += [("host", reason) for reason in _contamination(record)]
+    outside = [one for one in _looked_outside(record, setting) if isinstance(one, Finding)]
+    reasons += [(one.blame, one.reason()) for one in outside]
     if record.load is not None:
-        resources = record.resources()
-        use = ServerUse(resources.cpu_cores_mean if resources else None, setting.limits.cpus)
+        use = _use(record, found, setting)
         reasons += [(alarm.blame, alarm.reason()) for alarm in alarms_of_cell(record.load, use)]
     return reasons
+
+
+def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUse:
+    resources = record.resources()
+    asked = setting.experiment.load.keepalive if found.keepalive is None else found.keepalive
+    return ServerUse(
+        cpu_cores_mean=resources.cpu_cores_mean if resources else None,
+        cpus=setting.limits.cpus,
+        refused_keepalive=asked != "off" and record.keepalive_honoured is False,
+    )
+
+
+def _looked_outside(record: CellRecord, setting: Setting) -> list[Finding | NotChecked]:
+    if record.load is None:
+        return []
+    return check_outside(record.load, record.outside, of_orchestrator(setting.experiment.load.check_thresholds))
+
+
+def _annotations(record: CellRecord) -> list[str]:
+    again = retransmissions(record.outside.tcp) if record.outside is not None else None
+    return [again] if again is not None else []
+
+
+def _not_checked(record: CellRecord, setting: Setting) -> list[Json] | None:
+    """What neither the generator nor the orchestrator could look at; None where nothing was measured."""
+    if record.load is None:
+        return None
+    own = [found.to_dict() for found in _looked_outside(record, setting) if isinstance(found, NotChecked)]
+    return [*record.load["not_checked"], *own]
 
 
 # Shares beyond which a measurement says more of the host than of the server.

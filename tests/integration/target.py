@@ -19,8 +19,8 @@ class CountingServer(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 1024
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, handler: type[BaseHTTPRequestHandler] | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), handler or _Handler)
         self._lock = threading.Lock()
         self.answered = 0
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
@@ -79,6 +79,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Drop the line."""
+
+
+class TwoWrites(_Handler):
+    """As ``http.server`` has it unless told otherwise: head and body apart, and Nagle's algorithm on."""
+
+    disable_nagle_algorithm = False
+    wbufsize = 0
 
 
 def unused_port() -> int:

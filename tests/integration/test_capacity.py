@@ -35,7 +35,6 @@ BRIEFLY = (
     "--settle",
     "0s",
 )
-SERVER_KEYS = {"server", "rate_per_s", "bracket", "confirmed", "verdict"}
 # 4 threads of 20 ms.
 SLEEPING = """
     import time
@@ -54,6 +53,10 @@ def sleeping(tmp_path: Path) -> Path:
     """A folder with an app that holds a thread for 20 ms."""
     (tmp_path / "sleeping.py").write_text(textwrap.dedent(SLEEPING))
     return tmp_path
+
+
+def schema_errors(name: str, document: dict[str, Any]) -> list[str]:
+    return [error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)]
 
 
 def only_server(document: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
     document = read_json(command.folder / "found.json")
     server = only_server(document)
     require_undisturbed(done, server)
-    assert set(server) >= SERVER_KEYS
+    assert schema_errors("capacity-1", document) == []
     assert (document["schema_version"], document["slo"]) == (1, ["p99<400ms", "error_rate<=0.1%"])
     low, high = server["bracket"]
     # In trials of 2 s the number of arrivals alone varies by 5 %.
@@ -108,7 +111,8 @@ def test_a_server_is_searched_with_a_fresh_process_for_each_trial(command: Comma
     assert (server["rate_per_s"], server["confirmed"]) == (low, None)
     assert 0 < server["at_rate"]["memory_peak_bytes"] < server["at_rate"]["memory_limit_bytes"]
     summary = done.summary
-    assert [error.json_path for error in Draft202012Validator(load_schema("summary-1")).iter_errors(summary)] == []
+    assert schema_errors("summary-1", summary) == []
+    assert schema_errors("capacity-1", read_json(done.run_dir / "capacity.json")) == []
     assert {cell["id"] for cell in summary["cells"]} == {
         trial["cell"] for trial in server["trials"] if trial["phase"] != "guess"
     }
@@ -127,6 +131,7 @@ def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
     assert "Traceback" not in done.err
     command.require_nothing_left()
     document = read_json(done.run_dir / "capacity.json")
+    assert schema_errors("capacity-1", document) == []
     assert only_server(document)["rate_per_s"] is None
     assert len(only_server(document)["trials"]) >= 2
     assert read_json(done.run_dir / "run.json")["status"] == done.summary["status"] == "interrupted"

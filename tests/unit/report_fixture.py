@@ -165,6 +165,9 @@ class _Maker:
             }
         return known
 
+    def _both_uncertainties(self) -> Json:
+        return {"offered_quantiles_ns": self._uncertainty(), "response_time_ns": self._uncertainty()}
+
     def _verdict(self) -> Json:
         if self.failed:
             return {"status": "invalid", "blame": "server", "reasons": []}
@@ -228,6 +231,7 @@ class _Maker:
             "send_lag_ns": self._histogram(0.02) if measured else None,
             "connect_time_ns": self._histogram(0.05) if measured and not self.server.keepalive else None,
             "offered_quantiles_ns": quantiles if measured else None,
+            "uncertainty": self._both_uncertainties() if measured else None,
             "limits": {
                 "backend": "cgroup-v1",
                 "cpus": 2.0,
@@ -355,10 +359,7 @@ class _Maker:
             "first_byte_ns": self._histogram(0.75),
             "receive_delay_ns": self._histogram(0.005),
             "offered_quantiles_ns": {f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES},
-            "uncertainty": {
-                "offered_quantiles_ns": self._uncertainty(),
-                "response_time_ns": self._uncertainty(),
-            },
+            "uncertainty": self._both_uncertainties(),
             "stationarity": {
                 "state": "unstable" if self.overloaded else "stationary",
                 "reason": None,

@@ -9,7 +9,7 @@ import pytest
 
 from wsgiload.aggregate import aggregate_cells, is_discarded
 
-from .invented_cells import cell, invalid, runs_of
+from .invented_cells import Json, cell, invalid, runs_of
 
 SIX = [10e6, 11e6, 12e6, 9e6, 10.5e6, 30e6]
 
@@ -29,6 +29,32 @@ def test_six_runs_have_a_median_a_span_an_interval_and_a_spread() -> None:
     assert figure["mean"] == pytest.approx(math.exp(fmean(logs)))
     assert figure["between_run_cv"] == pytest.approx(math.sqrt(math.exp(stdev(logs) ** 2) - 1))
     assert (figure["trimmed_mean"], figure["reason"]) == (None, None)
+
+
+def with_interval(one: Json, factor: float | None) -> Json:
+    """The run with a 95 % interval inside it, from its p99 by this factor to its p99 times it."""
+    p99_ns = one["offered_quantiles_ns"]["0.99"]["high"]
+    low_high = None if factor is None else [p99_ns / factor, p99_ns * factor]
+    return one | {"uncertainty": {"offered_quantiles_ns": {"0.99": {"interval_95_ns": low_high}}}}
+
+
+@pytest.mark.parametrize(("within", "share"), [(0.0, 1.0), (0.05, 0.75), (0.1, 0.0), (0.3, 0.0)])
+def test_the_variance_within_runs_is_told_from_that_between_them(within: float, share: float) -> None:
+    """Logarithms with a standard deviation of 0.1, of which each run's own error is a part."""
+    p99s = [10e6 * math.exp(0.1 * math.sqrt(3) / 2 * sign) for sign in (1, -1, 1, -1)]
+    runs = [with_interval(one, math.exp(2.0452 * within)) for one in runs_of("waitress", p99s)]
+    [entry] = aggregate_cells(runs)
+    assert entry["figures"]["p99"]["between_run_share"] == pytest.approx(share, abs=1e-4)
+    assert entry["figures"]["goodput"]["between_run_share"] is None
+
+
+def test_a_run_without_an_interval_of_its_own_leaves_the_share_unknown() -> None:
+    runs = runs_of("waitress", SIX)
+    assert aggregate_cells(runs)[0]["figures"]["p99"]["between_run_share"] is None
+    some = [with_interval(one, None if one["run"] == 3 else 1.1) for one in runs]
+    assert aggregate_cells(some)[0]["figures"]["p99"]["between_run_share"] is None
+    three = [with_interval(one, 1.1) for one in runs[:3]]
+    assert aggregate_cells(three)[0]["figures"]["p99"]["between_run_share"] is None, "no inference from three"
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from wsgiload.capacity_result import Course, JudgedTrial, exit_code, server_result
 from wsgiload.errors import UsageError
 from wsgiload.objective import Judgement, parse_objective
 from wsgiload.report.capacity import memory_words, rate_words, remarks_of
+from wsgiload.schema import load_schema
 from wsgiload.slo_search import Confirmation, Found, Trial
 from wsgiload.threshold import CAPACITY_FIGURES, failed_thresholds, parse_threshold
 from wsgiload.units import NS_PER_S
@@ -117,6 +119,12 @@ def test_failures_are_limited_even_where_nobody_said_so() -> None:
     assert parse_objective(["p99<50ms", "error_rate<1%"]).texts == ["p99<50ms", "error_rate<1%"]
 
 
+def schema_errors(said: Json) -> list[str]:
+    schema = load_schema("capacity-1")
+    server = {"$ref": "#/$defs/server", "$defs": schema["$defs"]}
+    return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(server).iter_errors(said)]
+
+
 @pytest.mark.parametrize("texts", [[], ["goodput>=100"], ["p99>50ms"], ["capacity>=100"]])
 def test_what_gets_no_worse_with_the_load_is_no_objective(texts: list[str]) -> None:
     with pytest.raises(UsageError):
@@ -153,6 +161,8 @@ def test_a_confirmed_search_is_valid_and_tells_everything_of_the_contract() -> N
     assert low <= said["estimate_per_s"] <= high
     assert memory_words(said["at_rate"]) == "48 MiB of 512 MiB"
     assert exit_code("complete", [said]) == 0
+    assert schema_errors(said) == []
+    assert len(schema_errors(said | {"surprise": 1, "rate_per_s": 0})) == 2
 
 
 def test_short_trials_say_what_they_cost() -> None:
@@ -203,6 +213,7 @@ def test_a_server_that_does_not_start_has_no_figures() -> None:
     failed = Course("waitress", failure={"step": "readiness", "message": "no right answer", "log_tail": ""})
     said = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
     assert (said["rate_per_s"], said["bracket"], said["interval_95"]) == (None, [None, None], None)
+    assert schema_errors(said) == []
     assert exit_code("complete", [said]) == 97
     assert exit_code("interrupted", [said]) == 130
 
@@ -214,6 +225,7 @@ def test_an_abandoned_search_keeps_its_bounds() -> None:
     said = server_result(ended, OBJECTIVE, 120 * NS_PER_S)
     assert (said["rate_per_s"], said["bracket"]) == (None, [100.0, 110.0])
     assert (said["verdict"]["status"], said["verdict"]["blame"]) == ("invalid", "host")
+    assert schema_errors(said) == []
 
 
 def test_a_threshold_on_the_capacity_fails_where_there_is_none() -> None:

@@ -33,6 +33,8 @@ BOTH = [
     "--on-busy",
     "--max-connections",
     "--threads",
+    "--check-threshold",
+    "--precision",
     "--seed",
     "--threshold",
     "--json",
@@ -84,8 +86,8 @@ SWEEP_ONLY = [
 ]
 
 # judged, configured and sampled by the orchestrator
-ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
-ONLY_LOADGEN = {"--check-threshold", "--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
+ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--precision"}
+ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -138,7 +140,15 @@ def test_sweep_has_the_flags_of_the_contract() -> None:
 def test_capacity_takes_what_sweep_takes_where_it_applies() -> None:
     own = {"--slo", "--slo-strict", "--url", "--trials", "--width", "--confirmations", "--confirm-duration"}
     fixed_by_the_search = {"--rate", "--rates", "-R", "--connections", "-c", "--runs", "--html"}
-    fixed_by_the_search |= {"--compare", "--aggregate", "--reruns", "--resume", "--warmup-requests"}
+    fixed_by_the_search |= {
+        "--check-threshold",
+        "--precision",
+        "--compare",
+        "--aggregate",
+        "--reruns",
+        "--resume",
+        "--warmup-requests",
+    }
     promised = set(BOTH + SWEEP_ONLY) - fixed_by_the_search
     assert (promised | own) - flags(COMMANDS["capacity"]) == set()
 
@@ -239,6 +249,15 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "--body", "a", "--body-file", "b"], "--body and --body-file were both given"),
         ([*LOAD, "--body-file", "/nonexistent"], "cannot read /nonexistent: No such file or directory"),
         ([*LOAD, "--threshold", "p99"], "'p99' is not a threshold"),
+        ([*LOAD, "--precision", "5"], "'5' is no precision; write it like 5% or p99.9:2%"),
+        ([*LOAD, "--precision", "p98:5%"], "p98 has no interval; choose one of p50, p90"),
+        ([*LOAD, "--precision", "80%"], "0.8 does not lie above 0 and up to 50%"),
+        ([*LOAD, "--check-threshold", "C4=1"], "'C4=1' is no threshold of a check; write it like C4.warn=0.02"),
+        ([*LOAD, "--check-threshold", "C4.warn=much"], "'much' is no number"),
+        ([*LOAD, "--check-threshold", "C4.warn=-1"], "the threshold C4.warn is -1"),
+        ([*LOAD, "--check-threshold", "C99.warn=1"], "the check C99 has no thresholds; these have: C10"),
+        ([*LOAD, "--check-threshold", "C17.warn=1"], "C17.warn: C17 is a check of `wsgiload sweep`"),
+        (["sweep", "--check-threshold", "C17.wran=1"], "C17 has no threshold wran; it has warn, invalid"),
         ([*LOAD, "--config", "/nonexistent"], "cannot read /nonexistent: No such file or directory"),
         (["sweep", "--rates", "100,abc"], "'abc' is not a rate"),
         (["sweep", "--rates", "1:2"], "'1:2' is not a range of rates from:to:step"),

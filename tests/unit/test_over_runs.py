@@ -16,6 +16,7 @@ from wsgiload.cli import run
 from wsgiload.comparison import compare_runs
 from wsgiload.report import forest, print_sweep, write_html
 from wsgiload.report.over_runs import (
+    aggregate_rows,
     change_sentence,
     comparison_lines,
     comparison_sentence,
@@ -252,6 +253,15 @@ def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
     assert "6 rounds cannot tell 3 pairs of servers apart at all" in text
     assert "trimmed" not in text
     assert "p99 trimmed mean" in printed(analyse(read_summary(stored), "trim"))
+
+
+def test_how_much_of_the_spread_is_between_runs_is_said_where_it_is_known(stored: Path) -> None:
+    summary = analyse(read_summary(stored))
+    told = {row[0]: row[-2] for row in aggregate_rows(summary)}
+    figures = {entry["server"]: entry["figures"]["p99"] for entry in summary["aggregates"]}
+    known = [server for server in SERVERS if figures[server]["between_run_share"] is not None]
+    assert known, "the invented runs have intervals of their own"
+    assert all(told[server].endswith(" of the variance") == (server in known) for server in SERVERS)
 
 
 def test_one_run_has_no_table_over_runs(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_each_schema_is_a_schema(name: str) -> None:
 
 
 def test_an_unknown_schema_is_refused_by_name() -> None:
-    with pytest.raises(UsageError, match="there is no schema 'load-9'; use load-1 or summary-1"):
+    with pytest.raises(UsageError, match="there is no schema 'load-9'; use one of load-1, summary-1"):
         load_schema("load-9")
 
 
@@ -68,8 +68,12 @@ def test_missing_keys_and_wrong_outcomes_are_found(run_dir: Path) -> None:
     assert sorted(errors("load-1", broken)) == ["$.outcomes.ok", "$.status_codes"]
 
 
-def test_both_schemas_define_shared_parts_alike() -> None:
-    load, summary = (load_schema(name)["$defs"] for name in NAMES)
+def test_the_schemas_define_shared_parts_alike() -> None:
+    load, summary, capacity = (load_schema(name)["$defs"] for name in NAMES)
     shared = set(load) & set(summary)
-    assert shared == {"verdict", "reason", "rate", "outcomes", "histogram", "offered_quantiles", "bounds"}
+    assert shared == {
+        *("verdict", "reason", "rate", "outcomes", "histogram", "offered_quantiles", "bounds"),
+        *("not_checked", "uncertainty", "quantile_uncertainty"),
+    }
     assert all(load[name] == summary[name] for name in shared)
+    assert {name for name in capacity if capacity[name] == summary.get(name)} == {"verdict", "reason", "failure"}

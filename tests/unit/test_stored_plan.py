@@ -15,6 +15,7 @@ from wsgiload.errors import UsageError
 from wsgiload.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.limits.model import Counters
 from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits, Size, expand, load_plan, plain
+from wsgiload.precision import Precision
 from wsgiload.procedure import Procedure
 from wsgiload.sample import Sample
 from wsgiload.store import RunDirectory
@@ -35,11 +36,18 @@ PLAIN = Experiment(
 RICH = replace(
     PLAIN,
     request=Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00\xff", (200, 404), b"right", 5, "ab", "r.*"),
-    load=replace(PLAIN.load, keepalive=7, deadline_ns=5, transport=Transport(source_addresses=("127.0.0.2",))),
+    load=replace(
+        PLAIN.load,
+        keepalive=7,
+        deadline_ns=5,
+        check_thresholds=(("C4.warn", 0.02),),
+        transport=Transport(source_addresses=("127.0.0.2",)),
+    ),
     levels=(Level(connections=3),),
     servers=("waitress", "again=waitress"),
     limits=ResourceLimits(cpus=None, server_cpus=(1, 2), policy="best-effort"),
     sizes=(Size(2, None), Size(None, 4)),
+    precision=Precision(0.05, "p99.9"),
     runs=6,
     seed=2**64 - 1,
     procedure=Procedure(5, 2, "trim"),

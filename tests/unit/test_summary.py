@@ -17,6 +17,8 @@ from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
 from wsgiload.launch import ServerExit
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
+from wsgiload.outside import OutsideCounts, TcpCounts
+from wsgiload.outside_checks import sent_at_most
 from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.sample import Sample
@@ -72,7 +74,7 @@ def record(invented: dict[str, Any]) -> CellRecord:
         enforcement=ENFORCED,
         memory_peak_bytes=2**26,
         oom_kills=0,
-        keepalive_honoured=False,
+        keepalive_honoured=True,
         server_exit=ServerExit(0, None, True, 0.1),
     )
 
@@ -112,7 +114,7 @@ def test_a_measured_cell_is_told_as_the_generator_and_the_kernel_told_it(
     assert cell["resources"]["oom_kills"] == 0
     assert cell["server_exit"] == {"code": 0, "signal": None, "clean": True}
     assert cell["failure"] is None
-    assert cell["keepalive_honoured"] is False
+    assert cell["keepalive_honoured"] is True
     assert (cell["warmup_s"], cell["duration_s"]) == (5, 20)
 
 
@@ -169,6 +171,32 @@ def test_shared_cores_are_a_warning_beside_what_the_generator_found(
     assert cell["verdict"]["reasons"][-1]["check"] == "C19"
     assert cell["verdict"]["reasons"][-1]["level"] == "warn"
     assert "shared_cores" in cell["verdict"]["reasons"][-1]["message"]
+
+
+@pytest.mark.parametrize(("of_grid", "checks"), [(None, ["V6"]), ("on", ["V6"]), (7, ["V6"]), ("off", [])])
+def test_a_server_that_was_asked_to_keep_connections_and_did_not_raises_v6(
+    record: CellRecord, of_grid: Any, checks: list[str]
+) -> None:
+    closing = replace(record, keepalive_honoured=False)
+    cell = summarise_cell(closing, replace(FOUND["wsgiref"], keepalive=of_grid), setting())
+    assert [reason["check"] for reason in cell["verdict"]["reasons"]] == checks
+    assert cell["verdict"]["status"] == ("warn" if checks else "valid")
+
+
+def test_what_others_counted_is_told_and_judged(record: CellRecord) -> None:
+    assert record.load is not None
+    sent = sent_at_most(record.load)
+    watched = replace(record, outside=OutsideCounts(sent + 1_000, TcpCounts(2, 0, 0, 0)))
+    cell = summarise_cell(watched, FOUND["wsgiref"], setting())
+    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("invalid", "client")
+    assert [reason["check"] for reason in cell["verdict"]["reasons"]] == ["C17"]
+    assert cell["outside_counts"]["requests_seen"] == sent + 1_000
+    assert [note for note in cell["notes"] if note.startswith("C18: meanwhile the kernel sent 2 segments again")]
+    assert errors(summary_of(watched)) == []
+    own_app = replace(record, outside=OutsideCounts(None, TcpCounts(0, 0, 0, 0)))
+    told = summarise_cell(own_app, FOUND["wsgiref"], setting())
+    assert [one["check"] for one in told["not_checked"]] == ["C6", "C17"]
+    assert told["verdict"]["status"] == "valid"
 
 
 def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: CellRecord) -> None:

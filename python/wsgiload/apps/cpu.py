@@ -6,6 +6,7 @@ hashlib, which lets go of the interpreter lock and would hide how a server share
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -33,3 +34,9 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     body = digest().encode() + b"\n"
     start_response("200 OK", [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))])
     return [body]
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+
+    app = counted(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,3 +18,9 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     """Answer the greeting to every request."""
     start_response("200 OK", list(HEADERS))
     return [EXPECTED_BODY]
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+
+    app = counted(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -21,3 +22,9 @@ def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[byt
     time.sleep(SLEEP_S)
     start_response("200 OK", list(HEADERS))
     return [EXPECTED_BODY]
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+
+    app = counted(app)

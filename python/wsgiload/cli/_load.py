@@ -9,6 +9,7 @@ from rich.console import Console
 
 from wsgiload.alarms import alarms_of_load
 from wsgiload.calibration import floor_of_plan
+from wsgiload.check_thresholds import require_of_generator
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._options import (
     ConfiguredCommand,
@@ -23,6 +24,7 @@ from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, load_plan
+from wsgiload.precision import precision_sentence
 from wsgiload.report import print_load
 from wsgiload.schedule import LoadProfile
 from wsgiload.threshold import failed_thresholds, parse_threshold
@@ -84,6 +86,8 @@ def load(
         _tell_connect_failures(report)
         for alarm in alarms_of_load(report.to_dict()):
             complain(f"{alarm.name}: {alarm.message}")
+    if options["precision"] is not None:
+        complain(precision_sentence(report.to_dict(), options["precision"]))
     failed = failed_thresholds(thresholds, [("", report.to_dict())])
     for sentence in failed:
         complain(sentence)
@@ -98,6 +102,7 @@ def load(
 
 def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
     request = request_of(options)
+    require_of_generator(options["check_threshold"])
     is_closed = isinstance(schedule, Level) and schedule.rate_per_s is None
     cap = options["max_connections"] or (None if is_closed else options["connections"])
     load = LoadOptions(
@@ -111,6 +116,7 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         timeout_ns=options["timeout"],
         deadline_ns=options["deadline"],
         threads=options["threads"],
+        check_thresholds=options["check_threshold"],
         transport=chosen_transport(options),
     )
     return load_plan(url, request, load, schedule, options["seed"]) | floor_of_plan(load.keepalive)

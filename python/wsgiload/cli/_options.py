@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 
 import click
 
+from wsgiload.check_thresholds import parse_check_threshold
 from wsgiload.config import read_defaults
 from wsgiload.errors import UsageError
 from wsgiload.mix import sessions_of, targets_of
 from wsgiload.plan import Request, parse_header, parse_keepalive
+from wsgiload.precision import parse_precision
 from wsgiload.units import parse_connections, parse_cpus, parse_duration_ns, parse_rates, parse_size_bytes
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -52,6 +54,8 @@ CPUS = Parsed("cpus", parse_cpus)
 RATES = Parsed("rates", parse_rates)
 CONNECTIONS = Parsed("connections", parse_connections)
 KEEPALIVE = Parsed("on|off|K", parse_keepalive)
+CHECK_THRESHOLD = Parsed("threshold of a check", parse_check_threshold)
+PRECISION = Parsed("precision", parse_precision)
 HEADER = Parsed("name: value", parse_header)
 STATUSES = Parsed("codes", lambda text: tuple(int(code) for code in _whole_numbers(text)))
 NAMES = Parsed("names", lambda text: tuple(name.strip() for name in text.split(",") if name.strip()))
@@ -226,6 +230,19 @@ load_options = together(
         "--deadline",
         type=DURATION,
         help="Longest time from the intended send; later work is dropped before it is sent.",
+    ),
+    click.option(
+        "--precision",
+        type=PRECISION,
+        metavar="[QUANTILE:]PERCENT",
+        help="How well p99, or another quantile, is to be known, such as 5% or p99.9:2%; says how long that takes.",
+    ),
+    click.option(
+        "--check-threshold",
+        multiple=True,
+        type=CHECK_THRESHOLD,
+        metavar="CHECK.KEY=LIMIT",
+        help="When a check speaks up, such as C4.warn=0.02; see docs/checks.md. May be repeated.",
     ),
     click.option("--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="Generator threads."),
     click.option("-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)),

@@ -388,6 +388,7 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
         ready_timeout_ns=options["ready_timeout"],
         sample_interval_ns=options["sample_interval"],
         intervene=options.get("intervene"),
+        precision=options.get("precision"),
         out=options["out"],
     )
     # Commands that repeat trials in a way of their own have no such options.
@@ -420,6 +421,7 @@ def _load_options(options: dict[str, Any]) -> LoadOptions:
         timeout_ns=options["timeout"],
         deadline_ns=options["deadline"],
         threads=options["threads"],
+        check_thresholds=options.get("check_threshold", ()),
     )
 
 

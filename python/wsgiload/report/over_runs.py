@@ -56,7 +56,6 @@ def _aggregate_row(entry: Json, trimmed: bool) -> tuple[str, ...]:
     p50, p99, goodput = (entry["figures"][figure] for figure in ("p50", "p99", GOODPUT))
     load = entry["rate"] if entry["rate"] is not None else entry["connections"]
     discarded = f" ({entry['discarded']} discarded)" if entry["discarded"] else ""
-    cv = p99["between_run_cv"]
     return (
         entry["server"],
         words.format_rate(load),
@@ -66,7 +65,7 @@ def _aggregate_row(entry: Json, trimmed: bool) -> tuple[str, ...]:
         _span(p99),
         *((words.format_duration_ns(p99["trimmed_mean"]),) if trimmed else ()),
         _mean(p99),
-        words.MISSING if cv is None else f"± {words.format_ratio(cv)}",
+        _between(p99),
         words.format_rate(goodput["median"]),
     )
 
@@ -76,6 +75,14 @@ def _span(figure: Json) -> str:
         return words.MISSING
     most = "not met" if figure["max"] is None else words.format_duration_ns(figure["max"])
     return f"{words.format_duration_ns(figure['min'])} to {most}"
+
+
+def _between(figure: Json) -> str:
+    """How far runs differ, and which share of that is not the runs' own error."""
+    cv, share = figure["between_run_cv"], figure.get("between_run_share")
+    if cv is None:
+        return words.MISSING
+    return f"± {words.format_ratio(cv)}" + ("" if share is None else f", {words.format_ratio(share)} of the variance")
 
 
 def _mean(figure: Json) -> str:

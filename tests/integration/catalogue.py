@@ -1,0 +1,47 @@
+"""A server of the catalogue by itself, as a user would have started it before ``wsgiload load``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from wsgiload.bundled import BUNDLED
+from wsgiload.catalogue import load_catalogue
+from wsgiload.contract import LaunchContext, Profile
+from wsgiload.interpreter import bundled_app_interpreter
+from wsgiload.launch import usual_backlog
+from wsgiload.listen_queue import listener_pids
+from wsgiload.provision import provision
+
+from .command import until
+from .target import unused_port
+
+
+@contextmanager
+def catalogue_server(name: str, profile: Profile, folder: Path) -> Iterator[str]:
+    """The URL of this server on the bundled app hello, without limits; its log is in ``folder``."""
+    (found,) = load_catalogue().select([name])
+    server, variant, app, port = found.server, found.variant, BUNDLED["hello"], unused_port()
+    environment = provision(server, bundled_app_interpreter(), log=lambda text: None)
+    paths = (environment.python, environment.bin, "127.0.0.1", port, app.app, app.app_dir, folder)
+    stock = dict.fromkeys(("workers", "threads", "backlog", "max_connections"))
+    sizes = stock if profile == "stock" else {"backlog": usual_backlog()}
+    context = LaunchContext(*paths, profile=profile, **sizes)
+    variables = environment.environ(app.app_dir) | server.environ(variant, context)
+    with (folder / "server.log").open("wb") as log:
+        words = server.command(variant, context)
+        process = subprocess.Popen(
+            words, cwd=app.app_dir, env=variables, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        until(lambda: bool(listener_pids(port)), f"{name} on its port")
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        with suppress(ProcessLookupError):  # what it left of its group
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,220 @@
+"""What others than the generator counted: how it is read, and what C17 and C18 make of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsgiload.apps.counted import FOLDER_VARIABLE, counted
+from wsgiload.bundled import APPS_FOLDER, BUNDLED
+from wsgiload.check_thresholds import OWN
+from wsgiload.outside import (
+    Counters,
+    OutsideCounts,
+    TcpCounts,
+    outside_counters,
+    read_request_count,
+    read_tcp_counts,
+)
+from wsgiload.outside_checks import (
+    Finding,
+    NotChecked,
+    check_outside,
+    connections_dropped,
+    requests_seen,
+    retransmissions,
+)
+
+SNMP = """\
+Ip: Forwarding DefaultTTL
+Ip: 1 64
+Tcp: RtoAlgorithm MaxConn RetransSegs InErrs
+Tcp: 1 -1 {retransmitted} 0
+"""
+NETSTAT = """\
+TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPReqQFullDrop
+TcpExt: 0 {overflows} {drops} {full}
+IpExt: InNoRoutes
+IpExt: 0
+"""
+
+
+def write_counters(root: Path, **numbers: int) -> Path:
+    (root / "proc/net").mkdir(parents=True, exist_ok=True)
+    known = {"retransmitted": 0, "overflows": 0, "drops": 0, "full": 0} | numbers
+    (root / "proc/net/snmp").write_text(SNMP.format(**known))
+    (root / "proc/net/netstat").write_text(NETSTAT.format(**known))
+    return root
+
+
+# --- the kernel's counters
+
+
+def test_the_kernels_counters_are_read_by_their_names(tmp_path: Path) -> None:
+    write_counters(tmp_path, retransmitted=7, overflows=3, drops=4, full=1)
+    assert read_tcp_counts(tmp_path) == TcpCounts(7, 3, 4, 1)
+
+
+def test_a_counter_that_a_kernel_does_not_have_is_not_known(tmp_path: Path) -> None:
+    write_counters(tmp_path)
+    (tmp_path / "proc/net/netstat").write_text("TcpExt: ListenDrops\nTcpExt: 4\n")
+    assert read_tcp_counts(tmp_path) == TcpCounts(0, None, 4, None)
+    (tmp_path / "proc/net/snmp").unlink()
+    assert read_tcp_counts(tmp_path).retransmitted_segments is None
+
+
+def test_this_kernel_has_them() -> None:
+    assert None not in astuple(read_tcp_counts())
+
+
+def test_what_was_counted_before_is_taken_away(tmp_path: Path) -> None:
+    counters = Counters(root=write_counters(tmp_path, retransmitted=7, drops=4))
+    before = counters.look()
+    write_counters(tmp_path, retransmitted=9, drops=2)
+    grown = counters.look().since(before)
+    assert grown == OutsideCounts(None, TcpCounts(2, 0, None, 0)), "a counter that went back began anew"
+
+
+# --- the app's own count
+
+
+def call(app: Any, times: int) -> None:
+    for _ in range(times):
+        assert app({}, lambda status, headers: None) == [b"ok"]
+
+
+def ok(environ: Any, start_response: Any) -> list[bytes]:
+    start_response("200 OK", [])
+    return [b"ok"]
+
+
+def test_calls_of_all_threads_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    app = counted(ok)
+    assert read_request_count(tmp_path) is None, "nobody has counted yet"
+    threads = [threading.Thread(target=call, args=(app, 500)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_request_count(tmp_path) == 2_000
+
+
+def test_an_app_that_may_not_write_there_answers_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "missing"))
+    call(counted(ok), 3)
+    assert read_request_count(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(name: str) -> None:
+    program = f"import {name}; [{name}.app({{}}, lambda *_: None) for _ in range(3)]"
+    with outside_counters(app_counts=True) as counters:
+        for _ in range(2):
+            variables = {"PYTHONPATH": str(APPS_FOLDER), "PYTHONDONTWRITEBYTECODE": "1", **counters.variables}
+            subprocess.run([sys.executable, "-c", program], env=variables, check=True)
+        assert counters.look().requests_seen == 6
+        folder = counters.folder
+    assert folder is not None
+    assert not folder.exists()
+
+
+def test_an_app_of_the_users_is_not_asked_to() -> None:
+    with outside_counters(app_counts=False) as counters:
+        assert counters.variables == {}
+        assert counters.look().requests_seen is None
+
+
+# --- C17
+
+
+def load(answered: int = 1_000, reused: int = 996, opened: int = 4, **outcomes: int) -> dict[str, Any]:
+    cpu_ns = 123_456_789
+    return {
+        "outcomes": {"http_status": 0} | outcomes,
+        "client": {"cpu_seconds": cpu_ns / 1e9, "cpu_per_request_ns": cpu_ns / answered if answered else None},
+        "connections": {"opened": opened, "reused": reused},
+    }
+
+
+@pytest.mark.parametrize("answered", [1, 3, 1_000, 999_999, 43_217_891])
+def test_c17_knows_the_answers_of_the_whole_load_exactly(answered: int) -> None:
+    one = load(answered, reused=answered - 1, opened=1)
+    assert requests_seen(one, answered, OWN["C17"]) is None
+    assert isinstance(requests_seen(one, answered + 1, OWN["C17"]), Finding)
+    assert isinstance(requests_seen(one, answered - 1, OWN["C17"]), Finding)
+
+
+@pytest.mark.parametrize("seen", [900, 950, 1_000])
+def test_c17_allows_what_was_sent_and_not_answered(seen: int) -> None:
+    assert requests_seen(load(answered=900), seen, OWN["C17"]) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "limits", "level"),
+    [
+        (1_001, {"warn": 0.0, "invalid": 0.01}, "warn"),
+        (1_001, OWN["C17"], "invalid"),
+        (999, OWN["C17"], "invalid"),
+        (1_002, {"warn": 0.002, "invalid": 0.01}, None),
+    ],
+)
+def test_c17_is_a_doubt_of_the_generator(seen: int, limits: Mapping[str, float], level: str | None) -> None:
+    found = requests_seen(load(), seen, limits)
+    if level is None:
+        assert found is None
+        return
+    assert isinstance(found, Finding)
+    assert (found.check, found.blame, found.level) == ("C17", "client", level)
+    assert f"the app was called {seen:,} times" in found.message
+    assert found.reason()["limit"] == limits[level]
+
+
+@pytest.mark.parametrize(
+    ("one", "seen", "reason"),
+    [
+        (load(), None, "the app did not count"),
+        (load(answered=0), 5, "no request was answered"),
+        (load(http_status=1), 999, "another status"),
+    ],
+)
+def test_c17_says_why_it_could_not_look(one: dict[str, Any], seen: int | None, reason: str) -> None:
+    found = requests_seen(one, seen, OWN["C17"])
+    assert isinstance(found, NotChecked)
+    assert reason in found.to_dict()["reason"]
+
+
+# --- C18
+
+
+def test_c18_tells_of_connections_that_were_turned_away() -> None:
+    assert connections_dropped(TcpCounts(3, 0, 0, None), OWN["C18"]) is None
+    found = connections_dropped(TcpCounts(3, 5, 6, 0), OWN["C18"])
+    assert isinstance(found, Finding)
+    assert (found.check, found.blame, found.level, found.value) == ("C18", "server", "warn", 6)
+    assert "5 overflows of accept queues, 6 connections dropped by listening sockets: expect" in found.message
+    assert "1, 3 and 7 s" in found.message
+
+
+def test_c18_has_a_threshold_and_says_where_it_could_not_look() -> None:
+    assert connections_dropped(TcpCounts(0, 3, 3, 0), {"warn": 3.0}) is None
+    assert isinstance(connections_dropped(TcpCounts(9, None, None, None), OWN["C18"]), NotChecked)
+
+
+def test_c18_only_notes_segments_that_any_connection_of_the_host_may_have_lost() -> None:
+    assert retransmissions(TcpCounts(0, 9, 9, 9)) is None
+    assert retransmissions(TcpCounts(None, 0, 0, 0)) is None
+    assert "sent a segment again" in (retransmissions(TcpCounts(1, 0, 0, 0)) or "")
+    assert "sent 1,200 segments again" in (retransmissions(TcpCounts(1_200, 0, 0, 0)) or "")
+
+
+def test_a_load_that_nobody_watched_is_not_judged() -> None:
+    assert check_outside(load(), None, OWN) == []
+    assert check_outside(load(), OutsideCounts(1_000, TcpCounts(0, 0, 0, 0)), OWN) == []

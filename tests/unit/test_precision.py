@@ -1,0 +1,88 @@
+"""How well a load knows a quantile, and how long it would take to know it as well as was asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wsgiload.errors import UsageError
+from wsgiload.precision import Precision, parse_precision, precision_sentence
+
+Json = dict[str, Any]
+
+
+def load(low_high: list[int | None] | None = None, **known: Any) -> Json:
+    """Ten seconds of 2,000 requests whose p99 is 100 ms."""
+    usual = {
+        "interval_95_ns": low_high,
+        "effective_requests": 1_500.0,
+        "standing": "resolved" if low_high else "not_resolved",
+        "reason": None if low_high else "too_few_effective_requests",
+    }
+    return {
+        "measured_ns": 10_000_000_000,
+        "outcomes": {"scheduled": 2_000},
+        "offered_quantiles_ns": {"0.99": {"low": 100_000_000, "high": 100_000_000}},
+        "uncertainty": {"offered_quantiles_ns": {"0.99": usual | known}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [
+        ("5%", Precision(0.05)),
+        (" 2.5% ", Precision(0.025)),
+        ("p50:1%", Precision(0.01, "p50")),
+        ("p99.9:10%", Precision(0.1, "p99.9")),
+    ],
+)
+def test_it_is_a_share_of_a_quantile(text: str, precision: Precision) -> None:
+    parsed = parse_precision(text)
+    assert (parsed.name, parsed.share) == (precision.name, pytest.approx(precision.share))
+
+
+@pytest.mark.parametrize("text", ["", "5", "0%", "51%", "p98:5%", "p99:", "p99=5%", "1.2.3%", "-5%"])
+def test_what_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_precision(text)
+
+
+def test_a_narrow_interval_is_enough() -> None:
+    told = precision_sentence(load([96_000_000, 105_000_000]), Precision(0.05))
+    assert told == "p99 is known to ± 4.5% from 1,500 effective requests"
+
+
+@pytest.mark.parametrize(
+    ("low_high", "duration"),
+    [([91_000_000, 111_000_000], "40 s"), ([80_000_000, 120_000_000], "3 min"), ([90_000_000, 110_002_000], "41 s")],
+)
+def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: list[int | None], duration: str) -> None:
+    """Half as wide takes four times as long."""
+    told = precision_sentence(load(low_high), Precision(0.05))
+    assert f"not to ± 5.0%: that takes some {duration} (--duration)" in told
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({"effective_requests": 250.0}, "an interval takes 40 s at least"),
+        ({"effective_requests": None, "reason": "too_few_requests"}, "an interval takes 10 s at least"),
+        (
+            {"interval_95_ns": [90, None], "effective_requests": 900.0, "reason": None},
+            "an interval takes 12 s at least",
+        ),
+        ({"reason": "not_met"}, "more requests failed than it leaves room for, which no longer load mends"),
+        ({"reason": "measurement_floor"}, "too near to the measuring floor"),
+        ({"reason": "interrupted"}, "the load was interrupted"),
+    ],
+)
+def test_without_an_interval_it_is_said_why(known: Json, told: str) -> None:
+    sentence = precision_sentence(load(**known), Precision(0.05))
+    assert sentence.startswith("precision of p99 not reached: ")
+    assert told in sentence
+
+
+def test_nothing_is_known_of_nothing() -> None:
+    assert "nothing was scheduled" in precision_sentence(load([1, 2]) | {"outcomes": {"scheduled": 0}}, Precision(0.05))
+    assert "nothing was scheduled" in precision_sentence(load([1, 2]), Precision(0.05, "p99.9"))
