@@ -173,8 +173,8 @@ class Sampler:
     def _find(self) -> list[Path]:
         """Files of processes and threads that began since."""
         found = []
-        for watch in (self._client, self._server):
-            for number, path in watch.find() if watch is not None else ():
+        for watch in [self._client] if self._server is None else [self._client, self._server]:
+            for number, path in watch.find():
                 self._owners.append((watch, number))
                 found.append(path)
         return found
