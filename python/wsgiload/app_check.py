@@ -1,6 +1,6 @@
 """Whether the app can be imported at all, before anything is installed or measured for it.
 
-Importing runs the app's own code, so it happens where a server would: in a fresh group, of which nothing is left.
+Importing runs the app's own code, so it happens in a fresh group, of which nothing is left.
 """
 
 from __future__ import annotations
@@ -27,19 +27,11 @@ def app_failure_of(experiment: Experiment, interpreter: AppInterpreter, place: P
     """A name that does not exist is the caller's to correct; an app that breaks fails every cell."""
     if experiment.bundled:
         return None
-    # Not measured, so a small CPU limit need not hold it up.
-    unhurried = replace(place, limits=replace(place.limits, cpus=None))
-    with fresh_group("import", unhurried) as group:
+    # What CPU time and memory it needs is seen where it is measured, and told of the server.
+    unmeasured = replace(place, limits=replace(place.limits, cpus=None, memory_bytes=None))
+    with fresh_group("import", unmeasured) as group:
         try:
             check_app(experiment.app, interpreter, experiment.app_dir, spawn=group.spawn)
         except AppImportError as error:
-            return _out_of_memory(experiment) if group.oom_kills() else error
+            return error
     return None
-
-
-def _out_of_memory(experiment: Experiment) -> AppImportError:
-    return AppImportError(
-        f"importing {experiment.app.partition(':')[0]} alone needs more memory than the limit, the kernel ended it",
-        "raise --memory",
-        step="import",
-    )

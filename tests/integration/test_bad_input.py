@@ -180,15 +180,6 @@ def test_an_app_that_raises_while_it_is_imported_is_told_with_its_file_and_line(
     assert f"KeyError: 'SHOP_DATABASE' at {project / 'broken.py'}:3" in message
 
 
-def test_an_app_that_is_larger_than_the_memory_limit_is_told_before_any_server_is(
-    command: Command, project: Path
-) -> None:
-    write(project / "big.py", 'DATA = b"x" * (200 << 20)\napp = print\n')
-    done = command.run("sweep", "big:app", "--servers", "wsgiref", "--memory", "64MiB", *BRIEFLY)
-    message = require_every_cell_failed(done, 1, "import")
-    assert message == "importing big alone needs more memory than the limit, the kernel ended it; raise --memory"
-
-
 def test_what_an_app_starts_while_it_is_imported_is_ended_with_it(command: Command, project: Path) -> None:
     starting = 'import subprocess\n\nsubprocess.Popen(["/bin/sleep", "600"], start_new_session=True)\n'
     (project / "starting.py").write_text(starting + textwrap.dedent(HELLO))
