@@ -266,7 +266,7 @@ mod tests {
         assert!(slots[..slots.len() - 1].is_sorted_by(|early, late| early < late), "{slots:?}");
         // What was added is read together with its like from then on.
         let added = moments_of(&looks, 3);
-        assert!(!added.is_empty() && added.len() < rare.len() && rare.ends_with(&added), "{added:?} of {rare:?}");
+        assert!(!added.is_empty() && rare.ends_with(&added), "{added:?} of {rare:?}");
     }
 
     #[test]
