@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,11 @@ class JudgedTrial:
     judgement: Judgement | None
     # Whether it was made again, so that nothing rests on it.
     is_discarded: bool = False
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether it was made again because it says nothing, and not because something disturbed it."""
+        return self.is_discarded and (self.judgement is None or self.judgement.met is None)
 
     def to_dict(self) -> Json:
         """An entry of ``trials``."""
@@ -64,12 +69,12 @@ class Course:
         return self.found is not None or self.gave_up is not None or self.failure is not None
 
     def should_repeat(self, judgement: Judgement) -> bool:
-        """Whether the last trial is to be made again. A doubtful one counts as it came once a fifth was repeated: on a
-        host that is never quiet, further repeats would only look for one that passes."""
+        """Whether the last trial is to be made again. A doubtful one counts as it came once a fifth was repeated: some
+        hosts are never quiet."""
         if judgement.met is None:
             return True
-        discarded = sum(trial.is_discarded for trial in self.trials)
-        return judgement.is_doubtful and discarded + 1 <= MOST_DISCARDED_SHARE * len(self.trials)
+        repeated = sum(trial.is_discarded and not trial.is_spoiled for trial in self.trials)
+        return judgement.is_doubtful and repeated + 1 <= MOST_DISCARDED_SHARE * len(self.trials)
 
     def discard_last(self) -> None:
         """Let nothing rest on the last trial."""
@@ -128,7 +133,7 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tup
     if course.gave_up is not None:
         blame, why = course.gave_up
         reasons.append((blame, _reason("search", "invalid", why, 1, 0)))
-    reasons += _discarded(course) + _doubtful(course)
+    reasons += _discarded(course) + _disturbed(course)
     found = course.found
     if found is None:
         return reasons
@@ -154,7 +159,7 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tup
 
 
 def _discarded(course: Course) -> list[tuple[str, Json]]:
-    discarded = [trial for trial in course.trials if trial.is_discarded]
+    discarded = [trial for trial in course.trials if trial.is_spoiled]
     judged = [trial for trial in course.trials if trial.judgement is not None]
     if not discarded:
         return []
@@ -167,16 +172,19 @@ def _discarded(course: Course) -> list[tuple[str, Json]]:
     return [(blame, _reason("discarded", level, message, share, MOST_DISCARDED_SHARE))]
 
 
-def _doubtful(course: Course) -> list[tuple[str, Json]]:
-    """A bound in one direction stays a bound: what was met while disturbed would have been met without."""
-    judgements = [trial.judgement for trial in course.trials if trial.judgement is not None and not trial.is_discarded]
+def _disturbed(course: Course) -> list[tuple[str, Json]]:
+    """A bound in one direction stays a bound: what was met while disturbed would have been met without. What missed far
+    above the upper bound decided nothing."""
+    upper_per_s = course.found.upper_per_s if course.found is not None else None
+    near = [trial for trial in course.trials if upper_per_s is None or (trial.cell["rate"] or 0) <= upper_per_s]
+    judgements = [trial.judgement for trial in near if trial.judgement is not None and not trial.is_discarded]
     counted = [judgement for judgement in judgements if judgement.met is not None]
-    missed = [judgement for judgement in counted if judgement.is_doubtful and not judgement.met]
+    missed = [judgement for judgement in counted if judgement.disturbance is not None and not judgement.met]
     if not missed:
         return []
     message = (
-        f"{len(missed)} of {len(counted)} trials that count missed while generator or host were disturbed, which can "
-        "only make answers later: the rate is a lower bound, and on a quiet host it may be larger"
+        f"{len(missed)} of the {len(counted)} trials up to the upper bound missed while generator or host were "
+        "disturbed, which can only make answers later: the rate is a lower bound, and on a quiet host it may be larger"
     )
     return [("host", _reason(LOWER_BOUND, "warn", message, len(missed) / len(counted), 0))]
 
@@ -208,8 +216,9 @@ def _verdict(reasons: Sequence[tuple[str, Json]]) -> Json:
     return {"status": first["level"], "blame": blame, "reasons": [reason for _, reason in ordered]}
 
 
-def exit_code(status: str, servers: Sequence[Json], *, thresholds_failed: bool = False) -> int:
-    """Interrupted before failed server before invalid measurement before an objective that nothing held."""
+def exit_code(status: str, servers: Sequence[Json], failed: Collection[str] = ()) -> int:
+    """Interrupted before failed server before invalid measurement before an objective that nothing held; ``failed`` are
+    the servers that miss a threshold."""
     if status == "interrupted":
         return EXIT_INTERRUPTED
     invalid = [server["verdict"] for server in servers if server["verdict"]["status"] == "invalid"]
@@ -217,8 +226,13 @@ def exit_code(status: str, servers: Sequence[Json], *, thresholds_failed: bool =
         return EXIT_SERVER
     if invalid:
         return EXIT_INVALID
-    if not thresholds_failed and all(server["rate_per_s"] is not None for server in servers):
+    missing = [server for server in servers if server["server"] in failed or server["rate_per_s"] is None]
+    if not missing:
         return EXIT_OK
     # What was missed by a lower bound may be held by the server.
-    checks = {reason["check"] for server in servers for reason in server["verdict"]["reasons"]}
-    return EXIT_INVALID if LOWER_BOUND in checks else EXIT_THRESHOLD
+    return EXIT_INVALID if all(is_lower_bound(server) for server in missing) else EXIT_THRESHOLD
+
+
+def is_lower_bound(server: Mapping[str, Any]) -> bool:
+    """Whether an entry of ``servers`` may be too low because of disturbances."""
+    return any(reason["check"] == LOWER_BOUND for reason in server["verdict"]["reasons"])

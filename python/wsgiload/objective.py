@@ -20,10 +20,8 @@ STRICT_FAILURES = "error_rate<=0.001%"
 # Requests beyond a quantile, below which it is not even printed.
 FEWEST_BEYOND = 10
 SPARE = 1.2
-# A disturbed trial tells for certain what no disturbance decides: quantiles well inside their limits, or a median
-# beyond them, or a tenth of the load that was not answered in its time.
-WELL_INSIDE = 1.5
-ANSWERED_SHARE = 0.9
+# A disturbed trial within this factor of a limit, on either side, may have been decided by the disturbance.
+NEAR_A_LIMIT = 1.5
 # The larger a load, the worse these are; goodput is not an objective but what is searched.
 SEARCHABLE = (*QUANTILES, "error_rate")
 
@@ -32,7 +30,7 @@ SEARCHABLE = (*QUANTILES, "error_rate")
 class Judgement:
     """Whether a trial met the objective; None where the trial cannot tell: its measurement is invalid, or too short.
 
-    ``disturbance`` says what can only have made answers later, ``is_doubtful`` that this may have decided it.
+    ``disturbance`` says what can only have made answers later, ``is_doubtful`` that it ended near a limit meanwhile.
     """
 
     met: bool | None
@@ -70,11 +68,10 @@ class Objective:
                 return Judgement(False, str(reason))
             return Judgement(None, f"invalid ({verdict['blame']}): {reason}")
         judgement = self._judge_figures(result)
-        if disturbance is None or judgement.met is None:
+        if disturbance is None:
             return judgement
         why = f"{judgement.why}, while {disturbance}"
-        is_doubtful = not self._is_beyond_doubt(result, met=judgement.met)
-        return replace(judgement, why=why, disturbance=disturbance, is_doubtful=is_doubtful)
+        return replace(judgement, why=why, disturbance=disturbance, is_doubtful=self._is_near_a_limit(result))
 
     def _judge_figures(self, result: Json) -> Judgement:
         unstable = [reason for reason in result["verdict"]["reasons"] if is_unstable(reason)]
@@ -89,19 +86,14 @@ class Objective:
             return Judgement(None, f"missed {texts} by fewer than {FEWEST_BEYOND} requests", is_too_short=True)
         return Judgement(False, f"missed {texts}")
 
-    def _is_beyond_doubt(self, result: Json, *, met: bool) -> bool:
-        """Whether a disturbed trial ended as it would have without.
-
-        A pass is not counted for having passed, unless it would be counted if missed: near a limit, where trials pass
-        and miss by turns, that would choose the passes.
-        """
-        quantiles = [threshold for threshold in self.thresholds if threshold.figure in QUANTILES]
-        if met:
-            return all(replace(one, limit=one.limit / WELL_INSIDE).holds(result) for one in quantiles)
-        rate = result.get("rate_result") or result.get("rate")
-        if rate is not None and rate["goodput_per_s"] < ANSWERED_SHARE * rate["offered_per_s"]:
-            return True
-        return any(not replace(one, figure="p50").holds(result) for one in quantiles if one.figure != "p50")
+    def _is_near_a_limit(self, result: Json) -> bool:
+        """Whether it would have met wider limits and missed narrower ones. The same on both sides of a limit: to keep
+        passes where misses are repeated would be choosing."""
+        wider, narrower = (
+            [replace(one, limit=one.limit * factor) for one in self.thresholds]
+            for factor in (NEAR_A_LIMIT, 1 / NEAR_A_LIMIT)
+        )
+        return all(one.holds(result) for one in wider) and not all(one.holds(result) for one in narrower)
 
     def long_enough_ns(self, rate_per_s: float) -> int:
         """How long a trial at this rate must be so that its quantiles rest on ten requests, however arrivals fall."""

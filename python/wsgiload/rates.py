@@ -11,7 +11,8 @@ from typing import Any
 
 from wsgiload.capacity_trials import TrialPlan, server_trials
 from wsgiload.errors import ServerError
-from wsgiload.plan import Experiment, Level
+from wsgiload.host import host_facts
+from wsgiload.plan import Experiment, Level, plain
 from wsgiload.slo_search import rounded
 from wsgiload.units import NS_PER_S
 
@@ -33,6 +34,10 @@ def find_levels(experiment: Experiment, log: Callable[[str], None]) -> tuple[Lev
             elif cell["rate_result"] is not None:
                 best_per_s = max(best_per_s, cell["rate_result"]["goodput_per_s"])
         trials.write_summary("complete")
+        looked = [{"server": cell["server"], "rate_result": cell["rate_result"]} for cell in trials.cells]
+        trials.directory.write_run(
+            {"status": "complete", "plan": plain(experiment), "host": host_facts(), "closed_loops": looked}
+        )
     if not best_per_s:
         raise ServerError(failure or "no setting gave a right answer", "see what they do at a low --rates")
     levels = tuple(Level(rate_per_s=rounded(best_per_s * share, digits=2)) for share in SHARES)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any, Literal
 
+from wsgiload.capacity_result import is_lower_bound
 from wsgiload.objective import Judgement, Objective
 from wsgiload.student import t_quantile
 from wsgiload.threshold import QUANTILES, Threshold
@@ -231,6 +232,8 @@ def _at_rate(rate_per_s: float, cells: Sequence[Json], objective: Objective) -> 
 
 def _judge(cell: Json, objective: Objective) -> Judgement:
     judgement = objective.judge(cell)
+    if judgement.is_too_short:  # there is no longer run to ask, and to leave it out would be to choose the passes
+        return replace(judgement, met=False)
     return judgement if cell["failure"] is None or judgement.met is None else Judgement(False, "the server failed")
 
 
@@ -238,13 +241,14 @@ def _state(judgements: Sequence[Judgement], asked: int) -> tuple[State, str]:
     """What the runs at one rate say together. A run that missed while it was disturbed is held against nobody."""
     runs = len(judgements)
     missed = [judgement for judgement in judgements if not judgement.met]
-    surely = [judgement for judgement in missed if not judgement.is_doubtful]
+    disturbances = [judgement.disturbance for judgement in missed if judgement.disturbance is not None]
     if runs < FEWEST_RUNS:
         return "unknown", f"of {asked} runs {runs} can be judged, and {FEWEST_RUNS} are needed"
-    if 2 * len(surely) >= runs:
+    if 2 * (len(missed) - len(disturbances)) >= runs:
         return "misses", f"missed in {len(missed)} of {runs} runs"
-    if len(surely) < len(missed):
-        return "unknown", f"missed in {len(missed)} of {runs} runs, in which {missed[-1].why.partition(', while ')[2]}"
+    if disturbances:
+        told = f"in {len(disturbances)} of them while {disturbances[-1]}"
+        return "unknown", f"missed in {len(missed)} of {runs} runs, {told}"
     if missed:
         return "unknown", f"held in {runs - len(missed)} of {runs} runs"
     return "holds", f"held in all {runs} runs"
@@ -292,6 +296,11 @@ def recommend_capacity(servers: Sequence[Json]) -> Recommendation | Refusal:
         return Refusal("no setting has a confirmed rate", "longer trials (--duration) would settle it", is_missed)
     first, others = confirmed[0], [server for server in servers if server is not confirmed[0]]
     for other in others:
+        if other["failure"] is None and is_lower_bound(other):
+            return Refusal(
+                f"{other['server']} may hold more than was found, because disturbances made trials of it miss",
+                "the same search on a quieter host would settle it",
+            )
         if other["failure"] is None and _may_reach(other, first):
             return Refusal(
                 f"{first['server']} and {other['server']} are too near: their intervals overlap",

@@ -126,7 +126,19 @@ def test_what_holds_while_disturbed_holds_and_the_sentence_says_it() -> None:
 
 def test_what_misses_while_disturbed_is_undecided() -> None:
     refusal = refused(runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 150.0, 200: 150.0}, **STOLEN))
-    assert "large at 100/s is undecided: missed in 6 of 6 runs, in which 2 % was taken" in refusal.why
+    assert "large at 100/s is undecided: missed in 6 of 6 runs, in 6 of them while 2 % was taken" in refusal.why
+
+
+def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
+    short = {"outcomes": {"scheduled": 500, "ok": 500}}
+    near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
+    assert "short at 50/s is undecided: held in 4 of 6 runs" in refused(near).why
+
+
+def test_disturbed_and_clean_misses_are_told_apart() -> None:
+    mixed = [cell("mixed", 100, run, 150.0, **(STOLEN if run == 1 else {})) for run in (1, 2)]
+    refusal = refused(mixed + [cell("mixed", 100, run, 30.0) for run in range(3, 7)])
+    assert "missed in 2 of 6 runs, in 1 of them while 2 % was taken" in refusal.why
 
 
 def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:
@@ -196,6 +208,16 @@ def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> 
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
     assert isinstance(near, Refusal)
     assert "too near" in near.why
+
+
+def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:
+    bound = {"check": "lower-bound", "level": "warn", "message": "", "value": 0.1, "limit": 0}
+    doubtful = {"verdict": {"status": "warn", "blame": "host", "reasons": [bound]}}
+    clean, other = searched("clean", 300.0, (290.0, 305.0)), searched("other", 200.0, (190.0, 210.0), **doubtful)
+    found = recommend_capacity([clean, other])
+    assert isinstance(found, Refusal)
+    assert "other may hold more than was found" in found.why
+    assert isinstance(recommend_capacity([clean | doubtful, other | {"verdict": clean["verdict"]}]), Recommendation)
 
 
 def test_an_invalid_search_carries_no_recommendation() -> None:

@@ -189,6 +189,10 @@ def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
     return resolved | {"servers": servers, "cpu_plan": cpu_plan, "estimated_seconds": plan.estimated_s(len(servers))}
 
 
+def _holds(server: dict[str, Any], thresholds: list[Threshold]) -> bool:
+    return all(threshold.holds(server) for threshold in thresholds)
+
+
 def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | None) -> int:
     document = result.document
     if json_file != "-":
@@ -201,7 +205,11 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
     failed = failed_thresholds(thresholds, [(server["server"], server) for server in document["servers"]])
     for sentence in failed:
         complain(sentence)
-    code = exit_code(result.status, document["servers"], thresholds_failed=bool(failed))
+    code = exit_code(
+        result.status,
+        document["servers"],
+        [server["server"] for server in document["servers"] if not _holds(server, thresholds)],
+    )
     if code == EXIT_INTERRUPTED:
         complain(f"interrupted; what was finished is in {result.run_dir}")
     return code

@@ -30,7 +30,7 @@ from wsgiload.cli._options import (
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._recommend import slo_option, tell_recommendation
-from wsgiload.cpus import parse_cpu_list
+from wsgiload.cpus import CpuPlan, parse_cpu_list
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.estimate import experiment_s
 from wsgiload.intervene import further_runs, require_liftable
@@ -322,11 +322,20 @@ def sweep(
     enter_scope(experiment.limits.policy)
     events = SweepEvents() if quiet else _Progress()
     if is_rateless:
+        require_possible_intervention(experiment)
         levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
         experiment = replace(experiment, levels=levels)
     result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
     code = _tell(result, thresholds, json_file, html)
     return tell_recommendation(result.summary, objective, code, aside=json_file == "-")
+
+
+def require_possible_intervention(experiment: Experiment) -> CpuPlan:
+    """Refuse an intervention that could change nothing, before anything is started; who gets which cores."""
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    if experiment.intervene is not None:
+        require_liftable(limits, cpu_plan)
+    return cpu_plan
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:
@@ -457,9 +466,7 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
     if is_rateless:
         experiment = replace(experiment, levels=tuple(Level(rate_per_s=100.0 * share) for share in SHARES))
     found = resolve_servers(experiment)
-    cpu_plan, limits = plan_cpus(experiment.limits)
-    if experiment.intervene is not None:
-        require_liftable(limits, cpu_plan)
+    cpu_plan = require_possible_intervention(experiment)
     order = expand(experiment, tuple(found))
     further = further_runs(order, experiment)
     plan: dict[str, Any] = plain(experiment)

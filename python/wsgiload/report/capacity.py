@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.capacity_result import LOWER_BOUND
+from wsgiload.capacity_result import is_lower_bound
 from wsgiload.report import words
 from wsgiload.report.table import FULL_WIDTH
 from wsgiload.report.words import Json
@@ -56,8 +56,7 @@ def _table(servers: Sequence[Json]) -> Table:
 
 def rate_words(server: Json) -> str:
     """The rate, marked where trials near it missed for reasons that may not be the server's."""
-    checks = {reason["check"] for reason in server["verdict"]["reasons"]}
-    mark = "≥ " if server["rate_per_s"] is not None and LOWER_BOUND in checks else ""
+    mark = "≥ " if server["rate_per_s"] is not None and is_lower_bound(server) else ""
     return mark + words.format_per_s(server["rate_per_s"])
 
 
@@ -85,5 +84,5 @@ def remarks_of(server: Json) -> list[str]:
     said = [f"{server['server']}: {words.reason_words(reason)}" for reason in server["verdict"]["reasons"]]
     discarded = [str(trial["cell"]) for trial in server["trials"] if trial["discarded"]]
     if discarded:
-        said.append(f"{server['server']}: discarded as invalid: {', '.join(discarded)}")
+        said.append(f"{server['server']}: discarded and made again: {', '.join(discarded)}")
     return said
