@@ -1,0 +1,11 @@
+"""What every test needs, however the run was started."""
+
+from __future__ import annotations
+
+import signal
+
+
+def pytest_configure() -> None:
+    """A shell starts a background job with SIGINT ignored, which the commands under test would inherit."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
