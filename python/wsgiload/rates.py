@@ -19,7 +19,7 @@ from wsgiload.units import NS_PER_S
 Json = dict[str, Any]
 
 # From a load that most settings hold to one at which few still answer in time.
-SHARES = (0.3, 0.5, 0.7, 0.85)
+SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
 LOOK_NS = 5 * NS_PER_S
 
 

@@ -7,6 +7,7 @@ data carry it: enough valid runs, an interval that stays inside the objective, a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
@@ -21,6 +22,8 @@ Json = dict[str, Any]
 
 # Settings that cannot be told apart by their quantiles are told apart by memory, if they differ by this factor.
 LEANER_BY = 1.1
+# The counts in the size of a cell: ``w2-t4``, ``t4-close``.
+_COUNTS = re.compile(r"(?:w(?P<workers>\d+))?-?(?:t(?P<threads>\d+))?-?")
 # Below four runs no rank or sign test can reach 5 %.
 FEWEST_RUNS = 4
 USUAL_RUNS = 6
@@ -44,11 +47,24 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """How many workers and threads were asked for, and of what: server, variant and what else the grid sets."""
+
+    of: tuple[str | None, ...]
+    workers: int
+    threads: int
+
+    def is_below(self, other: Size) -> bool:
+        """No more of either, and the same otherwise; sizes of different servers are neither above nor below."""
+        return self.of == other.of and self.workers <= other.workers and self.threads <= other.threads
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation:
     """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``.
 
-    In ``disturbed`` of its ``runs`` something can only have made answers later. ``alike`` hold the same and need more
-    memory.
+    In ``disturbed`` of its ``runs`` something can only have made answers later. ``alike`` hold the same as far as can
+    be told, and need more memory, or more workers or threads.
     """
 
     server: str
@@ -92,6 +108,7 @@ class SettingRecord:
     server: str
     at: tuple[AtRate, ...]
     memory: Memory
+    size: Size
 
     def largest(self, *states: State) -> AtRate | None:
         """The largest rate up to which it is in one of these states."""
@@ -154,7 +171,7 @@ def _best_of(
     thresholds: Sequence[Threshold],
 ) -> Recommendation | Refusal:
     """Of settings that hold the same rate the quickest, if its interval lies below those of the others; of those that
-    reach into it the one that needs the least memory."""
+    reach into it the one that needs less than each other: memory, or workers and threads."""
     entries = sorted(
         (
             (at.centre if at.centre is not None else math.inf, record, at)
@@ -165,14 +182,15 @@ def _best_of(
     )
     _, quickest, best = entries[0]
     near = [(record, at) for _, record, at in entries if record is quickest or _reaches_into(at, best)]
-    first, at = min(near, key=lambda entry: entry[0].memory.peak_bytes or math.inf)
-    alike = [record for record, _ in near if record is not first]
-    if not all(_is_leaner(first.memory, record.memory) for record in alike):
+    least = [entry for entry in near if all(entry is other or _needs_less(entry[0], other[0]) for other in near)]
+    if not least:
         return Refusal(
-            f"{first.server} and {alike[0].server} both hold {at.rate_per_s:g}/s, and neither their intervals nor "
-            "their memory tell them apart",
+            f"{near[0][0].server} and {near[1][0].server} both hold {best.rate_per_s:g}/s, and neither their intervals "
+            "nor their memory tell them apart",
             "higher --rates, where they part, or more --runs would settle it; so would `wsgiload capacity`",
         )
+    first, at = least[0]
+    alike = [record for record, _ in near if record is not first]
     figure = _quantile_of(thresholds)
     others = [record.server for _, record, _ in entries if record is not first]
     return Recommendation(
@@ -193,10 +211,14 @@ def _reaches_into(other: AtRate, best: AtRate) -> bool:
     return other.interval is None or best.interval is None or best.interval[1] >= other.interval[0]
 
 
-def _is_leaner(memory: Memory, other: Memory) -> bool:
-    if memory.peak_bytes is None or other.peak_bytes is None:
-        return False
-    return memory.peak_bytes * LEANER_BY <= other.peak_bytes
+def _needs_less(record: SettingRecord, other: SettingRecord) -> bool:
+    """Clearly less memory; where it is much the same, no more workers and no more threads of the same server."""
+    used, used_by_other = record.memory.peak_bytes, other.memory.peak_bytes
+    if used is None or used_by_other is None:
+        return record.size.is_below(other.size)
+    if used * LEANER_BY <= used_by_other:
+        return True
+    return record.size.is_below(other.size) and used < used_by_other * LEANER_BY
 
 
 def setting_records(cells: Sequence[Json], objective: Objective) -> list[SettingRecord]:
@@ -206,14 +228,13 @@ def setting_records(cells: Sequence[Json], objective: Objective) -> list[Setting
         if cell["rate"] is not None:
             server = str(cell["id"]).rpartition("@")[0]
             settings.setdefault(server, {}).setdefault(cell["rate"], {})[cell["run"]] = cell
-    return [
-        SettingRecord(
-            server,
-            tuple(_at_rate(rate, list(of_rate.values()), objective) for rate, of_rate in sorted(rates.items())),
-            _memory([cell for of_rate in rates.values() for cell in of_rate.values()]),
-        )
-        for server, rates in settings.items()
-    ]
+    return [_setting_record(server, rates, objective) for server, rates in settings.items()]
+
+
+def _setting_record(server: str, rates: Mapping[float, Mapping[int, Json]], objective: Objective) -> SettingRecord:
+    cells = [cell for of_rate in rates.values() for cell in of_rate.values()]
+    at = tuple(_at_rate(rate, list(of_rate.values()), objective) for rate, of_rate in sorted(rates.items()))
+    return SettingRecord(server, at, _memory(cells), _size(cells[0]))
 
 
 def _at_rate(rate_per_s: float, cells: Sequence[Json], objective: Objective) -> AtRate:
@@ -277,6 +298,16 @@ def _memory(cells: Sequence[Json]) -> Memory:
     peaks = [cell["resources"]["memory_peak_bytes"] for cell in cells if cell["resources"] is not None]
     limits = [cell["limits"]["memory_bytes"] for cell in cells if cell["limits"] is not None]
     return Memory(max((peak for peak in peaks if peak is not None), default=None), limits[0] if limits else None)
+
+
+def _size(cell: Json) -> Size:
+    """Counts that nobody named are alike, because the budget decided them."""
+    asked = str(cell.get("size") or "")
+    counts = _COUNTS.match(asked)
+    assert counts is not None  # every part of it may be missing
+    workers, threads = (int(count or 0) for count in counts.group("workers", "threads"))
+    of = (cell["server"], cell.get("variant"), cell.get("alias"), asked[counts.end() :])
+    return Size(of, workers, threads)
 
 
 def recommend_capacity(servers: Sequence[Json]) -> Recommendation | Refusal:

@@ -21,6 +21,8 @@ FACTORS = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
 def cell(server: str, rate: float, run: int, p99_ms: float, **changes: Any) -> Json:
     return {
         "id": f"{server}@{rate:g}#{run}",
+        "server": server.partition("-")[0],
+        "size": server.partition("-")[2] or None,
         "rate": rate,
         "run": run,
         "verdict": {"status": "valid", "blame": None, "reasons": []},
@@ -84,7 +86,34 @@ def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_rec
     assert isinstance(found, Recommendation)
     assert (found.server, found.alike) == ("lean", ("large",))
     said = recommendation_words(found, "p99<100ms")
-    assert said.endswith(" large holds it as well as far as can be told, with more memory.")
+    assert said.endswith(" large holds it as well as far as can be told, with more memory, workers or threads.")
+
+
+def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and_threads_is_recommended() -> None:
+    double = {"resources": {"memory_peak_bytes": 256 * MIB}}
+    sizes = [runs(f"gthread-{size}", {100: 30.0}) for size in ("w1-t4-stock", "w1-t1-stock")]
+    found = recommend([*sizes[0], *sizes[1], *runs("gthread-w2-t1-stock", {100: 30.0}, **double)], OBJECTIVE)
+    assert isinstance(found, Recommendation)
+    assert (found.server, set(found.alike)) == ("gthread-w1-t1-stock", {"gthread-w1-t4-stock", "gthread-w2-t1-stock"})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("gthread-w1-t4", "gthread-w2-t1"),  # fewer workers, and more threads
+        ("gthread-w1-t1", "waitress-t4"),  # a thread of one is not a thread of another
+        ("gthread-w1-t1-stock", "gthread-w1-t4-tuned"),
+    ],
+)
+def test_sizes_that_are_neither_above_nor_below_carry_none(one: str, other: str) -> None:
+    assert "tell them apart" in refused(runs(one, {100: 30.0}) + runs(other, {100: 30.0})).why
+
+
+def test_a_smaller_size_that_needs_more_memory_is_not_recommended() -> None:
+    hungry = {"resources": {"memory_peak_bytes": 256 * MIB}}
+    found = recommend(runs("gthread-t1", {100: 30.0}, **hungry) + runs("gthread-t4", {100: 30.0}), OBJECTIVE)
+    assert isinstance(found, Recommendation)
+    assert found.server == "gthread-t4", "memory decides before threads do"
 
 
 @pytest.mark.parametrize("count", [1, 3])

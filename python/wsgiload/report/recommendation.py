@@ -20,7 +20,7 @@ def recommendation_words(found: Recommendation | Refusal, objective: str) -> str
 def _runner_up(found: Recommendation) -> str:
     if found.alike:
         hold = f"{words.join_words(list(found.alike))} {'hold' if len(found.alike) > 1 else 'holds'}"
-        return f" {hold} it as well as far as can be told, with more memory."
+        return f" {hold} it as well as far as can be told, with more memory, workers or threads."
     return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
 
 
