@@ -393,6 +393,7 @@ class _Maker:
                     "needed_at_most": 1_000,
                     "remark": None,
                 },
+                "tracked": {"before": 12, "after": 90, "max": 262_144},
             },
             "client": {
                 "cpu_seconds": 3.1,

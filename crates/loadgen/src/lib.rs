@@ -87,6 +87,7 @@ mod thresholds;
 mod throttling;
 mod tls;
 mod trace;
+mod tracking;
 mod transport;
 mod uncertainty;
 mod unverified;

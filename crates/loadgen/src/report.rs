@@ -22,6 +22,7 @@ use crate::self_checks::SelfChecks;
 use crate::send_sample::SendGaps;
 use crate::session_counts::{SessionCounts, SessionReport};
 use crate::stationarity::{InSystem, Stationarity};
+use crate::tracking::TrackedConnections;
 use crate::uncertainty::{Interval as QuantileInterval, Uncertainty};
 use crate::verdict::evidence::Evidence;
 use crate::verdict::{NotChecked, Verdict};
@@ -174,6 +175,8 @@ pub struct Connections {
     pub failures: BTreeMap<String, u64>,
     /// Local ports and addresses; `None` over a Unix socket, or where the kernel does not tell.
     pub local_ports: Option<SourcePorts>,
+    /// Connections that the kernel tracked; `None` over a Unix socket, or where it tracks none or does not tell.
+    pub tracked: Option<TrackedConnections>,
     /// How many requests a connection carried; `None` when none has ended.
     pub requests_per_connection: Option<RequestsPerConnection>,
 }
@@ -362,6 +365,7 @@ fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
         max_connections: facts.max_connections,
         failures: recorder.connect_failures.causes().clone(),
         local_ports: facts.source_ports.clone(),
+        tracked: facts.tracked,
         requests_per_connection,
     }
 }

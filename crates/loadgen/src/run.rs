@@ -28,6 +28,7 @@ use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
 use crate::throttling::throttled_periods;
+use crate::tracking::TrackedConnections;
 use crate::wire::WireConnection;
 
 /// The first intended send lies this far ahead, so that every thread is ready for it.
@@ -94,6 +95,7 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
     let thread_rate_per_s = peak_rate_per_s.map(|rate| rate / plan.threads as f64);
     let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_core_for_each(plan.threads));
     let (host_before, throttled_before) = (HostTicks::read(), throttled_periods());
+    let tracking_before = target.route.tracking_table();
     let (start_ns, start_realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns());
     let threads: Vec<ThreadPlan> = (0..plan.threads)
         .map(|thread| ThreadPlan {
@@ -121,6 +123,9 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
         is_interrupted: stop.is_stopped(),
         max_connections: max_slots,
         source_ports,
+        tracked: tracking_before
+            .zip(target.route.tracking_table())
+            .map(|(before, after)| TrackedConnections::between(before, after)),
         thread_tails: thread_tails(&records),
     };
     LoadReport::new(plan, &recorder, &facts)
