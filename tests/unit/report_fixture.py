@@ -360,6 +360,7 @@ class _Maker:
             "receive_delay_ns": self._histogram(0.005),
             "offered_quantiles_ns": {f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES},
             "uncertainty": self._both_uncertainties(),
+            "precision": None,
             "stationarity": {
                 "state": "unstable" if self.overloaded else "stationary",
                 "reason": None,
