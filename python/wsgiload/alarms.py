@@ -231,7 +231,7 @@ def below_the_rate(load: Json) -> Alarm | None:
 
 def _missing(load: Json, answered_per_s: float) -> int:
     """How many answers a rate is short of the offered one over the measurement."""
-    return round((load["rate"]["offered_per_s"] - answered_per_s) * load["measured_ns"] / NS_PER_S)
+    return round((float(load["rate"]["offered_per_s"]) - answered_per_s) * int(load["measured_ns"]) / NS_PER_S)
 
 
 def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:

@@ -19,6 +19,7 @@ from wsgiload.report import charts, coincidence, findings, forest, over_runs, sv
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
+from wsgiload.report.strip_chart import strip_chart
 from wsgiload.report.words import Json
 
 MOST_STRIPS = 48
@@ -405,7 +406,7 @@ def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
         )
     )
     data = Grid(("middle of interval", "p50", "p99", "max", "failed"), rows, names=0)
-    drawing = charts.strip_chart(strip, sweep.experiment, name)
+    drawing = strip_chart(strip, sweep.experiment, name)
     coincided = [coincidence.sentence(strip.cell, found) for found in coincidence.fingerprints(strip.cell)]
     return Chart(name, drawing, findings.strip_caption(strip), " ".join(coincided), data)
 
