@@ -138,14 +138,14 @@ def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
 
 
 @long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(2700)
 @needs_reference
 def test_f19_the_rate_of_an_exponential_queue(command: Command) -> None:
     """M/M/1 with 2 ms: the p99 is 20 ms at exactly 269.74 requests per second."""
     exact_per_s = 500 - math.log(100) / 0.020
-    with reference("--hold", "exp:2ms", "--servers", 1) as url:
+    with reference("--hold", "exp:2ms", "--servers", 1, longest="45min") as url:
         words = ("--url", url, "--slo", "p99<=20ms", "--duration", "30s", "--warmup", "1s", "--cooldown", "0s")
-        done = command.start("capacity", *words, "--confirm-duration", "30s", "--json", "found.json").end(1700)
+        done = command.start("capacity", *words, "--confirm-duration", "30s", "--json", "found.json").end(2600)
     server = only_server(read_json(command.folder / "found.json"))
     require_undisturbed(done, server)
     assert server["estimate_per_s"] == pytest.approx(exact_per_s, rel=0.03)
