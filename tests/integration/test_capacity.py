@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
-
-from wsgiload.schema import load_schema
 
 from .command import Command, Done, read_json, until
 from .reference import inconclusive, needs_reference, reference
+from .stored import schema_errors
 from .target import unused_port
 
 # Searches of a minute and more, which only a quiet host repeats.
@@ -53,10 +51,6 @@ def sleeping(tmp_path: Path) -> Path:
     """A folder with an app that holds a thread for 20 ms."""
     (tmp_path / "sleeping.py").write_text(textwrap.dedent(SLEEPING))
     return tmp_path
-
-
-def schema_errors(name: str, document: dict[str, Any]) -> list[str]:
-    return [error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)]
 
 
 def only_server(document: dict[str, Any]) -> dict[str, Any]:
