@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsgiload.aggregate import Method
+from wsgiload.bundled import DEFAULT_APP, bundled_app
 from wsgiload.check_thresholds import check_thresholds_of
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
@@ -25,7 +26,8 @@ from wsgiload.plan import (
 )
 from wsgiload.precision import parse_precision
 from wsgiload.procedure import usual_procedure
-from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, resume_sweep, run_sweep, runs_to_compare
+from wsgiload.settings import runs_to_compare
+from wsgiload.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 from wsgiload.units import NS_PER_S
 
 
@@ -91,20 +93,20 @@ def sweep(
     """
     if rates and connections:
         raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")
-    bundled = bundled_request("hello") if app is None else None
+    bundled = bundled_app(DEFAULT_APP) if app is None else None
     levels = [Level(rate_per_s=float(rate)) for rate in rates or ([] if connections else [1000, 2000, 3000])]
     levels += [Level(connections=count) for count in connections or ()]
     experiment = Experiment(
         name=(app or "hello").replace(":", "-"),
-        app=bundled[0] if bundled else str(app),
-        app_dir=bundled[1] if bundled else Path(chdir).resolve(),
+        app=bundled.app if bundled else str(app),
+        app_dir=bundled.app_dir if bundled else Path(chdir).resolve(),
         request=Request(
             path=path or "/",
             method=method,
             headers=tuple((headers or {}).items()),
             body=body,
             statuses=tuple(statuses),
-            expected_body=bundled[3] if bundled and expected_body is None else expected_body,
+            expected_body=bundled.expected_body if bundled and expected_body is None else expected_body,
             expected_length=expected_length,
             expected_sha256=expected_sha256,
             expected_regex=expected_regex,
