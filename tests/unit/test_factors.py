@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,18 +20,22 @@ from wsgiload.cli import run
 from wsgiload.cli._recommend import tell_each, tell_recommendation
 from wsgiload.comparison import compare_runs, compare_servers
 from wsgiload.contract import Server
+from wsgiload.cpus import CpuPlan, available_cpus
 from wsgiload.effect import runs_needed
 from wsgiload.environments import named_interpreters, provide
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
 from wsgiload.grid import apps_of, parse_sizes
 from wsgiload.interpreter import AppInterpreter
+from wsgiload.limits import Limits
 from wsgiload.objective import parse_objective
 from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, experiment_facts
 from wsgiload.recommend import recommend_capacity
+from wsgiload.record import Setting
 from wsgiload.report.cells import conditions, read_sweep
 from wsgiload.report.findings import headline, response_time_caption
 from wsgiload.report.html import _page_title
 from wsgiload.report.over_runs import comparison_lines
+from wsgiload.run import Bench
 from wsgiload.settings import resolve_servers, runs_to_compare
 
 from .invented_cells import Json, cell, runs_of
@@ -205,6 +210,21 @@ def test_a_server_is_installed_once_for_each_interpreter(monkeypatch: pytest.Mon
     assert made["waitress-py3.11-cpu"] == "waitress on 3.11.7"
     assert made["node-hello"] == "node on 3.12.1"
     assert made.keys() == found.keys()
+
+
+def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is measured on an app of its own."""
+    module = sys.modules["wsgiload.sweep"]  # the name in the package is taken by the function
+    measured: list[str] = []
+    monkeypatch.setattr(module, "measure_concurrency", lambda found, *_: measured.append(found.id))
+    plan = experiment(("waitress",), "profile=stock,tuned", "app=hello,cpu", "python=3.11,3.13")
+    cores = available_cpus()
+    setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
+    found, missing = resolve_servers(plan), cast(Any, None)
+    sweep = module._Sweep(found, (), Bench(setting, missing, missing), missing, module.SweepEvents(), [])
+    for one in found.values():
+        module._capacity(sweep, one, missing)
+    assert measured == ["waitress-stock-py3.11-hello", "waitress-stock-py3.13-hello"]
 
 
 # --- what is compared
