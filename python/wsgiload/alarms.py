@@ -29,11 +29,12 @@ FEWEST_REQUESTS = 20
 WITHOUT_KEEPALIVE = "servers compared with keep-alive on that do not have it"
 # V7: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
 DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
+# V8 and V9: fewer missing answers than these may just be on their way at the end.
+FEWEST_MISSING = 10
 # V8: a server that falls behind and leaves half of its CPU unused waits for something else.
 FELL_BEHIND, IDLE_SHARE = 0.95, 0.5
-# V9: of the rate that was asked for; fewer missing than these may just be on their way at the end.
+# V9: of the rate that was asked for.
 LEAST_ACHIEVED = 0.99
-FEWEST_MISSING = 10
 # V10: between runs, as a coefficient of variation.
 MOST_BETWEEN_RUNS = 0.1
 # V11: throughput that stays within this while the users double at least.
@@ -205,7 +206,7 @@ def idle_though_behind(load: Json, use: ServerUse) -> Alarm | None:
     if not offered or goodput is None or not use.cpus or use.cpu_cores_mean is None:
         return None
     busy = use.cpu_cores_mean / use.cpus
-    if goodput >= FELL_BEHIND * offered or busy >= IDLE_SHARE:
+    if goodput >= FELL_BEHIND * offered or busy >= IDLE_SHARE or _missing(load, goodput) < FEWEST_MISSING:
         return None
     message = (
         f"{goodput:,.0f}/s of {offered:,.0f}/s were answered while the server used {busy:.0%} of its CPU limit: it "
@@ -220,13 +221,17 @@ def below_the_rate(load: Json) -> Alarm | None:
     if not offered or achieved is None:
         return None
     share = achieved / offered
-    missing = round((offered - achieved) * load["measured_ns"] / NS_PER_S)
-    if share >= LEAST_ACHIEVED or missing < FEWEST_MISSING:
+    if share >= LEAST_ACHIEVED or _missing(load, achieved) < FEWEST_MISSING:
         return None
     message = (
         f"{achieved:,.0f}/s were answered of {offered:,.0f}/s offered ({share:.1%}): this is no result at that rate"
     )
     return Alarm("V9", "server", message, share, LEAST_ACHIEVED, "latencies at a rate that was never reached")
+
+
+def _missing(load: Json, answered_per_s: float) -> int:
+    """How many answers a rate is short of the offered one over the measurement."""
+    return round((float(load["rate"]["offered_per_s"]) - answered_per_s) * int(load["measured_ns"]) / NS_PER_S)
 
 
 def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,11 @@ def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepResult:
     return run_sweep(experiment)
 
 
-def times_ms(run: dict[str, Any]) -> tuple[float, float]:
-    """The shortest and the longest service time."""
+def times_ms(run: dict[str, Any]) -> tuple[float, float, float]:
+    """The shortest service time, the median and the longest."""
     assert run["failure"] is None, run["failure"]
-    return run["service_time_ns"]["min"] / MS, run["service_time_ns"]["max"] / MS
+    times = run["service_time_ns"]
+    return times["min"] / MS, times["quantiles"]["0.5"] / MS, times["max"] / MS
 
 
 def foreign(runs: list[dict[str, Any]]) -> float:
@@ -105,10 +107,12 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
     assert "disappeared when it was lifted" in page
 
     limited, lifted = [times_ms(run) for run in trial["limited"]], [times_ms(run) for run in trial["lifted"]]
-    assert min(low for low, _ in limited) >= 120, "less than two waits for a new period"
-    assert min(low for low, _ in lifted) >= 50
-    too_slow = max(high for _, high in limited) > 220 or max(high for _, high in lifted) > 70
+    assert min(low for low, _, _ in limited) >= 120, "less than two waits for a new period"
+    assert min(low for low, _, _ in lifted) >= 50
+    # With the limit the slowest counts; without it a single one may have waited for a core like anybody else.
+    too_slow = max(high for _, _, high in limited) > 220 or max(middle for _, middle, _ in lifted) > 55
     disturbance = foreign([*trial["limited"], *trial["lifted"]])
     if too_slow and disturbance > 0.1:
         pytest.skip(f"INCONCLUSIVE(host): others used {disturbance:.0%} of the machine; {limited}, {lifted}")
     assert not too_slow, (limited, lifted)
+    sys.stdout.write(f"service times in ms (least, median, most), limited: {limited}; lifted: {lifted}\n")

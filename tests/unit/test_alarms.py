@@ -141,8 +141,10 @@ def test_v9_a_rate_that_was_not_reached() -> None:
     assert alarms_of_load(sound(rate={"offered_per_s": 100.0, "achieved_per_s": 99.0, "goodput_per_s": 99.0})) == []
 
 
-def test_v9_leaves_out_what_may_just_be_on_its_way_at_the_end() -> None:
+def test_v8_and_v9_leave_out_what_may_just_be_on_its_way_at_the_end() -> None:
     short = {"offered_per_s": 100.0, "achieved_per_s": 90.0, "goodput_per_s": 90.0}
+    assert alarms_of_cell(sound(rate=short, measured_ns=900_000_000), ServerUse(0.2, 1.0)) == []
+    assert len(alarms_of_cell(sound(rate=short, measured_ns=1_000_000_000), ServerUse(0.2, 1.0))) == 2
     assert alarms_of_load(sound(rate=short, measured_ns=900_000_000)) == [], "9 of 90"
     assert "(90.0%)" in of(sound(rate=short, measured_ns=1_000_000_000), "V9").message, "10 of 100"
 

@@ -15,6 +15,7 @@ from wsgiload.report import charts, svg
 from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
+from wsgiload.report.strip_chart import strip_chart
 
 from .report_fixture import read_summary, write_run
 
@@ -120,7 +121,7 @@ def test_a_strip_puts_both_sources_on_one_clock(files: RunFiles) -> None:
     assert strip.middles_s[:2] == (0.5, 1.5)
     assert (strip.busy[0].start_s, strip.busy[-1].end_s) == (0, 20)
     assert strip.cpu_limit == 2
-    drawing = charts.strip_chart(strip, files.summary["experiment"], "time-0")
+    drawing = strip_chart(strip, files.summary["experiment"], "time-0")
     assert "gunicorn-sync at 1,000/s, run 1" in texts(drawing)
     assert any(text.endswith("· run 1 · valid") for text in texts(drawing))
 
@@ -133,7 +134,7 @@ def test_a_strip_without_samples_says_so(files: RunFiles) -> None:
     cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == "waitress@1000#1")
     strip = make_strip(cell, files.intervals[cell.id], [])
     assert strip is not None
-    assert "CPU: not measured in this window" in texts(charts.strip_chart(strip, files.summary["experiment"], "x"))
+    assert "CPU: not measured in this window" in texts(strip_chart(strip, files.summary["experiment"], "x"))
 
 
 def test_a_sweep_in_which_everything_failed_still_draws(sweep: Sweep) -> None:

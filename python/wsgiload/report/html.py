@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wsgiload.aggregate import Method
 from wsgiload.effect import FEWEST_RUNS
-from wsgiload.report import charts, coincidence, findings, forest, over_runs, svg, table, words
+from wsgiload.report import charts, coincidence, findings, forest, grids, over_runs, svg, table, words
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
+from wsgiload.report.strip_chart import strip_chart
 from wsgiload.report.words import Json
 
 MOST_STRIPS = 48
@@ -30,27 +31,6 @@ _DOWNLOADS = (
     ("intervals.csv", "text/csv"),
     ("resources.csv", "text/csv"),
 )
-_FAILURES = (
-    ("http_status", "HTTP status"),
-    ("bad_body", "wrong body"),
-    ("reset", "reset"),
-    ("stale", "stale connection"),
-    ("refused", "refused"),
-    ("connect_timeout", "connect timeout"),
-    ("timeout", "timeout"),
-    ("dropped", "dropped"),
-    ("unfinished", "unfinished"),
-    ("client_error", "client error"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of text: the first ``names`` columns are words, the rest are numbers."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    names: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +41,7 @@ class Chart:
     svg: str
     caption: str
     reading: str
-    data: Grid
+    data: grids.Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +108,8 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "charts": _sweep_charts(sweep, files),
         "strips": strips,
         "strips_left_out": left_out,
-        "errors": _error_grid(sweep, files.loads),
-        "cells": _cell_grid(sweep),
+        "errors": grids.of_errors(sweep, files.loads),
+        "cells": grids.of_cells(sweep),
         "verdicts": [cell.status for cell in sweep.cells],
         "plan": _facts(sweep.experiment),
         "host": _facts(files.run.get("host") or {}),
@@ -200,7 +180,7 @@ def _over_runs(summary: Json, subtitle: str) -> dict[str, Any]:
     """What several runs say together."""
     return {
         "forest": _forest(summary["comparisons"], subtitle),
-        "aggregates": Grid(over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))),
+        "aggregates": grids.Grid(over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))),
         "note": over_runs.aggregate_note(summary),
         "comparisons": over_runs.comparison_lines(summary),
         "comparison_note": over_runs.COMPARISON_NOTE,
@@ -220,7 +200,7 @@ def _forest(comparisons: Sequence[Json], subtitle: str) -> Chart | None:
         )
         for entry in rows
     )
-    data = Grid(("pair", "factor", "low", "high", "p", "p adjusted"), numbers)
+    data = grids.Grid(("pair", "factor", "low", "high", "p", "p adjusted"), numbers)
     drawing = forest.forest_chart(comparisons, subtitle)
     return Chart("forest", drawing, forest.caption(comparisons), forest.READING, data)
 
@@ -243,145 +223,30 @@ def _sweep_charts(sweep: Sweep, files: RunFiles) -> list[Chart]:
             charts.response_time_chart(sweep),
             findings.response_time_caption(sweep),
             findings.RESPONSE_TIME_READING,
-            _time_grid(sweep, files.loads),
+            grids.of_times(sweep, files.loads),
         ),
         Chart(
             "goodput",
             charts.goodput_chart(sweep),
             findings.goodput_caption(sweep),
             "Only answers with the expected status and body count.",
-            _grid(sweep, _GOODPUT_COLUMNS),
+            grids.of_columns(sweep, grids.GOODPUT_COLUMNS),
         ),
         Chart(
             "resources",
             charts.resource_chart(sweep),
             findings.resource_caption(sweep),
             "From the server's own control group. The throttled share is one of CPU periods, not of time.",
-            _grid(sweep, _RESOURCE_COLUMNS),
+            grids.of_columns(sweep, grids.RESOURCE_COLUMNS),
         ),
         Chart(
             "spectrum",
             charts.spectrum_chart(sweep),
             findings.spectrum_caption(sweep, loads),
             findings.SPECTRUM_READING,
-            _spectrum_grid(sweep),
+            grids.of_spectrum(sweep),
         ),
     ]
-
-
-Column = tuple[str, Callable[[Cell], str]]
-
-_GOODPUT_COLUMNS: tuple[Column, ...] = (
-    ("offered/s", lambda cell: words.format_rate(cell.number("rate_result", "offered_per_s"))),
-    ("sent/s", lambda cell: words.format_rate(cell.number("rate_result", "sent_per_s"))),
-    ("answered/s", lambda cell: words.format_rate(cell.number("rate_result", "achieved_per_s"))),
-    ("correct/s", lambda cell: words.format_rate(cell.goodput_per_s)),
-    ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
-)
-_RESOURCE_COLUMNS: tuple[Column, ...] = (
-    ("CPU mean", lambda cell: words.format_cores(cell.resource("cpu_cores_mean"))),
-    ("CPU peak", lambda cell: words.format_cores(cell.resource("cpu_cores_peak"))),
-    ("CPU per request", lambda cell: words.format_duration_ns(cell.resource("cpu_ns_per_request"))),
-    ("memory mean", lambda cell: words.format_bytes(cell.resource("memory_mean_bytes"))),
-    ("memory peak", lambda cell: words.format_bytes(cell.resource("memory_peak_bytes"))),
-    ("throttled", lambda cell: words.format_ratio(cell.resource("throttled_period_ratio"))),
-    ("CPU pressure", lambda cell: words.format_ratio(cell.resource("psi_cpu_some_ratio"))),
-    ("listen queue", lambda cell: words.format_count(cell.resource("listen_queue_peak"))),
-    ("listen drops", lambda cell: words.format_count(cell.resource("listen_drops"))),
-    ("OOM kills", lambda cell: words.format_count(cell.resource("oom_kills"))),
-    ("processes", lambda cell: words.format_count(cell.resource("processes_peak"))),
-)
-_CELL_COLUMNS: tuple[Column, ...] = (
-    ("achieved/s", _GOODPUT_COLUMNS[3][1]),
-    ("ok", _GOODPUT_COLUMNS[4][1]),
-    ("p50", lambda cell: cell.quantile_words(0.5)),
-    ("p99", lambda cell: cell.quantile_words(0.99)),
-    ("p99.9", lambda cell: cell.quantile_words(0.999)),
-    (
-        "service p50",
-        lambda cell: words.format_duration_ns(cell.number("service_time_ns", "quantiles", "0.5")),
-    ),
-    ("send lag p99", lambda cell: words.format_duration_ns(cell.number("send_lag_ns", "quantiles", "0.99"))),
-    ("CPU", _RESOURCE_COLUMNS[0][1]),
-    ("memory", _RESOURCE_COLUMNS[4][1]),
-    ("throttled", _RESOURCE_COLUMNS[5][1]),
-    ("coincided with", coincidence.names),
-)
-
-
-def _lead(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
-    return (cell.label, words.format_rate(cell.load), *((str(cell.run),) if sweep.runs > 1 else ()))
-
-
-def _lead_headings(sweep: Sweep) -> tuple[str, ...]:
-    load = sweep.load_heading
-    return ("server", load, "run") if sweep.runs > 1 else ("server", load)
-
-
-def _grid(sweep: Sweep, columns: Sequence[Column]) -> Grid:
-    columns = [column for column in columns if column[0] not in _lead_headings(sweep)]
-    headings = (*_lead_headings(sweep), *(name for name, _ in columns))
-    rows = tuple((*_lead(sweep, cell), *(shown(cell) for _, shown in columns)) for cell in sweep.cells)
-    return Grid(headings, rows)
-
-
-def _time_grid(sweep: Sweep, loads: dict[str, Json]) -> Grid:
-    def interval(cell: Cell) -> str:
-        return words.format_interval(lookup(loads.get(cell.id), "response_time_ns", "intervals_95", "0.99"))
-
-    return _grid(sweep, (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct answers, this run", interval)))
-
-
-def _spectrum_grid(sweep: Sweep) -> Grid:
-    def column(quantile: float) -> Column:
-        return words.quantile_name(quantile), lambda cell: cell.quantile_words(quantile)
-
-    return _grid(sweep, [column(quantile) for quantile in charts.SPECTRUM_QUANTILES])
-
-
-def _cell_grid(sweep: Sweep) -> Grid:
-    lead = _lead_headings(sweep)
-    headings = ("server", "version", "verdict", *lead[1:], *(name for name, _ in _CELL_COLUMNS))
-    return Grid(headings, tuple(_cell_row(sweep, cell) for cell in sweep.cells), names=3)
-
-
-def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
-    """One cell; of a failed one without results, the message stands in place of the numbers."""
-    version, failure = str(cell.raw.get("version") or words.MISSING), cell.raw.get("failure")
-    verdict = f"failed: {failure['step']}" if failure is not None else cell.verdict_words()
-    lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
-    if failure is not None and cell.outcomes is None:
-        return (*lead, str(failure["message"]))
-    # "not met (0.7 % failed)" would widen the column for a share that stands two columns further left
-    return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
-
-
-def _error_grid(sweep: Sweep, loads: dict[str, Json]) -> Grid:
-    """Failures by kind, only the kinds and the cells that had any."""
-    kinds = [(key, name) for key, name in _FAILURES if any(lookup(cell.outcomes, key) for cell in sweep.cells)]
-    rows = []
-    for cell in sweep.cells:
-        outcomes = cell.outcomes
-        if cell.raw.get("failure") is None and (outcomes is None or not words.failed_ratio(outcomes)):
-            continue
-        counts = [words.format_count(lookup(outcomes, key)) for key, _ in kinds]
-        ratio = words.format_ratio(words.failed_ratio(outcomes))
-        failure = cell.raw.get("failure")
-        codes = f"failed: {failure['step']}" if failure is not None else _status_codes(loads.get(cell.id))
-        rows.append((*_lead(sweep, cell), words.format_count(lookup(outcomes, "scheduled")), ratio, *counts, codes))
-    return Grid(
-        (*_lead_headings(sweep), "scheduled", "failed", *(name for _, name in kinds), "status codes"),
-        tuple(rows),
-    )
-
-
-def _status_codes(load: Json | None) -> str:
-    codes = lookup(load, "status_codes")
-    return (
-        ", ".join(f"{code}: {words.format_count(count)}" for code, count in sorted(codes.items()))
-        if codes
-        else words.MISSING
-    )
 
 
 def _strips(sweep: Sweep, files: RunFiles) -> tuple[list[ServerStrips], int]:
@@ -402,16 +267,9 @@ def _strips(sweep: Sweep, files: RunFiles) -> tuple[list[ServerStrips], int]:
 
 
 def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
-    rows = tuple(
-        (f"{middle:.1f} s", *(words.format_duration_ns(value) for value in times), words.format_count(failed))
-        for middle, *times, failed in zip(
-            strip.middles_s, strip.p50_ns, strip.p99_ns, strip.max_ns, strip.failed, strict=True
-        )
-    )
-    data = Grid(("middle of interval", "p50", "p99", "max", "failed"), rows, names=0)
-    drawing = charts.strip_chart(strip, sweep.experiment, name)
+    drawing = strip_chart(strip, sweep.experiment, name)
     coincided = [coincidence.sentence(strip.cell, found) for found in coincidence.fingerprints(strip.cell)]
-    return Chart(name, drawing, findings.strip_caption(strip), " ".join(coincided), data)
+    return Chart(name, drawing, findings.strip_caption(strip), " ".join(coincided), grids.of_strip(strip))
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,165 @@
+"""The numbers of the page as tables of text: beside each chart its data, and every cell in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wsgiload.report import charts, coincidence, words
+from wsgiload.report.cells import Cell, Sweep, lookup
+from wsgiload.report.strip import Strip
+from wsgiload.report.words import Json
+
+_FAILURES = (
+    ("http_status", "HTTP status"),
+    ("bad_body", "wrong body"),
+    ("reset", "reset"),
+    ("stale", "stale connection"),
+    ("refused", "refused"),
+    ("connect_timeout", "connect timeout"),
+    ("timeout", "timeout"),
+    ("dropped", "dropped"),
+    ("unfinished", "unfinished"),
+    ("client_error", "client error"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text: the first ``names`` columns are words, the rest are numbers."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    names: int = 1
+
+
+Column = tuple[str, Callable[[Cell], str]]
+
+GOODPUT_COLUMNS: tuple[Column, ...] = (
+    ("offered/s", lambda cell: words.format_rate(cell.number("rate_result", "offered_per_s"))),
+    ("sent/s", lambda cell: words.format_rate(cell.number("rate_result", "sent_per_s"))),
+    ("answered/s", lambda cell: words.format_rate(cell.number("rate_result", "achieved_per_s"))),
+    ("correct/s", lambda cell: words.format_rate(cell.goodput_per_s)),
+    ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
+)
+RESOURCE_COLUMNS: tuple[Column, ...] = (
+    ("CPU mean", lambda cell: words.format_cores(cell.resource("cpu_cores_mean"))),
+    ("CPU peak", lambda cell: words.format_cores(cell.resource("cpu_cores_peak"))),
+    ("CPU per request", lambda cell: words.format_duration_ns(cell.resource("cpu_ns_per_request"))),
+    ("memory mean", lambda cell: words.format_bytes(cell.resource("memory_mean_bytes"))),
+    ("memory peak", lambda cell: words.format_bytes(cell.resource("memory_peak_bytes"))),
+    ("throttled", lambda cell: words.format_ratio(cell.resource("throttled_period_ratio"))),
+    ("CPU pressure", lambda cell: words.format_ratio(cell.resource("psi_cpu_some_ratio"))),
+    ("listen queue", lambda cell: words.format_count(cell.resource("listen_queue_peak"))),
+    ("listen drops", lambda cell: words.format_count(cell.resource("listen_drops"))),
+    ("OOM kills", lambda cell: words.format_count(cell.resource("oom_kills"))),
+    ("processes", lambda cell: words.format_count(cell.resource("processes_peak"))),
+)
+_CELL_COLUMNS: tuple[Column, ...] = (
+    ("achieved/s", GOODPUT_COLUMNS[3][1]),
+    ("ok", GOODPUT_COLUMNS[4][1]),
+    ("p50", lambda cell: cell.quantile_words(0.5)),
+    ("p99", lambda cell: cell.quantile_words(0.99)),
+    ("p99.9", lambda cell: cell.quantile_words(0.999)),
+    (
+        "service p50",
+        lambda cell: words.format_duration_ns(cell.number("service_time_ns", "quantiles", "0.5")),
+    ),
+    ("send lag p99", lambda cell: words.format_duration_ns(cell.number("send_lag_ns", "quantiles", "0.99"))),
+    ("CPU", RESOURCE_COLUMNS[0][1]),
+    ("memory", RESOURCE_COLUMNS[4][1]),
+    ("throttled", RESOURCE_COLUMNS[5][1]),
+    ("coincided with", coincidence.names),
+)
+
+
+def _lead(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
+    return (cell.label, words.format_rate(cell.load), *((str(cell.run),) if sweep.runs > 1 else ()))
+
+
+def _lead_headings(sweep: Sweep) -> tuple[str, ...]:
+    load = sweep.load_heading
+    return ("server", load, "run") if sweep.runs > 1 else ("server", load)
+
+
+def of_columns(sweep: Sweep, columns: Sequence[Column]) -> Grid:
+    """Every cell with its server and load, and these columns."""
+    columns = [column for column in columns if column[0] not in _lead_headings(sweep)]
+    headings = (*_lead_headings(sweep), *(name for name, _ in columns))
+    rows = tuple((*_lead(sweep, cell), *(shown(cell) for _, shown in columns)) for cell in sweep.cells)
+    return Grid(headings, rows)
+
+
+def of_times(sweep: Sweep, loads: dict[str, Json]) -> Grid:
+    """Every cell with its quantiles, and how well its p99 is known."""
+
+    def interval(cell: Cell) -> str:
+        return words.format_interval(lookup(loads.get(cell.id), "response_time_ns", "intervals_95", "0.99"))
+
+    return of_columns(sweep, (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct answers, this run", interval)))
+
+
+def of_spectrum(sweep: Sweep) -> Grid:
+    """Every cell with all quantiles of the spectrum."""
+
+    def column(quantile: float) -> Column:
+        return words.quantile_name(quantile), lambda cell: cell.quantile_words(quantile)
+
+    return of_columns(sweep, [column(quantile) for quantile in charts.SPECTRUM_QUANTILES])
+
+
+def of_cells(sweep: Sweep) -> Grid:
+    """Every cell with its version, its verdict and its main figures."""
+    lead = _lead_headings(sweep)
+    headings = ("server", "version", "verdict", *lead[1:], *(name for name, _ in _CELL_COLUMNS))
+    return Grid(headings, tuple(_cell_row(sweep, cell) for cell in sweep.cells), names=3)
+
+
+def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
+    """One cell; of a failed one without results, the message stands in place of the numbers."""
+    version, failure = str(cell.raw.get("version") or words.MISSING), cell.raw.get("failure")
+    verdict = f"failed: {failure['step']}" if failure is not None else cell.verdict_words()
+    lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
+    if failure is not None and cell.outcomes is None:
+        return (*lead, str(failure["message"]))
+    # "not met (0.7 % failed)" would widen the column for a share that stands two columns further left
+    return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
+
+
+def of_errors(sweep: Sweep, loads: dict[str, Json]) -> Grid:
+    """Failures by kind, only the kinds and the cells that had any."""
+    kinds = [(key, name) for key, name in _FAILURES if any(lookup(cell.outcomes, key) for cell in sweep.cells)]
+    rows = []
+    for cell in sweep.cells:
+        outcomes = cell.outcomes
+        if cell.raw.get("failure") is None and (outcomes is None or not words.failed_ratio(outcomes)):
+            continue
+        counts = [words.format_count(lookup(outcomes, key)) for key, _ in kinds]
+        ratio = words.format_ratio(words.failed_ratio(outcomes))
+        failure = cell.raw.get("failure")
+        codes = f"failed: {failure['step']}" if failure is not None else _status_codes(loads.get(cell.id))
+        rows.append((*_lead(sweep, cell), words.format_count(lookup(outcomes, "scheduled")), ratio, *counts, codes))
+    return Grid(
+        (*_lead_headings(sweep), "scheduled", "failed", *(name for _, name in kinds), "status codes"),
+        tuple(rows),
+    )
+
+
+def _status_codes(load: Json | None) -> str:
+    codes = lookup(load, "status_codes")
+    return (
+        ", ".join(f"{code}: {words.format_count(count)}" for code, count in sorted(codes.items()))
+        if codes
+        else words.MISSING
+    )
+
+
+def of_strip(strip: Strip) -> Grid:
+    """The response times of one cell over time."""
+    rows = tuple(
+        (f"{middle:.1f} s", *(words.format_duration_ns(value) for value in times), words.format_count(failed))
+        for middle, *times, failed in zip(
+            strip.middles_s, strip.p50_ns, strip.p99_ns, strip.max_ns, strip.failed, strict=True
+        )
+    )
+    return Grid(("middle of interval", "p50", "p99", "max", "failed"), rows, names=0)
