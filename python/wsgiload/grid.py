@@ -13,6 +13,9 @@ from wsgiload.interpreters import VERSION
 from wsgiload.plan import Size, parse_keepalive
 
 LARGEST_SIZE = 1_000
+ONE_OF_THEM = "give one of them"
+OF_ONE_APP = "leave it out: each bundled app is asked, and checked, in its own way"
+OWN_INTERPRETER = "an app of your own stays on its interpreter: name that, one in each run"
 
 
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
@@ -31,6 +34,14 @@ def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -
             raise UsageError(f"{name} of the servers was given twice", "give it once, in --grid or by itself")
         values[name] = [_READERS[name](value.strip(), text) for value in listed.split(",")]
     return tuple(Size(**dict(zip(values, combined, strict=True))) for combined in itertools.product(*values.values()))
+
+
+def refuse_beside(factor: str, given: Mapping[str, object], cure: str) -> None:
+    """Refuse what says the same as a factor, or what would be meant for one of its values; ``given`` is by name, None
+    where it was not given."""
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{factor} and {name} were both given", cure)
 
 
 def apps_of(sizes: Sequence[Size]) -> list[str]:

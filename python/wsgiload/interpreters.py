@@ -54,7 +54,7 @@ def find_version(text: str) -> AppInterpreter:
     """The installed CPython of ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for one without the global
     interpreter lock; of several, the newest."""
     if not VERSION.fullmatch(text):
-        raise UsageError(f"--python-version {text}: no version", "write it like 3.13, or 3.14t if it is free-threaded")
+        raise UsageError(f"{text!r} is no version of Python", "write it like 3.13, or 3.14t if it is free-threaded")
     known = installed_interpreters("CPython")
     fitting = [found for found in known if _is_version(found.version, text)]
     if not fitting:

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from wsgiload import environments, interpreters
+import wsgiload
+from wsgiload import api, environments, interpreters
 from wsgiload.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.cli import run
 from wsgiload.cli._recommend import tell_each, tell_recommendation
@@ -28,15 +29,16 @@ from wsgiload.grid import apps_of, parse_sizes
 from wsgiload.interpreter import AppInterpreter
 from wsgiload.limits import Limits
 from wsgiload.objective import parse_objective
-from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, experiment_facts
+from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request, Size, experiment_facts
 from wsgiload.recommend import recommend_capacity
-from wsgiload.record import Setting
+from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.report.cells import conditions, read_sweep
 from wsgiload.report.findings import headline, response_time_caption
 from wsgiload.report.html import _page_title
 from wsgiload.report.over_runs import comparison_lines
 from wsgiload.run import Bench
 from wsgiload.settings import resolve_servers, runs_to_compare
+from wsgiload.summary import summarise_cell
 
 from .invented_cells import Json, cell, runs_of
 from .invented_cells import experiment as invented
@@ -101,6 +103,18 @@ def test_the_experiment_tells_every_app() -> None:
     assert "each app" not in conditions(alone)
 
 
+def test_a_cell_tells_which_app_it_served() -> None:
+    plan = experiment(("waitress",), "app=hello,cpu")
+    cores = available_cpus()
+    setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits())
+    failure = Failure("start", "it fell over", "")
+    told = [
+        summarise_cell(CellRecord(Cell(name, plan.levels[0], 1, 1), failure=failure), found, setting)["app"]
+        for name, found in resolve_servers(plan).items()
+    ]
+    assert told == ["hello:app", "cpu:app"]
+
+
 # --- what is refused
 
 
@@ -114,7 +128,7 @@ def test_the_experiment_tells_every_app() -> None:
         (["--app-name", "cpu", "--grid", "app=hello"], "--grid app= and --app-name were both given; give one of them"),
         (["--path", "/x", "--grid", "app=hello"], "--grid app= and --path were both given; leave it out"),
         (["--expect-length", "5", "--grid", "app=cpu"], "--grid app= and --expect-length were both given"),
-        (["shop:app", "--grid", "python=3.11"], "an app of your own stays on its interpreter: name it with --python"),
+        (["shop:app", "--grid", "python=3.11"], "an app of your own stays on its interpreter: name that, one in"),
         (["--python", "python3", "--grid", "python=3.11"], "--grid python= and --python were both given; give one"),
         (["--python-version", "3.11", "--grid", "python=3.11"], "--grid python= and --python-version were both given"),
     ],
@@ -136,6 +150,24 @@ def test_one_list_of_rates_is_not_looked_for_with_several_apps(capsys: pytest.Ca
     assert "--grid app= names several; say which by --rates" in capsys.readouterr().err
     assert run([*words, "--grid", "app=cpu"]) == 0
     assert run([*words, "--grid", "app=hello,cpu", "--rates", "100"]) == 0
+
+
+def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Experiment] = []
+    monkeypatch.setattr(api, "run_sweep", lambda plan, _: asked.append(plan))
+    wsgiload.sweep(servers=["waitress"], workers=[1, 2], apps=["cpu", "json1k"], pythons=["3.11", "3.13"], compare=True)
+    (plan,) = asked
+    assert set(plan.sizes) == set(parse_sizes(None, None, ["workers=1,2", "app=cpu,json1k", "python=3.11,3.13"]))
+    assert (plan.name, plan.app, plan.bundled, plan.runs) == ("cpu-json1k", "cpu:app", True, 6)
+    for words, says in (
+        ({"apps": ["cpu"], "app": "shop:app"}, "apps and app were both given; give one of them"),
+        ({"apps": ["cpu"], "path": "/x"}, "apps and path were both given; leave it out"),
+        ({"apps": ["cup"]}, "there is no bundled app 'cup'"),
+        ({"pythons": ["3.11"], "app": "shop:app"}, "pythons and app were both given; an app of your own stays"),
+        ({"pythons": ["3.11"], "python": "python3"}, "pythons and python were both given; give one of them"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            wsgiload.sweep(**cast(Any, words))
 
 
 # --- interpreters

@@ -8,13 +8,10 @@ from typing import Any
 import click
 
 from wsgiload.cli._options import ConfiguredCommand
-from wsgiload.errors import UsageError
-from wsgiload.grid import parse_sizes
+from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, parse_sizes, refuse_beside
 from wsgiload.plan import Size
 
-# What says the same a second time, or of one app what is different of the next.
-_SAME_AS_PYTHON = ("python", "python_version")
-_OF_ONE_APP = (
+_OF_AN_APP = (
     *("path", "targets", "sessions"),
     *("expect_body_file", "expect_length", "expect_sha256", "expect_regex"),
 )
@@ -45,25 +42,15 @@ def sizes_of(app: str | None, options: dict[str, Any]) -> tuple[Size, ...]:
     """The settings that the options combine. Refused are apps and versions of Python beside an APP of the user's, and
     beside other options that choose them."""
     sizes = parse_sizes(options["workers"], options["server_threads"], options["grid"])
+    own = {f"APP {app!r}": app}
     if sizes[0].app is not None:
-        if app is not None:
-            raise _given_twice("app", f"APP {app!r}", "give one of them: app= names bundled apps")
-        _require_none_of(("app_name",), options, "app", "give one of them")
-        own = "leave it out: each bundled app is asked, and checked, in its own way"
-        _require_none_of(_OF_ONE_APP, options, "app", own)
+        refuse_beside("--grid app=", own | _flags(options, "app_name"), ONE_OF_THEM)
+        refuse_beside("--grid app=", _flags(options, *_OF_AN_APP), OF_ONE_APP)
     if sizes[0].python is not None:
-        if app is not None:
-            own = "an app of your own stays on its interpreter: name it with --python, one in each run"
-            raise _given_twice("python", f"APP {app!r}", own)
-        _require_none_of(_SAME_AS_PYTHON, options, "python", "give one of them")
+        refuse_beside("--grid python=", own, OWN_INTERPRETER)
+        refuse_beside("--grid python=", _flags(options, "python", "python_version"), ONE_OF_THEM)
     return sizes
 
 
-def _require_none_of(names: tuple[str, ...], options: dict[str, Any], factor: str, cure: str) -> None:
-    for name in names:
-        if options[name] is not None:
-            raise _given_twice(factor, f"--{name.replace('_', '-')}", cure)
-
-
-def _given_twice(factor: str, other: str, cure: str) -> UsageError:
-    return UsageError(f"--grid {factor}= and {other} were both given", cure)
+def _flags(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {f"--{name.replace('_', '-')}": options[name] for name in names}
