@@ -15,7 +15,7 @@ from wsgiload.plan import Size, parse_keepalive
 LARGEST_SIZE = 1_000
 ONE_OF_THEM = "give one of them"
 OF_ONE_APP = "leave it out: each bundled app is asked, and checked, in its own way"
-OWN_INTERPRETER = "an app of your own stays on its interpreter: name that, one in each run"
+OWN_INTERPRETER = "an app of your own stays on its interpreter: name one in each run (--python)"
 
 
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:

@@ -128,7 +128,7 @@ def test_a_cell_tells_which_app_it_served() -> None:
         (["--app-name", "cpu", "--grid", "app=hello"], "--grid app= and --app-name were both given; give one of them"),
         (["--path", "/x", "--grid", "app=hello"], "--grid app= and --path were both given; leave it out"),
         (["--expect-length", "5", "--grid", "app=cpu"], "--grid app= and --expect-length were both given"),
-        (["shop:app", "--grid", "python=3.11"], "an app of your own stays on its interpreter: name that, one in"),
+        (["shop:app", "--grid", "python=3.11"], "an app of your own stays on its interpreter: name one in each"),
         (["--python", "python3", "--grid", "python=3.11"], "--grid python= and --python were both given; give one"),
         (["--python-version", "3.11", "--grid", "python=3.11"], "--grid python= and --python-version were both given"),
     ],
