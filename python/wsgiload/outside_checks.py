@@ -113,15 +113,14 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
 def retransmissions(tcp: TcpCounts) -> str | None:
     """C18 as an annotation: a host's other connections lose segments, too, so that the verdict does not hang on it.
 
-    A segment that is not acknowledged is sent again after 0.2 s (Linux), or sooner where later ones show the loss.
+    A segment that is not acknowledged is sent again after 0.2 s (Linux), or sooner where later ones show the loss. How
+    many there were is in ``outside_counts`` and not in the sentence, which is the same for every cell.
     """
-    count = tcp.retransmitted_segments
-    if not count:
+    if not tcp.retransmitted_segments:
         return None
-    segments = "a segment" if count == 1 else f"{count:,} segments"
     return (
-        f"C18: meanwhile the kernel sent {segments} again, over all connections of this host; one of this load would "
-        "show as an answer that is late by 0.2 s or more"
+        "C18: meanwhile the kernel sent segments again, over all connections of this host (outside_counts has how "
+        "many); one of this load would show as an answer that is late by 0.2 s or more"
     )
 
 

@@ -10,6 +10,16 @@ from dataclasses import dataclass
 # How gently the curve may fall, as the standard deviation of ln rate. A steeper one than the first is not resolved by
 # a search of 2 % width, and a gentler one than the last tells nothing.
 _SPREADS = tuple(0.004 * 1.7**step for step in range(9))
+# A trial that meets the objective misses all the same in so many cases, because something took time from it. Without
+# that share one miss far below would bend the whole curve: the lapse rate of a psychometric function (Wichmann and
+# Hill, Perception & Psychophysics 63, 2001). With 4 % of such trials, 94 and 100 % of the
+# estimates from the noisy oracle of the tests lie within 4 % of the truth instead of 87 and 90 %; without, as many as
+# before.
+LAPSE = 0.03
+# The likelihood is looked at in so many places, and then more closely until the place is known so well, in ln rate.
+_LOOKS = 24
+_FINE_ENOUGH = 0.0005
+_FARTHEST = 700.0  # beyond it exp() overflows
 RESAMPLES = 200
 LEVEL = 0.95
 # A search goes where trials passed and missed by turns, which the bootstrap cannot know: its interval covers 83 to 90 %
@@ -64,34 +74,27 @@ def _points(trials: Sequence[Outcome]) -> list[Point]:
 
 def _fit(points: Sequence[Point]) -> float:
     """The ln rate at which the likeliest curve crosses one half."""
-    fits = [
-        (_likelihood(points, centre, spread), centre) for spread in _SPREADS for centre in [_centre(points, spread)]
-    ]
-    return max(fits)[1]
+    return max(_best_centre(points, spread) for spread in _SPREADS)[1]
 
 
-def _centre(points: Sequence[Point], spread: float) -> float:
-    """For one spread the likelihood has one maximum, where its slope crosses 0."""
-    low, high = points[0][0], points[-1][0]
-    for _ in range(16):
-        centre = (low + high) / 2
-        slope = sum(failed - (passed + failed) * _missed((place - centre) / spread) for place, passed, failed in points)
-        # More misses than the curve expects: it must fall earlier.
-        low, high = (low, centre) if slope > 0 else (centre, high)
-    return (low + high) / 2
-
-
-def _missed(distance: float) -> float:
-    return 1 / (1 + math.exp(-max(-700.0, min(700.0, distance))))
+def _best_centre(points: Sequence[Point], spread: float) -> tuple[float, float]:
+    """For one spread the greatest likelihood and where it is: there can be several maxima, and this is the highest."""
+    first, step = points[0][0], (points[-1][0] - points[0][0]) / _LOOKS
+    looks = [_likelihood(points, first + place * step, spread) for place in range(_LOOKS + 1)]
+    best = looks.index(max(looks))
+    low, high = first + max(best - 1, 0) * step, first + min(best + 1, _LOOKS) * step
+    while high - low > _FINE_ENOUGH:
+        third = (high - low) / 3
+        is_right = _likelihood(points, low + third, spread) < _likelihood(points, high - third, spread)
+        low, high = (low + third, high) if is_right else (low, high - third)
+    centre = (low + high) / 2
+    return _likelihood(points, centre, spread), centre
 
 
 def _likelihood(points: Sequence[Point], centre: float, spread: float) -> float:
     total = 0.0
     for place, passed, failed in points:
-        distance = (place - centre) / spread
-        total -= passed * _softplus(distance) + failed * _softplus(-distance)
+        distance = max(-_FARTHEST, min(_FARTHEST, (place - centre) / spread))
+        passes = (1 - LAPSE) / (1 + math.exp(distance))
+        total += passed * math.log(passes) + failed * math.log1p(-passes)
     return total
-
-
-def _softplus(value: float) -> float:
-    return value + math.log1p(math.exp(-value)) if value > 0 else math.log1p(math.exp(value))

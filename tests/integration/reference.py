@@ -15,9 +15,9 @@ needs_reference = pytest.mark.skipif(not BUILT.exists(), reason="target/release/
 
 
 @contextmanager
-def reference(*words: object) -> Iterator[str]:
-    """The URL of a reference server that was started with these words."""
-    argv = [str(BUILT), "--listen", "127.0.0.1:0", "--no-stamps", "--for", "20min", *map(str, words)]
+def reference(*words: object, longest: str = "20min") -> Iterator[str]:
+    """The URL of a reference server that was started with these words; it ends by itself if the test cannot end it."""
+    argv = [str(BUILT), "--listen", "127.0.0.1:0", "--no-stamps", "--for", longest, *map(str, words)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
-
-from wsgiload.schema import load_schema
 
 from .command import Command, Done, read_json, until
 from .reference import inconclusive, needs_reference, reference
+from .stored import schema_errors
 from .target import unused_port
 
 # Searches of a minute and more, which only a quiet host repeats.
@@ -53,10 +51,6 @@ def sleeping(tmp_path: Path) -> Path:
     """A folder with an app that holds a thread for 20 ms."""
     (tmp_path / "sleeping.py").write_text(textwrap.dedent(SLEEPING))
     return tmp_path
-
-
-def schema_errors(name: str, document: dict[str, Any]) -> list[str]:
-    return [error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)]
 
 
 def only_server(document: dict[str, Any]) -> dict[str, Any]:
@@ -138,14 +132,14 @@ def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
 
 
 @long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(2700)
 @needs_reference
 def test_f19_the_rate_of_an_exponential_queue(command: Command) -> None:
     """M/M/1 with 2 ms: the p99 is 20 ms at exactly 269.74 requests per second."""
     exact_per_s = 500 - math.log(100) / 0.020
-    with reference("--hold", "exp:2ms", "--servers", 1) as url:
+    with reference("--hold", "exp:2ms", "--servers", 1, longest="45min") as url:
         words = ("--url", url, "--slo", "p99<=20ms", "--duration", "30s", "--warmup", "1s", "--cooldown", "0s")
-        done = command.start("capacity", *words, "--confirm-duration", "30s", "--json", "found.json").end(1700)
+        done = command.start("capacity", *words, "--confirm-duration", "30s", "--json", "found.json").end(2600)
     server = only_server(read_json(command.folder / "found.json"))
     require_undisturbed(done, server)
     assert server["estimate_per_s"] == pytest.approx(exact_per_s, rel=0.03)

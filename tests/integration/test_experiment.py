@@ -14,7 +14,7 @@ from wsgiload.analysis import analyse
 from wsgiload.plan import ResourceLimits
 
 from .command import Command, Running, read_json, until
-from .test_sweep import expected_code, only_run, rows, schema_errors
+from .stored import expected_code, only_run, rows, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 

@@ -53,9 +53,9 @@ pub(super) fn stood_still_for_few(evidence: &Evidence, thresholds: &Thresholds) 
     let hiccups = &evidence.hiccups;
     let tail = (evidence.scheduled as f64 * 0.01).max(1.0);
     let message = format!(
-        "the generator's loop stood still {} times, for {} at most; {} arrivals were intended meanwhile",
-        hiccups.count,
+        "the generator's loop stood still for up to {} (hiccups: {}, arrivals intended meanwhile: {})",
         milliseconds(hiccups.longest_ns),
+        hiccups.count,
         hiccups.arrivals
     );
     let share = hiccups.arrivals as f64 / tail;
