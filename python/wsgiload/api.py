@@ -167,7 +167,7 @@ def _factors(
         refuse_beside("pythons", {"app": own["app"]}, OWN_INTERPRETER)
         refuse_beside("pythons", {"python": own["python"]}, ONE_OF_THEM)
     names = [bundled_app(name).name for name in apps or ()]
-    return [Size(app=name, python=version) for name, version in itertools.product(names or [None], pythons or [None])]
+    return [Size(app=name, python=version) for name, version in itertools.product(names or (None,), pythons or (None,))]
 
 
 def resume(run_dir: str | Path, *, events: SweepEvents | None = None) -> SweepResult:

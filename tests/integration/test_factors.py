@@ -12,7 +12,7 @@ from wsgiload.catalogue import load_catalogue
 from wsgiload.interpreters import installed_interpreters, suits
 
 from .command import Command, Done, read_json, until
-from .test_sweep import expected_code, only_run, schema_errors
+from .stored import expected_code, only_run, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
