@@ -304,7 +304,9 @@ def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -
 
 def test_the_page_says_that_apps_are_not_compared_and_counts_the_pairs_of_each() -> None:
     lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(with_apps())})]
-    assert any(line.startswith("Servers are compared where they serve the same app") for line in lines)
+    assert any(
+        line.startswith("Servers are compared, and p is adjusted, where they serve the same app") for line in lines
+    )
     assert not any("cannot tell" in line for line in lines), "seven rounds carry the three pairs of an app"
     alone = [one for one in with_apps() if one["app"] == "cpu:app"]
     lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(alone)})]

@@ -20,7 +20,8 @@ COMPARISON_NOTE = (
     "one load. A difference needs both, and more than one server showed against itself where that was measured."
 )
 _APPS_APART = (
-    "Servers are compared where they serve the same app: across apps the difference would be that of the apps."
+    "Servers are compared, and p is adjusted, where they serve the same app: across apps the difference would be "
+    "that of the apps."
 )
 DISCARD_RULE = (
     "A trial is discarded only when the generator, the host or the plan spoiled it, never for its outcome; "
