@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from wsgiload.aggregate import Method
+from wsgiload.bundled import DEFAULT_APP, bundled_app
 from wsgiload.check_thresholds import check_thresholds_of
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
+from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, apps_of, refuse_beside
 from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
@@ -25,7 +27,8 @@ from wsgiload.plan import (
 )
 from wsgiload.precision import parse_precision
 from wsgiload.procedure import usual_procedure
-from wsgiload.sweep import SweepEvents, SweepResult, bundled_request, resume_sweep, run_sweep, runs_to_compare
+from wsgiload.settings import runs_to_compare
+from wsgiload.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 from wsgiload.units import NS_PER_S
 
 
@@ -38,6 +41,8 @@ def sweep(
     profile: Profile = "tuned",
     workers: Sequence[int] | None = None,
     server_threads: Sequence[int] | None = None,
+    apps: Sequence[str] | None = None,
+    pythons: Sequence[str] | None = None,
     path: str | None = None,
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
@@ -76,7 +81,8 @@ def sweep(
     durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``; what counts as a
     right answer is said as in ``load``, and for ``hello`` it is its body. Every combination of
     ``workers`` and ``server_threads`` that makes a difference to a server is measured; the profile sizes what is not
-    given.
+    given. Without ``app``, ``apps=["hello", "cpu"]`` combines bundled apps with them, and ``pythons=["3.11", "3.13"]``
+    installed versions of Python.
 
     One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at least.
     With several runs each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
@@ -91,20 +97,24 @@ def sweep(
     """
     if rates and connections:
         raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")
-    bundled = bundled_request("hello") if app is None else None
+    asked: dict[str, object] = {"path": path, "targets": targets, "sessions": sessions, "expected_body": expected_body}
+    asked |= {"expected_length": expected_length, "expected_sha256": expected_sha256, "expected_regex": expected_regex}
+    factors = _factors(apps, pythons, {"app": app, "python": python}, asked)
+    names = apps_of(factors)
+    bundled = bundled_app(names[0] if names else DEFAULT_APP) if app is None else None
     levels = [Level(rate_per_s=float(rate)) for rate in rates or ([] if connections else [1000, 2000, 3000])]
     levels += [Level(connections=count) for count in connections or ()]
     experiment = Experiment(
-        name=(app or "hello").replace(":", "-"),
-        app=bundled[0] if bundled else str(app),
-        app_dir=bundled[1] if bundled else Path(chdir).resolve(),
+        name=(app or "-".join(names) or DEFAULT_APP).replace(":", "-"),
+        app=bundled.app if bundled else str(app),
+        app_dir=bundled.app_dir if bundled else Path(chdir).resolve(),
         request=Request(
             path=path or "/",
             method=method,
             headers=tuple((headers or {}).items()),
             body=body,
             statuses=tuple(statuses),
-            expected_body=bundled[3] if bundled and expected_body is None else expected_body,
+            expected_body=bundled.expected_body if bundled and expected_body is None else expected_body,
             expected_length=expected_length,
             expected_sha256=expected_sha256,
             expected_regex=expected_regex,
@@ -123,7 +133,10 @@ def sweep(
         levels=tuple(levels),
         servers=None if servers is None else tuple(servers),
         profile=profile,
-        sizes=tuple(itertools.starmap(Size, itertools.product(workers or (None,), server_threads or (None,)))),
+        sizes=tuple(
+            replace(factor, workers=count, threads=of_each)
+            for count, of_each, factor in itertools.product(workers or (None,), server_threads or (None,), factors)
+        ),
         seed=seed,
         limits=limits or ResourceLimits(),
         precision=None if precision is None else parse_precision(precision),
@@ -137,6 +150,24 @@ def sweep(
     longest_ns = None if settle is None else round(settle * NS_PER_S)
     procedure = usual_procedure(runs, longest_ns, reruns, aggregate)
     return run_sweep(replace(experiment, runs=runs, procedure=procedure), events)
+
+
+def _factors(
+    apps: Sequence[str] | None,
+    pythons: Sequence[str] | None,
+    own: Mapping[str, str | None],
+    asked: Mapping[str, object],
+) -> list[Size]:
+    """Every combination of bundled apps and versions of Python; they stand with nothing of ``own``, and apps with
+    nothing that is ``asked``."""
+    if apps:
+        refuse_beside("apps", {"app": own["app"]}, ONE_OF_THEM)
+        refuse_beside("apps", asked, OF_ONE_APP)
+    if pythons:
+        refuse_beside("pythons", {"app": own["app"]}, OWN_INTERPRETER)
+        refuse_beside("pythons", {"python": own["python"]}, ONE_OF_THEM)
+    names = [bundled_app(name).name for name in apps or ()]
+    return [Size(app=name, python=version) for name, version in itertools.product(names or (None,), pythons or (None,))]
 
 
 def resume(run_dir: str | Path, *, events: SweepEvents | None = None) -> SweepResult:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from wsgiload.errors import UsageError
+
 APPS_FOLDER = Path(__file__).parent / "apps"
 DEFAULT_APP = "hello"
 
@@ -38,3 +40,12 @@ def _describe(name: str) -> BundledApp:
 BUNDLED: Mapping[str, BundledApp] = MappingProxyType(
     {name: _describe(name) for name in ("hello", "json1k", "cpu", "sleep")}
 )
+
+
+def bundled_app(name: str) -> BundledApp:
+    """The bundled app of that name."""
+    app = BUNDLED.get(name)
+    if app is None:
+        known = ", ".join(BUNDLED)
+        raise UsageError(f"there is no bundled app {name!r}", f"choose one of {known} (default: {DEFAULT_APP})")
+    return app

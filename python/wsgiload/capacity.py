@@ -107,7 +107,7 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
     events = events or CapacityEvents()
     remove_stale_scratch()
     with _trials_of(plan, events) as (trials, directory, users):
-        searchings = [_Searching(Course(server), count) for server, count in users.items()]
+        searchings = [_Searching(Course(server, app=trials.app_of(server)), count) for server, count in users.items()]
         events.planned(len(searchings), plan.estimated_s(len(searchings)))
         status: Status = "failed"
         try:

@@ -62,6 +62,7 @@ class Course:
     # Why it could not go on: whose fault, and in words.
     gave_up: tuple[str, str] | None = None
     failure: Json | None = None
+    app: str | None = None  # what it serves; None where nobody knows
 
     @property
     def is_over(self) -> bool:
@@ -90,6 +91,7 @@ def server_result(course: Course, objective: Objective, duration_ns: int) -> Jso
     reasons = _reasons(course, objective, duration_ns)
     return {
         "server": course.server,
+        "app": course.app,
         "rate_per_s": rate,
         "bracket": [found.lower_per_s, found.upper_per_s] if found is not None else [None, None],
         "confirmed": [confirmation.passed, confirmation.of] if confirmation is not None else None,

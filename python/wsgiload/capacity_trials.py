@@ -18,17 +18,18 @@ from wsgiload.catalogue import ServerVariant
 from wsgiload.contract import Profile
 from wsgiload.cpus import CpuPlan
 from wsgiload.drive import drive
+from wsgiload.environments import Environments, named_interpreters, provide
 from wsgiload.errors import WsgiloadError
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, select_backend
 from wsgiload.plan import Cell, Experiment, Level, arrival_seed, experiment_facts, load_plan
-from wsgiload.provision import Environment, provision_all
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.run import Bench, run_cell
 from wsgiload.serve import Place
+from wsgiload.settings import resolve_servers
 from wsgiload.store import RunDirectory
 from wsgiload.summary import Status, summarise_cell
-from wsgiload.sweep import check_loads, pinned, plan_cpus, resolve_servers
+from wsgiload.sweep import check_loads, pinned, plan_cpus
 
 Json = dict[str, Any]
 
@@ -48,6 +49,9 @@ class TrialPlan:
 class Trials(Protocol):
     """Where trials are carried out. Raises KeyboardInterrupt with everything kept that was measured."""
 
+    def app_of(self, server: str) -> str | None:
+        """What that server serves, None where nobody knows."""
+
     def carry_out(self, plan: TrialPlan) -> Json:
         """The trial as a cell of a summary."""
 
@@ -60,10 +64,14 @@ class ServerTrials:
     """A fresh server process, fresh limits and fresh connections for each trial."""
 
     found: Mapping[str, ServerVariant]
-    environments: Mapping[str, Environment | WsgiloadError]
+    environments: Environments
     bench: Bench
     directory: RunDirectory
     cells: list[Json] = field(default_factory=list)
+
+    def app_of(self, server: str) -> str:
+        """``module:callable`` of its own, or of the experiment."""
+        return self.bench.setting.experiment.served(self.found[server].app).app
 
     def carry_out(self, plan: TrialPlan) -> Json:
         """Launch, drive, sample, stop, store."""
@@ -125,13 +133,12 @@ def server_trials(
 
 def _environments(
     experiment: Experiment, found: Mapping[str, ServerVariant], place: Place, log: Callable[[str], None]
-) -> Mapping[str, Environment | WsgiloadError]:
-    interpreter = app_interpreter(experiment)
+) -> Environments:
+    interpreter, named = app_interpreter(experiment), named_interpreters(found)
     failure = app_failure_of(experiment, interpreter, place)
     if failure is not None:
         return dict.fromkeys(found, failure)
-    made = provision_all([one.server for one in found.values()], interpreter, log=log)
-    return {name: made[one.server.name] for name, one in found.items()}
+    return provide(found, {None: interpreter} | named, log)
 
 
 def _users(found: ServerVariant, cpus: float, profile: Profile) -> int:
@@ -150,6 +157,9 @@ class UrlTrials:
     experiment: Experiment
     cpu_plan: CpuPlan
     directory: RunDirectory
+
+    def app_of(self, server: str) -> None:
+        """A URL does not tell."""
 
     def carry_out(self, plan: TrialPlan) -> Json:
         """Drive, store."""

@@ -30,7 +30,8 @@ _ALIAS = re.compile(r"[a-z0-9][a-z0-9-]*")
 class ServerVariant:
     """One thing to run: a server in one of its variants, with as many workers and threads as the user named.
 
-    ``alias`` is a name of the user's own, under which a server can be measured a second time (an A/A test).
+    ``alias`` is a name of the user's own, under which a server can be measured a second time (an A/A test). ``app``
+    names a bundled app and ``python`` a version; None leaves them to the experiment.
     """
 
     server: Server
@@ -40,6 +41,8 @@ class ServerVariant:
     alias: str | None = None
     profile: Profile | None = None
     keepalive: Literal["on", "off"] | int | None = None
+    app: str | None = None
+    python: str | None = None
 
     @property
     def id(self) -> str:
@@ -49,11 +52,13 @@ class ServerVariant:
 
     @property
     def size(self) -> str | None:
-        """``w2-t4-stock-close``, of what was named; None where budget and experiment decide."""
+        """``w2-t4-stock-close-py3.13-cpu``, of what was named; None where budget and experiment decide."""
         parts = [f"w{self.workers}"] if self.workers is not None else []
         parts += [f"t{self.threads}"] if self.threads is not None else []
         parts += [self.profile] if self.profile is not None else []
         parts += [_KEEPALIVES.get(self.keepalive, f"k{self.keepalive}")] if self.keepalive is not None else []
+        parts += [f"py{self.python}"] if self.python is not None else []
+        parts += [self.app] if self.app is not None else []
         return "-".join(parts) or None
 
     @property

@@ -1,7 +1,8 @@
 """Which differences between servers, or between two stored runs, the data can carry. Pure, from cells of summary.json.
 
-Inside one experiment servers are compared round by round, because a round shares its arrivals and its hour. Two
-stored runs share no rounds, so their samples are compared as they are.
+Inside one experiment servers are compared round by round, because a round shares its arrivals and its hour. Those that
+serve different apps are not compared: their difference is that of the apps. Two stored runs share no rounds, so their
+samples are compared as they are.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Pair:
     first: str
     second: str
     level: Level
+    app: str | None
     effect: Effect | None
     rounds: int
     is_same_server: bool
@@ -54,14 +56,20 @@ def default_figure(cells: Sequence[Json]) -> str:
 
 
 def compare_servers(cells: Sequence[Json], figure: str | None = None) -> list[dict[str, Any]]:
-    """``comparisons`` of summary.json: every pair of servers at every load, in the order in which the cells stand."""
+    """``comparisons`` of summary.json: at every load every pair of servers that serve the same app, in the order in
+    which the cells stand."""
     chosen = figure or default_figure(cells)
-    found, kinds, saturation = standing(cells), _kinds(cells), saturation_goodputs(cells)
+    found, saturation = standing(cells), saturation_goodputs(cells)
+    kinds, apps = _kinds(cells), _apps(cells)
+    rivals: dict[tuple[object, ...], list[Level]] = {}
+    for where in found:
+        rivals.setdefault((where.rate, where.connections, apps[where.server]), []).append(where)
     entries: list[dict[str, Any]] = []
-    for level in dict.fromkeys((level.rate, level.connections) for level in found):
-        here = [where for where in found if (where.rate, where.connections) == level]
+    for here in rivals.values():
         pairs = [
-            _paired(first, second, found, chosen, kinds[first.server] == kinds[second.server])
+            _paired(
+                (first, second), found, chosen, app=apps[first.server], same=kinds[first.server] == kinds[second.server]
+            )
             for first, second in itertools.combinations(here, _BOTH)
         ]
         entries += _judged(pairs, chosen, saturation)
@@ -108,7 +116,20 @@ def _kinds(cells: Sequence[Json]) -> dict[str, tuple[object, ...]]:
     return {server_of(cell): tuple(cell.get(key) for key in ("server", "variant", "profile", "size")) for cell in cells}
 
 
-def _paired(first: Level, second: Level, found: Mapping[Level, Mapping[int, Json]], figure: str, same: bool) -> Pair:
+def _apps(cells: Sequence[Json]) -> dict[str, str | None]:
+    """What each server serves; None of a run that was stored before there was a choice."""
+    return {server_of(cell): cell.get("app") for cell in cells}
+
+
+def _paired(
+    both: tuple[Level, Level],
+    found: Mapping[Level, Mapping[int, Json]],
+    figure: str,
+    *,
+    app: str | None,
+    same: bool,
+) -> Pair:
+    first, second = both
     rounds = sorted(found[first].keys() & found[second].keys())
     one, other = ([figure_of(found[where][run], figure) for run in rounds] for where in (first, second))
     reason = _why_not(one, other)
@@ -116,7 +137,7 @@ def _paired(first: Level, second: Level, found: Mapping[Level, Mapping[int, Json
     if reason is None:
         logarithms = zip(_logarithms(one), _logarithms(other), strict=True)
         effect = paired_effect([left - right for left, right in logarithms])
-    return Pair(first.server, second.server, first, effect, len(rounds), same, reason)
+    return Pair(first.server, second.server, first, app, effect, len(rounds), same, reason)
 
 
 def _unpaired(
@@ -125,7 +146,9 @@ def _unpaired(
     one, other = ([figure_of(cell, figure) for cell in runs[where].values()] for runs in (after, before))
     reason = _why_not(one, other)
     effect = unpaired_effect(_logarithms(one), _logarithms(other)) if reason is None else None
-    return Pair(where.server, where.server, where, effect, min(len(one), len(other)), False, reason)
+    apps = {cell.get("app") for runs in (after, before) for cell in runs[where].values()}
+    app = apps.pop() if len(apps) == 1 else None
+    return Pair(where.server, where.server, where, app, effect, min(len(one), len(other)), False, reason)
 
 
 def _logarithms(values: Sequence[float | None]) -> list[float]:
@@ -146,7 +169,7 @@ def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str 
 
 
 def _judged(pairs: Sequence[Pair], figure: str, saturation: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The pairs of one load, each with its p adjusted for the others."""
+    """The pairs of one app at one load, each with its p adjusted for the others."""
     known = [pair.effect for pair in pairs if pair.effect is not None]
     adjusted = iter(holm([effect.p for effect in known]))
     chance = [abs(pair.effect.interval.mean) for pair in pairs if pair.effect is not None and pair.is_same_server]
@@ -166,6 +189,7 @@ def _entry(
         "second": pair.second,
         "rate": pair.level.rate,
         "connections": pair.level.connections,
+        "app": pair.app,
         "figure": figure,
         "rounds": pair.rounds,
         "same_server": pair.is_same_server,

@@ -19,6 +19,7 @@ from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter, descri
 # Where version managers put interpreters; their shims on PATH lead elsewhere.
 MANAGED = (".pyenv/versions/*/bin", ".local/share/uv/python/*/bin")
 USUAL_FOLDERS = ("/usr/local/bin", "/usr/bin")
+VERSION = re.compile(r"\d+\.\d+(\.\d+)?t?")
 
 
 def suits(server: Server, interpreter: AppInterpreter) -> bool:
@@ -42,11 +43,18 @@ def interpreter_for(server: Server, usual: AppInterpreter) -> AppInterpreter:
     return max(fitting, key=lambda found: _version(found.version))
 
 
+def require_suited(server: Server, interpreter: AppInterpreter) -> None:
+    """Refuse an interpreter that was asked for by its version and that the server does not run on."""
+    if not suits(server, interpreter):
+        cure = "leave this server out of --servers, or this version out of --grid python="
+        raise UsageError(_not_on(server, interpreter), cure)
+
+
 def find_version(text: str) -> AppInterpreter:
     """The installed CPython of ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for one without the global
     interpreter lock; of several, the newest."""
-    if not re.fullmatch(r"\d+\.\d+(\.\d+)?t?", text):
-        raise UsageError(f"--python-version {text}: no version", "write it like 3.13, or 3.14t if it is free-threaded")
+    if not VERSION.fullmatch(text):
+        raise UsageError(f"{text!r} is no version of Python", "write it like 3.13, or 3.14t if it is free-threaded")
     known = installed_interpreters("CPython")
     fitting = [found for found in known if _is_version(found.version, text)]
     if not fitting:
@@ -94,10 +102,14 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _none_fits(server: Server, usual: AppInterpreter) -> UsageError:
-    cause = f"{server.name} runs on {_wanted(server)}, not on {usual.implementation} {usual.version}"
+    cause = _not_on(server, usual)
     if usual.site_packages:
         return UsageError(cause, "leave this server out of --servers, or name another interpreter with --python")
     return UsageError(cause, "install such an interpreter, or leave this server out")
+
+
+def _not_on(server: Server, interpreter: AppInterpreter) -> str:
+    return f"{server.name} runs on {_wanted(server)}, not on {interpreter.implementation} {interpreter.version}"
 
 
 def _wanted(server: Server) -> str:

@@ -6,7 +6,6 @@ Nothing here starts, measures or writes anything.
 from __future__ import annotations
 
 import base64
-import itertools
 import math
 import random
 import re
@@ -14,9 +13,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from wsgiload.bundled import bundled_app
 from wsgiload.check_thresholds import Thresholds, of_generator
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
@@ -204,13 +204,25 @@ class ResourceLimits:
 class Size:
     """How many workers and threads the user wants a server to have; None leaves it to the profile.
 
-    In a grid the profile and keep-alive may be factors, too; None leaves them to the experiment.
+    In a grid the profile, keep-alive, the bundled app (by name) and the version of Python may be factors, too; None
+    leaves them to the experiment.
     """
 
     workers: int | None = None
     threads: int | None = None
     profile: Profile | None = None
     keepalive: Keepalive | None = None
+    app: str | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApp:
+    """What a server serves: ``module:callable``, the folder that it is imported from, and how it is asked."""
+
+    app: str
+    app_dir: Path
+    request: Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +262,14 @@ class Experiment:
         _require(longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
         _require(possible, "the sample interval must lie between 1ms and 1s")
+
+    def served(self, name: str | None) -> ServedApp:
+        """The bundled app of that name, asked in its own way; without a name the experiment's app."""
+        if name is None:
+            return ServedApp(self.app, self.app_dir, self.request)
+        own = bundled_app(name)
+        request = replace(self.request, path=own.path, expected_body=own.expected_body)
+        return ServedApp(own.app, own.app_dir, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,56 +391,18 @@ def parse_header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-_GRID_NAMES = ("workers", "threads", "profile", "keepalive")
-LARGEST_SIZE = 1_000
-
-
-def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
-    """Every combination of the values of ``--grid``; without it the one size of --workers and --server-threads."""
-    values: dict[str, list[Any]] = {"workers": [workers], "threads": [threads], "profile": [None], "keepalive": [None]}
-    for text in grid:
-        name, equals, listed = text.partition("=")
-        _require(
-            bool(equals) and name in _GRID_NAMES,
-            f"--grid {text}: not {', '.join(_GRID_NAMES[:-1])} nor {_GRID_NAMES[-1]}",
-            "write it like workers=1,2,4 threads=1,4,8 keepalive=on,off",
-        )
-        given = values[name] != [None]
-        _require(not given, f"{name} of the servers was given twice", "give it once, in --grid or by itself")
-        values[name] = [_grid_value(name, value, text) for value in listed.split(",")]
-    return tuple(Size(*combined) for combined in itertools.product(*values.values()))
-
-
-def _grid_value(name: str, value: str, whole: str) -> Any:
-    if name == "keepalive":
-        return parse_keepalive(value.strip())
-    if name == "profile":
-        profiles = get_args(Profile)
-        _require(
-            value.strip() in profiles, f"--grid {whole}: {value!r} is no profile", f"choose {' or '.join(profiles)}"
-        )
-        return value.strip()
-    return _size(value, whole)
-
-
-def _size(text: str, whole: str) -> int:
-    number = text.strip()
-    possible = number.isascii() and number.isdigit() and 1 <= int(number) <= LARGEST_SIZE
-    _require(possible, f"--grid {whole}: {text!r} is no number from 1 to {LARGEST_SIZE:,}", "write it like workers=1,2")
-    return int(number)
-
-
 def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mapping[str, Any]:
     """The experiment as summary.json tells it."""
     rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
     connections = [level.connections for level in experiment.levels if level.connections is not None]
     is_open = bool(rates)
     load, limits = experiment.load, experiment.limits
+    served = [experiment.served(size.app) for size in experiment.sizes]
     return {
         "name": experiment.name,
         "profile": _varied([size.profile or experiment.profile for size in experiment.sizes]),
-        "app": experiment.app,
-        "path": experiment.request.path,
+        "app": _varied([one.app for one in served]),
+        "path": _varied([one.request.path for one in served]),
         "method": experiment.request.method,
         "targets": len(experiment.request.targets) or None,
         "sessions": len(experiment.request.sessions) or None,

@@ -120,8 +120,16 @@ class SettingRecord:
         return last
 
 
+def by_app(entries: Sequence[Json]) -> dict[str | None, list[Json]]:
+    """Cells, or entries of a capacity document, by what was served: nobody has the choice between two apps."""
+    found: dict[str | None, list[Json]] = {}
+    for entry in entries:
+        found.setdefault(entry.get("app"), []).append(entry)
+    return found
+
+
 def recommend(cells: Sequence[Json], objective: Objective) -> Recommendation | Refusal:
-    """From the open-loop cells of a sweep, every setting at the same rates."""
+    """From the open-loop cells of one app in a sweep, every setting at the same rates."""
     records = setting_records(cells, objective)
     if not records:
         return Refusal("there is no open-loop cell to judge", "measure with --rates")
@@ -311,7 +319,7 @@ def _size(cell: Json) -> Size:
 
 
 def recommend_capacity(servers: Sequence[Json]) -> Recommendation | Refusal:
-    """From the entries of a capacity document: the largest confirmed rate, if nothing else can be as large."""
+    """From the entries of one app in a capacity document: the largest confirmed rate, if no other can be as large."""
     for server in servers:
         if server["verdict"]["status"] == "invalid" and server["failure"] is None:
             return Refusal(

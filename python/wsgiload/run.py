@@ -57,10 +57,11 @@ def run_cell(
 ) -> CellRecord:
     """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
+    request = experiment.served(found.app).request
     record = CellRecord(cell, environment, capacity=capacity, notes=_environment_notes(environment))
     record.notes += capacity.sentences(found.id) if capacity is not None else []
     served = Served()
-    expected = Expectation(experiment.request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
+    expected = Expectation(request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
     port = experiment.port or launch.free_port()
     try:
         place = Place(setting.limits, bench.backend, bench.janitor)
@@ -80,7 +81,7 @@ def run_cell(
 
 def _measure(server: ServerProcess, port: int, setting: Setting, record: CellRecord, counters: Counters) -> None:
     experiment, cell = setting.experiment, record.cell
-    request, load = experiment.request, load_options_of(server.found, experiment)
+    request, load = experiment.served(server.found.app).request, load_options_of(server.found, experiment)
     queue = read_listen_queue(port)
     record.backlog = queue.backlog // queue.sockets if queue is not None else None
     record.keepalive_honoured = readiness.keeps_connections(server, port, request.first, load.timeout_ns)
@@ -149,7 +150,7 @@ def _context(
     # By what was asked for: a server whose limit is lifted keeps its size.
     asked = experiment.limits.cpus if experiment.limits.policy != "none" else None
     cpus = asked if asked is not None else len(setting.cpu_plan.server_cpus)
-    budget = budget_of(found, cpus, profile)
+    budget, served = budget_of(found, cpus, profile), experiment.served(found.app)
     users = [level.connections for level in experiment.levels if level.connections is not None]
     longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
@@ -158,8 +159,8 @@ def _context(
         bin=environment.bin,
         host=launch.HOST,
         port=port,
-        app=experiment.app,
-        app_dir=experiment.app_dir,
+        app=served.app,
+        app_dir=served.app_dir,
         scratch_dir=scratch,
         workers=budget.workers,
         threads=budget.threads,

@@ -64,6 +64,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "alias": found.alias,
         "profile": found.profile or setting.experiment.profile,
         "size": found.size,
+        "app": setting.experiment.served(found.app).app,
         "legacy": found.server.legacy,
         "version": environment.version if environment else None,
         "python": environment.python_version if environment else None,

@@ -6,7 +6,6 @@ It decides nothing about a single cell (see ``run``) and prints nothing: what ha
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,27 +21,26 @@ from wsgiload.analysis import analyse, place_of
 from wsgiload.app_check import app_failure_of, app_interpreter
 from wsgiload.attribution.intervention import Half
 from wsgiload.budget import budget_of
-from wsgiload.bundled import BUNDLED, DEFAULT_APP
-from wsgiload.catalogue import ServerVariant, load_catalogue
+from wsgiload.catalogue import ServerVariant
 from wsgiload.concurrency import Concurrency
 from wsgiload.conforming import measure_concurrency
 from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus
 from wsgiload.doctor import look_round
-from wsgiload.effect import runs_needed
+from wsgiload.environments import Environments, Interpreters, named_interpreters, provide
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.host import host_facts
-from wsgiload.interpreter import AppInterpreter
 from wsgiload.interrupts import uninterrupted
 from wsgiload.intervene import further_runs, intervene, lifted, require_liftable
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.plan import Cell, Experiment, ResourceLimits, expand, load_plan, plain
-from wsgiload.provision import Environment, provision_all
+from wsgiload.provision import Environment
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.report import write_html
 from wsgiload.run import Bench, run_cell
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serve import Place
+from wsgiload.settings import resolve_servers
 from wsgiload.settle import Settled, settle, watch_host
 from wsgiload.store import SCHEMA_VERSION, RunDirectory
 from wsgiload.stored_plan import read_plan, require_same_host, require_same_plan, require_same_versions
@@ -50,7 +48,6 @@ from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summar
 from wsgiload.topology import read_topology
 
 Json = dict[str, Any]
-Environments = Mapping[str, Environment | WsgiloadError]
 
 
 class SweepEvents:
@@ -152,21 +149,6 @@ class _Sweep:
         return {"schema_version": SCHEMA_VERSION} | summary
 
 
-def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
-    """The servers that a sweep measures, by id: each in every size asked for that makes a difference to it."""
-    chosen = load_catalogue().select(experiment.servers)
-    if not (experiment.bundled and experiment.app == BUNDLED[DEFAULT_APP].app):
-        chosen = [found for found in chosen if found.server.serves_wsgi]
-        if not chosen:
-            raise UsageError("none of the servers runs a WSGI app", "measure them with the bundled app hello")
-    sized = [
-        replace(found.sized(size.workers, size.threads), profile=size.profile, keepalive=size.keepalive)
-        for found in chosen
-        for size in experiment.sizes
-    ]
-    return {found.id: found for found in sized}
-
-
 def check_loads(experiment: Experiment) -> None:
     """Refuse a load that the generator could not carry out, before anything is started for it."""
     for level in experiment.levels:
@@ -198,11 +180,6 @@ def _possible(cpus: float | None) -> float | None:
             f"give --cpus {len(available_cpus())} or less",
         )
     return cpus
-
-
-def runs_to_compare(experiment: Experiment) -> int:
-    """The fewest runs with which the servers of this experiment can be told apart, six at least."""
-    return runs_needed(math.comb(len(resolve_servers(experiment)), 2))
 
 
 def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> SweepResult:
@@ -249,6 +226,7 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
     interpreter = app_interpreter(experiment)
+    interpreters = {None: interpreter} | named_interpreters(found)
     order = expand(experiment, tuple(found))
     status: Status = "failed" if earlier is None else "interrupted"
     with Janitor() as janitor:
@@ -258,7 +236,7 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
         sweep = _Sweep(found, order, bench, directory, events, earlier.cells if earlier is not None else [])
         sweep.write_status(status)  # what stands if nothing more can be written
         try:
-            environments = _provision(sweep, interpreter, app_failure)
+            environments = _provision(sweep, interpreters, app_failure)
             require_same_versions(sweep.cells, _versions(environments))
             status = _run_cells(sweep, environments)
             if experiment.intervene is not None and status == "complete":
@@ -272,12 +250,10 @@ def _carry_out(experiment: Experiment, events: SweepEvents, earlier: _Earlier | 
     return SweepResult(directory.path, summary, report)
 
 
-def _provision(sweep: _Sweep, interpreter: AppInterpreter, app_failure: AppImportError | None) -> Environments:
+def _provision(sweep: _Sweep, interpreters: Interpreters, app_failure: AppImportError | None) -> Environments:
     if app_failure is not None:
         return dict.fromkeys(sweep.found, app_failure)
-    servers = [found.server for found in sweep.found.values()]
-    made = provision_all(servers, interpreter, log=sweep.events.message)
-    return {server_id: made[found.server.name] for server_id, found in sweep.found.items()}
+    return provide(sweep.found, interpreters, sweep.events.message)
 
 
 def _versions(environments: Environments) -> dict[str, tuple[str, str | None]]:
@@ -372,14 +348,15 @@ def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> 
     profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
     if profile != "stock":
         return None
-    if found.id not in sweep.capacities:
+    own = replace(found, app=None).id  # it is measured on an app of its own, whatever it serves in its cells
+    if own not in sweep.capacities:
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
         budget = budget_of(found, setting.limits.cpus or 1, profile)
         try:
-            sweep.capacities[found.id] = measure_concurrency(found, environment, place, (profile, budget))
+            sweep.capacities[own] = measure_concurrency(found, environment, place, (profile, budget))
         except WsgiloadError:
-            sweep.capacities[found.id] = None  # the cell itself will say what is wrong
-    return sweep.capacities[found.id]
+            sweep.capacities[own] = None  # the cell itself will say what is wrong
+    return sweep.capacities[own]
 
 
 @contextmanager
@@ -391,12 +368,3 @@ def pinned(cpus: tuple[int, ...]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def bundled_request(name: str) -> tuple[str, Path, str, bytes]:
-    """``(module:callable, folder, path, expected body)`` of a bundled app."""
-    app = BUNDLED.get(name)
-    if app is None:
-        known = ", ".join(BUNDLED)
-        raise UsageError(f"there is no bundled app {name!r}", f"choose one of {known} (default: {DEFAULT_APP})")
-    return app.app, app.app_dir, app.path, app.expected_body

@@ -227,8 +227,11 @@ def test_what_missed_far_above_the_upper_bound_makes_no_lower_bound() -> None:
 
 
 def test_a_server_that_does_not_start_has_no_figures() -> None:
-    failed = Course("waitress", failure={"step": "readiness", "message": "no right answer", "log_tail": ""})
+    failed = Course(
+        "waitress", failure={"step": "readiness", "message": "no right answer", "log_tail": ""}, app="cpu:app"
+    )
     said = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
+    assert said["app"] == "cpu:app"
     assert (said["rate_per_s"], said["bracket"], said["interval_95"]) == (None, [None, None], None)
     assert schema_errors(said) == []
     assert exit_code("complete", [said]) == 97

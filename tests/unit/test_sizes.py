@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from wsgiload.bundled import BUNDLED
-from wsgiload.cli._sweep import repeat_grid
+from wsgiload.cli._grid import repeat_grid
 from wsgiload.errors import UsageError
-from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, experiment_facts, parse_sizes
+from wsgiload.grid import parse_sizes
+from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, experiment_facts
 from wsgiload.report.cells import conditions, label_of
 from wsgiload.run import load_options_of
-from wsgiload.sweep import resolve_servers
+from wsgiload.settings import resolve_servers
 
 
 def experiment(servers: tuple[str, ...], sizes: tuple[Size, ...], app: str = "hello:app") -> Experiment:
@@ -42,7 +43,7 @@ def test_without_a_grid_there_is_one_size() -> None:
 @pytest.mark.parametrize(
     ("workers", "grid", "complaint"),
     [
-        (None, ["cores=1"], "not workers, threads, profile nor keepalive"),
+        (None, ["cores=1"], "not workers, threads, profile, keepalive, app nor python"),
         (None, ["workers"], "write it like workers=1,2,4"),
         (None, ["workers=1,0"], "'0' is no number"),
         (None, ["workers=1,"], "'' is no number"),

@@ -46,7 +46,7 @@ RICH = replace(
     levels=(Level(connections=3),),
     servers=("waitress", "again=waitress"),
     limits=ResourceLimits(cpus=None, server_cpus=(1, 2), policy="best-effort"),
-    sizes=(Size(2, None), Size(None, 4)),
+    sizes=(Size(2, None), Size(None, 4, "stock", 5, "cpu", "3.13")),
     precision=Precision(0.05, "p99.9"),
     runs=6,
     seed=2**64 - 1,

@@ -12,10 +12,12 @@ from rich.console import Console
 
 from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_result import Course, JudgedTrial, exit_code
+from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, write_json
-from wsgiload.cli._recommend import tell
-from wsgiload.cli._sweep import GridCommand, experiment_of, sweep
+from wsgiload.cli._recommend import tell_each
+from wsgiload.cli._sweep import experiment_of, sweep
+from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.limits import enter_scope
 from wsgiload.load import require_possible
@@ -24,8 +26,9 @@ from wsgiload.plan import Level, load_plan, plain
 from wsgiload.recommend import recommend_capacity
 from wsgiload.report import print_capacity
 from wsgiload.report.words import format_per_s, format_span, verdict_words
+from wsgiload.settings import resolve_servers
 from wsgiload.slo_search import Goal
-from wsgiload.sweep import plan_cpus, resolve_servers
+from wsgiload.sweep import plan_cpus
 from wsgiload.threshold import CAPACITY_FIGURES, Threshold, failed_thresholds, parse_threshold
 
 NARROWEST, WIDEST = 0.005, 0.5
@@ -183,10 +186,17 @@ def _host(url: str) -> str:
 
 def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
     """The resolved plan, and how long it will take if it takes as many trials as usual."""
-    servers = ["url"] if plan.url is not None else list(resolve_servers(plan.experiment))
+    found = {} if plan.url is not None else resolve_servers(plan.experiment)
+    pythons = {asked: interpreter.version for asked, interpreter in named_interpreters(found).items()}
+    servers = list(found) or ["url"]
     cpu_plan = None if plan.url is not None else plain(plan_cpus(plan.experiment.limits)[0])
     resolved: dict[str, Any] = plain(plan)
-    return resolved | {"servers": servers, "cpu_plan": cpu_plan, "estimated_seconds": plan.estimated_s(len(servers))}
+    return resolved | {
+        "servers": servers,
+        "pythons": pythons,
+        "cpu_plan": cpu_plan,
+        "estimated_seconds": plan.estimated_s(len(servers)),
+    }
 
 
 def _holds(server: dict[str, Any], thresholds: list[Threshold]) -> bool:
@@ -199,7 +209,7 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
         print_capacity(document, Console())
         click.echo(f"run: {result.run_dir}")
         if len(document["servers"]) > 1:
-            tell(recommend_capacity(document["servers"]), document["slo"], EXIT_OK)
+            tell_each(document["servers"], recommend_capacity, document["slo"], EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
     failed = failed_thresholds(thresholds, [(server["server"], server) for server in document["servers"]])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
 from wsgiload.objective import Objective
-from wsgiload.recommend import Recommendation, Refusal, recommend
+from wsgiload.recommend import Recommendation, Refusal, by_app, recommend
 from wsgiload.report import recommendation_words
 from wsgiload.report.words import join_words
+
+Json = dict[str, Any]
 
 slo_option = click.option(
     "--slo",
@@ -21,14 +24,27 @@ slo_option = click.option(
 
 def tell_recommendation(summary: dict[str, Any], objective: Objective | None, code: int, *, aside: bool = False) -> int:
     """Print the sentence, ``aside`` where standard output is JSON, and return the exit code: an objective that no
-    setting holds has failed."""
+    setting holds has failed. Of several apps each has a sentence of its own."""
     if objective is None:
         return code
-    return tell(recommend(summary["cells"], objective), objective.texts, code, aside=aside)
+    held = objective
+    return tell_each(summary["cells"], lambda cells: recommend(cells, held), held.texts, code, aside=aside)
 
 
-def tell(found: Recommendation | Refusal, objective: list[str], code: int, *, aside: bool = False) -> int:
-    """The same for a recommendation that is already made."""
-    click.echo(recommendation_words(found, join_words(objective)), err=aside)
-    is_missed = isinstance(found, Refusal) and found.is_missed
-    return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code
+def tell_each(
+    entries: Sequence[Json],
+    judge: Callable[[Sequence[Json]], Recommendation | Refusal],
+    objective: list[str],
+    code: int,
+    *,
+    aside: bool = False,
+) -> int:
+    """The same for what ``judge`` makes of the entries of each app."""
+    apps = by_app(entries)
+    for app, own in apps.items():
+        found = judge(own)
+        lead = f"{app}: " if len(apps) > 1 else ""
+        click.echo(lead + recommendation_words(found, join_words(objective)), err=aside)
+        if isinstance(found, Refusal) and found.is_missed and code == EXIT_OK:
+            code = EXIT_THRESHOLD
+    return code

@@ -13,7 +13,9 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from wsgiload.alarms import alarms_over_cells
+from wsgiload.bundled import DEFAULT_APP, bundled_app
 from wsgiload.catalogue import PROFILES
+from wsgiload.cli._grid import GridCommand, sizes_of
 from wsgiload.cli._options import (
     CONNECTIONS,
     CPUS,
@@ -21,7 +23,6 @@ from wsgiload.cli._options import (
     NAMES,
     RATES,
     SIZE,
-    ConfiguredCommand,
     load_options,
     output_options,
     request_of,
@@ -31,8 +32,10 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._recommend import slo_option, tell_recommendation
 from wsgiload.cpus import CpuPlan, parse_cpu_list
+from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.estimate import experiment_s
+from wsgiload.grid import apps_of
 from wsgiload.intervene import further_runs, require_liftable
 from wsgiload.limits import enter_scope
 from wsgiload.objective import parse_objective
@@ -44,7 +47,6 @@ from wsgiload.plan import (
     LoadOptions,
     ResourceLimits,
     expand,
-    parse_sizes,
     plain,
 )
 from wsgiload.procedure import usual_procedure
@@ -58,18 +60,10 @@ from wsgiload.report.words import (
     quantile_name,
     verdict_words,
 )
+from wsgiload.settings import resolve_servers, runs_to_compare
 from wsgiload.stored_plan import read_plan
 from wsgiload.summary import exit_code
-from wsgiload.sweep import (
-    SweepEvents,
-    SweepResult,
-    bundled_request,
-    plan_cpus,
-    resolve_servers,
-    resume_sweep,
-    run_sweep,
-    runs_to_compare,
-)
+from wsgiload.sweep import SweepEvents, SweepResult, plan_cpus, resume_sweep, run_sweep
 from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
@@ -114,27 +108,6 @@ class _Progress(SweepEvents):
             click.echo("interrupted", err=True)
 
 
-class GridCommand(ConfiguredCommand):
-    """Takes several words after ``--grid``: ``--grid workers=1,2 threads=4,8``."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Say ``--grid`` before each of them."""
-        return super().parse_args(ctx, repeat_grid(args))
-
-
-def repeat_grid(words: list[str]) -> list[str]:
-    """``--grid a=1 b=2`` as ``--grid a=1 --grid b=2``; an app is never written with an equals sign."""
-    repeated: list[str] = []
-    is_open = False
-    for word in words:
-        is_size = bool(re.fullmatch(r"[a-z]+=.*", word))
-        if is_open and is_size and repeated[-1] != "--grid":
-            repeated.append("--grid")
-        is_open = word == "--grid" or (is_open and is_size)
-        repeated.append(word)
-    return repeated
-
-
 @click.command(cls=GridCommand)
 @click.argument("app", required=False)
 @together(
@@ -169,7 +142,8 @@ def repeat_grid(words: list[str]) -> list[str]:
         "--grid",
         multiple=True,
         metavar="NAME=A,B,...",
-        help="What to combine, of the servers: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off.",
+        help="What to combine: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off, and of the bundled "
+        "apps app=hello,cpu python=3.11,3.13.",
     ),
     click.option("--app-name", help="A bundled app instead of APP: hello, json1k, cpu or sleep."),
     click.option("--path", help="Path of every request.  [default: /]"),
@@ -316,6 +290,8 @@ def sweep(
         experiment = read_plan(resume)[0]
         asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
     is_rateless = objective is not None and resume is None and not (options["rates"] or options["connections"])
+    if is_rateless and len(apps_of(experiment.sizes)) > 1:
+        raise UsageError("--slo looks for the rates of one app, and --grid app= names several", "say which by --rates")
     if dry_run:
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK
@@ -369,16 +345,18 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
     """What APP and the options ask for."""
     if app is not None and options["app_name"] is not None:
         raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
+    sizes = sizes_of(app, options)
+    names = apps_of(sizes) or [options["app_name"] or DEFAULT_APP]
     app_dir: Path = options["chdir"].resolve()
     path, bundled_body = options["path"] or "/", None
     is_bundled = app is None
     if app is None:
-        app, app_dir, own_path, bundled_body = bundled_request(options["app_name"] or "hello")
-        path = options["path"] or own_path
+        own = bundled_app(names[0])
+        app, app_dir, path, bundled_body = own.app, own.app_dir, options["path"] or own.path, own.expected_body
     elif not app_dir.is_dir():
         raise UsageError(f"there is no folder {options['chdir']}", "name the folder of the app with --chdir")
     experiment = Experiment(
-        name=_name(options["name"] or app),
+        name=_name(options["name"] or ("-".join(names) if len(names) > 1 else app)),
         app=app,
         app_dir=app_dir,
         request=request_of(options, path, bundled_body),
@@ -386,7 +364,7 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
         levels=_levels(options["rates"], options["connections"]),
         servers=options["servers"],
         profile=options["profile"],
-        sizes=parse_sizes(options["workers"], options["server_threads"], options["grid"]),
+        sizes=sizes,
         runs=options["runs"] or 1,
         seed=options["seed"],
         limits=_limits(options),
@@ -466,6 +444,7 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
     if is_rateless:
         experiment = replace(experiment, levels=tuple(Level(rate_per_s=100.0 * share) for share in SHARES))
     found = resolve_servers(experiment)
+    named = named_interpreters(found)
     cpu_plan = require_possible_intervention(experiment)
     order = expand(experiment, tuple(found))
     further = further_runs(order, experiment)
@@ -473,6 +452,7 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
     unknown = {"levels": None, "order": None} if is_rateless else {}
     return plan | {
         "servers": list(found),
+        "pythons": {asked: interpreter.version for asked, interpreter in named.items()},
         "cpu_plan": plain(cpu_plan),
         "order": [cell.id for cell in order],
         "intervention_runs": len(further),

@@ -191,6 +191,10 @@ class Sweep:
     def at(self, label: str, load: float) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.label == label and cell.load == load)
 
+    def app_of(self, label: str) -> str | None:
+        """What the server of this name serves; None of a run that was stored before there was a choice."""
+        return next((cell.raw.get("app") for cell in self.of(label)), None)
+
     def load_words(self, load: float) -> str:
         """ "2,000/s", or "100 connections"."""
         return words.format_per_s(load) if self.open_loop else f"{load:,.0f} connections"
@@ -234,6 +238,7 @@ def conditions(experiment: Json, cell: Json | None = None) -> str:
     profile = experiment.get("profile")
     varied = not isinstance(profile, str)
     parts = [f"{'each' if varied else profile} profile{' as its name says' if varied else ''}"] if profile else []
+    parts += ["each app as its name says"] if isinstance(experiment.get("app"), list) else []
     parts += [_arrivals(experiment), _connections(experiment)]
     duration_s = (cell or {}).get("duration_s", experiment.get("duration_s"))
     warmup_s = (cell or {}).get("warmup_s", experiment.get("warmup_s"))

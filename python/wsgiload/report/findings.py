@@ -59,7 +59,7 @@ def _headline_at(sweep: Sweep, load: float, kept: list[str]) -> str:
         first += f"; none did at {sweep.load_words(higher[0])}" if len(sweep.labels) > 1 else ""
     values = [(value, label) for label in kept if (value := median_upper_ns(sweep.at(label, load), 0.99)) is not None]
     whose = "Their p99 response time" if len(values) > 1 else "p99 response time"
-    return f"{first}. {_range(values, whose)}".strip()
+    return f"{first}. {_ranges(sweep, values, whose)}".strip()
 
 
 def _tells(sweep: Sweep, load: float) -> bool:
@@ -72,6 +72,16 @@ def _inside(sweep: Sweep) -> str:
     limits = [f"{cpus:g} CPU" + ("s" if cpus != 1 else "")] if cpus is not None else []
     limits += [words.format_bytes(memory)] if memory is not None else []
     return f" inside {words.join_words(limits)}" if limits else ""
+
+
+def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
+    """A sentence for each app: from the quickest to the slowest of several would be from one app to another."""
+    of_app: dict[str | None, list[tuple[float, str]]] = {}
+    for value, label in values:
+        of_app.setdefault(sweep.app_of(label), []).append((value, label))
+    if len(of_app) == 1:
+        return _range(values, subject)
+    return " ".join(_range(own, f"{subject} with {app}") for app, own in of_app.items())
 
 
 def _range(values: list[tuple[float, str]], subject: str) -> str:
@@ -178,7 +188,7 @@ def response_time_caption(sweep: Sweep) -> str:
     missing = [label for value, label in medians if value is None]
     unmeasured = [label for label in missing if not _any_usable(sweep.at(label, load))]
     endless = [label for label in missing if label not in unmeasured]
-    text = _range(finite, f"At {sweep.load_words(load)}, p99 response time")
+    text = _ranges(sweep, finite, f"At {sweep.load_words(load)}, p99 response time")
     if endless:
         text += f" No finite p99 there for {words.join_words(endless)}."
     return " ".join(part for part in (text.strip(), _unmeasured(unmeasured), _growth(sweep)) if part)

@@ -130,8 +130,8 @@ def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
 
 
 def _page_title(sweep: Sweep) -> str:
-    app = str(sweep.experiment.get("app") or sweep.experiment.get("name") or "WSGI app")
-    path = str(sweep.experiment.get("path") or "")
+    app = _each(sweep.experiment.get("app") or sweep.experiment.get("name") or "WSGI app")
+    path = _each(sweep.experiment.get("path") or "")
     servers = words.plural(len(sweep.labels), "server")
     if not sweep.loads:
         return f"{app} {path}: {servers}"
@@ -139,6 +139,10 @@ def _page_title(sweep: Sweep) -> str:
     unit = "requests/s" if sweep.open_loop else "connections"
     span = words.format_rate(first) if first == last else f"{words.format_rate(first)} to {words.format_rate(last)}"
     return f"{app}{' ' + path if path else ''}: {servers}, {span} {unit}"
+
+
+def _each(value: object) -> str:
+    return words.join_words([str(one) for one in value]) if isinstance(value, list) else str(value)
 
 
 def _server(sweep: Sweep, index: int, label: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Pure: it takes ``aggregates``, ``comparisons`` and ``session`` as ``analysis`` c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from wsgiload.aggregate import GOODPUT
@@ -17,6 +18,10 @@ from wsgiload.report.words import Json
 COMPARISON_NOTE = (
     "Paired by round; 95 % interval by Student's t, p by the exact sign-flip test, adjusted by Holm for the pairs of "
     "one load. A difference needs both, and more than one server showed against itself where that was measured."
+)
+_APPS_APART = (
+    "Servers are compared, and p is adjusted, where they serve the same app: across apps the difference would be "
+    "that of the apps."
 )
 DISCARD_RULE = (
     "A trial is discarded only when the generator, the host or the plan spoiled it, never for its outcome; "
@@ -108,6 +113,8 @@ def comparison_lines(summary: Json) -> list[tuple[str, str]]:
     entries: Sequence[Json] = summary.get("comparisons") or ()
     styles = {"different": "bold", "same": "green"}
     lines = [(comparison_sentence(entry), styles.get(entry["finding"], "")) for entry in entries]
+    if len({entry.get("app") for entry in entries}) > 1:
+        lines.append((_APPS_APART, ""))
     lines += [(caution, "yellow") for caution in _cautions(entries)]
     return lines
 
@@ -194,8 +201,8 @@ def _near_capacity(entry: Json) -> str:
 def _cautions(entries: Sequence[Json]) -> Iterator[str]:
     if not entries:
         return
-    loads = {(entry["rate"], entry["connections"]) for entry in entries}
-    pairs, rounds = len(entries) // len(loads), max(entry["rounds"] for entry in entries)
+    families = Counter((entry["rate"], entry["connections"], entry.get("app")) for entry in entries)
+    pairs, rounds = max(families.values()), max(entry["rounds"] for entry in entries)
     if rounds < runs_needed(pairs):
         yield (
             f"{words.plural(rounds, 'round')} cannot tell {words.plural(pairs, 'pair')} of servers apart at all: "

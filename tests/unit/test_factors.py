@@ -1,0 +1,382 @@
+"""App and Python as factors of a grid: what they name, what they refuse, and what is compared with what."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+import pytest
+
+import wsgiload
+from wsgiload import api, environments, interpreters
+from wsgiload.bundled import APPS_FOLDER, BUNDLED
+from wsgiload.cli import run
+from wsgiload.cli._recommend import tell_each, tell_recommendation
+from wsgiload.comparison import compare_runs, compare_servers
+from wsgiload.contract import Server
+from wsgiload.cpus import CpuPlan, available_cpus
+from wsgiload.effect import runs_needed
+from wsgiload.environments import named_interpreters, provide
+from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
+from wsgiload.grid import apps_of, parse_sizes
+from wsgiload.interpreter import AppInterpreter
+from wsgiload.limits import Limits
+from wsgiload.objective import parse_objective
+from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request, Size, experiment_facts
+from wsgiload.recommend import recommend_capacity
+from wsgiload.record import CellRecord, Failure, Setting
+from wsgiload.report.cells import conditions, read_sweep
+from wsgiload.report.findings import headline, response_time_caption
+from wsgiload.report.html import _page_title
+from wsgiload.report.over_runs import comparison_lines
+from wsgiload.run import Bench
+from wsgiload.settings import resolve_servers, runs_to_compare
+from wsgiload.summary import summarise_cell
+
+from .invented_cells import Json, cell, runs_of
+from .invented_cells import experiment as invented
+
+HELLO, CPU = BUNDLED["hello"], BUNDLED["cpu"]
+
+
+def experiment(servers: tuple[str, ...], *grid: str) -> Experiment:
+    return Experiment(
+        name="n",
+        app=HELLO.app,
+        app_dir=HELLO.app_dir,
+        request=Request(method="POST", expected_body=HELLO.expected_body),
+        load=LoadOptions(duration_ns=1),
+        levels=(Level(rate_per_s=1.0),),
+        servers=servers,
+        sizes=parse_sizes(None, None, grid),
+        bundled=True,
+    )
+
+
+# --- names
+
+
+def test_app_and_python_are_part_of_a_name() -> None:
+    sizes = parse_sizes(None, None, ["threads=4", "app=hello, cpu", "python=3.11,3.13"])
+    assert sizes[1] == Size(None, 4, None, None, "hello", "3.13")
+    assert apps_of(sizes) == ["hello", "cpu"]
+    found = resolve_servers(experiment(("waitress",), "threads=4", "app=hello,cpu", "python=3.11,3.14t"))
+    assert list(found) == [
+        "waitress-t4-py3.11-hello",
+        "waitress-t4-py3.14t-hello",
+        "waitress-t4-py3.11-cpu",
+        "waitress-t4-py3.14t-cpu",
+    ]
+
+
+def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
+    assert list(resolve_servers(experiment(("node",), "app=hello,cpu", "python=3.11,3.13"))) == ["node-hello"]
+    assert list(resolve_servers(experiment(("node",), "python=3.11,3.13"))) == ["node"]
+    with pytest.raises(UsageError, match="none of the servers runs a WSGI app"):
+        resolve_servers(experiment(("node",), "app=cpu"))
+
+
+def test_each_app_is_asked_and_checked_in_its_own_way() -> None:
+    plan = experiment(("waitress",), "app=hello,cpu")
+    served = plan.served("cpu")
+    assert (served.app, served.app_dir) == ("cpu:app", APPS_FOLDER)
+    assert (served.request.path, served.request.expected_body) == (CPU.path, CPU.expected_body)
+    assert served.request.method == "POST", "what is no matter of the app stays"
+    assert plan.served(None).request is plan.request
+
+
+def test_the_experiment_tells_every_app() -> None:
+    plan = experiment(("waitress",), "app=hello,cpu")
+    facts = dict(experiment_facts(plan, tuple(resolve_servers(plan))))
+    assert (facts["app"], facts["path"]) == (["hello:app", "cpu:app"], "/")
+    assert "each app as its name says" in conditions(facts)
+    assert _page_title(read_sweep({"experiment": facts, "cells": []})) == "hello:app and cpu:app /: 0 servers"
+    alone = dict(experiment_facts(experiment(("waitress",), "app=cpu"), ("waitress-cpu",)))
+    assert alone["app"] == "cpu:app"
+    assert "each app" not in conditions(alone)
+
+
+def test_a_cell_tells_which_app_it_served() -> None:
+    plan = experiment(("waitress",), "app=hello,cpu")
+    cores = available_cpus()
+    setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits())
+    failure = Failure("start", "it fell over", "")
+    told = [
+        summarise_cell(CellRecord(Cell(name, plan.levels[0], 1, 1), failure=failure), found, setting)["app"]
+        for name, found in resolve_servers(plan).items()
+    ]
+    assert told == ["hello:app", "cpu:app"]
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--grid", "app=hallo"], "there is no bundled app 'hallo'; choose one of hello, json1k, cpu, sleep"),
+        (["--grid", "python=3"], "--grid python=3: '3' is no version; write it like python=3.11,3.13"),
+        (["--grid", "python=3.13", "python=3.11"], "python of the servers was given twice"),
+        (["shop:app", "--grid", "app=hello,cpu"], "--grid app= and APP 'shop:app' were both given; give one of them"),
+        (["--app-name", "cpu", "--grid", "app=hello"], "--grid app= and --app-name were both given; give one of them"),
+        (["--path", "/x", "--grid", "app=hello"], "--grid app= and --path were both given; leave it out"),
+        (["--expect-length", "5", "--grid", "app=cpu"], "--grid app= and --expect-length were both given"),
+        (["shop:app", "--grid", "python=3.11"], "an app of your own stays on its interpreter: name one in each"),
+        (["--python", "python3", "--grid", "python=3.11"], "--grid python= and --python were both given; give one"),
+        (["--python-version", "3.11", "--grid", "python=3.11"], "--grid python= and --python-version were both given"),
+    ],
+)
+@pytest.mark.parametrize("name", ["sweep", "capacity"])
+def test_what_is_chosen_twice_or_is_not_there_is_refused(
+    name: str, words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slo = ["--slo", "p99<50ms"] if name == "capacity" else []
+    assert run([name, *words, *slo, "--servers", "waitress", "--dry-run"]) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_one_list_of_rates_is_not_looked_for_with_several_apps(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
+    assert run([*words, "--grid", "app=hello,cpu"]) == 2
+    assert "--grid app= names several; say which by --rates" in capsys.readouterr().err
+    assert run([*words, "--grid", "app=cpu"]) == 0
+    assert run([*words, "--grid", "app=hello,cpu", "--rates", "100"]) == 0
+
+
+def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Experiment] = []
+    monkeypatch.setattr(api, "run_sweep", lambda plan, _: asked.append(plan))
+    wsgiload.sweep(servers=["waitress"], workers=[1, 2], apps=["cpu", "json1k"], pythons=["3.11", "3.13"], compare=True)
+    (plan,) = asked
+    assert set(plan.sizes) == set(parse_sizes(None, None, ["workers=1,2", "app=cpu,json1k", "python=3.11,3.13"]))
+    assert (plan.name, plan.app, plan.bundled, plan.runs) == ("cpu-json1k", "cpu:app", True, 6)
+    for words, says in (
+        ({"apps": ["cpu"], "app": "shop:app"}, "apps and app were both given; give one of them"),
+        ({"apps": ["cpu"], "path": "/x"}, "apps and path were both given; leave it out"),
+        ({"apps": ["cup"]}, "there is no bundled app 'cup'"),
+        ({"pythons": ["3.11"], "app": "shop:app"}, "pythons and app were both given; an app of your own stays"),
+        ({"pythons": ["3.11"], "python": "python3"}, "pythons and python were both given; give one of them"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            wsgiload.sweep(**cast(Any, words))
+
+
+# --- interpreters
+
+
+def interpreter(version: str, base: str | None = None) -> AppInterpreter:
+    path = Path(f"/pythons/{base or version}/bin/python")
+    major, minor = map(int, version.rstrip("t").split(".")[:2])
+    return AppInterpreter(path, version, (major, minor), "CPython", path, (), "found", MappingProxyType({}))
+
+
+INSTALLED = (interpreter("3.11.7"), interpreter("3.12.1"), interpreter("3.13.0"))
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interpreters, "installed_interpreters", lambda _: INSTALLED)
+
+
+def named(servers: tuple[str, ...], *grid: str) -> dict[str, str]:
+    found = resolve_servers(experiment(servers, *grid))
+    return {asked: one.version for asked, one in named_interpreters(found).items()}
+
+
+@pytest.mark.usefixtures("installed")
+def test_each_version_is_found_once() -> None:
+    assert named(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu") == {"3.11": "3.11.7", "3.13": "3.13.0"}
+    assert named(("waitress",), "app=hello,cpu") == {}
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("servers", "versions", "says"),
+    [
+        (("waitress",), "3.11,3.99", r"no Python 3\.99 is installed here; installed are 3\.11\.7, 3\.12\.1, 3\.13\.0"),
+        (("waitress", "circus-waitress"), "3.11,3.13", r"circus runs on Python >=3\.11,<=3\.12, not on CPython 3\.13"),
+        (("pypy",), "3.13", r"pypy runs on PyPy .*, not on CPython 3\.13\.0; leave this server out of --servers, or"),
+        (("waitress",), "3.13,3.13.0", r"--grid python=3\.13,3\.13\.0: both are Python 3\.13\.0; name each once"),
+    ],
+)
+def test_a_version_that_cannot_be_had_is_refused(servers: tuple[str, ...], versions: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        named(servers, f"python={versions}")
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_plan_tells_which_build_a_version_means(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--servers", "waitress", "--grid", "python=3.11,3.13", "app=hello,cpu", "--dry-run"]
+    for command in (["sweep", "--rates", "100"], ["capacity", "--slo", "p99<50ms"]):
+        assert run([*command, *words]) == 0
+        plan = json.loads(capsys.readouterr().out)
+        assert plan["pythons"] == {"3.11": "3.11.7", "3.13": "3.13.0"}
+        assert len(plan["servers"]) == 4
+    assert run(["sweep", *words[:-2], "python=3.99", "--dry-run"]) == 2
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_server_is_installed_once_for_each_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, list[str]]] = []
+
+    def provision_all(servers: Iterable[Server], on: AppInterpreter, *, log: Callable[[str], None]) -> dict[str, Any]:
+        names = [server.name for server in servers]
+        asked.append((on.version, sorted(set(names))))
+        return {name: f"{name} on {on.version}" for name in names}
+
+    monkeypatch.setattr(environments, "provision_all", provision_all)
+    found = resolve_servers(experiment(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu"))
+    usual = interpreter("3.12.1")
+    made: dict[str, Any] = provide(found, {None: usual} | named_interpreters(found), print)
+    assert asked == [("3.12.1", ["node"]), ("3.11.7", ["waitress"]), ("3.13.0", ["waitress"])]
+    assert made["waitress-py3.13-cpu"] == made["waitress-py3.13-hello"] == "waitress on 3.13.0"
+    assert made["waitress-py3.11-cpu"] == "waitress on 3.11.7"
+    assert made["node-hello"] == "node on 3.12.1"
+    assert made.keys() == found.keys()
+
+
+def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is measured on an app of its own."""
+    module = sys.modules["wsgiload.sweep"]  # the name in the package is taken by the function
+    measured: list[str] = []
+    monkeypatch.setattr(module, "measure_concurrency", lambda found, *_: measured.append(found.id))
+    plan = experiment(("waitress",), "profile=stock,tuned", "app=hello,cpu", "python=3.11,3.13")
+    cores = available_cpus()
+    setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
+    found, missing = resolve_servers(plan), cast(Any, None)
+    sweep = module._Sweep(found, (), Bench(setting, missing, missing), missing, module.SweepEvents(), [])
+    for one in found.values():
+        module._capacity(sweep, one, missing)
+    assert measured == ["waitress-stock-py3.11-hello", "waitress-stock-py3.13-hello"]
+
+
+# --- what is compared
+
+
+def with_apps(slow: float = 2.0) -> list[Json]:
+    """Two servers with two apps, six runs each; of ``hello`` one server stands there under a second name, too."""
+    means_ns = {"a-hello": 10e6, "b-hello": 13e6, "a-cpu": 10e6 * slow, "b-cpu": 13e6 * slow, "again-hello": 10e6}
+    return [
+        one
+        | {"app": f"{str(one['server']).rpartition('-')[2]}:app"}
+        | ({"server": "a-hello"} if one["server"] == "again-hello" else {})
+        for one in invented(1, means_ns, runs=7, run_effect=0.01)
+    ]
+
+
+def test_only_servers_with_the_same_app_are_compared() -> None:
+    entries = compare_servers(with_apps())
+    assert [(entry["first"], entry["second"], entry["app"]) for entry in entries] == [
+        ("a-hello", "b-hello", "hello:app"),
+        ("a-hello", "again-hello", "hello:app"),
+        ("b-hello", "again-hello", "hello:app"),
+        ("a-cpu", "b-cpu", "cpu:app"),
+    ]
+    adjusted = {entry["app"]: entry["p_adjusted"] / entry["p"] for entry in entries[::-1]}
+    assert adjusted == {"cpu:app": 1.0, "hello:app": 3.0}, "each app is a question of its own"
+    assert entries[0]["aa_factor"] is not None
+    assert entries[3]["aa_factor"] is None, "what one server showed of itself was shown with another app"
+
+
+def test_cells_stored_before_there_was_a_choice_are_compared_as_ever() -> None:
+    old = [one | {"app": None} for one in with_apps()]
+    without = [{key: value for key, value in one.items() if key != "app"} for one in old]
+    assert len(compare_servers(old)) == len(compare_servers(without)) == math.comb(5, 2)
+
+
+def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -> None:
+    cells = [
+        one | {"server": "waitress", "size": str(one["server"]).partition("-")[2], "app": "hello:app"}
+        for one in invented(2, {"waitress-py3.11": 13e6, "waitress-py3.13": 10e6})
+    ]
+    (entry,) = compare_servers(cells)
+    assert (entry["finding"], entry["same_server"]) == ("different", False)
+
+
+def test_the_page_says_that_apps_are_not_compared_and_counts_the_pairs_of_each() -> None:
+    lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(with_apps())})]
+    assert any(
+        line.startswith("Servers are compared, and p is adjusted, where they serve the same app") for line in lines
+    )
+    assert not any("cannot tell" in line for line in lines), "seven rounds carry the three pairs of an app"
+    alone = [one for one in with_apps() if one["app"] == "cpu:app"]
+    lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(alone)})]
+    assert not any("the same app" in line for line in lines)
+
+
+def test_no_sentence_goes_from_the_quickest_of_one_app_to_the_slowest_of_another() -> None:
+    servers = ["a-hello", "b-hello", "a-cpu", "b-cpu"]
+    facts = {"rates": [1000.0], "servers": servers}
+    cells = [one for one in with_apps() if one["run"] == 1 and one["id"].partition("@")[0] in servers]
+    sweep = read_sweep({"experiment": facts, "cells": cells})
+    hello = r"p99 response time with hello:app ranged from [\d.]+ ms \(a-hello\) to [\d.]+ ms \(b-hello\)\."
+    cpu = r"p99 response time with cpu:app ranged from [\d.]+ ms \(a-cpu\) to [\d.]+ ms \(b-cpu\)\."
+    for sentence in (headline(sweep), response_time_caption(sweep)):
+        assert re.search(f"{hello} .*{cpu}", sentence), sentence
+    assert " with " not in headline(replace(sweep, labels=("a-hello", "b-hello"))).partition(". ")[2]
+
+
+def test_two_stored_runs_tell_the_app_where_it_is_one() -> None:
+    before = runs_of("waitress", [1e6] * 4, app="hello:app")
+    assert compare_runs(before, before)[0]["app"] == "hello:app"
+    assert compare_runs(before, [one | {"app": "cpu:app"} for one in before])[0]["app"] is None
+
+
+def test_as_many_runs_as_the_pairs_of_one_app_need() -> None:
+    three = experiment(("waitress", "wsgiref", "cheroot"), "app=hello,cpu")
+    assert runs_to_compare(three) == runs_needed(3) == 7
+    assert runs_to_compare(experiment(("waitress",), "app=hello,cpu")) == 6
+    assert runs_to_compare(experiment(("waitress",), "python=3.11,3.13,3.12")) == 7
+
+
+# --- what is recommended
+
+
+def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    objective = parse_objective(["p99<50ms"])
+    used = {"resources": {"memory_peak_bytes": 2**27}, "limits": {"memory_bytes": 2**29}}
+    factors = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
+
+    def of(name: str, p99_ms: float) -> list[Json]:
+        app = {"app": f"{name.rpartition('-')[2]}:app"}
+        return [cell(name, at, p99_ms * 1e6 * factor, **used, **app) for at, factor in enumerate(factors, 1)]
+
+    cells = of("a-hello", 5.0) + of("b-hello", 9.0) + of("a-cpu", 30.0) + of("b-cpu", 900.0)
+    assert tell_recommendation({"cells": cells}, objective, EXIT_OK) == EXIT_OK
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("hello:app: Recommended: a-hello, which holds p99<50ms")
+    assert second.startswith("cpu:app: Recommended: a-cpu, which holds p99<50ms")
+    missed = of("a-hello", 5.0) + of("a-cpu", 900.0)
+    assert tell_recommendation({"cells": missed}, objective, EXIT_OK) == EXIT_THRESHOLD
+    assert "cpu:app: No recommendation: no setting holds" in capsys.readouterr().out
+    assert tell_recommendation({"cells": of("a-hello", 5.0)}, objective, EXIT_OK) == EXIT_OK
+    assert capsys.readouterr().out.startswith("Recommended: a-hello")
+
+
+def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]) -> None:
+    entry = {
+        "rate_per_s": 100.0,
+        "bracket": [100.0, 102.0],
+        "confirmed": [6, 6],
+        "verdict": {"status": "valid", "blame": None, "reasons": []},
+        "estimate_per_s": 101.0,
+        "interval_95": [99.0, 103.0],
+        "at_rate": None,
+        "failure": None,
+    }
+    entries = [entry | {"server": f"a-{app}", "app": f"{app}:app"} for app in ("hello", "cpu")]
+    assert tell_each(entries, recommend_capacity, ["p99<50ms"], EXIT_OK) == EXIT_OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [
+        "hello:app: Recommended: a-hello",
+        "cpu:app: Recommended: a-cpu",
+    ]
