@@ -20,7 +20,11 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
     able = [found for found in settings if found.server.serves_wsgi or _serves_hello(found, experiment)]
     if not able:
         raise UsageError("none of the servers runs a WSGI app", "measure them with the bundled app hello")
-    return {found.id: found for found in able}
+    named: dict[str, ServerVariant] = {}
+    for found in able:
+        if named.setdefault(found.id, found) != found:
+            raise UsageError(f"two of the servers would be called {found.id}", "choose another name in --servers NAME=")
+    return named
 
 
 def _setting(found: ServerVariant, size: Size) -> ServerVariant:

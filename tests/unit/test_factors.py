@@ -83,6 +83,12 @@ def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
         resolve_servers(experiment(("node",), "app=cpu"))
 
 
+def test_a_name_of_ones_own_that_the_grid_makes_too_is_refused() -> None:
+    """waitress has no workers to name; one of the two would be measured under the other's name."""
+    with pytest.raises(UsageError, match="two of the servers would be called a-w1-t4; choose another name"):
+        resolve_servers(experiment(("a=gunicorn-gthread", "a-w1=waitress"), "workers=1", "threads=4"))
+
+
 def test_each_app_is_asked_and_checked_in_its_own_way() -> None:
     plan = experiment(("waitress",), "app=hello,cpu")
     served = plan.served("cpu")
