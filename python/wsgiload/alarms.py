@@ -23,6 +23,8 @@ MOST_UNFAIRNESS = 5.0
 FEWEST_PER_CONNECTION = 10
 # V5: of the ports that were free.
 MOST_PORT_SHARE = 0.7
+# V5: of the kernel's table of tracked connections; beyond its end new ones are dropped.
+MOST_TRACKED_SHARE = 0.8
 # V6: connections by requests; 1 where none carries a second.
 MOST_CONNECTIONS_PER_REQUEST = 0.95
 FEWEST_REQUESTS = 20
@@ -156,6 +158,22 @@ def client_exhausted(load: Json) -> Alarm | None:
     return Alarm("V5", "client", message, share, MOST_PORT_SHARE, source)
 
 
+def tracking_full(load: Json) -> Alarm | None:
+    """V5: the kernel's table of tracked connections is nearly full, before the load or after it."""
+    tracked = load["connections"].get("tracked")
+    if not tracked or not tracked["max"]:
+        return None
+    entries = max(tracked["before"], tracked["after"])
+    share = entries / tracked["max"]
+    if share <= MOST_TRACKED_SHARE:
+        return None
+    message = (
+        f"the kernel tracked {entries:,} connections in a table of {tracked['max']:,}: beyond its end it drops new "
+        "ones, which looks like a slow server; raise net.netfilter.nf_conntrack_max, or use keep-alive"
+    )
+    return Alarm("V5", "client", message, share, MOST_TRACKED_SHARE, "packets dropped by a full table, unnoticed")
+
+
 def closed_after_each(load: Json) -> Alarm | None:
     """V6: as many connections as requests, though they were to be kept."""
     answered = sum(load["outcomes"][name] for name in ("ok", "http_status", "bad_body"))
@@ -267,6 +285,7 @@ _OF_A_LOAD: tuple[Callable[[Json], Alarm | None], ...] = (
     starved_connections,
     dead_time,
     client_exhausted,
+    tracking_full,
     closed_after_each,
     delayed_acknowledgement,
     below_the_rate,

@@ -12,6 +12,7 @@ from wsgiload.aggregate import Method, aggregate_cells, is_discarded, server_of
 from wsgiload.comparison import compare_servers
 from wsgiload.effect import FEWEST_RUNS
 from wsgiload.overload import overload_points
+from wsgiload.power import power_points
 
 Json = Mapping[str, Any]
 
@@ -20,7 +21,7 @@ MOST_DISCARDED_SHARE = 0.2
 
 
 def analyse(summary: Json, method: Method | None = None) -> dict[str, Any]:
-    """The summary with ``aggregates``, ``comparisons``, ``overload`` and ``session`` computed anew."""
+    """The summary with ``aggregates``, ``comparisons``, ``overload``, ``power`` and ``session`` anew."""
     experiment = summary["experiment"]
     cells = _by_plan(summary["cells"], experiment.get("servers") or ())
     chosen = method or experiment.get("aggregate") or "interval"
@@ -31,6 +32,7 @@ def analyse(summary: Json, method: Method | None = None) -> dict[str, Any]:
         "aggregates": aggregate_cells(cells, chosen),
         "comparisons": compare_servers(cells) if is_compared else [],
         "overload": overload_points(cells),
+        "power": power_points(cells),
         "session": judge_session(cells),
     }
 

@@ -26,6 +26,7 @@ from wsgiload.machine import (
     check_syn_backlog,
     check_time_namespace,
     check_time_wait,
+    check_tracking,
     check_turbo,
 )
 
@@ -74,6 +75,7 @@ def look_round(root: Path = Path("/")) -> list[Finding]:
         check_syn_backlog,
         check_ports,
         check_time_wait,
+        check_tracking,
         check_congestion_control,
     ]
     return [look(root) for look in looks]

@@ -19,6 +19,7 @@ from wsgiload.check_thresholds import check_thresholds_of, require_of_generator
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
+from wsgiload.precision import parse_precision, until_precise
 from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
 from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S
@@ -175,6 +176,8 @@ def start(
     replay_speed: float = 1.0,
     connections: int | None = None,
     duration: float | None = None,
+    precision: str | None = None,
+    max_duration: float | None = None,
     warmup: float = 0.0,
     method: str = "GET",
     headers: Sequence[tuple[str, str]] | Mapping[str, str] = (),
@@ -213,7 +216,9 @@ def start(
     connections come from in turn, such as ``["127.0.0.2-127.0.0.50"]``. Over ``https://`` the server's certificate is
     checked against ``ca_file`` or the system's authorities, unless ``insecure``.
 
-    Durations are seconds. ``duration`` is 10 unless the schedule has a length of its own.
+    Durations are seconds. ``duration`` is 10 unless the schedule has a length of its own. With ``precision``, such as
+    ``"p99:5%"``, a load with ``rate`` is measured 2, 4, 8 … times as long until it knows that quantile so well, but no
+    longer than ``max_duration``; ``precision`` of the report says whether it does.
 
     ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has them; with sessions
     the schedule is that of sessions.
@@ -259,7 +264,14 @@ def start(
         ),
     )
     level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
-    return Handle(load_plan(url, request, load, profile or level, seed))
+    return Handle(load_plan(url, request, load, profile or level, seed) | _until(precision, max_duration))
+
+
+def _until(precision: str | None, max_duration: float | None) -> Json:
+    if precision is not None and max_duration is None:
+        raise UsageError("precision was given without max_duration", "give the longest measurement in seconds, too")
+    asked = None if precision is None else parse_precision(precision)
+    return until_precise(asked, None if max_duration is None else _ns(max_duration))
 
 
 def _profile(

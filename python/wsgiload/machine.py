@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wsgiload.alarms import MOST_TRACKED_SHARE
 from wsgiload.finding import Finding
 from wsgiload.limits.files import read_int, read_text, under
 
 LEAST_SYN_BACKLOG = 1_024
 # Of some 28,000 ports; each is held for a minute.
 MANY_WAITING, MOST_WAITING = 5_000, 20_000
+# Each connection stays in the table for some two minutes after its end.
+LEAST_TRACKED = 131_072
 FULL_RANDOMISATION = 2
 
 
@@ -90,6 +93,25 @@ def check_time_wait(root: Path) -> Finding:
     message = f"{count} closed connections still hold a port"
     cure = "wait a minute, or use keep-alive; `ss -tan state time-wait` shows whose they are"
     return Finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, cure)
+
+
+def check_tracking(root: Path) -> Finding:
+    """Where the kernel tracks connections, a full table drops new ones."""
+    most = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_max"))
+    count = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_count"))
+    if most is None or count is None:
+        modules = under(root, "/sys/module")
+        if modules.is_dir() and not (modules / "nf_conntrack").exists():
+            return Finding("connection tracking", "green", "none", "the kernel tracks no connections")
+        return Finding("connection tracking", "amber", None, "whether the kernel tracks connections is not known")
+    cure = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
+    if count > MOST_TRACKED_SHARE * most:
+        message = f"{count} tracked connections in a table of {most}: new ones are soon dropped"
+        return Finding("connection tracking", "red", count, message, cure)
+    if most < LEAST_TRACKED:
+        message = f"{most} tracked connections fill the table: soon reached with a connection per request"
+        return Finding("connection tracking", "amber", most, message, cure)
+    return Finding("connection tracking", "green", count, f"{count} tracked connections in a table of {most}")
 
 
 def check_pressure(root: Path) -> Finding:

@@ -1,4 +1,4 @@
-"""How well one run knows a quantile, and how long it would have to be to know it as well as was asked. Pure.
+"""How well one run knows a quantile, and how long it has to be to know it as well as was asked. Pure.
 
 The width of the interval inside a run shrinks with the square root of its length (docs/statistics.md), because the
 number of effective requests grows with it.
@@ -58,6 +58,15 @@ def parse_precision(text: str) -> Precision:
     return Precision(share, name)
 
 
+def until_precise(asked: Precision | None, longest_ns: int | None) -> dict[str, Any]:
+    """What a plan holds for its load to go on until the quantile is known so well; nothing without a longest one."""
+    if longest_ns is None:
+        return {}
+    if asked is None:
+        raise UsageError("a longest duration was given without a precision", "add --precision p99:5%")
+    return {"precision": {"quantile": QUANTILES[asked.name], "share": asked.share, "longest_ns": longest_ns}}
+
+
 def precision_sentence(load: Json, asked: Precision) -> str:
     """Whether the load knows its quantile as well as was asked, and if not, how long it would take."""
     probability = QUANTILES[asked.name]
@@ -75,7 +84,10 @@ def precision_sentence(load: Json, asked: Precision) -> str:
     if half <= asked.share:
         return told
     needed_ns = load["measured_ns"] * (half / asked.share) ** 2
-    return f"{told}, not to ± {asked.share:.1%}: that takes some {_duration(needed_ns)} (--duration)"
+    missed = f"{told}, not to ± {asked.share:.1%}: that takes some {_duration(needed_ns)}"
+    if load.get("precision") is not None:
+        return f"precision of {asked.name} not reached: {missed} (--max-duration)"
+    return f"{missed} (--duration)"
 
 
 def half_width(load: Json, quantile: str) -> float | None:

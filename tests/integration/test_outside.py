@@ -46,6 +46,18 @@ def test_a_load_says_how_well_it_knows_a_quantile(command: Command, target: Coun
     assert told.startswith("wsgiload: precision of p50 not reached: an interval takes ")
 
 
+def test_a_load_goes_on_for_a_quantile_and_says_where_it_never_knew_it(
+    command: Command, target: CountingServer
+) -> None:
+    asked = {"precision": "p99.9:1%", "max_duration": 2.5}
+    report = wsgiload.load(target.url, rate=400, arrivals="constant", duration=1.0, **asked).to_dict()
+    assert (report["measured_ns"], report["outcomes"]["scheduled"], target.answered) == (2 * 10**9, 800, 800)
+    assert report["precision"] == {"half_width": None, "is_reached": False}
+    words = ("--rate", 400, "--duration", "1s", "--precision", "p99.9:1%", "--max-duration", "2.5s")
+    done = command.run("load", target.url, *words)
+    assert any(line.startswith("wsgiload: precision of p99.9 not reached: ") for line in done.complaints)
+
+
 @pytest.mark.servers
 @pytest.mark.limits
 class TestOfServers:

@@ -360,6 +360,7 @@ class _Maker:
             "receive_delay_ns": self._histogram(0.005),
             "offered_quantiles_ns": {f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES},
             "uncertainty": self._both_uncertainties(),
+            "precision": None,
             "stationarity": {
                 "state": "unstable" if self.overloaded else "stationary",
                 "reason": None,
@@ -393,6 +394,7 @@ class _Maker:
                     "needed_at_most": 1_000,
                     "remark": None,
                 },
+                "tracked": {"before": 12, "after": 90, "max": 262_144},
             },
             "client": {
                 "cpu_seconds": 3.1,

@@ -42,6 +42,7 @@ def sound(closed: int | None = None, **changes: Any) -> Json:
             "peak": closed or 4,
             "requests_per_connection": {"min": 90, "mean": 100.0, "max": 110},
             "local_ports": {"free": 28_000},
+            "tracked": {"before": 10, "after": 800, "max": 1_000},
         },
         "intervals": [{"scheduled": 100, "ok": 100, "length_ns": 1_000 * NS_PER_MS}] * 10,
     } | changes
@@ -113,6 +114,21 @@ def test_v5_ports_and_errors_of_the_client() -> None:
     assert alarms_of_load(connections(sound(), peak=70, local_ports={"free": 100})) == []
     assert "5 requests failed on this side" in of(sound(outcomes=outcomes(ok=995, client_error=5)), "V5").message
     assert alarms_of_load(connections(sound(), local_ports=None)) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(801, 10), (10, 801)])
+def test_v5_a_table_of_tracked_connections_that_is_nearly_full(before: int, after: int) -> None:
+    full = connections(sound(), tracked={"before": before, "after": after, "max": 1_000})
+    alarm = of(full, "V5")
+    assert (alarm.blame, alarm.value, alarm.limit) == ("client", 0.801, 0.8)
+    assert "801 connections in a table of 1,000" in alarm.message and "nf_conntrack_max" in alarm.message
+
+
+def test_v5_where_nothing_is_tracked_or_an_older_report_does_not_tell() -> None:
+    assert alarms_of_load(connections(sound(), tracked=None)) == []
+    older = sound()
+    del older["connections"]["tracked"]
+    assert alarms_of_load(older) == []
 
 
 def test_v6_a_connection_for_every_answer() -> None:

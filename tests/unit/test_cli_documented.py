@@ -60,6 +60,7 @@ LOAD_ONLY = [
     "--steps",
     "--replay",
     "--replay-speed",
+    "--max-duration",
 ]
 SWEEP_ONLY = [
     "--rates",
@@ -86,7 +87,7 @@ SWEEP_ONLY = [
 ]
 
 # judged, configured and sampled by the orchestrator
-ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--precision"}
+ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--precision", "--max-duration"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 
@@ -252,6 +253,9 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "--precision", "5"], "'5' is no precision; write it like 5% or p99.9:2%"),
         ([*LOAD, "--precision", "p98:5%"], "p98 has no interval; choose one of p50, p90"),
         ([*LOAD, "--precision", "80%"], "0.8 does not lie above 0 and up to 50%"),
+        ([*LOAD, "--max-duration", "60s"], "a longest duration was given without a precision; add --precision p99:5%"),
+        ([*LOAD, "-R", "9", "--precision", "5%", "--max-duration", "9s"], "must be at least twice the duration"),
+        ([*LOAD, "--precision", "5%", "--max-duration", "60s"], "only an open loop of one rate may go on"),
         ([*LOAD, "--check-threshold", "C4=1"], "'C4=1' is no threshold of a check; write it like C4.warn=0.02"),
         ([*LOAD, "--check-threshold", "C4.warn=much"], "'much' is no number"),
         ([*LOAD, "--check-threshold", "C4.warn=-1"], "the threshold C4.warn is -1"),

@@ -149,6 +149,8 @@ SERVER = {
     "proc/sys/net/ipv4/tcp_max_syn_backlog": "4096",
     "proc/sys/net/ipv4/ip_local_port_range": "10240\t65535",
     "proc/net/sockstat": "sockets: used 139\nTCP: inuse 5 orphan 0 tw 12 alloc 8 mem 1",
+    "proc/sys/net/netfilter/nf_conntrack_count": "40",
+    "proc/sys/net/netfilter/nf_conntrack_max": "262144",
     "proc/sys/net/ipv4/tcp_congestion_control": "cubic",
 }
 NOTEBOOK = SERVER | {
@@ -168,6 +170,8 @@ NOTEBOOK = SERVER | {
     "proc/sys/net/ipv4/tcp_max_syn_backlog": "512",
     "proc/sys/net/ipv4/ip_local_port_range": "32768\t40000",
     "proc/net/sockstat": "sockets: used 139\nTCP: inuse 5 orphan 0 tw 23456 alloc 8 mem 1",
+    "proc/sys/net/netfilter/nf_conntrack_count": "14000",
+    "proc/sys/net/netfilter/nf_conntrack_max": "16384",
     "proc/sys/net/ipv4/tcp_congestion_control": "bbr",
 }
 
@@ -181,14 +185,18 @@ def test_a_machine_set_up_for_measuring_is_green_throughout(tmp_path: Path, writ
     recorded(write, SERVER)
     findings = doctor.look_round(tmp_path)
     assert [finding for finding in findings if finding.level != "green"] == []
-    assert len(findings) == len(SERVER)
+    assert len(findings) == len(SERVER) - 1, "connection tracking has two files"
 
 
 def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(tmp_path: Path, write: Write) -> None:
     recorded(write, NOTEBOOK)
     findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
     assert {name for name, finding in findings.items() if finding.level == "green"} == {"pressure"}
-    assert {name for name, finding in findings.items() if finding.level == "red"} == {"battery", "TIME_WAIT"}
+    assert {name for name, finding in findings.items() if finding.level == "red"} == {
+        "battery",
+        "TIME_WAIT",
+        "connection tracking",
+    }
     assert all(finding.cure for finding in findings.values() if finding.level != "green")
     assert findings["turbo"].cure == "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
     assert findings["TIME_WAIT"].value == 23456
@@ -200,6 +208,30 @@ def test_a_battery_that_is_charging_is_no_fault(tmp_path: Path, write: Write) ->
     write("sys/class/power_supply/BAT0/status", "Charging")
     findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
     assert (findings["battery"].level, findings["battery"].value) == ("green", "mains")
+
+
+@pytest.mark.parametrize(
+    ("files", "level"),
+    [
+        ({"sys/module/tcp_cubic/refcnt": "1"}, "green"),
+        ({"sys/module/nf_conntrack/refcnt": "1"}, "amber"),
+        ({}, "amber"),
+        (
+            {
+                f"proc/sys/net/netfilter/nf_conntrack_{name}": value
+                for name, value in [("count", "1"), ("max", "65536")]
+            },
+            "amber",
+        ),
+    ],
+    ids=["not loaded", "hidden", "unknown", "small"],
+)
+def test_connection_tracking_is_green_only_where_it_is_known(
+    tmp_path: Path, write: Write, files: dict[str, str], level: str
+) -> None:
+    recorded(write, files)
+    findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
+    assert findings["connection tracking"].level == level
 
 
 @pytest.mark.parametrize(("boost", "level"), [("1", "amber"), ("0", "green")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from pathlib import Path
@@ -21,6 +22,7 @@ from wsgiload.report.over_runs import (
     comparison_lines,
     comparison_sentence,
     overload_lines,
+    power_lines,
     session_lines,
 )
 from wsgiload.schema import load_schema
@@ -137,6 +139,29 @@ def test_beyond_capacity_it_is_said_what_is_left(
     lines = overload_lines({"overload": [{"server": "a", "capacity_per_s": 1000.0, "points": named}]})
     assert len(lines) == len(sentences)
     assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
+
+
+def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() -> None:
+    known = {"server": "a", "rate": 500.0, "between": [400.0, 600.0], "reason": None}
+    ends = [{"server": server, "rate": None, "between": None, "reason": "at an end"} for server in ("b", "c")]
+    lines = power_lines({"power": [ends[0], known, ends[1]]})
+    assert lines[0].startswith("a has its largest power between 400/s and 600/s, at 500/s of those measured. Power is")
+    assert lines[1:] == ["The rate of the largest power is not known of b, c: at an end."]
+    assert power_lines({}) == power_lines({"power": []}) == []
+
+
+def test_power_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "one")
+    summary = analyse(read_summary(directory))
+    assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
+    assert {entry["server"] for entry in summary["power"]} >= set(SERVERS)
+    sentences = power_lines(summary)
+    assert sentences
+    text = "".join(printed(summary).split())
+    assert all("".join(sentence.split()) in text for sentence in sentences)
+    (directory / "summary.json").write_text(json.dumps(summary))
+    page = html.unescape(write_html(directory).read_text(encoding="utf-8"))
+    assert all(f"<p>{sentence}</p>" in page for sentence in sentences)
 
 
 def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:

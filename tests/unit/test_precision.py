@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wsgiload.errors import UsageError
-from wsgiload.precision import Precision, parse_precision, precision_sentence
+from wsgiload.precision import Precision, parse_precision, precision_sentence, until_precise
 
 Json = dict[str, Any]
 
@@ -81,6 +81,23 @@ def test_without_an_interval_it_is_said_why(known: Json, told: str) -> None:
     sentence = precision_sentence(load(**known), Precision(0.05))
     assert sentence.startswith("precision of p99 not reached: ")
     assert told in sentence
+
+
+def test_a_load_that_went_on_for_it_and_did_not_reach_it_says_so() -> None:
+    went_on = load([80_000_000, 120_000_000]) | {"precision": {"half_width": 0.2, "is_reached": False}}
+    told = precision_sentence(went_on, Precision(0.05))
+    assert told == (
+        "precision of p99 not reached: p99 is known to ± 20.0% from 1,500 effective requests, not to ± 5.0%: "
+        "that takes some 3 min (--max-duration)"
+    )
+
+
+def test_a_plan_goes_on_only_where_a_longest_duration_is_given() -> None:
+    asked = Precision(0.05, "p99.9")
+    assert until_precise(asked, None) == until_precise(None, None) == {}
+    assert until_precise(asked, 7) == {"precision": {"quantile": 0.999, "share": 0.05, "longest_ns": 7}}
+    with pytest.raises(UsageError, match="without a precision"):
+        until_precise(None, 7)
 
 
 def test_nothing_is_known_of_nothing() -> None:

@@ -226,6 +226,7 @@ impl Arguments {
             tls: TlsOptions { insecure: self.insecure, ca_file: self.ca_file.clone() },
             source_addresses: self.source_addresses.clone(),
             floor: None,
+            precision: None,
             thresholds: self
                 .check_thresholds
                 .iter()

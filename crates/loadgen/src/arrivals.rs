@@ -321,6 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_load_begins_as_the_shorter_one() {
+        for law in [Arrivals::Constant, Arrivals::Poisson] {
+            let open = open(law, flat(1_234.5));
+            let of = |measure_ns| Share::new(&open, 7, &measuring(measure_ns), 1, 2).collect::<Vec<u64>>();
+            let (short, long) = (of(S), of(8 * S));
+            assert!(short.len() > 500 && long[..short.len()] == short && long[short.len()] >= S, "{law:?}");
+        }
+    }
+
+    #[test]
     fn poisson_counts_and_gaps_have_the_right_moments() {
         let rate = 1_000.0;
         let offsets: Vec<u64> =

@@ -20,6 +20,19 @@ struct Flow {
     left_offsets_ns: u128,
 }
 
+impl Flow {
+    /// Together with the stretch that follows, `length_ns` later.
+    fn then(&self, next: &Self, length_ns: u64) -> Self {
+        let shift_ns = |count: u64| u128::from(count) * u128::from(length_ns);
+        Self {
+            came: self.came + next.came,
+            left: self.left + next.left,
+            came_offsets_ns: self.came_offsets_ns + next.came_offsets_ns + shift_ns(next.came),
+            left_offsets_ns: self.left_offsets_ns + next.left_offsets_ns + shift_ns(next.left),
+        }
+    }
+}
+
 /// Times that requests spent in the system, summed request by request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stays {
@@ -104,6 +117,23 @@ impl Batches {
         ((since_ns / self.length_ns) as usize, since_ns % self.length_ns)
     }
 
+    /// Goes on until `to_ns`, twice as far as before: each two stretches become one, and as many empty ones follow.
+    pub(crate) fn double(&mut self, to_ns: u64) {
+        for index in 0..BATCHES / 2 {
+            let (first, second) = (2 * index, 2 * index + 1);
+            for slot in 0..SLOTS {
+                let both = self.counts[first * SLOTS + slot] + self.counts[second * SLOTS + slot];
+                self.counts[index * SLOTS + slot] = both;
+            }
+            self.failed[index] = self.failed[first] + self.failed[second];
+            self.flows[index] = self.flows[first].then(&self.flows[second], self.length_ns);
+        }
+        self.counts[BATCHES / 2 * SLOTS..].fill(0);
+        self.failed[BATCHES / 2..].fill(0);
+        self.flows[BATCHES / 2..].fill(Flow::default());
+        (self.length_ns, self.to_ns) = (2 * self.length_ns, to_ns);
+    }
+
     /// Adds another thread's.
     pub fn add(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
@@ -168,6 +198,19 @@ impl Batches {
         (0, 1.0)
     }
 
+    /// A quantile over all requests, its slot shared out evenly; `None` where it lies among the failures.
+    pub(crate) fn offered_quantile_ns(&self, quantile: f64) -> Option<f64> {
+        let failed = self.failed.iter().sum::<u64>();
+        let requests = failed + self.counts.iter().copied().map(u64::from).sum::<u64>();
+        let tail = requests as f64 * (1.0 - quantile) - failed as f64;
+        if requests == failed || tail < 0.0 {
+            return None;
+        }
+        let (slot, share) = self.slot_at_tail(tail);
+        let (from_ns, width_ns) = bounds_of(slot);
+        Some(from_ns as f64 + width_ns as f64 * (1.0 - share))
+    }
+
     fn slots(&self, index: usize) -> &[u32] {
         &self.counts[index * SLOTS..(index + 1) * SLOTS]
     }
@@ -223,6 +266,12 @@ fn slot_of(value_ns: u64) -> usize {
     (shift * 32) as usize + (value_ns >> shift) as usize
 }
 
+/// The smallest value of a slot, and how many it has.
+fn bounds_of(slot: usize) -> (u64, u64) {
+    let shift = (slot / 32).saturating_sub(1);
+    (((slot - 32 * shift) as u64) << shift, 1 << shift)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,6 +284,66 @@ mod tests {
             assert!(slot_of(value_ns) <= slot_of(value_ns + 1));
             assert!(slot_of(value_ns + value_ns / 30) > slot_of(value_ns), "{value_ns}");
         }
+    }
+
+    #[test]
+    fn the_bounds_of_a_slot_are_those_of_its_values() {
+        for value_ns in (0..200).chain((200..90_000_000).step_by(100_003)) {
+            let (from_ns, width_ns) = bounds_of(slot_of(value_ns));
+            assert!((from_ns..from_ns + width_ns).contains(&value_ns), "{value_ns}");
+            assert_eq!(slot_of(from_ns + width_ns), slot_of(value_ns) + 1, "{value_ns}");
+        }
+    }
+
+    #[test]
+    fn a_quantile_of_the_slots_is_near_that_of_the_values_and_failures_lie_beyond() {
+        let mut batches = Batches::new(0, 100_000);
+        (0..90_000).for_each(|at_ns| batches.record(at_ns, at_ns, Some(at_ns % 1_000 * 1_000)));
+        (90_000..100_000).for_each(|at_ns| batches.record(at_ns, at_ns, None));
+        for (quantile, expected_ns) in [(0.45, 500_000.0), (0.81, 900_000.0)] {
+            let found_ns = batches.offered_quantile_ns(quantile).expect("met");
+            assert!((found_ns / expected_ns - 1.0).abs() < 0.01, "{quantile}: {found_ns}");
+        }
+        assert_eq!(batches.offered_quantile_ns(0.91), None);
+        assert_eq!(Batches::new(0, 100).offered_quantile_ns(0.5), None);
+    }
+
+    /// The same requests, some of them from before and after: with stretches that were doubled whenever one came to their
+    /// end, and with stretches that were long from the start.
+    fn twice(first_to_ns: u64, to_ns: u64) -> (Batches, Batches) {
+        let (mut doubled, mut whole) = (Batches::new(1_200, first_to_ns), Batches::new(1_200, to_ns));
+        let mut ends: Vec<(u64, u64, bool)> = (0..60_000_u64)
+            .map(|index| (index, index + index * index % 3_001, !index.is_multiple_of(7)))
+            .collect();
+        ends.sort_unstable_by_key(|(_, ended_ns, _)| *ended_ns);
+        for (intended_ns, ended_ns, is_right) in ends {
+            while ended_ns >= doubled.to_ns && doubled.to_ns < to_ns {
+                let twice_ns = 2 * doubled.to_ns - 1_200;
+                doubled.double(twice_ns);
+            }
+            for batches in [&mut doubled, &mut whole] {
+                batches.record(intended_ns, ended_ns, is_right.then_some(ended_ns - intended_ns));
+            }
+        }
+        (doubled, whole)
+    }
+
+    #[test]
+    fn stretches_that_were_doubled_are_those_that_were_long_from_the_start() {
+        let (doubled, whole) = twice(13_200, 49_200);
+        assert_eq!((doubled.to_ns, doubled.length_ns), (whole.to_ns, whole.length_ns));
+        assert_eq!((&doubled.counts, doubled.failed), (&whole.counts, whole.failed));
+        assert_eq!(doubled.in_system(), whole.in_system());
+        assert_eq!(doubled.mean_in_system_by_stays(7_777), whole.mean_in_system_by_stays(7_777));
+        assert_eq!(doubled.beyond_of_offered(0.9), whole.beyond_of_offered(0.9));
+    }
+
+    #[test]
+    fn where_the_length_is_no_multiple_of_the_stretches_no_request_is_lost_either() {
+        let (doubled, whole) = twice(1_200 + 12_007, 1_200 + 4 * 12_007);
+        let all = |batches: &Batches| batches.beyond(0.5).iter().map(|batch| batch.requests).sum::<f64>();
+        assert_eq!(all(&doubled), all(&whole));
+        assert!((doubled.mean_in_system() / whole.mean_in_system() - 1.0).abs() < 1e-9);
     }
 
     #[test]

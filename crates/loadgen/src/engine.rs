@@ -15,6 +15,7 @@ use crate::hiccups::Hiccups;
 use crate::idle::IdleSlots;
 use crate::in_flight::InFlight;
 use crate::inbox::{Inbox, StampDoubts};
+use crate::looks::Course;
 use crate::pacer::Pacer;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::reactor::{Reactor, Readiness};
@@ -41,6 +42,8 @@ pub(crate) struct Orders<'a> {
     pub target: &'a Target,
     pub policy: BusyPolicy,
     pub stop: StopToken,
+    /// How the measurement ends, where its length is not fixed.
+    pub course: Option<Course>,
 }
 
 /// The load of one thread under way.
@@ -86,7 +89,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let now_ns = monotonic_ns();
         let reactor = Reactor::new().map_err(|source| LoadError::System { action: "watch sockets", source })?;
         Ok(Self {
-            recorder: Recorder::new(orders.plan, start_ns),
+            recorder: Recorder::new(orders.plan, start_ns).on(orders.course.clone()),
             orders,
             source,
             reactor,
@@ -143,6 +146,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.drop_connection(index);
         }
         self.recorder.sessions = self.source.sessions();
+        self.recorder.stop_showing();
         Ended { recorder: self.recorder, hiccups: self.hiccups, stamp_doubts: self.inbox.doubts() }
     }
 

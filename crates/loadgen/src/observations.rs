@@ -41,6 +41,12 @@ impl Observations {
         }
     }
 
+    /// The measurement goes on until `to_ns`, twice as far as before.
+    pub fn double(&mut self, to_ns: u64) {
+        self.measure_to_ns = to_ns;
+        self.batches.double(to_ns);
+    }
+
     fn is_late(&self, completion: &Completion) -> bool {
         let eligible_ns = completion.arrival.eligible_ns;
         eligible_ns < self.measure_to_ns

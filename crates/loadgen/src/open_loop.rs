@@ -1,8 +1,11 @@
 //! Open loop: arrivals follow a schedule, whatever the server does.
 
+use std::sync::Arc;
+
 use crate::arrivals::Share;
 use crate::draw::Draw;
 use crate::exchange::Completion;
+use crate::looks::Ends;
 use crate::source::{Due, Next, Source};
 
 /// The share of a schedule that one thread sends.
@@ -11,18 +14,21 @@ pub(crate) struct OpenSource {
     draw: Draw,
     start_ns: u64,
     next_ns: Option<u64>,
+    /// Where the load may end before its schedule does.
+    ends: Option<Arc<Ends>>,
 }
 
 impl OpenSource {
-    pub fn new(mut offsets_ns: Share, draw: Draw, start_ns: u64) -> Self {
+    pub fn new(mut offsets_ns: Share, draw: Draw, start_ns: u64, ends: Option<Arc<Ends>>) -> Self {
         let next_ns = offsets_ns.next().map(|offset_ns| start_ns + offset_ns);
-        Self { offsets_ns, draw, start_ns, next_ns }
+        Self { offsets_ns, draw, start_ns, next_ns, ends }
     }
 }
 
 impl Source for OpenSource {
     fn next_due_ns(&self) -> Option<u64> {
-        self.next_ns
+        let is_sent = |due_ns: &u64| self.ends.as_ref().is_none_or(|ends| *due_ns < ends.load_end_ns());
+        self.next_ns.filter(is_sent)
     }
 
     fn take_due(&mut self) -> Option<Due> {
@@ -37,6 +43,6 @@ impl Source for OpenSource {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.next_ns.is_none()
+        self.next_due_ns().is_none()
     }
 }

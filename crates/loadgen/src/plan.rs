@@ -10,6 +10,7 @@ pub use crate::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
 pub use crate::open_plan::{Arrivals, OnBusy, OpenLoop};
 pub use crate::phases::Phases;
 use crate::phases::require;
+pub use crate::precision::Precision;
 pub use crate::thresholds::Thresholds;
 pub use crate::trace::Trace;
 
@@ -88,6 +89,10 @@ pub struct LoadPlan {
     /// What the generator measures here of a server that answers at once; `None`: not measured.
     #[serde(default)]
     pub floor: Option<Floor>,
+    /// Goes on until a quantile is known so well, and no longer than it says; `None`: the measurement has the length that
+    /// its phase has.
+    #[serde(default)]
+    pub precision: Option<Precision>,
     /// When the checks of the load speak up, by check and key; what is left out has its default.
     #[serde(default)]
     pub thresholds: Thresholds,
@@ -280,6 +285,7 @@ impl LoadPlan {
             tls: TlsOptions::default(),
             source_addresses: Vec::new(),
             floor: None,
+            precision: None,
             thresholds: Thresholds::default(),
         }
     }
@@ -303,7 +309,8 @@ impl LoadPlan {
     #[must_use]
     pub fn interval_ns(&self) -> u64 {
         let most_intervals = RECORDING_BYTES_LIMIT / INTERVAL_BYTES_ESTIMATE / self.threads.max(1) as u64;
-        let shortest_ns = self.phases.measure_ns.div_ceil(most_intervals.max(1)).next_multiple_of(NS_PER_S);
+        let measure_ns = self.longest_phases().measure_ns;
+        let shortest_ns = measure_ns.div_ceil(most_intervals.max(1)).next_multiple_of(NS_PER_S);
         self.interval_ns.unwrap_or(shortest_ns.max(NS_PER_S))
     }
 
@@ -321,7 +328,8 @@ impl LoadPlan {
         require(self.phases.measure_ns > 0, "the duration must be longer than 0")?;
         self.validate_load()?;
         self.validate_mix()?;
-        require(self.phases.load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
+        self.validate_precision()?;
+        require(self.longest_phases().load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
         require(self.interval_ns() >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
         require(self.keep_flights <= MOST_FLIGHTS, "keep_flights may be 100,000 at most")?;
         require(self.timeout_ns >= NS_PER_MS, "the timeout must be at least 1ms")?;
@@ -332,7 +340,7 @@ impl LoadPlan {
         let mut checks = self.listed_requests().filter_map(|request| request.check.as_ref());
         let has_status = !self.check.statuses.is_empty() && checks.all(|check| !check.statuses.is_empty());
         require(has_status, "at least one status code must be accepted")?;
-        let intervals = self.phases.measure_ns.div_ceil(self.interval_ns());
+        let intervals = self.longest_phases().measure_ns.div_ceil(self.interval_ns());
         require(
             intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
             &format!("{intervals} intervals would not fit into memory; use a longer interval"),

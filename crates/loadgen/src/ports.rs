@@ -72,7 +72,7 @@ impl LocalPorts {
             LoadModel::Open(open) => open.profile.peak_rate_per_s(),
             LoadModel::Closed(_) => CLOSED_LOOP_RATE_PER_S,
         };
-        let held_s = self.held_ns.min(plan.phases.load_ns()) as f64 / NS_PER_S as f64;
+        let held_s = self.held_ns.min(plan.longest_phases().load_ns()) as f64 / NS_PER_S as f64;
         connections.saturating_add((rate_per_s / per_connection * held_s).ceil() as u64)
     }
 

@@ -1,5 +1,7 @@
 //! One thread's record: outcome counts by phase, histograms by interval. Nothing derived is computed here.
 
+mod going_on;
+
 use std::collections::BTreeMap;
 
 use crate::connect_failures::ConnectFailures;
@@ -9,6 +11,7 @@ use crate::exchange::{Completion, Outcome, Parts};
 use crate::flights::Flights;
 use crate::histogram::LatencyHistogram;
 use crate::interval::IntervalRecord;
+use crate::looks::Course;
 use crate::measures::{Measures, Tally};
 use crate::observations::Observations;
 use crate::plan::LoadPlan;
@@ -118,6 +121,10 @@ pub struct Recorder {
     requests: Vec<RequestRecord>,
     /// When single requests were in flight, where that was asked for.
     flights: Option<Flights>,
+    /// Before anything from this instant on is counted, it has to be known whether it is still measured.
+    checkpoint_ns: u64,
+    /// How that comes to be known, where the length of the measurement is not fixed.
+    course: Option<Course>,
     /// Connection counts; kept by the engine.
     pub connections: ConnectionCounts,
     /// Why connections were not made; kept by the engine.
@@ -153,6 +160,8 @@ impl Recorder {
             observations: Observations::new(plan, start_ns),
             requests: RequestRecord::for_each(plan),
             flights: Flights::new(plan.keep_flights),
+            checkpoint_ns: u64::MAX,
+            course: None,
             connections: ConnectionCounts::default(),
             connect_failures: ConnectFailures::default(),
             sessions: None,
@@ -192,6 +201,9 @@ impl Recorder {
 
     /// Counts an arrival. Called once for each, before anything can happen to it.
     pub fn scheduled(&mut self, intended_ns: u64) {
+        if intended_ns >= self.checkpoint_ns {
+            self.pass_checkpoints(intended_ns);
+        }
         self.phases[self.phase_of(intended_ns) as usize].scheduled += 1;
         if let Some(index) = self.interval_of(intended_ns) {
             self.intervals[index].scheduled += 1;
@@ -201,6 +213,9 @@ impl Recorder {
 
     /// Counts the end of an arrival. Called once for each.
     pub(crate) fn ended(&mut self, completion: &Completion) {
+        if completion.ended_ns >= self.checkpoint_ns {
+            self.pass_checkpoints(completion.ended_ns);
+        }
         let outcome = completion.outcome;
         let phase = self.phase_of(completion.arrival.intended_ns);
         self.connections.reused += u64::from(completion.is_on_kept_connection());

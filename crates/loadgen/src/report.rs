@@ -15,6 +15,7 @@ use crate::measures::Measures;
 use crate::offered::{Bounds, offered_quantiles};
 use crate::plan::{LoadModel, LoadPlan};
 use crate::ports::SourcePorts;
+use crate::precision::PrecisionReport;
 use crate::recorder::{Phase, PhaseCounts, Recorder};
 use crate::request_record::RequestReport;
 use crate::run_facts::RunFacts;
@@ -22,6 +23,7 @@ use crate::self_checks::SelfChecks;
 use crate::send_sample::SendGaps;
 use crate::session_counts::{SessionCounts, SessionReport};
 use crate::stationarity::{InSystem, Stationarity};
+use crate::tracking::TrackedConnections;
 use crate::uncertainty::{Interval as QuantileInterval, Uncertainty};
 use crate::verdict::evidence::Evidence;
 use crate::verdict::{NotChecked, Verdict};
@@ -68,6 +70,8 @@ pub struct LoadReport {
     pub offered_quantiles_ns: BTreeMap<String, Bounds>,
     /// How well each quantile is known, and whether it may be shown.
     pub uncertainty: Uncertainty,
+    /// Whether a quantile is known as well as was asked for; `None` where nothing was.
+    pub precision: Option<PrecisionReport>,
     /// What became of the response times over the measurement.
     pub stationarity: Stationarity,
     /// Requests in the system.
@@ -174,6 +178,8 @@ pub struct Connections {
     pub failures: BTreeMap<String, u64>,
     /// Local ports and addresses; `None` over a Unix socket, or where the kernel does not tell.
     pub local_ports: Option<SourcePorts>,
+    /// Connections that the kernel tracked; `None` over a Unix socket, or where it tracks none or does not tell.
+    pub tracked: Option<TrackedConnections>,
     /// How many requests a connection carried; `None` when none has ended.
     pub requests_per_connection: Option<RequestsPerConnection>,
 }
@@ -233,6 +239,11 @@ impl LoadReport {
         let checks = SelfChecks::of(plan, recorder, &measures, facts);
         let evidence = Evidence::of(plan, recorder, &measures, facts, &checks);
         let (verdict, not_checked) = Verdict::judge(&evidence, &plan.thresholds);
+        let offered = offered_quantiles(&measures.response, recorder.censored(), counts.scheduled);
+        let precision = plan.precision.map(|asked| {
+            let quantile = asked.quantile.to_string();
+            asked.reached(checks.uncertainty.offered_quantiles_ns.get(&quantile), offered.get(&quantile))
+        });
         Ok(Self {
             schema_version: SCHEMA_VERSION,
             tool: Tool { name: "wsgiload", version: env!("CARGO_PKG_VERSION"), build: BuildInfo::default() },
@@ -251,8 +262,9 @@ impl LoadReport {
             connect_time_ns: Distribution::of(&measures.connect)?,
             first_byte_ns: Distribution::of(&measures.first_byte)?,
             receive_delay_ns: Distribution::of(&measures.receive_delay)?,
-            offered_quantiles_ns: offered_quantiles(&measures.response, recorder.censored(), counts.scheduled),
+            offered_quantiles_ns: offered,
             uncertainty: checks.uncertainty,
+            precision,
             stationarity: checks.stationarity,
             in_system: checks.in_system,
             send_gaps: checks.send_gaps.ok(),
@@ -362,6 +374,7 @@ fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
         max_connections: facts.max_connections,
         failures: recorder.connect_failures.causes().clone(),
         local_ports: facts.source_ports.clone(),
+        tracked: facts.tracked,
         requests_per_connection,
     }
 }

@@ -12,6 +12,7 @@ use crate::ports::SourcePorts;
 use crate::socket::{Endpoint, Socket};
 use crate::sources::SourceAddresses;
 use crate::tls::TlsClient;
+use crate::tracking::TrackingTable;
 
 /// More loopback addresses than this are only taken when asked for.
 const AUTOMATIC_ADDRESSES: u64 = 254;
@@ -44,6 +45,14 @@ impl Route {
         match &self.sources {
             None => Socket::connect(&self.endpoint),
             Some(sources) => Socket::connect_from(&self.endpoint, Some(sources.next())),
+        }
+    }
+
+    /// The kernel's table of tracked connections, which a Unix socket never enters.
+    pub fn tracking_table(&self) -> Option<TrackingTable> {
+        match self.endpoint {
+            Endpoint::Tcp(_) => TrackingTable::read(),
+            Endpoint::Unix(_) => None,
         }
     }
 

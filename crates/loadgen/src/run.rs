@@ -1,5 +1,7 @@
 //! Carries out a plan: one engine per thread, one record per engine, merged at the end.
 
+use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,9 +17,10 @@ use crate::error::LoadError;
 use crate::http2_connection::Http2Connection;
 use crate::hyper_connection::HyperConnection;
 use crate::idle::IdleSlots;
+use crate::looks::{Course, Ends, look};
 use crate::open_loop::OpenSource;
 use crate::pacer::{Pacer, Spin};
-use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
+use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop, Phases, Wire};
 use crate::ports::SourcePorts;
 use crate::recorder::Recorder;
 use crate::report::LoadReport;
@@ -28,6 +31,7 @@ use crate::source::Source;
 use crate::stop::StopToken;
 use crate::target::Target;
 use crate::throttling::throttled_periods;
+use crate::tracking::TrackedConnections;
 use crate::wire::WireConnection;
 
 /// The first intended send lies this far ahead, so that every thread is ready for it.
@@ -94,7 +98,10 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
     let thread_rate_per_s = peak_rate_per_s.map(|rate| rate / plan.threads as f64);
     let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_core_for_each(plan.threads));
     let (host_before, throttled_before) = (HostTicks::read(), throttled_periods());
+    let tracking_before = target.route.tracking_table();
     let (start_ns, start_realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns());
+    let ends = Ends::of(plan, start_ns);
+    let (shows, shown) = mpsc::channel();
     let threads: Vec<ThreadPlan> = (0..plan.threads)
         .map(|thread| ThreadPlan {
             plan: plan.clone(),
@@ -103,11 +110,16 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
             max_slots: share_of(max_slots, thread, plan.threads),
             spin,
             start_ns,
+            course: ends.as_ref().map(|ends| Course::new(Arc::clone(ends), Some(shows.clone()))),
         })
         .collect();
-    let records = run_threads(threads, stop)?;
-    let mut recorder = Recorder::new(plan, start_ns);
-    records.iter().for_each(|record| recorder.merge(&record.recorder));
+    drop(shows);
+    let mut records = run_threads(threads, stop, || {
+        if let Some((asked, ends)) = plan.precision.as_ref().zip(ends.as_deref()) {
+            look(asked, ends, plan.threads, &shown);
+        }
+    })?;
+    let recorder = merged(plan, start_ns, ends.as_ref(), &mut records);
     recorder.check_conservation()?;
     let host_at_end = records.first().and_then(|record| record.host_at_end);
     let facts = RunFacts {
@@ -121,9 +133,29 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
         is_interrupted: stop.is_stopped(),
         max_connections: max_slots,
         source_ports,
+        tracked: tracking_before
+            .zip(target.route.tracking_table())
+            .map(|(before, after)| TrackedConnections::between(before, after)),
         thread_tails: thread_tails(&records),
     };
-    LoadReport::new(plan, &recorder, &facts)
+    let measure_ns = ends.map_or(plan.phases.measure_ns, |ends| ends.length_ns());
+    let carried_out = LoadPlan { phases: Phases { measure_ns, ..plan.phases.clone() }, ..plan.clone() };
+    let mut report = LoadReport::new(&carried_out, &recorder, &facts)?;
+    // A plan is what was asked for.
+    report.plan = plan.clone();
+    Ok(report)
+}
+
+/// The record of the whole load. Its measurement ended at one instant for all threads, whether or not all came to it.
+fn merged(plan: &LoadPlan, start_ns: u64, ends: Option<&Arc<Ends>>, records: &mut [ThreadRecord]) -> Recorder {
+    let course = ends.map(|ends| Course::new(Arc::clone(ends), None));
+    let mut all = Recorder::new(plan, start_ns).on(course);
+    all.settle();
+    for record in records {
+        record.recorder.settle();
+        all.merge(&record.recorder);
+    }
+    all
 }
 
 /// What each of several threads measured; one thread is all of them.
@@ -141,6 +173,7 @@ struct ThreadPlan {
     max_slots: usize,
     spin: Spin,
     start_ns: u64,
+    course: Option<Course>,
 }
 
 /// What one thread brings back.
@@ -155,7 +188,12 @@ struct ThreadRecord {
 
 type ThreadResult = Result<ThreadRecord, LoadError>;
 
-fn run_threads(plans: Vec<ThreadPlan>, stop: &StopToken) -> Result<Vec<ThreadRecord>, LoadError> {
+/// Runs all threads to their end, and `meanwhile` beside them.
+fn run_threads(
+    plans: Vec<ThreadPlan>,
+    stop: &StopToken,
+    meanwhile: impl FnOnce(),
+) -> Result<Vec<ThreadRecord>, LoadError> {
     let spawn = |plan: ThreadPlan| {
         let stop = stop.clone();
         thread::Builder::new()
@@ -164,6 +202,7 @@ fn run_threads(plans: Vec<ThreadPlan>, stop: &StopToken) -> Result<Vec<ThreadRec
             .map_err(|source| LoadError::System { action: "start a thread", source })
     };
     let handles: Vec<_> = plans.into_iter().map(spawn).collect();
+    meanwhile();
     // Join all before the first failure is passed on: no thread may outlive the run.
     let results: Vec<ThreadResult> =
         handles.into_iter().map(|handle| handle?.join().map_err(|_| LoadError::ThreadPanicked)?).collect();
@@ -200,8 +239,9 @@ fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
 
 fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     let plan = &own.plan;
-    let share = Share::new(open, plan.seed, &plan.phases, own.thread, plan.threads);
-    OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns)
+    let share = Share::new(open, plan.seed, &plan.longest_phases(), own.thread, plan.threads);
+    let ends = own.course.as_ref().map(Course::ends);
+    OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns, ends)
 }
 
 fn session_source<'a>(own: &'a ThreadPlan, open: &OpenLoop, stop: &StopToken) -> SessionSource<'a> {
@@ -236,7 +276,7 @@ fn run_engine<C: Connection, S: Source>(
 ) -> ThreadResult {
     let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
     let plan = &own.plan;
-    let orders = Orders { plan, target: &own.target, policy, stop: stop.clone() };
+    let orders = Orders { plan, target: &own.target, policy, stop: stop.clone(), course: own.course.clone() };
     let idle = IdleSlots::new(plan.seed, own.thread);
     let mut engine = Engine::<C, S>::new(orders, source, Pacer::new(own.spin.window_ns), idle, own.start_ns)?;
     engine.drive()?;

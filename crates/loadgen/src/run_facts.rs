@@ -6,6 +6,7 @@ use crate::inbox::StampDoubts;
 use crate::pacer::Spin;
 use crate::ports::SourcePorts;
 use crate::self_measure::ThreadCost;
+use crate::tracking::TrackedConnections;
 
 /// Facts of a run that the record does not hold.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct RunFacts {
     pub max_connections: usize,
     /// Local ports and addresses; `None` over a Unix socket.
     pub source_ports: Option<SourcePorts>,
+    /// Connections that the kernel tracked; `None` over a Unix socket, or where it tracks none.
+    pub tracked: Option<TrackedConnections>,
     /// What each generator thread measured.
     pub thread_tails: Vec<ThreadTail>,
 }

@@ -10,7 +10,7 @@ use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
 use crate::statistics::over_dispersion::Dispersion;
 
 /// Effective requests beyond a quantile without which it is not shown: below, its interval covers too rarely.
-const FEWEST_BEYOND: f64 = 10.0;
+pub(crate) const FEWEST_BEYOND: f64 = 10.0;
 /// With so many it may stand in a headline.
 const HEADLINE_BEYOND: f64 = 100.0;
 

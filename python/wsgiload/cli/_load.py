@@ -24,7 +24,7 @@ from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, load_plan
-from wsgiload.precision import precision_sentence
+from wsgiload.precision import precision_sentence, until_precise
 from wsgiload.report import print_load
 from wsgiload.schedule import LoadProfile
 from wsgiload.threshold import failed_thresholds, parse_threshold
@@ -119,7 +119,8 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         check_thresholds=options["check_threshold"],
         transport=chosen_transport(options),
     )
-    return load_plan(url, request, load, schedule, options["seed"]) | floor_of_plan(load.keepalive)
+    added = floor_of_plan(load.keepalive) | until_precise(options["precision"], options["max_duration"])
+    return load_plan(url, request, load, schedule, options["seed"]) | added
 
 
 def _tell_connect_failures(report: Report) -> None:

@@ -47,6 +47,11 @@ schedule_options = together(
         type=click.IntRange(min=1),
         help="Users of a closed loop; in an open loop, most connections.",
     ),
+    click.option(
+        "--max-duration",
+        type=DURATION,
+        help="With --precision: the measurement is made 2, 4, 8 ... times as long until that is reached, but no longer.",
+    ),
     click.option("--warmup", type=DURATION, default="0s", show_default=True, help="Load before the measurement."),
 )
 

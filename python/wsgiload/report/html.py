@@ -98,7 +98,7 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "validity_class": _worst(sweep),
         "remarks": _remarks(sweep),
         "session": over_runs.session_lines(files.summary),
-        "overload": over_runs.overload_lines(files.summary),
+        "load_points": [*over_runs.overload_lines(files.summary), *over_runs.power_lines(files.summary)],
         "over_runs": _over_runs(files.summary, conditions(sweep.experiment)) if sweep.runs > 1 else None,
         "facts": [
             *findings.generator_facts(sweep, files.loads),

@@ -244,6 +244,25 @@ def _overload_sentence(entry: Json) -> str:
     return f"{text}; its goodput {ending} to {words.format_ratio(kept)} of that at {where}."
 
 
+def power_lines(summary: Json) -> list[str]:
+    """At which rate each server is used best, as far as it was bracketed; the method of the figure once."""
+    entries = summary.get("power") or ()
+    known = [entry for entry in entries if entry["reason"] is None]
+    lines = [_power_sentence(entry) for entry in known]
+    if lines:
+        lines[0] += " Power is goodput over mean response time; it is largest where more load costs more than it gives."
+    for reason in dict.fromkeys(entry["reason"] for entry in entries if entry["reason"] is not None):
+        servers = [entry["server"] for entry in entries if entry["reason"] == reason]
+        lines.append(f"The rate of the largest power is not known of {', '.join(servers)}: {reason}.")
+    return lines
+
+
+def _power_sentence(entry: Json) -> str:
+    low, high = (words.format_per_s(rate) for rate in entry["between"])
+    measured = words.format_per_s(entry["rate"])
+    return f"{entry['server']} has its largest power between {low} and {high}, at {measured} of those measured."
+
+
 # --- the session
 
 

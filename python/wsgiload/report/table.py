@@ -81,6 +81,7 @@ def _over_runs(summary: Json) -> Iterator[RenderableType]:
         yield from (Text(sentence, style=style) for sentence, style in over_runs.comparison_lines(summary))
         yield Text(over_runs.COMPARISON_NOTE, style="dim")
     yield from (Text(sentence) for sentence in over_runs.overload_lines(summary))
+    yield from (Text(sentence) for sentence in over_runs.power_lines(summary))
     yield from (Text(sentence, style=style) for sentence, style in over_runs.session_lines(summary))
 
 

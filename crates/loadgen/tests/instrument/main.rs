@@ -13,6 +13,7 @@ mod failures;
 mod hostile;
 mod http2;
 mod overload;
+mod precision;
 mod runs;
 mod scripted;
 mod service_times;

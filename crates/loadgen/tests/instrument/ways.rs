@@ -31,6 +31,7 @@ fn a_unix_socket_carries_a_load() {
             assert_eq!(report.connections.opened, connections);
             assert_eq!(server.seen.connections.load(Ordering::Relaxed), connections);
             assert_eq!(report.connections.local_ports, None, "a Unix socket needs no port");
+            assert_eq!(report.connections.tracked, None, "nobody tracks a Unix socket");
         }
     }
 }

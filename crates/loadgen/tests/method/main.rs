@@ -22,6 +22,7 @@ mod pathwise;
 mod queues;
 mod stationarity;
 mod statistics;
+mod stop_rule;
 
 use support::SECOND;
 

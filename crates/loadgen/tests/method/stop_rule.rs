@@ -1,0 +1,90 @@
+//! How often the interval covers the truth where the measurement ends as soon as it is narrow enough.
+//!
+//! To stop where an interval happens to be narrow flatters it, but with looks after 1, 2, 4 and 8 times the shortest length
+//! alone it costs little: the method has 0.92 to 0.98 on M/M/1, with 1,000 requests a second and a minute as the shortest.
+
+use loadgen::plan::Precision;
+use loadgen::statistics::over_dispersion::Dispersion;
+use loadgen::{Batches, LatencyHistogram, rank_of};
+use refsrv::random::exponential;
+
+const S: u64 = 1_000_000_000;
+const GAP_NS: f64 = 1e6;
+const QUANTILE: f64 = 0.99;
+const LENGTHS_S: [u64; 4] = [60, 120, 240, 480];
+
+const LEAST_COVER: f64 = 0.92;
+const REPLICATIONS: u64 = 60;
+
+/// Intended instants and response times of a queue that has been busy for a while.
+fn queue(utilisation: f64, seed: u64) -> impl Iterator<Item = (u64, u64)> {
+    let (mut now_ns, mut free_ns, before_ns) = (0.0_f64, 0.0_f64, 30.0 * S as f64);
+    (0_u64..).filter_map(move |index| {
+        now_ns += GAP_NS * exponential(seed, 2 * index);
+        free_ns = free_ns.max(now_ns) + utilisation * GAP_NS * exponential(seed, 2 * index + 1);
+        (now_ns >= before_ns).then_some(((now_ns - before_ns) as u64, (free_ns - now_ns) as u64))
+    })
+}
+
+fn interval(batches: &Batches, times: &LatencyHistogram) -> Option<(u64, u64)> {
+    let dispersion = Dispersion::of(&batches.beyond(QUANTILE), QUANTILE)?;
+    let at = |quantile: f64| times.at_rank_ns(rank_of(quantile, times.count()));
+    if dispersion.high < 1.0 { at(dispersion.low).zip(at(dispersion.high)) } else { None }
+}
+
+/// After how many seconds the measurement ends, and its interval.
+fn measure(utilisation: f64, share: f64, seed: u64) -> (u64, Option<(u64, u64)>) {
+    let mut arrivals = queue(utilisation, seed).peekable();
+    let mut seen: Vec<(u64, u64)> = Vec::new();
+    let mut times = LatencyHistogram::new();
+    for length_s in LENGTHS_S {
+        while let Some(next) = arrivals.next_if(|(at_ns, _)| *at_ns < length_s * S) {
+            times.record(next.1);
+            seen.push(next);
+        }
+        let mut batches = Batches::new(0, length_s * S);
+        seen.iter()
+            .for_each(|&(at_ns, response_ns)| batches.record(at_ns, at_ns + response_ns, Some(response_ns)));
+        let found = interval(&batches, &times);
+        let value_ns = times.quantile_ns(QUANTILE).expect("response times") as f64;
+        let is_narrow = found.is_some_and(|(low_ns, high_ns)| (high_ns - low_ns) as f64 / 2.0 <= share * value_ns);
+        if is_narrow || Some(&length_s) == LENGTHS_S.last() {
+            return (length_s, found);
+        }
+    }
+    unreachable!("the last length ends it");
+}
+
+/// The share that covers, with its figures told, and the median length.
+fn covers(utilisation: f64, share: f64) -> (f64, u64) {
+    let truth_ns = (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64;
+    let ended: Vec<_> = (0..REPLICATIONS).map(|seed| measure(utilisation, share, seed)).collect();
+    let is_right = |found: &Option<(u64, u64)>| found.is_some_and(|(low, high)| (low..=high).contains(&truth_ns));
+    let cover = ended.iter().filter(|(_, found)| is_right(found)).count() as f64 / REPLICATIONS as f64;
+    let mut lengths_s: Vec<u64> = ended.iter().map(|(length_s, _)| *length_s).collect();
+    lengths_s.sort_unstable();
+    tell(&format!("M/M/1 at {utilisation}, ± {share}: cover {cover:.3}, lengths {lengths_s:?}"));
+    (cover, lengths_s[lengths_s.len() / 2])
+}
+
+#[expect(clippy::print_stdout, reason = "the figures, shown by --nocapture")]
+fn tell(line: &str) {
+    println!("{line}");
+}
+
+#[test]
+fn the_lengths_are_those_of_the_rule() {
+    let asked = Precision { quantile: QUANTILE, share: 0.1, longest_ns: 600 * S };
+    assert_eq!(asked.lengths_ns(60 * S), LENGTHS_S.map(|length_s| length_s * S));
+}
+
+#[test]
+fn to_stop_where_the_interval_is_narrow_enough_costs_little_cover() {
+    // Median lengths of the method: 60,000 requests at half the capacity, 240,000 at four fifths.
+    for (utilisation, median_s) in [(0.5, 60..=120), (0.8, 120..=480)] {
+        let (cover, length_s) = covers(utilisation, 0.1);
+        let tolerance = 2.0 * (LEAST_COVER * (1.0 - LEAST_COVER) / REPLICATIONS as f64).sqrt();
+        assert!(cover >= LEAST_COVER - tolerance, "{utilisation}: {cover}");
+        assert!(median_s.contains(&length_s), "{utilisation}: {length_s} s");
+    }
+}
