@@ -55,7 +55,7 @@ def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepResult:
     environment = Environment("refsrv", REFSRV, REFSRV.parent, "0", None, "", False, 0.0, (), ())
     sweep = importlib.import_module("wsgiload.sweep")  # the package has a function of that name
     monkeypatch.setattr(sweep, "resolve_servers", lambda experiment: {"refsrv": BURNING})
-    monkeypatch.setattr(sweep, "provision_all", lambda servers, interpreter, log: {"refsrv": environment})
+    monkeypatch.setattr(sweep, "provide", lambda found, interpreters, log: {"refsrv": environment})
     # One run is intervened in with six pairs.
     rate, seconds, runs = (0.5, 40, 1) if IS_LONG else (2.0, 5, 2)
     experiment = Experiment(
