@@ -198,3 +198,14 @@ def _holds(process: Path, wanted: set[str]) -> bool:
                 if str(descriptor.readlink()) in wanted:
                     return True
     return False
+
+
+def turned_away(socket_drops: int | None, kernel_drops: int | None) -> int | None:
+    """How many connections a listening socket turned away, of what it dropped and of the kernel's ListenDrops.
+
+    The socket also counts segments of connections that are made all the same: each bare acknowledgement under
+    TCP_DEFER_ACCEPT, which uWSGI sets. ListenDrops counts no such segment, but the connections of every socket.
+    """
+    if socket_drops is None or kernel_drops is None:
+        return socket_drops
+    return min(socket_drops, kernel_drops)

@@ -11,6 +11,7 @@ from wsgiload.concurrency import Concurrency
 from wsgiload.cpus import CpuPlan
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.limits.model import Enforcement, Limits
+from wsgiload.listen_queue import turned_away
 from wsgiload.outside import OutsideCounts
 from wsgiload.plan import Cell, Experiment
 from wsgiload.processes import ClientUsage, ProcessUsage
@@ -105,6 +106,11 @@ class CellRecord:
         dead = [slice_ for slice_ in self.load["intervals"] if slice_["scheduled"] > 0 and slice_["ok"] == 0]
         return float(sum(slice_["length_ns"] for slice_ in dead) / NS_PER_S)
 
+    @property
+    def kernel_listen_drops(self) -> int | None:
+        """The kernel's ListenDrops meanwhile, of every socket of the host."""
+        return None if self.outside is None else self.outside.tcp.listen_drops
+
     def resources(self) -> ResourceSummary | None:
         """What the server used in the measure window; without a report, over the samples there are."""
         if not self.samples:
@@ -120,6 +126,7 @@ class CellRecord:
         return replace(
             summary,
             oom_kills=max(kills, default=None),
+            listen_drops=turned_away(summary.listen_drops, self.kernel_listen_drops),
             pss_before_bytes=self.pss_before_bytes,
             pss_after_bytes=self.pss_after_bytes,
         )

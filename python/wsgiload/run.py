@@ -184,6 +184,7 @@ def _measured(record: CellRecord, setting: Setting) -> Measured:
         oom_kills=record.oom_kills,
         shared_cores=setting.cpu_plan.shared_cores,
         period_us=period_us if isinstance(period_us, int) else None,
+        kernel_listen_drops=record.kernel_listen_drops,
     )
 
 

@@ -182,6 +182,15 @@ def test_a_backlog_of_one(command: Command) -> None:
     assert "took about 1, 3 or 7 s to make" in overflow["sentence"]
 
 
+def test_a_server_that_defers_accepting_turns_nobody_away(command: Command) -> None:
+    """uWSGI's socket drops the bare acknowledgement of each connection, and then makes the connection all the same."""
+    words = ("--servers", "uwsgi-http-socket", "--rates", 50, "--duration", "2s")
+    (cell,) = command.run("sweep", *words, *BRIEFLY).cells.values()
+    assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
+    assert cell["resources"]["listen_drops"] == 0
+    assert "backlog_overflow" not in [found["name"] for found in cell["attribution"]["fingerprints"]]
+
+
 def test_less_memory_than_the_server_reads(command: Command) -> None:
     large = command.folder / "large"
     with large.open("wb") as file:

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from wsgiload._loadgen import FileSampler
-from wsgiload.listen_queue import cheap_queries, listen_queries, listener_pids, parse_answers, read_listen_queue
+from wsgiload.listen_queue import (
+    cheap_queries,
+    listen_queries,
+    listener_pids,
+    parse_answers,
+    read_listen_queue,
+    turned_away,
+)
 
 HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
 
@@ -99,3 +106,12 @@ def test_several_sockets_of_one_port_are_all_asked_for() -> None:
         port = one.getsockname()[1]
         assert cheap_queries(port) == listen_queries(port)[:1]
     assert cheap_queries(port) == listen_queries(port)
+
+
+@pytest.mark.parametrize(
+    ("socket_drops", "kernel_drops", "expected"), [(1_465, 0, 0), (3, 9, 3), (9, 3, 3), (3, None, 3), (None, 3, None)]
+)
+def test_a_socket_turned_away_no_more_than_the_kernel_knows_of(
+    socket_drops: int | None, kernel_drops: int | None, expected: int | None
+) -> None:
+    assert turned_away(socket_drops, kernel_drops) == expected

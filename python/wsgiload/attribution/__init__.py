@@ -15,6 +15,7 @@ from wsgiload.attribution.evidence import Balance, Evidence, balance_of, late_co
 from wsgiload.attribution.exposure import Exposure, Tail, exposure, tail_of
 from wsgiload.attribution.fingerprints import Fingerprint, find_fingerprints, wait_ratio
 from wsgiload.attribution.steps import steps_of
+from wsgiload.listen_queue import turned_away
 from wsgiload.processes import ClientUsage, ProcessUsage
 from wsgiload.sample import Sample
 
@@ -37,6 +38,8 @@ class Measured:
     oom_kills: int | None = None
     shared_cores: bool = False
     period_us: int | None = None
+    # The kernel's ListenDrops over the whole load, of all sockets.
+    kernel_listen_drops: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def attribute(measured: Measured) -> Attribution | None:
     evidence = Evidence(
         steps=steps,
         oom_kills=measured.oom_kills,
-        listen_drops=_grown(inside, "listen_drops"),
+        listen_drops=turned_away(_grown(inside, "listen_drops"), measured.kernel_listen_drops),
         backlog=measured.backlog,
         balance=balance_of(measured.processes, window),
         late_connects=late_connects(measured.load),
