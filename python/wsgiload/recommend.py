@@ -47,14 +47,14 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class AskedCounts:
     """How many workers and threads were asked for, and of what: server, variant and what else the grid sets."""
 
     of: tuple[str | None, ...]
     workers: int
     threads: int
 
-    def is_below(self, other: Size) -> bool:
+    def is_below(self, other: AskedCounts) -> bool:
         """No more of either, and the same otherwise; sizes of different servers are neither above nor below."""
         return self.of == other.of and self.workers <= other.workers and self.threads <= other.threads
 
@@ -108,7 +108,7 @@ class SettingRecord:
     server: str
     at: tuple[AtRate, ...]
     memory: Memory
-    size: Size
+    asked: AskedCounts
 
     def largest(self, *states: State) -> AtRate | None:
         """The largest rate up to which it is in one of these states."""
@@ -223,10 +223,10 @@ def _needs_less(record: SettingRecord, other: SettingRecord) -> bool:
     """Clearly less memory; where it is much the same, no more workers and no more threads of the same server."""
     used, used_by_other = record.memory.peak_bytes, other.memory.peak_bytes
     if used is None or used_by_other is None:
-        return record.size.is_below(other.size)
+        return record.asked.is_below(other.asked)
     if used * LEANER_BY <= used_by_other:
         return True
-    return record.size.is_below(other.size) and used < used_by_other * LEANER_BY
+    return record.asked.is_below(other.asked) and used < used_by_other * LEANER_BY
 
 
 def setting_records(cells: Sequence[Json], objective: Objective) -> list[SettingRecord]:
@@ -242,7 +242,7 @@ def setting_records(cells: Sequence[Json], objective: Objective) -> list[Setting
 def _setting_record(server: str, rates: Mapping[float, Mapping[int, Json]], objective: Objective) -> SettingRecord:
     cells = [cell for of_rate in rates.values() for cell in of_rate.values()]
     at = tuple(_at_rate(rate, list(of_rate.values()), objective) for rate, of_rate in sorted(rates.items()))
-    return SettingRecord(server, at, _memory(cells), _size(cells[0]))
+    return SettingRecord(server, at, _memory(cells), _asked_counts(cells[0]))
 
 
 def _at_rate(rate_per_s: float, cells: Sequence[Json], objective: Objective) -> AtRate:
@@ -308,14 +308,14 @@ def _memory(cells: Sequence[Json]) -> Memory:
     return Memory(max((peak for peak in peaks if peak is not None), default=None), limits[0] if limits else None)
 
 
-def _size(cell: Json) -> Size:
+def _asked_counts(cell: Json) -> AskedCounts:
     """Counts that nobody named are alike, because the budget decided them."""
     asked = str(cell.get("size") or "")
     counts = _COUNTS.match(asked)
     assert counts is not None  # every part of it may be missing
     workers, threads = (int(count or 0) for count in counts.group("workers", "threads"))
     of = (cell["server"], cell.get("variant"), cell.get("alias"), asked[counts.end() :])
-    return Size(of, workers, threads)
+    return AskedCounts(of, workers, threads)
 
 
 def recommend_capacity(servers: Sequence[Json]) -> Recommendation | Refusal:
