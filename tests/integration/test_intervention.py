@@ -21,6 +21,8 @@ from wsgiload.provision import Environment
 from wsgiload.schema import load_schema
 from wsgiload.sweep import SweepResult, run_sweep
 
+from .stored import rows
+
 MS = 1_000_000
 REFSRV = Path(__file__).parents[2] / "target/release/refsrv"
 IS_LONG = os.environ.get("WSGILOAD_LONG_TESTS") == "1"
@@ -81,6 +83,13 @@ def times_ms(run: dict[str, Any]) -> tuple[float, float, float]:
     return times["min"] / MS, times["quantiles"]["0.5"] / MS, times["max"] / MS
 
 
+def waited_ms(run_dir: Path, run: dict[str, Any]) -> float:
+    """How long the server's threads waited for a core in that run, and the hypervisor kept the cores to itself."""
+    own = [row for row in rows(run_dir / "resources.csv") if row["cell"] == run["id"]]
+    known = [[int(row[name]) for row in own if row[name]] for name in ("run_queue_wait_ns", "steal_ns")]
+    return sum(values[-1] - values[0] for values in known if values) / MS
+
+
 def foreign(runs: list[dict[str, Any]]) -> float:
     """The most that others used of the machine in one of the runs."""
     return max(run["attribution"]["foreign_cpu_ratio"] or 0 for run in runs)
@@ -109,10 +118,17 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
     limited, lifted = [times_ms(run) for run in trial["limited"]], [times_ms(run) for run in trial["lifted"]]
     assert min(low for low, _, _ in limited) >= 120, "less than two waits for a new period"
     assert min(low for low, _, _ in lifted) >= 50
-    # With the limit the slowest counts; without it a single one may have waited for a core like anybody else.
-    too_slow = max(high for _, _, high in limited) > 220 or max(middle for _, middle, _ in lifted) > 55
+    too_slow = max(high for _, _, high in limited) > 220 or max(high for _, _, high in lifted) > 70
     disturbance = foreign([*trial["limited"], *trial["lifted"]])
     if too_slow and disturbance > 0.1:
         pytest.skip(f"INCONCLUSIVE(host): others used {disturbance:.0%} of the machine; {limited}, {lifted}")
-    assert not too_slow, (limited, lifted)
-    sys.stdout.write(f"service times in ms (least, median, most), limited: {limited}; lifted: {lifted}\n")
+    assert max(high for _, _, high in limited) <= 220, limited
+    waits = [waited_ms(throttled.run_dir, run) for run in trial["lifted"]]
+    for (_, middle, high), waited in zip(lifted, waits, strict=True):
+        is_slow = high > 70 or middle > 55
+        if is_slow and waited >= high - 50:
+            pytest.skip(f"INCONCLUSIVE(host): {waited:.0f} ms were spent waiting for a core; {limited}, {lifted}")
+        assert not is_slow, (lifted, waits)
+    sys.stdout.write(
+        f"service times in ms (least, median, most), limited: {limited}; lifted: {lifted}; waits: {waits}\n"
+    )
