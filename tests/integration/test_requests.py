@@ -104,6 +104,10 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
     assert [row["name"] for row in told["targets"]] == ["browse[1] GET /", "browse[2] GET /cart"]
     assert sum(row["ok"] for row in told["targets"]) == target.answered == told["outcomes"]["ok"]
     assert f"sessions: started {sessions['started']}, completed {sessions['completed']}" in done.out
+    durations = sessions["duration_ns"]
+    assert durations["count"] == sessions["completed"]
+    assert durations["min"] > told["response_time_ns"]["min"], "two requests take longer than one"
+    assert "completed sessions, thinking included: p50 " in done.out
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ use crate::measures::{Measures, Tally};
 use crate::observations::Observations;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
-use crate::session_counts::SessionCounts;
+use crate::session_tally::SessionTally;
 
 /// Which part of the load an arrival belongs to, by its intended instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub struct Recorder {
     /// Why connections were not made; kept by the engine.
     pub connect_failures: ConnectFailures,
     /// Sessions, where the plan has some; kept by their source.
-    pub sessions: Option<SessionCounts>,
+    pub sessions: Option<SessionTally>,
 }
 
 impl Recorder {

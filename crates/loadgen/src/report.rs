@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::client_report::Client;
 use crate::clock::{NS_PER_S, monotonic_ns, realtime_ns};
+use crate::distribution::Distribution;
 use crate::error::LoadError;
 use crate::exchange::Outcome;
 use crate::flights::{FlightReport, Flights};
-use crate::histogram::{LatencyHistogram, REPORTED_QUANTILES};
 use crate::interval::IntervalRecord;
 use crate::measures::Measures;
 use crate::offered::{Bounds, offered_quantiles};
@@ -21,10 +21,10 @@ use crate::request_record::RequestReport;
 use crate::run_facts::RunFacts;
 use crate::self_checks::SelfChecks;
 use crate::send_sample::SendGaps;
-use crate::session_counts::{SessionCounts, SessionReport};
+use crate::session_tally::{SessionReport, SessionTally};
 use crate::stationarity::{InSystem, Stationarity};
 use crate::tracking::TrackedConnections;
-use crate::uncertainty::{Interval as QuantileInterval, Uncertainty};
+use crate::uncertainty::Uncertainty;
 use crate::verdict::evidence::Evidence;
 use crate::verdict::{NotChecked, Verdict};
 
@@ -142,25 +142,6 @@ pub struct Rate {
     pub goodput_per_s: Option<f64>,
 }
 
-/// A distribution of durations in nanoseconds.
-#[derive(Clone, Debug, Serialize)]
-pub struct Distribution {
-    /// Values.
-    pub count: u64,
-    /// Smallest, exactly.
-    pub min: u64,
-    /// Mean.
-    pub mean: f64,
-    /// Largest, exactly.
-    pub max: u64,
-    /// Quantiles.
-    pub quantiles: BTreeMap<String, u64>,
-    /// Confidence intervals of the quantiles within this run; `None` where they are not known.
-    pub intervals_95: BTreeMap<String, Option<QuantileInterval>>,
-    /// The whole histogram: HDR V2, DEFLATE, base64.
-    pub hdr_v2: String,
-}
-
 /// Life of the connections.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connections {
@@ -271,7 +252,7 @@ impl LoadReport {
             connections: connections(recorder, facts),
             client: Client::of(plan, recorder, facts),
             targets: targets(plan, recorder),
-            sessions: recorder.sessions.as_ref().map(SessionCounts::report),
+            sessions: recorder.sessions.as_ref().map(SessionTally::report).transpose()?,
             intervals: intervals(recorder, facts.measured_ns)?,
             flights: recorder.flights().map(Flights::report),
             clock: clock(recorder, facts),
@@ -339,22 +320,6 @@ fn rate(plan: &LoadPlan, recorder: &Recorder, measured_ns: u64) -> Rate {
         sent_per_s: per_s(window.sent),
         achieved_per_s: per_s(window.answered),
         goodput_per_s: per_s(window.ok),
-    }
-}
-
-impl Distribution {
-    fn of(histogram: &LatencyHistogram) -> Result<Option<Self>, LoadError> {
-        let (Some(min), Some(max), Some(mean)) = (histogram.min_ns(), histogram.max_ns(), histogram.mean_ns())
-        else {
-            return Ok(None);
-        };
-        let quantiles = REPORTED_QUANTILES
-            .into_iter()
-            .filter_map(|quantile| Some((quantile.to_string(), histogram.quantile_ns(quantile)?)))
-            .collect();
-        let intervals_95 = REPORTED_QUANTILES.into_iter().map(|quantile| (quantile.to_string(), None)).collect();
-        let (count, hdr_v2) = (histogram.count(), histogram.to_hdr_v2_base64()?);
-        Ok(Some(Self { count, min, mean, max, quantiles, intervals_95, hdr_v2 }))
     }
 }
 

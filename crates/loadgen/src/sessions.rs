@@ -9,7 +9,7 @@ use crate::draw::Draw;
 use crate::exchange::{Completion, Outcome};
 use crate::plan::{LoadPlan, SessionPlan};
 use crate::request::Request;
-use crate::session_counts::SessionCounts;
+use crate::session_tally::SessionTally;
 use crate::source::{Due, Next, Source};
 use crate::stop::StopToken;
 use crate::thinking::Thinkers;
@@ -25,7 +25,8 @@ struct Step {
 /// A session that has a slot.
 #[derive(Default)]
 struct Session {
-    is_measured: bool,
+    /// When it was to begin, if that lies in the measurement.
+    measured_since_ns: Option<u64>,
     jar: CookieJar,
     /// Its next request, where that differs from everybody's.
     own: Option<Request>,
@@ -55,7 +56,7 @@ pub(crate) struct SessionSource<'a> {
     by_slot: Vec<Option<Box<Session>>>,
     under_way: usize,
     set_cookies: Vec<Vec<u8>>,
-    counts: SessionCounts,
+    tally: SessionTally,
     stop: StopToken,
 }
 
@@ -88,7 +89,7 @@ impl<'a> SessionSource<'a> {
             by_slot: Vec::new(),
             under_way: 0,
             set_cookies: Vec::new(),
-            counts: SessionCounts::default(),
+            tally: SessionTally::default(),
             stop,
         }
     }
@@ -104,9 +105,9 @@ impl<'a> SessionSource<'a> {
         self.next_start_ns = self.offsets_ns.next().map(|offset_ns| self.times.start_ns + offset_ns);
         self.under_way += 1;
         if self.is_measured(intended_ns) {
-            self.counts.started += 1;
-            self.counts.requests_planned += self.steps[request as usize].left;
-            self.counts.requests_scheduled += 1;
+            self.tally.started += 1;
+            self.tally.requests_planned += self.steps[request as usize].left;
+            self.tally.requests_scheduled += 1;
         }
         Some(Due { intended_ns, request, slot: None })
     }
@@ -114,7 +115,7 @@ impl<'a> SessionSource<'a> {
     /// The session of this slot asks for its next request.
     fn go_on(&mut self, intended_ns: u64, slot: usize) -> Option<Due> {
         let session = self.by_slot.get(slot)?.as_ref()?;
-        self.counts.requests_scheduled += u64::from(session.is_measured);
+        self.tally.requests_scheduled += u64::from(session.measured_since_ns.is_some());
         Some(Due { intended_ns, request: session.next, slot: Some(slot) })
     }
 
@@ -125,8 +126,9 @@ impl<'a> SessionSource<'a> {
         }
         let known = self.by_slot[slot].take();
         if self.steps[ended.arrival.request as usize].is_first {
-            let is_measured = self.is_measured(ended.arrival.intended_ns);
-            return Box::new(Session { is_measured, ..Session::default() });
+            let begin_ns = ended.arrival.intended_ns;
+            let measured_since_ns = self.is_measured(begin_ns).then_some(begin_ns);
+            return Box::new(Session { measured_since_ns, ..Session::default() });
         }
         known.unwrap_or_default()
     }
@@ -176,11 +178,13 @@ impl Source for SessionSource<'_> {
         let request = ended.arrival.request;
         let Step { left, think_time_ns, .. } = self.steps[request as usize];
         if ended.outcome != Outcome::Ok {
-            self.counts.failed += u64::from(session.is_measured);
+            self.tally.failed += u64::from(session.measured_since_ns.is_some());
             return self.end();
         }
         if left == 1 {
-            self.counts.completed += u64::from(session.is_measured);
+            if let Some(begin_ns) = session.measured_since_ns {
+                self.tally.complete(ended.ended_ns.saturating_sub(begin_ns));
+            }
             return self.end();
         }
         let ready_ns = ended.ended_ns + self.think_ns(think_time_ns);
@@ -204,7 +208,7 @@ impl Source for SessionSource<'_> {
         self.under_way -= 1;
         // What still waited at the end of the load has not failed; it is not finished.
         let has_failed = outcome != Outcome::Unfinished && self.is_measured(due.intended_ns);
-        self.counts.failed += u64::from(has_failed);
+        self.tally.failed += u64::from(has_failed);
     }
 
     fn own_request(&self, slot: usize) -> Option<&Request> {
@@ -215,8 +219,8 @@ impl Source for SessionSource<'_> {
         self.set_cookies = fields;
     }
 
-    fn sessions(&self) -> Option<SessionCounts> {
-        Some(self.counts)
+    fn sessions(&self) -> Option<SessionTally> {
+        Some(self.tally.clone())
     }
 }
 
@@ -297,8 +301,10 @@ mod tests {
             let third = Due { intended_ns: second_ns + 7, request: 2, slot: Some(3) };
             assert_eq!(source.after(3, &ended(&second, Outcome::Ok, second_ns + 7)), Next::Serve(third));
             assert_eq!(source.after(3, &ended(&third, Outcome::Ok, second_ns + 9)), Next::Renew);
-            let report = source.counts.report();
+            let report = source.tally.report().expect("figures");
             assert_eq!((report.started, report.completed, report.requests_not_reached), (1, 1, 0));
+            let duration_ns = report.duration_ns.expect("one was completed");
+            assert_eq!((duration_ns.count, duration_ns.max), (1, second_ns + 9), "from the intended beginning, 0");
         });
     }
 
@@ -309,9 +315,10 @@ mod tests {
             assert_eq!(source.after(0, &ended(&first, Outcome::BadBody, 500)), Next::Renew);
             let second = source.take_due().expect("another");
             source.turned_away(&second, Outcome::Dropped);
-            let report = source.counts.report();
+            let report = source.tally.report().expect("figures");
             assert_eq!((report.started, report.failed, report.unfinished), (2, 2, 0));
             assert_eq!(report.requests_not_reached, 4);
+            assert!(report.duration_ns.is_none(), "a failed session has no duration");
         });
     }
 
@@ -325,7 +332,7 @@ mod tests {
                 source.turned_away(&due, Outcome::Unfinished);
             }
             assert!(source.is_exhausted());
-            let report = source.counts.report();
+            let report = source.tally.report().expect("figures");
             assert_eq!((report.started, report.unfinished, report.requests_not_reached), (10, 10, 20));
         });
     }

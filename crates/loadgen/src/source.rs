@@ -2,7 +2,7 @@
 
 use crate::exchange::{Completion, Outcome};
 use crate::request::Request;
-use crate::session_counts::SessionCounts;
+use crate::session_tally::SessionTally;
 
 /// An arrival whose instant has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) trait Source {
     fn set_cookies(&mut self, _fields: Vec<Vec<u8>>) {}
 
     /// What became of its sessions, if it has any.
-    fn sessions(&self) -> Option<SessionCounts> {
+    fn sessions(&self) -> Option<SessionTally> {
         None
     }
 }

@@ -26,6 +26,7 @@ _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"
 _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
 _FINDINGS = {"different": "bold", "same": "green"}
 _LOAD_QUANTILES = (0.5, 0.9, 0.99, 0.999)
+_SESSION_QUANTILES = (0.5, 0.9, 0.99)
 _LOAD_TIMES = (
     ("response time", "response_time_ns"),
     ("service time", "service_time_ns"),
@@ -354,11 +355,27 @@ def _outcomes_line(report: Json) -> Text:
     opened = words.format_count(connections.get("opened"))
     lines = [f"requests: {', '.join(kinds)}", f"connections opened: {opened}"]
     if report.get("sessions"):
-        ends = [f"{name} {words.format_count(count)}" for name, count in report["sessions"].items() if count]
-        lines.append(f"sessions: {', '.join(ends).replace('_', ' ')}")
+        lines.append(_sessions_line(report["sessions"]))
     if report.get("resources"):
         lines.append(_used_line(report["resources"]))
     return Text("\n".join(lines))
+
+
+def _sessions_line(sessions: Json) -> str:
+    """What became of the sessions, and how long the completed ones took."""
+    counts = {name: count for name, count in sessions.items() if name != "duration_ns"}
+    ends = [f"{name.replace('_', ' ')} {words.format_count(count)}" for name, count in counts.items() if count]
+    line = f"sessions: {', '.join(ends)}"
+    durations: Json | None = sessions.get("duration_ns")
+    if durations is None:
+        return line
+    shown = [
+        f"p{100 * quantile:g} {words.format_duration_ns(durations['quantiles'][f'{quantile:g}'])}"
+        for quantile in _SESSION_QUANTILES
+        if words.enough_requests(durations["count"], quantile)
+    ]
+    shown.append(f"longest {words.format_duration_ns(durations['max'])}")
+    return f"{line}\ncompleted sessions, thinking included: {', '.join(shown)}"
 
 
 def _used_line(attached: Json) -> str:

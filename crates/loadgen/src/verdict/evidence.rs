@@ -11,6 +11,7 @@ use crate::run_facts::{RunFacts, ThreadTail};
 use crate::self_checks::{Known, SelfChecks};
 use crate::self_measure::ThreadCost;
 use crate::send_sample::SendGaps;
+use crate::session_tally::SessionTally;
 use crate::stationarity::{Backlog, Stationarity};
 use crate::uncertainty::{Standing, Uncertainty};
 
@@ -75,7 +76,7 @@ impl Evidence {
         let batches = &recorder.observations().batches;
         Self {
             scheduled: counts.scheduled,
-            arrivals: recorder.sessions.map_or(counts.scheduled, |sessions| sessions.started()),
+            arrivals: recorder.sessions.as_ref().map_or(counts.scheduled, SessionTally::started),
             expected_arrivals: expected_arrivals(plan, facts.measured_ns),
             offered_rates_per_s: offered_rates(plan, facts.measured_ns),
             lag_impact: lag_impact(measures),

@@ -18,7 +18,7 @@ fn session(weight: f64, name: &str, steps: &[(&str, u64)]) -> SessionPlan {
 fn carry_out(plan: &LoadPlan) -> (LoadReport, SessionReport) {
     let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
     assert_sound(&report);
-    let sessions = report.sessions.expect("the plan has sessions");
+    let sessions = report.sessions.clone().expect("the plan has sessions");
     assert_eq!(sessions.started, sessions.completed + sessions.failed + sessions.unfinished);
     let listed: u64 = report.targets.iter().map(|target| target.scheduled).sum();
     assert_eq!(listed, report.scheduled(), "the requests share out the arrivals");
@@ -101,15 +101,11 @@ fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
     assert_eq!(connections.len(), 100, "each session had its own");
     assert_eq!((report.outcome(Outcome::HttpStatus), report.outcome(Outcome::Stale)), (by_status, by_end));
     let rest = 100 - by_status - by_end;
-    let expected = SessionReport {
-        started: 100,
-        completed: rest,
-        failed: by_status + by_end,
-        unfinished: 0,
-        requests_not_reached: 2 * (by_status + by_end),
-    };
-    assert_eq!(sessions, expected);
-    assert_eq!(report.scheduled(), 4 * 100 - expected.requests_not_reached);
+    let not_reached = 2 * (by_status + by_end);
+    assert_eq!((sessions.started, sessions.completed, sessions.failed), (100, rest, by_status + by_end));
+    assert_eq!((sessions.unfinished, sessions.requests_not_reached), (0, not_reached));
+    assert_eq!(sessions.duration_ns.map(|duration_ns| duration_ns.count), Some(rest));
+    assert_eq!(report.scheduled(), 4 * 100 - not_reached);
 }
 
 #[test]
@@ -119,7 +115,8 @@ fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
         let sessions = vec![session(1.0, "s", &[("GET /login", 50 * MS), ("GET /cart", 0)])];
         let plan = LoadPlan { sessions, ..constant(&server.url(), 200.0, SECOND) };
         let report = timing.watch(|| carry_out(&plan).0);
-        let completed = report.sessions.map_or(0, |sessions| sessions.completed);
+        let sessions = report.sessions.as_ref().expect("the plan has sessions");
+        let completed = sessions.completed;
         let pauses: Vec<u64> = by_connection(&server)
             .values()
             .filter(|seen| seen.len() == 2)
@@ -130,6 +127,9 @@ fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
         // A mean of so many has a standard deviation of 5 ms at most; the end cuts the longest pauses off.
         let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
         timing.within("mean pause", Some(mean_ns), 25 * MS, 70 * MS);
+        // A session is its first response, the pause up to the second request, and the second response.
+        let duration_ns = sessions.duration_ns.as_ref().expect("many were completed").mean as u64;
+        timing.within("mean session less its pause", duration_ns.checked_sub(mean_ns), 0, 4 * floor_ns(0.5));
         assert!(report.connections.peak > 2, "several think at a time");
         let measures = report.measures();
         timing.about("send lag", measures.send_lag.quantile_ns(0.5), 0, floor_ns(0.5));
