@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from wsgiload import launch
+from wsgiload.budget import USUAL_USERS
 from wsgiload.capacity_result import SCHEMA_VERSION, Course, JudgedTrial, exit_code, server_result
-from wsgiload.capacity_trials import USUAL_USERS, TrialPlan, Trials, UrlTrials, server_trials
+from wsgiload.capacity_trials import TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.cpus import CpuPlan, available_cpus
 from wsgiload.host import host_facts
 from wsgiload.objective import Judgement, Objective

@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 from wsgiload import launch
 from wsgiload.app_check import app_failure_of, app_interpreter
-from wsgiload.budget import budget_of
+from wsgiload.budget import busy_users
 from wsgiload.calibration import floor_of_plan
 from wsgiload.catalogue import ServerVariant
-from wsgiload.contract import Profile
 from wsgiload.cpus import CpuPlan
 from wsgiload.drive import drive
 from wsgiload.environments import Environments, named_interpreters, provide
@@ -32,8 +31,6 @@ from wsgiload.summary import Status, summarise_cell
 from wsgiload.sweep import check_loads, pinned, plan_cpus
 
 Json = dict[str, Any]
-
-USUAL_USERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ def server_trials(
         directory = RunDirectory(experiment.out, experiment.name)
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
         cpus = limits.cpus or len(cpu_plan.server_cpus)
-        users = {name: _users(one, cpus, experiment.profile) for name, one in found.items()}
+        users = {name: busy_users(one, cpus, experiment.profile) for name, one in found.items()}
         with pinned(cpu_plan.orchestrator_cpus):
             yield ServerTrials(found, environments, bench, directory), users
 
@@ -139,14 +136,6 @@ def _environments(
     if failure is not None:
         return dict.fromkeys(found, failure)
     return provide(found, {None: interpreter} | named, log)
-
-
-def _users(found: ServerVariant, cpus: float, profile: Profile) -> int:
-    """Twice as many as are served at once, so that the server never waits for the client."""
-    budget = budget_of(found, cpus, profile)
-    if budget.workers is None or budget.threads is None:
-        return USUAL_USERS
-    return 2 * budget.workers * budget.threads
 
 
 @dataclass(slots=True)

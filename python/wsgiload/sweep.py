@@ -351,7 +351,7 @@ def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> 
     own = replace(found, app=None).id  # it is measured on an app of its own, whatever it serves in its cells
     if own not in sweep.capacities:
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
-        budget = budget_of(found, setting.limits.cpus or 1, profile)
+        budget = budget_of(found, setting.limits.cpus or 1, sweep.experiment.profile)
         try:
             sweep.capacities[own] = measure_concurrency(found, environment, place, (profile, budget))
         except WsgiloadError:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.budget import USUAL_USERS, Budget, budget_of, busy_users
 from wsgiload.bundled import BUNDLED
 from wsgiload.cli._grid import repeat_grid
 from wsgiload.errors import UsageError
@@ -33,6 +34,14 @@ def experiment(servers: tuple[str, ...], sizes: tuple[Size, ...], app: str = "he
 def test_a_grid_is_every_combination() -> None:
     sizes = parse_sizes(None, None, ["workers=1,2", "threads=1, 8"])
     assert sizes == (Size(1, 1), Size(1, 8), Size(2, 1), Size(2, 8))
+
+
+def test_a_profile_of_its_own_goes_before_that_of_the_experiment() -> None:
+    sizes = parse_sizes(None, None, ["profile=tuned,stock"])
+    found = resolve_servers(experiment(("gunicorn-gthread",), sizes))
+    budgets = [budget_of(one, 2, "tuned") for one in found.values()]
+    assert budgets == [Budget(2, 4), Budget(None, None)]
+    assert [busy_users(one, 2, "tuned") for one in found.values()] == [2 * 2 * 4, USUAL_USERS]
 
 
 def test_without_a_grid_there_is_one_size() -> None:
