@@ -11,8 +11,11 @@ from typing import Any
 from wsgiload.aggregate import Method, aggregate_cells, is_discarded, server_of
 from wsgiload.comparison import compare_servers
 from wsgiload.effect import FEWEST_RUNS
+from wsgiload.objective import Objective, parse_objective
 from wsgiload.overload import overload_points
 from wsgiload.power import power_points
+from wsgiload.recommend import recommend
+from wsgiload.recommendations import recommendations
 
 Json = Mapping[str, Any]
 
@@ -20,21 +23,32 @@ Json = Mapping[str, Any]
 MOST_DISCARDED_SHARE = 0.2
 
 
-def analyse(summary: Json, method: Method | None = None) -> dict[str, Any]:
-    """The summary with ``aggregates``, ``comparisons``, ``overload``, ``power`` and ``session`` anew."""
+def analyse(summary: Json, method: Method | None = None, slo: Sequence[str] = ()) -> dict[str, Any]:
+    """The summary with ``aggregates``, ``comparisons``, ``overload``, ``power``, ``recommendations`` and ``session``
+    anew; by ``method`` and ``slo``, or else as the experiment has them."""
     experiment = summary["experiment"]
     cells = _by_plan(summary["cells"], experiment.get("servers") or ())
     chosen = method or experiment.get("aggregate") or "interval"
     is_compared = (experiment.get("runs") or 1) >= FEWEST_RUNS
+    texts = slo or experiment.get("slo") or ()
+    objective = parse_objective(texts) if texts else None
     return {
         **summary,
-        "experiment": {**experiment, "aggregate": chosen},
+        "experiment": {**experiment, "aggregate": chosen, "slo": objective.texts if objective is not None else None},
         "aggregates": aggregate_cells(cells, chosen),
         "comparisons": compare_servers(cells) if is_compared else [],
         "overload": overload_points(cells),
         "power": power_points(cells),
+        "recommendations": _recommendations(cells, objective),
         "session": judge_session(cells),
     }
+
+
+def _recommendations(cells: Sequence[Json], objective: Objective | None) -> list[dict[str, Any]]:
+    """Which setting to run, for each app; none where no objective was named."""
+    if objective is None:
+        return []
+    return recommendations([dict(cell) for cell in cells], lambda own: recommend(own, objective), objective.texts)
 
 
 def _by_plan(cells: Sequence[Json], servers: Sequence[str]) -> list[Json]:

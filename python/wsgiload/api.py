@@ -15,6 +15,7 @@ from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
 from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, apps_of, refuse_beside
 from wsgiload.mix import Mix, sessions_of, targets_of
+from wsgiload.objective import parse_objective
 from wsgiload.plan import (
     DEFAULT_MAX_CONNECTIONS,
     Arrivals,
@@ -61,6 +62,7 @@ def sweep(
     runs: int | None = None,
     compare: bool = False,
     aggregate: Method = "interval",
+    slo: Sequence[str] = (),
     settle: float | None = None,
     reruns: int | None = None,
     seed: int = 1,
@@ -84,13 +86,14 @@ def sweep(
     given. Without ``app``, ``apps=["hello", "cpu"]`` combines bundled apps with them, and ``pythons=["3.11", "3.13"]``
     installed versions of Python.
 
-    One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at least.
-    With several runs each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
-    ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress", "again=waitress"]`` measures
-    one server under two names. ``intervene="cpu"`` runs each cell again in pairs with its CPU limit and with it lifted;
-    ``sample_interval`` is the time between two looks at the server's resources. ``check_thresholds`` such as
-    ``{"C4.warn": 0.02}`` change when a check speaks up. With ``precision``, such as ``"p99:5%"``, each cell says
-    whether its run knows the quantile so well (``notes``).
+    One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at
+    least. ``slo`` such as ``["p99<50ms"]`` compares, too, and has the setting that holds it at the largest rate
+    recommended (``recommendations`` of the summary). With several runs each trial waits up to ``settle`` seconds
+    (120) for a quiet host and is made again up to ``reruns`` times (3) where the generator or the host spoiled it.
+    ``servers=["waitress", "again=waitress"]`` measures one server under two names. ``intervene="cpu"`` runs each
+    cell again in pairs with its CPU limit and with it lifted; ``sample_interval`` is the time between two looks at
+    the server's resources. ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change when a check speaks up. With
+    ``precision``, such as ``"p99:5%"``, each cell says whether its run knows the quantile so well (``notes``).
 
     Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
     ``SweepResult.summary``.
@@ -144,9 +147,10 @@ def sweep(
         python=python,
         intervene=intervene,
         sample_interval_ns=round(sample_interval * NS_PER_S),
+        slo=tuple(parse_objective(slo).texts) if slo else (),
         out=Path(out),
     )
-    runs = runs or (runs_to_compare(experiment) if compare else 1)
+    runs = runs or (runs_to_compare(experiment) if compare or slo else 1)
     longest_ns = None if settle is None else round(settle * NS_PER_S)
     procedure = usual_procedure(runs, longest_ns, reruns, aggregate)
     return run_sweep(replace(experiment, runs=runs, procedure=procedure), events)

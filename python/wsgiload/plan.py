@@ -251,6 +251,8 @@ class Experiment:
     precision: Precision | None = None
     # Which limit is lifted in further runs, to see what that changes.
     intervene: Literal["cpu"] | None = None
+    # The objective by which a setting is recommended, as texts like ``p99<50ms``; it changes nothing that is measured.
+    slo: tuple[str, ...] = ()
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
 
@@ -423,6 +425,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "settle_s": experiment.procedure.settle_ns / NS_PER_S,
         "reruns": experiment.procedure.reruns,
         "aggregate": experiment.procedure.aggregate,
+        "slo": list(experiment.slo) or None,
         "cpus": limits.cpus,
         "memory_bytes": limits.memory_bytes,
         "pids": limits.pids,

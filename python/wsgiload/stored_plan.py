@@ -21,7 +21,7 @@ Json = dict[str, Any]
 HOST_FACTS = ("kernel", "machine", "cpu_model", "cpus", "available_cpus", "memory_bytes", "wsgiload", "generator")
 # What run.json holds beside the experiment, and what of it may be another without making another experiment.
 _RESOLVED = ("order", "cpu_plan")
-_ELSEWHERE = ("out",)
+_ELSEWHERE = ("out", "slo")
 
 
 def read_plan(run_dir: Path) -> tuple[Experiment, list[str], Json]:

@@ -188,8 +188,14 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
     return _carry_out(experiment, events or SweepEvents(), None)
 
 
-def resume_sweep(run_dir: Path, events: SweepEvents | None = None, asked: Experiment | None = None) -> SweepResult:
-    """Go on with an interrupted experiment, in its order and from its plan; ``asked`` must not be another one.
+def resume_sweep(
+    run_dir: Path,
+    events: SweepEvents | None = None,
+    asked: Experiment | None = None,
+    slo: tuple[str, ...] = (),
+) -> SweepResult:
+    """Go on with an interrupted experiment, in its order and from its plan; ``asked`` must not be another one. Another
+    objective may be given.
 
     Raises UsageError where the run is complete, or where the plan, the host or a version is not the same any more.
     """
@@ -200,6 +206,7 @@ def resume_sweep(run_dir: Path, events: SweepEvents | None = None, asked: Experi
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     if summary["status"] == "complete":
         raise UsageError(f"{run_dir} is complete, nothing is left to resume", "see it with `wsgiload report`")
+    experiment = replace(experiment, slo=slo or experiment.slo)
     return _carry_out(experiment, events or SweepEvents(), _Earlier(run_dir, order, summary["cells"]))
 
 

@@ -18,7 +18,7 @@ import wsgiload
 from wsgiload import api, environments, interpreters
 from wsgiload.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.cli import run
-from wsgiload.cli._recommend import tell_each, tell_recommendation
+from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.comparison import compare_runs, compare_servers
 from wsgiload.contract import Server
 from wsgiload.cpus import CpuPlan, available_cpus
@@ -30,7 +30,8 @@ from wsgiload.interpreter import AppInterpreter
 from wsgiload.limits import Limits
 from wsgiload.objective import parse_objective
 from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request, Size, experiment_facts
-from wsgiload.recommend import recommend_capacity
+from wsgiload.recommend import recommend, recommend_capacity
+from wsgiload.recommendations import recommendations
 from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.report.cells import conditions, read_sweep
 from wsgiload.report.findings import headline, response_time_caption
@@ -357,14 +358,19 @@ def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[
         return [cell(name, at, p99_ms * 1e6 * factor, **used, **app) for at, factor in enumerate(factors, 1)]
 
     cells = of("a-hello", 5.0) + of("b-hello", 9.0) + of("a-cpu", 30.0) + of("b-cpu", 900.0)
-    assert tell_recommendation({"cells": cells}, objective, EXIT_OK) == EXIT_OK
+
+    def tell(cells: list[Json]) -> int:
+        entries = recommendations(cells, lambda own: recommend(own, objective), objective.texts)
+        return tell_recommendations(entries, EXIT_OK)
+
+    assert tell(cells) == EXIT_OK
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("hello:app: Recommended: a-hello, which holds p99<50ms")
     assert second.startswith("cpu:app: Recommended: a-cpu, which holds p99<50ms")
     missed = of("a-hello", 5.0) + of("a-cpu", 900.0)
-    assert tell_recommendation({"cells": missed}, objective, EXIT_OK) == EXIT_THRESHOLD
+    assert tell(missed) == EXIT_THRESHOLD
     assert "cpu:app: No recommendation: no setting holds" in capsys.readouterr().out
-    assert tell_recommendation({"cells": of("a-hello", 5.0)}, objective, EXIT_OK) == EXIT_OK
+    assert tell(of("a-hello", 5.0)) == EXIT_OK
     assert capsys.readouterr().out.startswith("Recommended: a-hello")
 
 
@@ -380,7 +386,7 @@ def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]
         "failure": None,
     }
     entries = [entry | {"server": f"a-{app}", "app": f"{app}:app"} for app in ("hello", "cpu")]
-    assert tell_each(entries, recommend_capacity, ["p99<50ms"], EXIT_OK) == EXIT_OK
+    assert tell_recommendations(recommendations(entries, recommend_capacity, ["p99<50ms"]), EXIT_OK) == EXIT_OK
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(",")[0] for line in lines] == [
         "hello:app: Recommended: a-hello",

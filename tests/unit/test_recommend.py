@@ -9,7 +9,7 @@ import pytest
 
 from wsgiload.objective import parse_objective
 from wsgiload.recommend import Recommendation, Refusal, recommend, recommend_capacity, t_interval
-from wsgiload.report import recommendation_words
+from wsgiload.report.recommendation import recommendation_words
 
 Json = dict[str, Any]
 MIB = 1024**2

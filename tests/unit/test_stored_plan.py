@@ -87,7 +87,7 @@ def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> No
 def test_another_plan_is_refused_by_the_first_thing_that_differs(asked: Experiment, says: str) -> None:
     with pytest.raises(UsageError, match=says.replace("[", r"\[")):
         require_same_plan(PLAIN, asked)
-    require_same_plan(PLAIN, replace(PLAIN, out=Path("/elsewhere")))
+    require_same_plan(PLAIN, replace(PLAIN, out=Path("/elsewhere"), slo=("p99<50ms",)))
 
 
 def test_another_host_or_version_is_refused() -> None:

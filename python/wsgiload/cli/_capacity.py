@@ -15,7 +15,7 @@ from wsgiload.capacity_result import Course, JudgedTrial, exit_code
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, write_json
-from wsgiload.cli._recommend import tell_each
+from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import experiment_of, sweep
 from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
@@ -24,6 +24,7 @@ from wsgiload.load import require_possible
 from wsgiload.objective import parse_objective
 from wsgiload.plan import Level, load_plan, plain
 from wsgiload.recommend import recommend_capacity
+from wsgiload.recommendations import recommendations
 from wsgiload.report import print_capacity
 from wsgiload.report.words import format_per_s, format_span, verdict_words
 from wsgiload.settings import resolve_servers
@@ -209,7 +210,7 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
         print_capacity(document, Console())
         click.echo(f"run: {result.run_dir}")
         if len(document["servers"]) > 1:
-            tell_each(document["servers"], recommend_capacity, document["slo"], EXIT_OK)
+            tell_recommendations(recommendations(document["servers"], recommend_capacity, document["slo"]), EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
     failed = failed_thresholds(thresholds, [(server["server"], server) for server in document["servers"]])

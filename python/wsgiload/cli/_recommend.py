@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
-from wsgiload.objective import Objective
-from wsgiload.recommend import Recommendation, Refusal, by_app, recommend
-from wsgiload.report import recommendation_words
-from wsgiload.report.words import join_words
+from wsgiload.report import recommendation_lines
 
 Json = dict[str, Any]
 
@@ -22,29 +19,10 @@ slo_option = click.option(
 )
 
 
-def tell_recommendation(summary: dict[str, Any], objective: Objective | None, code: int, *, aside: bool = False) -> int:
-    """Print the sentence, ``aside`` where standard output is JSON, and return the exit code: an objective that no
-    setting holds has failed. Of several apps each has a sentence of its own."""
-    if objective is None:
-        return code
-    held = objective
-    return tell_each(summary["cells"], lambda cells: recommend(cells, held), held.texts, code, aside=aside)
-
-
-def tell_each(
-    entries: Sequence[Json],
-    judge: Callable[[Sequence[Json]], Recommendation | Refusal],
-    objective: list[str],
-    code: int,
-    *,
-    aside: bool = False,
-) -> int:
-    """The same for what ``judge`` makes of the entries of each app."""
-    apps = by_app(entries)
-    for app, own in apps.items():
-        found = judge(own)
-        lead = f"{app}: " if len(apps) > 1 else ""
-        click.echo(lead + recommendation_words(found, join_words(objective)), err=aside)
-        if isinstance(found, Refusal) and found.is_missed and code == EXIT_OK:
-            code = EXIT_THRESHOLD
-    return code
+def tell_recommendations(entries: Sequence[Json], code: int, *, aside: bool = False) -> int:
+    """Print the sentence of each app, ``aside`` where standard output is JSON, and return the exit code: an objective
+    that no setting holds has failed."""
+    for sentence in recommendation_lines(entries):
+        click.echo(sentence, err=aside)
+    is_missed = any(entry["refused"] is not None and entry["refused"]["is_missed"] for entry in entries)
+    return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code

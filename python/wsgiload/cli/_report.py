@@ -11,7 +11,7 @@ from rich.console import Console
 
 from wsgiload.aggregate import Method
 from wsgiload.analysis import analyse
-from wsgiload.cli._recommend import slo_option, tell_recommendation
+from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.objective import parse_objective
 from wsgiload.report import print_sweep, write_html
@@ -28,12 +28,12 @@ from wsgiload.store import SCHEMA_VERSION
 @slo_option
 def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...]) -> int:
     """Print the tables of stored RUNS and write their report.html again, computed from what is stored."""
-    objective, code = parse_objective(slo) if slo else None, EXIT_OK
+    texts, code = parse_objective(slo).texts if slo else [], EXIT_OK
     for run in runs:
-        summary = analyse(read_summary(run / "summary.json"), aggregate)
+        summary = analyse(read_summary(run / "summary.json"), aggregate, texts)
         print_sweep(summary, Console())
-        click.echo(f"report: {write_html(run, aggregate)}")
-        code = tell_recommendation(summary, objective, code)
+        click.echo(f"report: {write_html(run, aggregate, texts)}")
+        code = tell_recommendations(summary["recommendations"], code)
     return code
 
 

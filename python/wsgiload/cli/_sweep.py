@@ -30,7 +30,7 @@ from wsgiload.cli._options import (
     together,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
-from wsgiload.cli._recommend import slo_option, tell_recommendation
+from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cpus import CpuPlan, parse_cpu_list
 from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
@@ -282,14 +282,14 @@ def sweep(
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
-    objective = parse_objective(slo) if slo else None
-    options["compare"] = options["compare"] or objective is not None
+    texts = tuple(parse_objective(slo).texts) if slo else ()
+    options["compare"] = options["compare"] or bool(texts)
     if resume is None:
-        experiment, asked = experiment_of(app, options), None
+        experiment, asked = replace(experiment_of(app, options), slo=texts), None
     else:
         experiment = read_plan(resume)[0]
         asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
-    is_rateless = objective is not None and resume is None and not (options["rates"] or options["connections"])
+    is_rateless = bool(texts) and resume is None and not (options["rates"] or options["connections"])
     if is_rateless and len(apps_of(experiment.sizes)) > 1:
         raise UsageError("--slo looks for the rates of one app, and --grid app= names several", "say which by --rates")
     if dry_run:
@@ -301,9 +301,9 @@ def sweep(
         require_possible_intervention(experiment)
         levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
         experiment = replace(experiment, levels=levels)
-    result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked)
+    result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked, texts)
     code = _tell(result, thresholds, json_file, html)
-    return tell_recommendation(result.summary, objective, code, aside=json_file == "-")
+    return tell_recommendations(result.summary["recommendations"], code, aside=json_file == "-")
 
 
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:

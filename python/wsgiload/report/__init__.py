@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from wsgiload.aggregate import Method
@@ -12,7 +13,7 @@ from wsgiload.comparison import Change
 from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity
 from wsgiload.report.catalogue import print_checks, print_server
-from wsgiload.report.recommendation import recommendation_words
+from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.table import print_comparison, print_doctor, print_load, print_servers, print_sweep
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
     "print_server",
     "print_servers",
     "print_sweep",
-    "recommendation_words",
+    "recommendation_lines",
     "write_change",
     "write_html",
 ]
@@ -38,8 +39,8 @@ def write_change(path: Path, change: Change) -> None:
     path.write_text(page.render(change), encoding="utf-8")
 
 
-def write_html(run_dir: Path, method: Method | None = None) -> Path:
+def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
     """Write report.html into the run directory and return its path."""
     from wsgiload.report import html
 
-    return html.write_html(run_dir, method)
+    return html.write_html(run_dir, method, slo)

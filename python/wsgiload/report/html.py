@@ -17,6 +17,7 @@ from wsgiload.aggregate import Method
 from wsgiload.effect import FEWEST_RUNS
 from wsgiload.report import charts, coincidence, findings, forest, grids, over_runs, svg, table, words
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
+from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.report.strip_chart import strip_chart
@@ -52,10 +53,10 @@ class ServerStrips:
     charts: tuple[Chart, ...]
 
 
-def write_html(run_dir: Path, method: Method | None = None) -> Path:
+def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
     """Write report.html into the run directory and return its path."""
     path = run_dir / "report.html"
-    text = render(read_run(run_dir, method))
+    text = render(read_run(run_dir, method, slo))
     unfinished = run_dir / "report.html.tmp"
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)
@@ -90,6 +91,7 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "started": str(files.run.get("started_utc") or "start not recorded"),
         "conditions": conditions(sweep.experiment),
         "headline": findings.headline(sweep),
+        "recommendations": _recommendations(files.summary["recommendations"]),
         "kept_up_meaning": findings.kept_up_meaning(sweep),
         "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
         "loads": [sweep.load_words(load) for load in sweep.loads] if len(sweep.loads) <= MOST_GRID_LOADS else [],
@@ -116,6 +118,12 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "downloads": [_download(files.directory / name, kind) for name, kind in _DOWNLOADS],
         "palette": _palette(),
     }
+
+
+def _recommendations(entries: Sequence[Json]) -> list[tuple[str, str]]:
+    """Each sentence in two: what to run, and what else is to be known of it."""
+    parted = [sentence.partition(";") for sentence in recommendation_lines(entries)]
+    return [(head, separator + tail) for head, separator, tail in parted]
 
 
 def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wsgiload.recommend import Memory, Recommendation, Refusal
+from wsgiload.recommendations import found_in
 from wsgiload.report import words
+from wsgiload.report.words import Json
+
+
+def recommendation_lines(entries: Sequence[Json]) -> list[str]:
+    """A sentence for each app, which it names where there are several."""
+    lines = []
+    for entry in entries:
+        lead = f"{entry['app']}: " if len(entries) > 1 else ""
+        lines.append(lead + recommendation_words(found_in(entry), words.join_words(entry["objective"])))
+    return lines
 
 
 def recommendation_words(found: Recommendation | Refusal, objective: str) -> str:

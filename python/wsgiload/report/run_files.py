@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,9 +32,9 @@ class RunFiles:
     loads: dict[str, Json]
 
 
-def read_run(directory: Path, method: Method | None = None) -> RunFiles:
+def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
     """Read one run directory; run.json and summary.json must be there. What cells say together is computed anew."""
-    summary = analyse(_required_json(directory / "summary.json"), method)
+    summary = analyse(_required_json(directory / "summary.json"), method, slo)
     loads = {}
     for cell in summary["cells"]:
         path = directory / "load" / f"{cell['id']}.json"
