@@ -31,6 +31,10 @@ from bench.run import Bench, carry_out, tell_on_stderr
 from bench.store import RESULTS, write
 from bench.tables import render
 
+_REAL_TIME = (
+    "real-time (SCHED_RR) for client and server, ordinary for memory, system calls and the server of the open loop"
+)
+
 
 def main() -> int:
     """Exit code 0: done, 2: usage or nothing to run."""
@@ -147,9 +151,7 @@ def _results(arguments: argparse.Namespace, generators: list[Generator], left_ou
         "schema_version": 1,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "quick": arguments.quick,
-        "priority": "real-time (SCHED_RR) for client and server, ordinary for memory and system calls"
-        if real_time
-        else "ordinary",
+        "priority": _REAL_TIME if real_time else "ordinary",
         "real_time": real_time,
         "client_core": client,
         "server_core": server,

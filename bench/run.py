@@ -109,7 +109,9 @@ def _record(step: Step, bench: Bench, servers: _Servers) -> Record:
     }
     # Memory does not depend on priority, and what samples it must not be starved; nor can strace hurry.
     relaxed = step.section in ("memory", "syscalls")
-    client, place = (bench.client.ordinary(), bench.server.ordinary()) if relaxed else (bench.client, bench.server)
+    client = bench.client.ordinary() if relaxed else bench.client
+    # At real-time priority the kernel would stop a spinning server for a twentieth of each second.
+    place = bench.server.ordinary() if relaxed or step.server.is_spinning else bench.server
     try:
         server = servers.get(step.server, place)
         record |= _measured(step.section, step.generator, replace(load, url=server.url), client, server.port)

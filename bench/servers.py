@@ -50,12 +50,14 @@ class ServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """Which server, and how it answers. ``fresh``: a new process, and so a new port, for every run."""
+    """Which server, and how it answers. ``fresh``: a new process, and so a new port, for every run. ``is_spinning``: it
+    hardly ever sleeps."""
 
     name: str
     arguments: tuple[str, ...] = ()
     logs: bool = False
     fresh: bool = False
+    is_spinning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ REFSRV_FAST = ServerSpec("refsrv, fast", ("--fast",))
 
 def refsrv_holding(hold: str, spin: str, *, logs: bool) -> ServerSpec:
     """``refsrv`` that holds each request for ``hold`` and spins ``spin`` before each answer."""
-    return ServerSpec(f"refsrv, {hold}", ("--hold", hold, "--spin", spin, "--no-stamps"), logs=logs, fresh=True)
+    arguments = ("--hold", hold, "--spin", spin, "--no-stamps")
+    return ServerSpec(f"refsrv, {hold}", arguments, logs=logs, fresh=True, is_spinning=spin == hold)
 
 
 @contextlib.contextmanager

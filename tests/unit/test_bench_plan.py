@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -16,6 +17,7 @@ from bench.measure import run_child
 from bench.placement import Placement
 from bench.plan import Scope, duration_s, rotated, steps
 from bench.run import Bench, carry_out, describe
+from bench.servers import ServerError, ServerSpec
 
 GENERATORS = [Generator(name, dialect, Path(name)) for name, dialect in DIALECTS.items()]
 
@@ -34,6 +36,20 @@ def test_a_run_that_a_hypervisor_disturbed_is_made_again(
     placement = Placement(0, real_time=False)
     records = list(carry_out(planned, Bench(placement, placement, again), lambda _: None))
     assert [bool(record.get("superseded")) for record in records] == superseded
+
+
+def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, set[bool]] = {}
+
+    def get(self: object, spec: ServerSpec, placement: Placement) -> NoReturn:
+        asked.setdefault(spec.name, set()).add(placement.real_time)
+        raise ServerError("not started")
+
+    monkeypatch.setattr(run._Servers, "get", get)
+    planned = steps(Scope(sections=("closed", "open", "accuracy"), rates_per_s=(1_000,)), GENERATORS[:2])
+    placement = Placement(0, real_time=True)
+    assert all(record["failure"] for record in carry_out(planned, Bench(placement, placement), lambda _: None))
+    assert asked == {"refsrv, fast": {True}, "nginx": {True}, "refsrv, 2000000ns": {False}, "refsrv, 2ms": {True}}
 
 
 def test_every_generator_runs_once_a_round_and_none_always_first() -> None:
