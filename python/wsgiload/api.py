@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from wsgiload.bundled import DEFAULT_APP, bundled_app
 from wsgiload.check_thresholds import check_thresholds_of
 from wsgiload.contract import Profile
 from wsgiload.errors import UsageError
-from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, apps_of, refuse_beside
+from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, apps_of, parse_sizes, refuse_beside
 from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.objective import parse_objective
 from wsgiload.plan import (
@@ -32,6 +31,9 @@ from wsgiload.settings import runs_to_compare
 from wsgiload.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 from wsgiload.units import NS_PER_S
 
+# The values of each factor.
+Grid = Mapping[str, Sequence[str | int]]
+
 
 def sweep(
     app: str | None = None,
@@ -40,10 +42,7 @@ def sweep(
     connections: Sequence[int] | None = None,
     servers: Sequence[str] | None = None,
     profile: Profile = "tuned",
-    workers: Sequence[int] | None = None,
-    server_threads: Sequence[int] | None = None,
-    apps: Sequence[str] | None = None,
-    pythons: Sequence[str] | None = None,
+    grid: Grid | None = None,
     path: str | None = None,
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
@@ -81,10 +80,12 @@ def sweep(
 
     One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives the levels;
     durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``; what counts as a
-    right answer is said as in ``load``, and for ``hello`` it is its body. Every combination of
-    ``workers`` and ``server_threads`` that makes a difference to a server is measured; the profile sizes what is not
-    given. Without ``app``, ``apps=["hello", "cpu"]`` combines bundled apps with them, and ``pythons=["3.11", "3.13"]``
-    installed versions of Python.
+    right answer is said as in ``load``, and for ``hello`` it is its body.
+
+    ``grid`` is what ``--grid`` is on the command line: each server is measured in every combination that makes a
+    difference to it, such as ``{"workers": [1, 2], "threads": [1, 4], "keepalive": ["on", "off"]}``. Its factors are
+    ``workers``, ``threads``, ``profile``, ``keepalive``, ``python`` (installed versions) and, without ``app``, ``app``
+    (bundled ones); what it does not name is decided by the profile and the other arguments.
 
     One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at
     least. ``slo`` such as ``["p99<50ms"]`` compares, too, and has the setting that holds it at the largest rate
@@ -102,8 +103,8 @@ def sweep(
         raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")
     asked: dict[str, object] = {"path": path, "targets": targets, "sessions": sessions, "expected_body": expected_body}
     asked |= {"expected_length": expected_length, "expected_sha256": expected_sha256, "expected_regex": expected_regex}
-    factors = _factors(apps, pythons, {"app": app, "python": python}, asked)
-    names = apps_of(factors)
+    sizes = _sizes(grid or {}, {"app": app, "python": python}, asked)
+    names = apps_of(sizes)
     bundled = bundled_app(names[0] if names else DEFAULT_APP) if app is None else None
     levels = [Level(rate_per_s=float(rate)) for rate in rates or ([] if connections else [1000, 2000, 3000])]
     levels += [Level(connections=count) for count in connections or ()]
@@ -136,10 +137,7 @@ def sweep(
         levels=tuple(levels),
         servers=None if servers is None else tuple(servers),
         profile=profile,
-        sizes=tuple(
-            replace(factor, workers=count, threads=of_each)
-            for count, of_each, factor in itertools.product(workers or (None,), server_threads or (None,), factors)
-        ),
+        sizes=sizes,
         seed=seed,
         limits=limits or ResourceLimits(),
         precision=None if precision is None else parse_precision(precision),
@@ -156,22 +154,17 @@ def sweep(
     return run_sweep(replace(experiment, runs=runs, procedure=procedure), events)
 
 
-def _factors(
-    apps: Sequence[str] | None,
-    pythons: Sequence[str] | None,
-    own: Mapping[str, str | None],
-    asked: Mapping[str, object],
-) -> list[Size]:
-    """Every combination of bundled apps and versions of Python; they stand with nothing of ``own``, and apps with
+def _sizes(grid: Grid, own: Mapping[str, str | None], asked: Mapping[str, object]) -> tuple[Size, ...]:
+    """Every combination of the factors; apps and versions of Python stand with nothing of ``own``, and apps with
     nothing that is ``asked``."""
-    if apps:
-        refuse_beside("apps", {"app": own["app"]}, ONE_OF_THEM)
-        refuse_beside("apps", asked, OF_ONE_APP)
-    if pythons:
-        refuse_beside("pythons", {"app": own["app"]}, OWN_INTERPRETER)
-        refuse_beside("pythons", {"python": own["python"]}, ONE_OF_THEM)
-    names = [bundled_app(name).name for name in apps or ()]
-    return [Size(app=name, python=version) for name, version in itertools.product(names or (None,), pythons or (None,))]
+    sizes = parse_sizes(None, None, [f"{name}={','.join(map(str, values))}" for name, values in grid.items()])
+    if apps_of(sizes):
+        refuse_beside("app in grid", {"app": own["app"]}, ONE_OF_THEM)
+        refuse_beside("app in grid", asked, OF_ONE_APP)
+    if "python" in grid:
+        refuse_beside("python in grid", {"app": own["app"]}, OWN_INTERPRETER)
+        refuse_beside("python in grid", {"python": own["python"]}, ONE_OF_THEM)
+    return sizes
 
 
 def resume(run_dir: str | Path, *, events: SweepEvents | None = None) -> SweepResult:

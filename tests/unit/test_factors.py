@@ -162,19 +162,29 @@ def test_one_list_of_rates_is_not_looked_for_with_several_apps(capsys: pytest.Ca
 def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Experiment] = []
     monkeypatch.setattr(api, "run_sweep", lambda plan, _: asked.append(plan))
-    wsgiload.sweep(servers=["waitress"], workers=[1, 2], apps=["cpu", "json1k"], pythons=["3.11", "3.13"], compare=True)
+    grid: dict[str, list[str | int]] = {"workers": [1, 2], "app": ["cpu", "json1k"], "python": ["3.11", "3.13"]}
+    wsgiload.sweep(
+        servers=["waitress"], grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]}, compare=True
+    )
     (plan,) = asked
-    assert set(plan.sizes) == set(parse_sizes(None, None, ["workers=1,2", "app=cpu,json1k", "python=3.11,3.13"]))
-    assert (plan.name, plan.app, plan.bundled, plan.runs) == ("cpu-json1k", "cpu:app", True, 6)
-    for words, says in (
-        ({"apps": ["cpu"], "app": "shop:app"}, "apps and app were both given; give one of them"),
-        ({"apps": ["cpu"], "path": "/x"}, "apps and path were both given; leave it out"),
-        ({"apps": ["cup"]}, "there is no bundled app 'cup'"),
-        ({"pythons": ["3.11"], "app": "shop:app"}, "pythons and app were both given; an app of your own stays"),
-        ({"pythons": ["3.11"], "python": "python3"}, "pythons and python were both given; give one of them"),
+    words = ["workers=1,2", "app=cpu,json1k", "python=3.11,3.13", "profile=tuned,stock", "keepalive=off,5"]
+    assert plan.sizes == parse_sizes(None, None, words)
+    # Eight settings of each app: waitress has one process, whatever is asked for.
+    assert (plan.name, plan.app, plan.bundled, plan.runs) == ("cpu-json1k", "cpu:app", True, runs_needed(28))
+    for given, says in (
+        ({"grid": {"cores": [1]}}, "--grid cores=1: not workers, threads, profile, keepalive, app nor python"),
+        ({"grid": {"workers": [0]}}, "'0' is no number from 1"),
+        ({"grid": {"app": ["cpu"]}, "app": "shop:app"}, "app in grid and app were both given; give one of them"),
+        ({"grid": {"app": ["cpu"]}, "path": "/x"}, "app in grid and path were both given; leave it out"),
+        ({"grid": {"app": ["cup"]}}, "there is no bundled app 'cup'"),
+        (
+            {"grid": {"python": ["3.11"]}, "app": "shop:app"},
+            "python in grid and app were both given; an app of your own",
+        ),
+        ({"grid": {"python": ["3.11"]}, "python": "py"}, "python in grid and python were both given; give one of them"),
     ):
         with pytest.raises(UsageError, match=says):
-            wsgiload.sweep(**cast(Any, words))
+            wsgiload.sweep(**cast(Any, given))
 
 
 # --- interpreters
