@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use refsrv::{Config, ReferenceServer, Service};
@@ -25,6 +26,11 @@ const SEEN_NS: u64 = 150 * MS;
 
 /// Much longer than a load.
 const LONGEST_HOG: Duration = Duration::from_secs(15);
+
+/// How long a thread that only sleeps does so, and by how much it may oversleep on an undisturbed host: less than the gap
+/// between two arrivals, so that no pause of the host that a check can see is overlooked.
+const NAP: Duration = Duration::from_millis(1);
+const LONGEST_OVERSLEEP: Duration = Duration::from_micros(1_500);
 
 const LOAD: [&str; 6] = ["--rate", "500", "--arrivals", "constant", "--duration", "1500ms"];
 
@@ -62,6 +68,57 @@ fn has_check(report: &Value, check: &str, level: &str) -> bool {
     reasons.iter().any(|reason| reason["check"] == check && reason["level"] == level)
 }
 
+/// A thread on each core that only sleeps: a pause of the host keeps it from waking up, as it keeps the generator.
+struct Sleepers {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Duration>>,
+}
+
+impl Sleepers {
+    fn start() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let threads = allowed_cores()
+            .into_iter()
+            .map(|core| {
+                let is_over = Arc::clone(&is_over);
+                thread::spawn(move || {
+                    sched_setaffinity(None, &only(core)).unwrap();
+                    longest_oversleep(&is_over)
+                })
+            })
+            .collect();
+        Self { is_over, threads }
+    }
+
+    /// What to say of the host, if it stood still long enough to disturb.
+    fn disturbance(self) -> Option<String> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let longest = self.threads.into_iter().map(|thread| thread.join().unwrap()).max()?;
+        (longest > LONGEST_OVERSLEEP).then(|| format!("a core of the host stood still for {longest:?}"))
+    }
+}
+
+fn longest_oversleep(is_over: &AtomicBool) -> Duration {
+    let mut longest = Duration::ZERO;
+    while !is_over.load(Ordering::Relaxed) {
+        let begin = Instant::now();
+        thread::sleep(NAP);
+        longest = longest.max(begin.elapsed().saturating_sub(NAP));
+    }
+    longest
+}
+
+fn allowed_cores() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap();
+    (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect()
+}
+
+fn only(core: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(core);
+    set
+}
+
 /// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly. Told wrongly there is
 /// a failure at once; a disturbed load proves nothing. `expect` holds for every load, disturbed or not.
 fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
@@ -69,14 +126,19 @@ fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&
         let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
         for _ in 0..MOST_RUNS {
             let others = Others::now();
+            // Where a core is kept busy on purpose, whoever sleeps on it may oversleep.
+            let is_idle = matches!(made, Trouble::ClientStopped | Trouble::ServerStalled);
+            let sleepers = is_idle.then(Sleepers::start);
             let report = make();
+            let pause = sleepers.and_then(Sleepers::disturbance);
             let told = Trouble::told_by(&report);
             write!(row, " {told:?}").unwrap();
             let outcomes = &report["outcomes"];
             assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
             expect(&report);
-            if let Some(by_others) = others.disturbance() {
-                disturbance = Some(by_others);
+            // What is told rightly in spite of a pause is told rightly; a client that the host stopped did stand still.
+            if let Some(found) = others.disturbance().or(pause.filter(|_| told != made)) {
+                disturbance = Some(found);
                 continue;
             }
             assert_eq!(told, made, "{}", report["verdict"]);
@@ -98,6 +160,11 @@ fn tell(row: &str) {
 
 fn arguments(url: &str) -> Vec<&str> {
     [url].into_iter().chain(LOAD).collect()
+}
+
+/// As much of a core as the generator ever takes.
+fn spinning(url: &str) -> Vec<&str> {
+    arguments(url).into_iter().chain(["--spin", "10ms"]).collect()
 }
 
 #[test]
@@ -147,16 +214,15 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
 
 /// Runs the generator on one core together with a thread that never rests.
 fn with_a_hog(url: &str) -> Value {
-    let allowed = sched_getaffinity(None).unwrap();
-    let first = (0..CpuSet::MAX_CPU).find(|&core| allowed.is_set(core)).expect("a core");
-    let mut core = CpuSet::new();
-    core.set(first);
+    let core = only(allowed_cores()[0]);
+    // Who hardly ever needs the core may get it whenever it does; a spin that never ends has to share it.
+    let arguments = spinning(url);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let hog = scope.spawn(|| {
             sched_setaffinity(None, &core).unwrap();
             // A child may run where its parent's thread may.
-            let generator = Generator::start(&arguments(url));
+            let generator = Generator::start(&arguments);
             scope.spawn(|| {
                 let begin = Instant::now();
                 // Without the bound, a report that cannot be read would be a test that never ends.
@@ -237,8 +303,7 @@ fn f14_a_client_under_a_quota_says_that_it_was_throttled() {
     };
     let url = url_of(&server);
     // A spin that never ends needs more than a fifth of a core.
-    let arguments: Vec<&str> = arguments(&url).into_iter().chain(["--spin", "10ms"]).collect();
-    let make = || Generator::start_in(&quota.procs_file(), &arguments).report();
+    let make = || Generator::start_in(&quota.procs_file(), &spinning(&url)).report();
     assert_told(Trouble::ClientThrottled, make, |report| {
         assert_eq!(report["verdict"]["status"], "invalid");
     });
