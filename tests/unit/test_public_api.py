@@ -102,6 +102,18 @@ def test_a_sweep_takes_what_the_command_takes_of_samples_and_interventions(monke
         wsgiload.sweep(rates=[100], sample_interval=2)
 
 
+def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Experiment] = []
+    monkeypatch.setattr(sys.modules["wsgiload.api"], "run_sweep", lambda experiment, events: asked.append(experiment))
+    wsgiload.sweep(rates=[100], servers=["waitress"])
+    wsgiload.sweep(rates=[100], servers=["waitress"], slo=["p99<50ms"])
+    wsgiload.sweep(rates=[100], servers=["waitress"], slo=["p99<50ms"], runs=2)
+    objective = ("p99<50ms", "error_rate<=0.1%")
+    assert [(one.slo, one.runs) for one in asked] == [((), 1), (objective, 6), (objective, 2)]
+    with pytest.raises(wsgiload.UsageError, match="gets no worse with the load"):
+        wsgiload.sweep(rates=[100], slo=["goodput>=100"])
+
+
 def test_types_travel_with_the_package() -> None:
     package = importlib.resources.files("wsgiload")
     assert package.joinpath("py.typed").is_file()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
 from wsgiload.estimate import experiment_s, longest_s, remaining_s
+from wsgiload.host import host_facts
 from wsgiload.limits.model import Counters
 from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits, Size, expand, load_plan, plain
 from wsgiload.precision import Precision
@@ -194,6 +196,28 @@ def test_the_runs_that_an_intervention_adds_are_counted(capsys: pytest.CaptureFi
     assert "no CPU limit below them that could be lifted" in capsys.readouterr().err
 
 
+def store(directory: Path, experiment: Experiment, status: str) -> None:
+    """As much of a run as resuming it looks at."""
+    run_json = {"plan": {**plain(experiment), "order": []}, "host": plain(host_facts())}
+    (directory / "run.json").write_text(json.dumps(run_json))
+    (directory / "summary.json").write_text(json.dumps({"status": status, "cells": []}))
+
+
 def test_a_complete_run_and_a_missing_one_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/run.json cannot be read: ")
+    store(tmp_path, PLAIN, "complete")
+    assert run(["sweep", "--resume", str(tmp_path)]) == 2
+    assert f"{tmp_path} is complete, nothing is left to resume" in capsys.readouterr().err
+
+
+def test_an_objective_is_stored_with_the_plan_and_another_may_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dry(capsys, "--servers", "waitress")["slo"] == []
+    assert dry(capsys, "--servers", "waitress", "--slo", "p99<50ms")["slo"] == ["p99<50ms", "error_rate<=0.1%"]
+    store(tmp_path, replace(PLAIN, slo=("p99<50ms",)), "interrupted")
+    module = sys.modules["wsgiload.sweep"]  # the name in the package is taken by the function
+    monkeypatch.setattr(module, "_carry_out", lambda experiment, *_: experiment)
+    assert cast(Any, module).resume_sweep(tmp_path).slo == ("p99<50ms",)
+    assert cast(Any, module).resume_sweep(tmp_path, slo=("p99<1s",)).slo == ("p99<1s",)

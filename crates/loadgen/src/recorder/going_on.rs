@@ -89,6 +89,13 @@ mod tests {
         [Phase::Warmup, Phase::Measure, Phase::Cooldown].map(|phase| recorder.phase(phase).of(Outcome::Ok))
     }
 
+    /// A record of a load that may go on, and where it ends.
+    fn that_goes_on() -> (Arc<Ends>, Recorder) {
+        let ends = Ends::of(&plan(), START_NS).expect("a precision");
+        let recorder = Recorder::new(&plan(), START_NS).on(Some(Course::new(Arc::clone(&ends), None)));
+        (ends, recorder)
+    }
+
     /// A record of a load that was so long from the start.
     fn of_length(seconds: u64, ended_s: u64) -> Recorder {
         let phases = Phases { measure_ns: seconds * S, ..plan().phases };
@@ -115,8 +122,7 @@ mod tests {
 
     #[test]
     fn a_measurement_that_goes_on_to_its_end_is_one_that_was_so_long_from_the_start() {
-        let ends = Ends::of(&plan(), START_NS).expect("a precision");
-        let mut recorder = Recorder::new(&plan(), START_NS).on(Some(Course::new(Arc::clone(&ends), None)));
+        let (ends, mut recorder) = that_goes_on();
         record(&mut recorder, 0..10);
         assert_eq!((counts(&recorder), ends.length_ns()), ([1, 8, 1], 8 * S));
         assert_same(&recorder, &of_length(8, 10));
@@ -124,8 +130,7 @@ mod tests {
 
     #[test]
     fn a_measurement_that_was_ended_counts_what_comes_later_as_the_cooldown() {
-        let ends = Ends::of(&plan(), START_NS).expect("a precision");
-        let mut recorder = Recorder::new(&plan(), START_NS).on(Some(Course::new(Arc::clone(&ends), None)));
+        let (ends, mut recorder) = that_goes_on();
         // Up to the answer of the third second, which comes beyond the first end.
         record(&mut recorder, 0..3);
         assert!(ends.end_at(1), "the first end has passed, the second lies ahead");
