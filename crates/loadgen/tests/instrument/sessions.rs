@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadgen::plan::{OnBusy, SessionPlan, StepPlan, Wire};
+use loadgen::plan::{LoadProfile, OnBusy, SessionPlan, Step, StepPlan, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, SessionReport, StopToken, run};
 
 use crate::support::{MS, SECOND, alone, assert_sound, constant, floor_ns, judge_timing, open_loop};
@@ -13,6 +13,15 @@ fn session(weight: f64, name: &str, steps: &[(&str, u64)]) -> SessionPlan {
     let step =
         |(line, think_time_ns): &(&str, u64)| StepPlan { request: request(line), think_time_ns: *think_time_ns };
     SessionPlan { name: name.to_owned(), weight, steps: steps.iter().map(step).collect() }
+}
+
+/// A constant rate of sessions, and after it the time that the last of them needs, however late a host makes it: a load
+/// that ends meanwhile leaves them unfinished.
+fn let_end(url: &str, rate_per_s: f64, duration_ns: u64, sessions: Vec<SessionPlan>) -> LoadPlan {
+    let pause = Step { rate_per_s: 0.0, duration_ns: 10 * SECOND };
+    let mut plan = constant(url, rate_per_s, duration_ns + pause.duration_ns);
+    open_loop(&mut plan).profile = LoadProfile::Steps(vec![Step { rate_per_s, duration_ns }, pause]);
+    LoadPlan { sessions, ..plan }
 }
 
 fn carry_out(plan: &LoadPlan) -> (LoadReport, SessionReport) {
@@ -94,7 +103,7 @@ fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
         _ => answer(200, "", "yes"),
     });
     let sessions = vec![session(1.0, "s", &[("GET /a", 0), ("GET /b", 0), ("GET /c", 0), ("GET /d", 0)])];
-    let (report, sessions) = carry_out(&LoadPlan { sessions, ..constant(&server.url(), 200.0, SECOND / 2) });
+    let (report, sessions) = carry_out(&let_end(&server.url(), 200.0, SECOND / 2, sessions));
     let connections = by_connection(&server);
     let failed = |rest: usize| connections.keys().filter(|connection| *connection % 4 == rest).count() as u64;
     let (by_status, by_end) = (failed(0), failed(1));
@@ -145,7 +154,7 @@ fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
         _ => answer(200, "Set-Cookie: id=; Max-Age=0\r\nConnection: close\r\n", "yes"),
     });
     let sessions = vec![session(1.0, "s", &[("GET /login", 0), ("GET /logout", 0), ("GET /", 0)])];
-    let (_, sessions) = carry_out(&LoadPlan { sessions, ..constant(&server.url(), 100.0, SECOND / 2) });
+    let (_, sessions) = carry_out(&let_end(&server.url(), 100.0, SECOND / 2, sessions));
     assert_eq!((sessions.started, sessions.completed), (50, 50));
     for seen in server.seen() {
         let expected: &[&str] = if seen.line == "GET /logout" { &["id=1"] } else { &[] };
