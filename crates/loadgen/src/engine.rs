@@ -183,14 +183,17 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let waited = self.reactor.wait(sleep_ns);
         let count = waited.map_err(|source| LoadError::System { action: "wait for sockets", source })?;
         let after_ns = monotonic_ns();
-        if count == 0 && sleep_ns == 0 {
-            self.pacer.spun(before_ns, after_ns);
+        let wake_ns = before_ns.saturating_add(sleep_ns);
+        match (count, sleep_ns) {
+            (0, 0) => self.pacer.spun(before_ns, after_ns),
+            (0, _) => self.pacer.woke(after_ns.saturating_sub(wake_ns)),
+            _ => {}
         }
         let waited_ns = after_ns - before_ns;
         let (looked_ns, slept_ns) = if sleep_ns == 0 { (waited_ns, 0) } else { (0, waited_ns) };
         self.pacer.passed(busy_ns + looked_ns, slept_ns);
         self.awake_since_ns = after_ns;
-        self.hiccups.note(before_ns.saturating_add(sleep_ns), after_ns);
+        self.hiccups.note(wake_ns, after_ns);
         self.now_ns = after_ns;
         Ok(count)
     }

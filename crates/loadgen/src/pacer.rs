@@ -59,10 +59,42 @@ const LEAST_SLEEP_SHARE: f64 = 0.1;
 /// The share is kept over this long, so that a short burst may spin throughout.
 const SLEEP_BUDGET_NS: u64 = 20 * NS_PER_MS;
 
+/// What waking up costs at least is told from so many wake-ups, so about one in as many comes too early and spins.
+const WAKE_UPS: usize = 16;
+
+/// A host that always wakes us later than this is not idle, and waiting for it would be spinning.
+const MOST_LEAD_NS: u64 = 20_000;
+
+/// How late the thread was woken lately.
+#[derive(Clone, Debug)]
+struct WakeUps {
+    late_ns: [u64; WAKE_UPS],
+    next: usize,
+}
+
+impl WakeUps {
+    fn none() -> Self {
+        Self { late_ns: [0; WAKE_UPS], next: 0 }
+    }
+
+    fn note(&mut self, late_ns: u64) {
+        self.late_ns[self.next] = late_ns;
+        self.next = (self.next + 1) % WAKE_UPS;
+    }
+
+    /// How much earlier a timer has to be set, so as not to be late by what every wake-up takes.
+    fn lead_ns(&self) -> u64 {
+        self.late_ns.iter().copied().min().map_or(0, |least_ns| least_ns.min(MOST_LEAD_NS))
+    }
+}
+
 /// Decides how each wait is spent.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
+    /// As it was asked for, or the lead of the timer where that is longer.
     spin_window_ns: u64,
+    asked_window_ns: u64,
+    wake_ups: WakeUps,
     spin_ns: u64,
     /// How much of the sleep that is due has not been taken yet; spinning adds to it.
     sleep_owed_ns: f64,
@@ -70,9 +102,17 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer that spins for the last `spin_window_ns` before each send.
+    /// A pacer that spins for the last `spin_window_ns` before each send, and without a window sets its timers earlier by
+    /// what waking up takes at least.
     pub fn new(spin_window_ns: u64) -> Self {
-        Self { spin_window_ns, spin_ns: 0, sleep_owed_ns: 0.0, curtailed: 0 }
+        Self {
+            spin_window_ns,
+            asked_window_ns: spin_window_ns,
+            wake_ups: WakeUps::none(),
+            spin_ns: 0,
+            sleep_owed_ns: 0.0,
+            curtailed: 0,
+        }
     }
 
     /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and something else to do at `other_ns`; 0: not
@@ -85,8 +125,14 @@ impl Pacer {
         if sleep_ns > 0 || !must_sleep {
             return sleep_ns;
         }
-        self.curtailed += u64::from(self.spin_window_ns > 0);
+        self.curtailed += u64::from(self.asked_window_ns > 0);
         until_ns(0)
+    }
+
+    /// Notes that a sleep ended, with nothing to tell, so much later than it was to.
+    pub fn woke(&mut self, late_ns: u64) {
+        self.wake_ups.note(late_ns);
+        self.spin_window_ns = self.asked_window_ns.max(self.wake_ups.lead_ns());
     }
 
     /// Notes a look at the sockets, from `before_ns` to `after_ns`, that found nothing.
@@ -125,6 +171,26 @@ mod tests {
         assert_eq!(pacer.sleep_ns(0, 1_000_000, 10), 10);
         assert_eq!(pacer.sleep_ns(0, u64::MAX, u64::MAX), SLICE_NS, "a stop has to be noticed");
         assert_eq!(Pacer::new(0).sleep_ns(0, 1_000, u64::MAX), 1_000);
+    }
+
+    #[test]
+    fn a_timer_is_set_earlier_by_what_every_wake_up_took() {
+        let mut pacer = Pacer::new(0);
+        for _ in 0..WAKE_UPS - 1 {
+            pacer.woke(9_000);
+            assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 1_000_000, "too few to tell");
+        }
+        pacer.woke(7_000);
+        assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 993_000);
+        assert_eq!(pacer.sleep_ns(994_000, 1_000_000, u64::MAX), 0, "sleeping again would take longer");
+        pacer.woke(2_000);
+        assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 998_000, "one that was quick is enough");
+        (0..WAKE_UPS).for_each(|_| pacer.woke(300_000));
+        assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 1_000_000 - MOST_LEAD_NS);
+
+        let mut spinning = Pacer::new(60_000);
+        (0..WAKE_UPS).for_each(|_| spinning.woke(9_000));
+        assert_eq!(spinning.sleep_ns(0, 1_000_000, u64::MAX), 940_000, "the window bridges it");
     }
 
     #[test]
