@@ -65,6 +65,7 @@ lock: $(VENV)/.installed ## Resolve the newest versions of everything again
 	$(BIN)/python tools/lock-servers
 
 bench: build ## Compare loadgen with other load generators; bench/install gets those, BENCH_ARGUMENTS=--quick is short
+	cargo build --release --locked --package loadgen --example floor
 	$(BIN)/python -m bench $(BENCH_ARGUMENTS)
 
 servers: build ## Install every server of the catalogue, with its system packages, and prove that it serves

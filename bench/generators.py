@@ -15,7 +15,8 @@ from bench import outputs
 from bench.load import Load, Output
 
 ROOT = Path(__file__).resolve().parent.parent
-_PLACES = (ROOT / "target" / "release", ROOT / "bench" / ".tools" / "bin", Path("/usr/sbin"))
+_BUILT = ROOT / "target" / "release"
+_PLACES = (_BUILT, _BUILT / "examples", ROOT / "bench" / ".tools" / "bin", Path("/usr/sbin"))
 # A generator that stores every sample must be told how many there can be.
 _MOST_PER_S = 300_000
 
@@ -124,6 +125,10 @@ def _zrk(load: Load) -> list[str]:
     return ["-t1", f"-c{load.connections}", f"-d{load.seconds}s", *pace, "--format", "json", load.url]
 
 
+def _floor(load: Load) -> list[str]:
+    return [load.url, str(load.connections), str(load.seconds)]
+
+
 def _per_connection(load: Load) -> str:
     assert load.rate_per_s is not None
     return f"{load.rate_per_s / load.connections:g}"
@@ -153,6 +158,8 @@ DIALECTS = {
             stdin=lambda load: f"GET {load.url}\n",
             version=("-version",),
         ),
+        # No load generator: what the kernel asks of every one of them.
+        Dialect("floor", "make bench", outputs.parse_floor, _floor),
         # These two come from nowhere that this harness installs from: give their path with --generator.
         # wrk2 calibrates for ten seconds.
         Dialect("wrk2", "--generator wrk2=PATH", outputs.parse_wrk, None, _wrk2, version=("-v",), least_seconds=13),

@@ -36,6 +36,12 @@ def parse_loadgen(text: str) -> Output:
     )
 
 
+def parse_floor(text: str) -> Output:
+    """``floor``, which stops at the first answer that is not like the others."""
+    report = _json("floor", text)
+    return Output(report["requests"], 0, report["elapsed_s"])
+
+
 def parse_wrk(text: str) -> Output:
     """``wrk --latency`` and ``wrk2``, which print alike."""
     done = _search("wrk", r"(\d+) requests in ([\d.]+)(us|ms|s|m),", text)

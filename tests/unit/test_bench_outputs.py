@@ -24,6 +24,11 @@ def test_loadgen_counts_what_was_answered_and_leaves_out_what_the_end_cut_off() 
     }
 
 
+def test_floor() -> None:
+    output = outputs.parse_floor('{"requests": 254018, "elapsed_s": 1.000004}\n')
+    assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (254_018, 0, 1.000004, {})
+
+
 def test_wrk() -> None:
     output = outputs.parse_wrk(printed.WRK)
     assert (output.requests, output.failed, output.elapsed_s) == (115_458, 0, 1.0)
@@ -92,7 +97,7 @@ def test_strace_with_and_without_errors_in_the_row() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["loadgen", "wrk", "h2load", "ab", "oha", "hey", "fortio", "vegeta", "zrk"])
+@pytest.mark.parametrize("name", ["loadgen", "floor", "wrk", "h2load", "ab", "oha", "hey", "fortio", "vegeta", "zrk"])
 @pytest.mark.parametrize("text", ["", "unable to connect to 127.0.0.1:1 Connection refused\n"])
 def test_words_without_a_count_are_quoted_and_not_counted_as_zero(name: str, text: str) -> None:
     with pytest.raises(OutputError, match=f"{name} printed no .*{'Connection refused' if text else 'nothing'}"):
