@@ -87,7 +87,7 @@ SWEEP_ONLY = [
 ]
 
 # judged, configured and sampled by the orchestrator
-ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid", "--precision", "--max-duration"}
+ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
 ONLY_LOADGEN = {"--cooldown", "--interval", "--receive-stamps", "--spin", "--version", "--wire"}
 
 

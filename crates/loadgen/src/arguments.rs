@@ -1,13 +1,15 @@
 //! Command line of the binary: flags in, [`LoadPlan`] out.
 
+mod values;
+
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Parser, ValueEnum};
 use loadgen::plan::{
-    Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Ramp,
-    ReceiveStamps, Replay, ResponseCheck, Step, Thresholds, TlsOptions, Trace, Wire,
+    Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Precision,
+    Ramp, ReceiveStamps, Replay, ResponseCheck, Step, Thresholds, TlsOptions, Trace, Wire,
 };
 use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_targets};
 
@@ -44,10 +46,10 @@ pub struct Arguments {
     #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
     rate: Option<f64>,
     /// FROM:TO[@TIME]: open loop whose rate changes evenly over the measurement, or over TIME and then holds
-    #[arg(long, value_parser = ramp, conflicts_with = "rate")]
+    #[arg(long, value_parser = values::ramp, conflicts_with = "rate")]
     ramp: Option<Ramp>,
     /// RATE@TIME,...: open loop with one rate after another; they are the measurement's length
-    #[arg(long, value_delimiter = ',', value_parser = step, conflicts_with_all = ["rate", "ramp"])]
+    #[arg(long, value_delimiter = ',', value_parser = values::step, conflicts_with_all = ["rate", "ramp"])]
     steps: Vec<Step>,
     /// File with one arrival per line, in seconds from the start: open loop with these arrivals
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "steps", "arrivals"])]
@@ -62,6 +64,12 @@ pub struct Arguments {
     /// Length of the measurement; by default 10s, or as long as the schedule
     #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
     duration: Option<u64>,
+    /// Goes on until half of p99's 95 % interval is within 5%, or that of p99.9 within p99.9:2%
+    #[arg(long, value_parser = values::precision, requires = "max_duration")]
+    precision: Option<(f64, f64)>,
+    /// With --precision: the measurement is made 2, 4, 8, ... times as long until that is reached, but no longer
+    #[arg(long, value_parser = parse_duration_ns, requires = "precision")]
+    max_duration: Option<u64>,
     /// Load before the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     warmup: u64,
@@ -72,7 +80,7 @@ pub struct Arguments {
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     think_time: u64,
     /// Header field 'Name: value'; may be repeated
-    #[arg(short = 'H', long = "header", value_parser = header)]
+    #[arg(short = 'H', long = "header", value_parser = values::header)]
     headers: Vec<(String, String)>,
     /// Request method
     #[arg(short = 'X', long, default_value = "GET")]
@@ -99,7 +107,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = ArrivalsFlag::Poisson)]
     arrivals: ArrivalsFlag,
     /// on, off, or the number of requests per connection
-    #[arg(long, default_value = "on", value_parser = keepalive)]
+    #[arg(long, default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
     /// What an arrival does when every connection is busy
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
@@ -153,7 +161,7 @@ pub struct Arguments {
     #[arg(long)]
     pub dry_run: bool,
     /// Refused: -t means threads in wrk, timeout in oha and duration in locust
-    #[arg(short = 't', hide = true, num_args = 0..=1, value_parser = refuse_t)]
+    #[arg(short = 't', hide = true, num_args = 0..=1, value_parser = values::refuse_t)]
     ambiguous: Option<String>,
 }
 
@@ -226,12 +234,17 @@ impl Arguments {
             tls: TlsOptions { insecure: self.insecure, ca_file: self.ca_file.clone() },
             source_addresses: self.source_addresses.clone(),
             floor: None,
-            precision: None,
+            precision: self.precision(),
             thresholds: self
                 .check_thresholds
                 .iter()
                 .try_fold(Thresholds::default(), |thresholds, text| thresholds.with_text(text))?,
         })
+    }
+
+    fn precision(&self) -> Option<Precision> {
+        let ((quantile, share), longest_ns) = self.precision.zip(self.max_duration)?;
+        Some(Precision { quantile, share, longest_ns })
     }
 
     fn body(&self) -> Result<Option<Vec<u8>>, String> {
@@ -299,49 +312,6 @@ fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> String {
     format!("cannot read {}: {error}", path.display())
-}
-
-fn rate(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|rate: &f64| rate.is_finite())
-}
-
-/// `1000:3000` or `1000:3000@30s`.
-fn ramp(text: &str) -> Result<Ramp, String> {
-    let (rates, time) = text.split_once('@').map_or((text, None), |(rates, time)| (rates, Some(time)));
-    let ends = rates.split_once(':').and_then(|(from, to)| Some((rate(from)?, rate(to)?)));
-    let (from_per_s, to_per_s) =
-        ends.ok_or_else(|| format!("{text:?} is not a ramp; write it like 1000:3000 or 1000:3000@30s"))?;
-    Ok(Ramp { from_per_s, to_per_s, over_ns: time.map(parse_duration_ns).transpose()? })
-}
-
-/// `1000@10s`.
-fn step(text: &str) -> Result<Step, String> {
-    let not_one = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
-    let (rate_text, time) = text.split_once('@').ok_or_else(not_one)?;
-    let rate_per_s = rate(rate_text).ok_or_else(not_one)?;
-    Ok(Step { rate_per_s, duration_ns: parse_duration_ns(time)? })
-}
-
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or_else(|| format!("{text:?} is not 'Name: value'"))?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
-fn keepalive(text: &str) -> Result<Keepalive, String> {
-    match text {
-        "on" => Ok(Keepalive::On),
-        "off" => Ok(Keepalive::Off),
-        number => number
-            .parse()
-            .map(Keepalive::Requests)
-            .map_err(|_| format!("{text:?} is not on, off or a number of requests")),
-    }
-}
-
-fn refuse_t(_: &str) -> Result<String, String> {
-    Err("-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or \
-         --duration"
-        .to_owned())
 }
 
 #[cfg(test)]
@@ -442,11 +412,21 @@ mod tests {
             ("--ramp 1:nan", "write it like 1000:3000"),
             ("--steps 10s:100", "write steps like 1000@10s"),
             ("--steps 5@1s,", "write steps like 1000@10s"),
+            ("-R 5 --precision 5%", "--max-duration <MAX_DURATION>"),
+            ("-R 5 --max-duration 60s", "--precision <PRECISION>"),
         ];
         for (words, expected) in cases {
             let message = plan(&format!("loadgen http://h/ {words}")).expect_err(words);
             assert!(message.contains(expected), "{words}: {message}");
         }
+    }
+
+    #[test]
+    fn a_load_goes_on_until_a_quantile_is_known_well_enough() {
+        let plan = plan("loadgen http://h/ -R 1000 --precision p99.9:2% --max-duration 60s").expect("a precision");
+        let expected = Precision { quantile: 0.999, share: 0.02, longest_ns: 60_000_000_000 };
+        assert_eq!(plan.precision, Some(expected));
+        plan.validate().expect("possible");
     }
 
     #[test]
@@ -472,13 +452,5 @@ mod tests {
         }
         let message = plan("loadgen http://h/ --targets /nowhere/targets").expect_err("missing");
         assert!(message.contains("/nowhere/targets"), "{message}");
-    }
-
-    #[test]
-    fn keepalive_takes_three_forms() {
-        assert_eq!(keepalive("on"), Ok(Keepalive::On));
-        assert_eq!(keepalive("off"), Ok(Keepalive::Off));
-        assert_eq!(keepalive("10"), Ok(Keepalive::Requests(10)));
-        assert!(keepalive("maybe").is_err());
     }
 }
