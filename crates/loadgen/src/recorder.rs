@@ -1,8 +1,11 @@
 //! One thread's record: outcome counts by phase, histograms by interval. Nothing derived is computed here.
 
+mod counts;
 mod going_on;
 
 use std::collections::BTreeMap;
+
+pub use counts::{Phase, PhaseCounts, Sending, WindowCounts};
 
 use crate::connect_failures::ConnectFailures;
 use crate::connection_counts::ConnectionCounts;
@@ -17,77 +20,6 @@ use crate::observations::Observations;
 use crate::plan::LoadPlan;
 use crate::request_record::RequestRecord;
 use crate::session_tally::SessionTally;
-
-/// Which part of the load an arrival belongs to, by its intended instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Before the measurement.
-    Warmup,
-    /// The measurement.
-    Measure,
-    /// Load after the measurement.
-    Cooldown,
-}
-
-impl Phase {
-    const ALL: [Self; 3] = [Self::Warmup, Self::Measure, Self::Cooldown];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Warmup => "warm-up",
-            Self::Measure => "measure",
-            Self::Cooldown => "cool-down",
-        }
-    }
-}
-
-/// Outcome counts of one phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PhaseCounts {
-    /// Arrivals.
-    pub scheduled: u64,
-    /// Their ends, indexed by [`Outcome`].
-    pub outcomes: [u64; Outcome::ALL.len()],
-}
-
-impl PhaseCounts {
-    /// How many ended in this way.
-    #[must_use]
-    pub fn of(&self, outcome: Outcome) -> u64 {
-        self.outcomes[outcome as usize]
-    }
-
-    /// All ends together.
-    #[must_use]
-    pub fn accounted(&self) -> u64 {
-        self.outcomes.iter().sum()
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(mine, theirs)| *mine += theirs);
-    }
-}
-
-/// How the sends of the measure phase went, whatever became of the requests: the basis of the verdict on ourselves.
-#[derive(Clone, Debug, Default)]
-pub struct Sending {
-    /// Lateness of our own, of every request that was sent or that its deadline caught in a slot's hands.
-    pub lag: LatencyHistogram,
-    /// Arrivals that had to wait for a connection.
-    pub waited: u64,
-}
-
-/// Events counted at the instant they happened inside the measure window, whenever they were intended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WindowCounts {
-    /// First writes.
-    pub sent: u64,
-    /// Complete answers, right or wrong.
-    pub answered: u64,
-    /// Right answers.
-    pub ok: u64,
-}
 
 /// Statuses have three digits.
 const STATUS_CODES: usize = 1_000;
@@ -292,9 +224,7 @@ impl Recorder {
         self.intervals.iter_mut().zip(&other.intervals).for_each(|(mine, theirs)| mine.add(theirs));
         self.censored.add(&other.censored);
         self.status_codes.iter_mut().zip(&other.status_codes).for_each(|(mine, theirs)| *mine += theirs);
-        self.window.sent += other.window.sent;
-        self.window.answered += other.window.answered;
-        self.window.ok += other.window.ok;
+        self.window.add(&other.window);
         self.lag_of_failed.add(&other.lag_of_failed);
         self.waited += other.waited;
         self.inconsistent += other.inconsistent;
