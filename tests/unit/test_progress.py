@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wsgiload.cli._sweep import _Progress
+from wsgiload.cli._progress import Progress
 from wsgiload.plan import Cell, Level
 from wsgiload.report.words import format_span
 
@@ -20,7 +20,7 @@ def test_a_span_is_said_as_one_says_it(seconds: float, text: str) -> None:
 
 
 def test_how_long_it_takes_is_said_before_and_after_each_trial(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = _Progress()
+    progress = Progress()
     progress.planned(12, 130, 130)
     progress.cell_started(Cell("a", Level(rate_per_s=1000.0), 1, 7), 1, 12)
     progress.estimated(119)
@@ -34,7 +34,7 @@ def test_how_long_it_takes_is_said_before_and_after_each_trial(capsys: pytest.Ca
 def test_waiting_for_a_quiet_host_may_take_longer_and_the_last_trial_leaves_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    progress = _Progress()
+    progress = Progress()
     progress.planned(1, 20, 135)
     progress.cell_started(Cell("a", Level(rate_per_s=1000.0), 1, 7), 1, 1)
     progress.estimated(0)

@@ -12,11 +12,12 @@ from rich.console import Console
 
 from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_result import Course, JudgedTrial, exit_code
+from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._recommend import tell_recommendations
-from wsgiload.cli._sweep import experiment_of, sweep
+from wsgiload.cli._sweep import sweep
 from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.limits import enter_scope

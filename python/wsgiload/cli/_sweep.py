@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +12,9 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from wsgiload.alarms import alarms_over_cells
-from wsgiload.bundled import DEFAULT_APP, bundled_app
 from wsgiload.catalogue import PROFILES
-from wsgiload.cli._grid import GridCommand, sizes_of
+from wsgiload.cli._experiment import experiment_of
+from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import (
     CONNECTIONS,
     CPUS,
@@ -25,13 +24,13 @@ from wsgiload.cli._options import (
     SIZE,
     load_options,
     output_options,
-    request_of,
     request_options,
     together,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
-from wsgiload.cpus import CpuPlan, parse_cpu_list
+from wsgiload.cpus import CpuPlan
 from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.estimate import experiment_s
@@ -40,72 +39,20 @@ from wsgiload.intervene import further_runs, require_liftable
 from wsgiload.limits import enter_scope
 from wsgiload.objective import parse_objective
 from wsgiload.plan import (
-    DEFAULT_MAX_CONNECTIONS,
-    Cell,
     Experiment,
     Level,
-    LoadOptions,
-    ResourceLimits,
     expand,
     plain,
 )
-from wsgiload.procedure import usual_procedure
 from wsgiload.rates import SHARES, find_levels
 from wsgiload.report import print_sweep
-from wsgiload.report.words import (
-    enough_requests,
-    format_bounds,
-    format_span,
-    plural,
-    quantile_name,
-    verdict_words,
-)
-from wsgiload.settings import resolve_servers, runs_to_compare
+from wsgiload.settings import resolve_servers
 from wsgiload.stored_plan import read_plan
 from wsgiload.summary import exit_code
 from wsgiload.sweep import SweepEvents, SweepResult, plan_cpus, resume_sweep, run_sweep
 from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
 
-DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
 _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
-
-
-class _Progress(SweepEvents):
-    """One line per cell, on standard error."""
-
-    def __init__(self) -> None:
-        self._is_line_open = False
-        self._left = ""
-
-    def message(self, text: str) -> None:
-        click.echo(text, err=True)
-
-    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
-        text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
-        if longest_seconds > seconds:
-            text += f"; up to {format_span(longest_seconds)} where the host does not become quiet"
-        click.echo(text, err=True)
-
-    def estimated(self, seconds: float) -> None:
-        self._left = f" (about {format_span(seconds)} left)" if seconds else ""
-
-    def cell_started(self, cell: Cell, place: int, count: int) -> None:
-        click.echo(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", err=True, nl=False)
-        self._is_line_open = True
-
-    def cell_ended(self, summary: dict[str, Any], place: int, count: int) -> None:
-        self._is_line_open = False
-        if summary["failure"] is not None:
-            click.echo(f"failed: {summary['failure']['message']}{self._left}", err=True)
-            return
-        quantile = 0.99 if enough_requests(summary["outcomes"]["scheduled"], 0.99) else 0.5
-        bounds = summary["offered_quantiles_ns"].get(str(quantile))
-        figure = format_bounds(bounds, quantile, summary["outcomes"])
-        click.echo(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}{self._left}", err=True)
-
-    def ended(self) -> None:
-        if self._is_line_open:
-            click.echo("interrupted", err=True)
 
 
 @click.command(cls=GridCommand)
@@ -296,7 +243,7 @@ def sweep(
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK
     enter_scope(experiment.limits.policy)
-    events = SweepEvents() if quiet else _Progress()
+    events = SweepEvents() if quiet else Progress()
     if is_rateless:
         require_possible_intervention(experiment)
         levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
@@ -339,103 +286,6 @@ def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | Non
     if code == EXIT_INTERRUPTED:
         complain(f"interrupted; what was finished is in {result.run_dir}")
     return code
-
-
-def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
-    """What APP and the options ask for."""
-    if app is not None and options["app_name"] is not None:
-        raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
-    sizes = sizes_of(app, options)
-    names = apps_of(sizes) or [options["app_name"] or DEFAULT_APP]
-    app_dir: Path = options["chdir"].resolve()
-    path, bundled_body = options["path"] or "/", None
-    is_bundled = app is None
-    if app is None:
-        own = bundled_app(names[0])
-        app, app_dir, path, bundled_body = own.app, own.app_dir, options["path"] or own.path, own.expected_body
-    elif not app_dir.is_dir():
-        raise UsageError(f"there is no folder {options['chdir']}", "name the folder of the app with --chdir")
-    experiment = Experiment(
-        name=_name(options["name"] or ("-".join(names) if len(names) > 1 else app)),
-        app=app,
-        app_dir=app_dir,
-        request=request_of(options, path, bundled_body),
-        load=_load_options(options),
-        levels=_levels(options["rates"], options["connections"]),
-        servers=options["servers"],
-        profile=options["profile"],
-        sizes=sizes,
-        runs=options["runs"] or 1,
-        seed=options["seed"],
-        limits=_limits(options),
-        bundled=is_bundled,
-        python=options["python"],
-        python_version=_python_version(options, is_bundled),
-        port=options["port"],
-        ready_timeout_ns=options["ready_timeout"],
-        sample_interval_ns=options["sample_interval"],
-        intervene=options.get("intervene"),
-        precision=options.get("precision"),
-        out=options["out"],
-    )
-    # Commands that repeat trials in a way of their own have no such options.
-    runs = options["runs"] or (runs_to_compare(experiment) if options.get("compare") else 1)
-    settle_ns, reruns = options.get("settle"), options.get("reruns")
-    procedure = usual_procedure(runs, settle_ns, reruns, options.get("aggregate", "interval"))
-    return replace(experiment, runs=runs, procedure=procedure)
-
-
-def _python_version(options: dict[str, Any], is_bundled: bool) -> str | None:
-    version: str | None = options["python_version"]
-    if version is not None and options["python"] is not None:
-        raise UsageError("--python and --python-version were both given", "give one of them")
-    if version is not None and not is_bundled:
-        raise UsageError("--python-version is for the bundled apps", "name your app's interpreter with --python")
-    return version
-
-
-def _load_options(options: dict[str, Any]) -> LoadOptions:
-    return LoadOptions(
-        duration_ns=options["duration"],
-        warmup_ns=options["warmup"],
-        warmup_requests=options.get("warmup_requests"),
-        cooldown_ns=options["cooldown"],
-        arrivals=options["arrivals"],
-        on_busy=options["on_busy"],
-        max_connections=options["max_connections"] or DEFAULT_MAX_CONNECTIONS,
-        think_time_ns=options["think_time"],
-        keepalive=options["keepalive"],
-        timeout_ns=options["timeout"],
-        deadline_ns=options["deadline"],
-        threads=options["threads"],
-        check_thresholds=options.get("check_threshold", ()),
-    )
-
-
-def _levels(rates: tuple[float, ...] | None, connections: tuple[int, ...] | None) -> tuple[Level, ...]:
-    if rates is not None and connections is not None:
-        raise UsageError(
-            "--rates and --connections were both given",
-            "give --rates for an open loop or --connections for a closed one; --max-connections caps an open loop",
-        )
-    if connections is not None:
-        return tuple(Level(connections=count) for count in connections)
-    return tuple(Level(rate_per_s=rate) for rate in rates or DEFAULT_RATES)
-
-
-def _limits(options: dict[str, Any]) -> ResourceLimits:
-    return ResourceLimits(
-        cpus=options["cpus"],
-        memory_bytes=options["memory"],
-        pids=options["pids"],
-        policy=options["limits"],
-        server_cpus=parse_cpu_list(options["server_cpus"]) if options["server_cpus"] else None,
-        client_cpus=parse_cpu_list(options["client_cpus"]) if options["client_cpus"] else None,
-    )
-
-
-def _name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "sweep"
 
 
 def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:

@@ -1,0 +1,56 @@
+"""What ``wsgiload sweep`` says while it measures: one line per cell, on standard error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from wsgiload.plan import Cell
+from wsgiload.report.words import (
+    enough_requests,
+    format_bounds,
+    format_span,
+    plural,
+    quantile_name,
+    verdict_words,
+)
+from wsgiload.sweep import SweepEvents
+
+
+class Progress(SweepEvents):
+    """The events of a sweep, told as they happen."""
+
+    def __init__(self) -> None:
+        self._is_line_open = False
+        self._left = ""
+
+    def message(self, text: str) -> None:
+        click.echo(text, err=True)
+
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
+        if longest_seconds > seconds:
+            text += f"; up to {format_span(longest_seconds)} where the host does not become quiet"
+        click.echo(text, err=True)
+
+    def estimated(self, seconds: float) -> None:
+        self._left = f" (about {format_span(seconds)} left)" if seconds else ""
+
+    def cell_started(self, cell: Cell, place: int, count: int) -> None:
+        click.echo(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", err=True, nl=False)
+        self._is_line_open = True
+
+    def cell_ended(self, summary: dict[str, Any], place: int, count: int) -> None:
+        self._is_line_open = False
+        if summary["failure"] is not None:
+            click.echo(f"failed: {summary['failure']['message']}{self._left}", err=True)
+            return
+        quantile = 0.99 if enough_requests(summary["outcomes"]["scheduled"], 0.99) else 0.5
+        bounds = summary["offered_quantiles_ns"].get(str(quantile))
+        figure = format_bounds(bounds, quantile, summary["outcomes"])
+        click.echo(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}{self._left}", err=True)
+
+    def ended(self) -> None:
+        if self._is_line_open:
+            click.echo("interrupted", err=True)
