@@ -21,6 +21,8 @@ from wsgiload.cpus import CpuPlan, available_cpus
 from wsgiload.host import host_facts
 from wsgiload.objective import Judgement, Objective
 from wsgiload.plan import HIGHEST_RATE_PER_S, Experiment, Level, plain
+from wsgiload.recommend import recommend_capacity
+from wsgiload.recommendations import recommendations
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.settle import settle, watch_host
 from wsgiload.slo_search import Goal, Search, Wanted, search
@@ -232,6 +234,7 @@ def _try(
 
 def _document(plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory) -> Json:
     load = plan.experiment.load
+    servers = [server_result(course, plan.objective, load.duration_ns) for course in courses]
     return {
         "schema_version": SCHEMA_VERSION,
         "slo": plan.objective.texts,
@@ -241,6 +244,14 @@ def _document(plan: CapacityPlan, courses: Sequence[Course], directory: RunDirec
         "confirm_duration_s": plan.confirm_duration_ns / NS_PER_S,
         "width": plan.goal.width,
         "url": plan.url,
-        "servers": [server_result(course, plan.objective, load.duration_ns) for course in courses],
+        "servers": servers,
+        "recommendations": _recommendations(courses, servers, plan.objective),
         "run_dir": str(directory.path),
     }
+
+
+def _recommendations(courses: Sequence[Course], servers: Sequence[Json], objective: Objective) -> list[Json]:
+    # Of one there is nothing to choose, and of searches that were cut off nothing is known.
+    if len(servers) < 2 or not all(course.is_over for course in courses):
+        return []
+    return recommendations(servers, recommend_capacity, objective.texts)

@@ -64,7 +64,8 @@ class Recommendation:
     """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for ``capacity``.
 
     In ``disturbed`` of its ``runs`` something can only have made answers later. ``alike`` hold the same as far as can
-    be told, and need more memory, or more workers or threads.
+    be told, and need more memory, or more workers or threads. ``fewest_beyond`` are the requests beyond the quantile in
+    the run with the fewest; None where the figure is no quantile.
     """
 
     server: str
@@ -77,6 +78,7 @@ class Recommendation:
     runner_up: str | None
     disturbed: int = 0
     alike: tuple[str, ...] = ()
+    fewest_beyond: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class AtRate:
     centre: float | None
     runs: int
     disturbed: int
+    fewest_beyond: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +215,7 @@ def _best_of(
         others[0] if others else next_best,
         at.disturbed,
         tuple(record.server for record in alike),
+        at.fewest_beyond,
     )
 
 
@@ -256,7 +260,15 @@ def _at_rate(rate_per_s: float, cells: Sequence[Json], objective: Objective) -> 
         state, why = "unknown", f"{why}, but the interval of {quantile.figure} reaches beyond {quantile.text}"
     centre = math.exp(fmean(map(math.log, values))) if interval is not None else None  # type: ignore[arg-type]
     disturbed = sum(judgement.disturbance is not None for _, judgement in judged)
-    return AtRate(rate_per_s, state, why, interval, centre, len(judged), disturbed)
+    fewest_beyond = _fewest_beyond(held, quantile)
+    return AtRate(rate_per_s, state, why, interval, centre, len(judged), disturbed, fewest_beyond)
+
+
+def _fewest_beyond(cells: Sequence[Json], quantile: Threshold | None) -> int | None:
+    if quantile is None:
+        return None
+    share = 1 - float(QUANTILES[quantile.figure])
+    return min((math.floor(cell["outcomes"]["scheduled"] * share + 1e-9) for cell in cells), default=None)
 
 
 def _judge(cell: Json, objective: Objective) -> Judgement:
@@ -331,8 +343,7 @@ def recommend_capacity(servers: Sequence[Json]) -> Recommendation | Refusal:
         key=lambda server: -server["rate_per_s"],
     )
     if not confirmed:
-        is_missed = all(server["bracket"][0] is None for server in servers)
-        return Refusal("no setting has a confirmed rate", "longer trials (--duration) would settle it", is_missed)
+        return _unconfirmed(servers)
     first, others = confirmed[0], [server for server in servers if server is not confirmed[0]]
     for other in others:
         if other["failure"] is None and is_lower_bound(other):
@@ -356,6 +367,14 @@ def recommend_capacity(servers: Sequence[Json]) -> Recommendation | Refusal:
         Memory(used["memory_peak_bytes"], used["memory_limit_bytes"]),
         confirmed[1]["server"] if len(confirmed) > 1 else None,
     )
+
+
+def _unconfirmed(servers: Sequence[Json]) -> Refusal:
+    failures = [server["failure"]["message"] for server in servers if server["failure"] is not None]
+    if len(failures) == len(servers):
+        return Refusal(f"nothing could be tried: {failures[0]}", "the same search would settle it once that is mended")
+    is_missed = all(server["bracket"][0] is None for server in servers)
+    return Refusal("no setting has a confirmed rate", "longer trials (--duration) would settle it", is_missed)
 
 
 def _may_reach(other: Json, first: Json) -> bool:

@@ -75,6 +75,7 @@ def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
     require_undisturbed(done, server)
     assert schema_errors("capacity-1", document) == []
     assert (document["schema_version"], document["slo"]) == (1, ["p99<400ms", "error_rate<=0.1%"])
+    assert document["recommendations"] == [], "of one there is nothing to choose"
     low, high = server["bracket"]
     # In trials of 2 s the number of arrivals alone varies by 5 %.
     assert LIMIT_PER_S * 0.75 <= low < high <= LIMIT_PER_S * 1.35
@@ -115,9 +116,24 @@ def test_a_server_is_searched_with_a_fresh_process_for_each_trial(command: Comma
 
 
 @pytest.mark.servers
+def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')\n")
+    words = ("broken:app", "--chdir", tmp_path, "--servers", "wsgiref,waitress", "--slo", "p99<50ms")
+    done = command.run("capacity", *words, *BRIEFLY)
+    assert done.code == 97
+    document = read_json(done.run_dir / "capacity.json")
+    assert schema_errors("capacity-1", document) == []
+    (choice,) = document["recommendations"]
+    assert (choice["app"], choice["objective"], choice["recommended"]) == ("broken:app", document["slo"], None)
+    assert f"No recommendation: {choice['refused']['why']}; " in done.out
+    assert "nothing could be tried" in done.out
+    assert "no licence" in choice["refused"]["why"]
+
+
+@pytest.mark.servers
 @pytest.mark.limits
 def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
-    running = command.start("capacity", "--servers", "wsgiref", "--slo", "p99<50ms", *BRIEFLY)
+    running = command.start("capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY)
     until(lambda: "bracket" in running.err, "the first trial of the search")
     running.press_ctrl_c()
     done = running.end()
@@ -126,8 +142,9 @@ def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
     command.require_nothing_left()
     document = read_json(done.run_dir / "capacity.json")
     assert schema_errors("capacity-1", document) == []
-    assert only_server(document)["rate_per_s"] is None
-    assert len(only_server(document)["trials"]) >= 2
+    assert [server["rate_per_s"] for server in document["servers"]] == [None, None]
+    assert sum(len(server["trials"]) for server in document["servers"]) >= 2
+    assert document["recommendations"] == [], "what was cut off says nothing of the choice"
     assert read_json(done.run_dir / "run.json")["status"] == done.summary["status"] == "interrupted"
 
 

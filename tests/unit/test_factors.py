@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import wsgiload
 from wsgiload import api, environments, interpreters
@@ -38,6 +39,7 @@ from wsgiload.report.findings import headline, response_time_caption
 from wsgiload.report.html import _page_title
 from wsgiload.report.over_runs import comparison_lines
 from wsgiload.run import Bench
+from wsgiload.schema import load_schema
 from wsgiload.settings import resolve_servers, runs_to_compare
 from wsgiload.summary import summarise_cell
 
@@ -396,7 +398,11 @@ def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]
         "failure": None,
     }
     entries = [entry | {"server": f"a-{app}", "app": f"{app}:app"} for app in ("hello", "cpu")]
-    assert tell_recommendations(recommendations(entries, recommend_capacity, ["p99<50ms"]), EXIT_OK) == EXIT_OK
+    found = recommendations(entries, recommend_capacity, ["p99<50ms"])
+    schema = load_schema("capacity-1")
+    described = Draft202012Validator(schema["properties"]["recommendations"] | {"$defs": schema["$defs"]})
+    assert [error.message for error in described.iter_errors(found)] == []
+    assert tell_recommendations(found, EXIT_OK) == EXIT_OK
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(",")[0] for line in lines] == [
         "hello:app: Recommended: a-hello",

@@ -67,6 +67,18 @@ def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_an
     assert "it used 128 MiB of memory at most, which leaves 75.0 % of 512 MiB" in said
 
 
+def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
+    cells = runs("only", {100: 30.0})
+    many = recommend(cells, OBJECTIVE)
+    few = recommend([*cells[:-1], cells[-1] | {"outcomes": {"scheduled": 650, "ok": 650}}], OBJECTIVE)
+    assert isinstance(many, Recommendation)
+    assert isinstance(few, Recommendation)
+    assert (many.fewest_beyond, few.fewest_beyond) == (50, 6)
+    told = "p99 rests on 6 requests in one of its runs, and a longer --duration would make it surer"
+    assert told in recommendation_words(few, "p99<100ms")
+    assert "rests on" not in recommendation_words(many, "p99<100ms")
+
+
 def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
     found = recommend(runs("slow", {100: 60.0}) + runs("quick", {100: 30.0}), OBJECTIVE)
     assert isinstance(found, Recommendation)

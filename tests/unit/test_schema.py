@@ -76,4 +76,6 @@ def test_the_schemas_define_shared_parts_alike() -> None:
         *("not_checked", "uncertainty", "quantile_uncertainty"),
     }
     assert all(load[name] == summary[name] for name in shared)
-    assert {name for name in capacity if capacity[name] == summary.get(name)} == {"verdict", "reason", "failure"}
+    assert {name for name in capacity if capacity[name] == summary.get(name)} == {
+        *("verdict", "reason", "failure", "recommendation", "recommended", "refused"),
+    }

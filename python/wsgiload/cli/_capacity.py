@@ -24,8 +24,6 @@ from wsgiload.limits import enter_scope
 from wsgiload.load import require_possible
 from wsgiload.objective import parse_objective
 from wsgiload.plan import Level, load_plan, plain
-from wsgiload.recommend import recommend_capacity
-from wsgiload.recommendations import recommendations
 from wsgiload.report import print_capacity
 from wsgiload.report.words import format_per_s, format_span, verdict_words
 from wsgiload.settings import resolve_servers
@@ -210,8 +208,7 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
     if json_file != "-":
         print_capacity(document, Console())
         click.echo(f"run: {result.run_dir}")
-        if len(document["servers"]) > 1:
-            tell_recommendations(recommendations(document["servers"], recommend_capacity, document["slo"]), EXIT_OK)
+        tell_recommendations(document["recommendations"], EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
     failed = failed_thresholds(thresholds, [(server["server"], server) for server in document["servers"]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wsgiload.objective import FEWEST_BEYOND
 from wsgiload.recommend import Memory, Recommendation, Refusal
 from wsgiload.recommendations import found_in
 from wsgiload.report import words
@@ -26,7 +27,7 @@ def recommendation_words(found: Recommendation | Refusal, objective: str) -> str
     runner_up = _runner_up(found)
     return (
         f"Recommended: {found.server}, which holds {objective} at {words.format_per_s(found.rate_per_s)}"
-        f"{_interval(found)}; {memory_words(found.memory)}{_disturbed(found)}.{runner_up}"
+        f"{_interval(found)}; {memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{runner_up}"
     )
 
 
@@ -44,6 +45,13 @@ def _disturbed(found: Recommendation) -> str:
         f"; generator or host were disturbed in {found.disturbed} of the {words.plural(found.runs, 'run')}, which can "
         "only have made answers later"
     )
+
+
+def _thin(found: Recommendation) -> str:
+    if found.fewest_beyond is None or found.fewest_beyond >= FEWEST_BEYOND:
+        return ""
+    requests = words.plural(found.fewest_beyond, "request")
+    return f"; {found.figure} rests on {requests} in one of its runs, and a longer --duration would make it surer"
 
 
 def _interval(found: Recommendation) -> str:
