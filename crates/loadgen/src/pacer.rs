@@ -66,17 +66,13 @@ const WAKE_UPS: usize = 16;
 const MOST_LEAD_NS: u64 = 20_000;
 
 /// How late the thread was woken lately.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct WakeUps {
     late_ns: [u64; WAKE_UPS],
     next: usize,
 }
 
 impl WakeUps {
-    fn none() -> Self {
-        Self { late_ns: [0; WAKE_UPS], next: 0 }
-    }
-
     fn note(&mut self, late_ns: u64) {
         self.late_ns[self.next] = late_ns;
         self.next = (self.next + 1) % WAKE_UPS;
@@ -93,7 +89,7 @@ impl WakeUps {
 pub(crate) struct Pacer {
     asked_window_ns: u64,
     /// How long before a send the timer is set: what was asked for, and what waking up takes at least.
-    spin_window_ns: u64,
+    timer_ahead_ns: u64,
     wake_ups: WakeUps,
     spin_ns: u64,
     /// How much of the sleep that is due has not been taken yet; spinning adds to it.
@@ -106,8 +102,8 @@ impl Pacer {
     pub fn new(asked_window_ns: u64) -> Self {
         Self {
             asked_window_ns,
-            spin_window_ns: asked_window_ns,
-            wake_ups: WakeUps::none(),
+            timer_ahead_ns: asked_window_ns,
+            wake_ups: WakeUps::default(),
             spin_ns: 0,
             sleep_owed_ns: 0.0,
             curtailed: 0,
@@ -119,7 +115,7 @@ impl Pacer {
     pub fn sleep_ns(&mut self, now_ns: u64, due_ns: u64, other_ns: u64) -> u64 {
         let until_ns =
             |window_ns| due_ns.saturating_sub(window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS);
-        let sleep_ns = until_ns(self.spin_window_ns);
+        let sleep_ns = until_ns(self.timer_ahead_ns);
         let must_sleep = self.sleep_owed_ns > SLEEP_BUDGET_NS as f64 * LEAST_SLEEP_SHARE;
         if sleep_ns > 0 || !must_sleep {
             return sleep_ns;
@@ -131,7 +127,7 @@ impl Pacer {
     /// Notes that a sleep ended, with nothing to tell, so much later than it was to.
     pub fn woke(&mut self, late_ns: u64) {
         self.wake_ups.note(late_ns);
-        self.spin_window_ns = self.asked_window_ns + self.wake_ups.lead_ns();
+        self.timer_ahead_ns = self.asked_window_ns + self.wake_ups.lead_ns();
     }
 
     /// Notes a look at the sockets, from `before_ns` to `after_ns`, that found nothing.
