@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,15 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None
     while not holds():
         assert time.monotonic() < end, f"not within {timeout_s} s: {what}"
         time.sleep(POLL_S)
+
+
+def groups_made_by(pid: int, places: Iterable[Path] = (CGROUPS,)) -> list[Path]:
+    """The control groups that this process made and that are still there.
+
+    Groups of others come and go meanwhile: a walk passes over what has vanished, which ``Path.rglob`` fails at.
+    """
+    folders = ((Path(folder), names) for place in places for folder, names, _ in os.walk(place))
+    return [folder / name for folder, names in folders for name in names if name.startswith(f"wsgiload-{pid}-")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +169,7 @@ class Command:
 
     def groups(self) -> list[Path]:
         """The control groups that the commands made and that are still there."""
-        return [path for pid in self._pids for path in CGROUPS.rglob(f"wsgiload-{pid}-*")]
+        return [path for pid in self._pids for path in groups_made_by(pid)]
 
     def temporary_files(self) -> list[str]:
         """What lies in their folder for temporary files."""

@@ -12,6 +12,8 @@ import pytest
 from wsgiload.errors import LimitsError
 from wsgiload.limits import Limits, files, select_backend, sweep
 
+from ..integration.command import groups_made_by
+
 MIB = 1024 * 1024
 V1_FILES = {
     "cpu": {
@@ -150,5 +152,4 @@ def real_limits() -> Limits:
 def nothing_left() -> Iterator[None]:
     """Fails a test that leaves a group of this process behind."""
     yield
-    mounts = [mount.directory for mount in files.find_mounts(Path("/"))]
-    assert [path for mount in mounts for path in mount.rglob(f"wsgiload-{os.getpid()}-*")] == []
+    assert groups_made_by(os.getpid(), [mount.directory for mount in files.find_mounts(Path("/"))]) == []
