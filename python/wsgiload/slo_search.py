@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Phase = Literal["bracket", "bisect", "confirm"]
@@ -154,6 +154,8 @@ def rounded(rate_per_s: float, digits: int = 4) -> float:
 
 def search(guess_per_s: float, goal: Goal) -> Search:
     """Bracket upwards from a tenth of the guess, bisect in the logarithm of the rate, confirm on fresh trials."""
+    # A range whose ends no rounded rate meets would be searched for ever.
+    goal = replace(goal, lowest_per_s=rounded(goal.lowest_per_s), highest_per_s=rounded(goal.highest_per_s))
     loads, trials = Loads(goal), list[Trial]()
     confirmations, is_abandoned = list[Confirmation](), False
     try:

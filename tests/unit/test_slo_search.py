@@ -63,6 +63,22 @@ def test_a_load_is_classified_as_soon_as_it_is_certain(passed: int, failed: int,
     assert classify(passed, failed, Goal()) == expected
 
 
+@pytest.mark.parametrize("guess_per_s", [1000.21, 1234.56, 320.07])
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_range_between_unrounded_rates_comes_to_an_end(guess_per_s: float, holds: bool) -> None:
+    """The ends of a search's range are multiples of what was measured; nothing says that they have few digits."""
+    goal, tried = Goal(lowest_per_s=guess_per_s / 32, highest_per_s=guess_per_s * 16), list[Wanted]()
+
+    def meets(wanted: Wanted) -> bool | None:
+        tried.append(wanted)
+        return holds if len(tried) < 200 else None
+
+    found = carry_out(goal, guess_per_s, meets)
+    assert not found.is_abandoned
+    last = max(tried, key=lambda wanted: wanted.rate_per_s) if holds else min(tried, key=lambda one: one.rate_per_s)
+    assert last.rate_per_s == pytest.approx(goal.highest_per_s if holds else goal.lowest_per_s, rel=1e-3)
+
+
 def test_without_allowance_one_miss_decides() -> None:
     strict = Goal(exceed_ratio=0.0)
     assert classify(5, 1, strict) == "upper"
