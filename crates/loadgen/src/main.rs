@@ -67,6 +67,9 @@ fn carry_out(arguments: &Arguments, stop: &StopToken) -> Result<LoadReport, Fail
         for (cause, count) in &report.connections.failures {
             complain(&format!("could not connect, {count} times: {cause}"));
         }
+        if let Some((came, asked)) = report.precision.as_ref().zip(plan.precision.as_ref()) {
+            complain(&came.sentence(asked));
+        }
     }
     Ok(report)
 }

@@ -92,6 +92,24 @@ pub struct PrecisionReport {
     pub is_reached: bool,
 }
 
+impl PrecisionReport {
+    /// In words, for whoever asked.
+    #[must_use]
+    pub fn sentence(&self, asked: &Precision) -> String {
+        let name = format!("p{}", asked.quantile * 100.0);
+        let asked_for = format!("± {:.1} %", asked.share * 100.0);
+        let told = self.half_width.map_or_else(
+            || format!("{name} has no closed interval (`uncertainty` in the report has the reason)"),
+            |half_width| format!("{name} is known to ± {:.1} %", half_width * 100.0),
+        );
+        if self.is_reached {
+            format!("{told}; {asked_for} was asked for")
+        } else {
+            format!("precision of {asked_for} not reached: {told}; a larger --max-duration may reach it")
+        }
+    }
+}
+
 /// The same from the stretches alone, while a load runs: the quantiles lie within a slot, shared out evenly.
 pub(crate) fn half_width(batches: &Batches, quantile: f64) -> Option<f64> {
     let dispersion = Dispersion::of(&batches.beyond_of_offered(quantile), quantile)?;
@@ -150,6 +168,15 @@ mod tests {
         let none = QuantileUncertainty { interval_95_ns: None, reason: Some(NotResolved::NotMet), ..known(None) };
         assert_eq!(of(none, value), unknown);
         assert_eq!(ASKED.reached(None, None), unknown);
+    }
+
+    #[test]
+    fn what_came_of_it_is_told_in_words() {
+        let told = |half_width, is_reached| PrecisionReport { half_width, is_reached }.sentence(&ASKED);
+        assert_eq!(told(Some(0.042), true), "p99 is known to ± 4.2 %; ± 5.0 % was asked for");
+        let missed = told(Some(0.08), false);
+        assert!(missed.contains("not reached: p99 is known to ± 8.0 %; a larger --max-duration"), "{missed}");
+        assert!(told(None, false).contains("not reached: p99 has no closed interval"));
     }
 
     #[test]
