@@ -143,23 +143,26 @@ def recommend(cells: Sequence[Json], objective: Objective) -> Recommendation | R
         )
     sure = {record.server: record.largest("holds") for record in records}
     best_per_s = max((at.rate_per_s for at in sure.values() if at is not None), default=None)
-    if (doubt := _doubt(records, best_per_s)) is not None:
-        return doubt
     if best_per_s is None:
-        lowest = min(at.rate_per_s for record in records for at in record.at)
-        text = " and ".join(objective.texts)
-        return Refusal(f"no setting holds {text} at {lowest:g}/s", "lower --rates, or a wider limit", is_missed=True)
+        return _doubt(records, 0.0) or _none_holds(records, objective)
     tied = [record for record in records if (at := sure[record.server]) and at.rate_per_s == best_per_s]
-    return _best_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
+    found = _best_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
+    # The one to be recommended may do better still, and is no worse a choice for it; of any other that is a doubt.
+    chosen = found.server if isinstance(found, Recommendation) else None
+    return _doubt([record for record in records if record.server != chosen], best_per_s) or found
 
 
-def _doubt(records: Sequence[SettingRecord], best_per_s: float | None) -> Refusal | None:
-    """A setting that may hold a larger rate than those that surely hold one; those may do better still, and do not
-    matter less for it."""
+def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> Refusal:
+    lowest = min(at.rate_per_s for record in records for at in record.at)
+    text = " and ".join(objective.texts)
+    return Refusal(f"no setting holds {text} at {lowest:g}/s", "lower --rates, or a wider limit", is_missed=True)
+
+
+def _doubt(records: Sequence[SettingRecord], best_per_s: float) -> Refusal | None:
+    """The first of these settings that may hold a larger rate than this one, which is surely held."""
     for record in records:
-        sure, possible = record.largest("holds"), record.largest("holds", "unknown")
-        is_best = sure is not None and sure.rate_per_s == best_per_s
-        if is_best or possible is None or (best_per_s is not None and possible.rate_per_s <= best_per_s):
+        possible = record.largest("holds", "unknown")
+        if possible is None or possible.rate_per_s <= best_per_s:
             continue
         unknown = next(at for at in record.at if at.state == "unknown")
         return Refusal(

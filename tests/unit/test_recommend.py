@@ -147,6 +147,29 @@ def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None
     assert found.server == "large"
 
 
+def undecided_at_200(server: str, p99_ms: float, **changes: Any) -> list[Json]:
+    """Holds 100/s, and 200/s in five of six runs."""
+    missed = cell(server, 200, 6, 400.0, **changes)
+    return [*runs(server, {100: p99_ms}, **changes), *runs(server, {200: 60.0}, 5, **changes), missed]
+
+
+LARGE = {"resources": {"memory_peak_bytes": 150 * MIB}}
+
+
+@pytest.mark.parametrize(("p99_ms", "changes"), [(60.0, {}), (30.0, LARGE)])
+def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_same(
+    p99_ms: float, changes: Json
+) -> None:
+    refusal = refused(runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes))
+    assert refusal.why == "maybe at 200/s is undecided: held in 5 of 6 runs"
+
+
+def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
+    found = recommend(runs("sure", {100: 60.0, 200: 400.0}) + undecided_at_200("maybe", 30.0), OBJECTIVE)
+    assert isinstance(found, Recommendation)
+    assert (found.server, found.rate_per_s, found.runner_up) == ("maybe", 100, "sure")
+
+
 STOLEN = {
     "verdict": {
         "status": "invalid",
