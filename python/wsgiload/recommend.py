@@ -255,16 +255,27 @@ def _setting_record(server: str, rates: Mapping[float, Mapping[int, Json]], obje
 def _at_rate(rate_per_s: float, cells: Sequence[Json], objective: Objective) -> AtRate:
     judged = [(cell, judgement) for cell in cells if (judgement := _judge(cell, objective)).met is not None]
     held = [cell for cell, judgement in judged if judgement.met]
-    quantile = _quantile_of(objective.thresholds)
-    values = [_quantile_ns(cell, quantile) for cell in held] if quantile is not None else []
-    interval = t_interval([value for value in values if value]) if len(held) == len(judged) else None
     state, why = _state([judgement for _, judgement in judged], len(cells))
-    if state == "holds" and quantile is not None and (interval is None or interval[1] > quantile.limit):
-        state, why = "unknown", f"{why}, but the interval of {quantile.figure} reaches beyond {quantile.text}"
-    centre = math.exp(fmean(map(math.log, values))) if interval is not None else None  # type: ignore[arg-type]
+    everywhere = held if len(held) == len(judged) else []
+    if state == "holds" and (open_end := _open_end(everywhere, objective.thresholds)) is not None:
+        state, why = "unknown", f"{why}, but the interval of {open_end.figure} reaches beyond {open_end.text}"
+    quantile = _quantile_of(objective.thresholds)
+    values = _quantiles_ns(everywhere, quantile) if quantile is not None else []
+    interval = t_interval(values)
+    centre = math.exp(fmean(map(math.log, values))) if interval is not None else None
     disturbed = sum(judgement.disturbance is not None for _, judgement in judged)
     fewest_beyond = _fewest_beyond(held, quantile)
     return AtRate(rate_per_s, state, why, interval, centre, len(judged), disturbed, fewest_beyond)
+
+
+def _open_end(cells: Sequence[Json], thresholds: Sequence[Threshold]) -> Threshold | None:
+    """The first quantile whose interval does not stay within its limit, though each run does."""
+    for threshold in thresholds:
+        if threshold.figure in QUANTILES:
+            interval = t_interval(_quantiles_ns(cells, threshold))
+            if interval is None or interval[1] > threshold.limit:
+                return threshold
+    return None
 
 
 def _fewest_beyond(cells: Sequence[Json], quantile: Threshold | None) -> int | None:
@@ -308,13 +319,15 @@ def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _quantile_of(thresholds: Sequence[Threshold]) -> Threshold | None:
-    return next((threshold for threshold in thresholds if threshold.figure in QUANTILES), None)
+    """The one whose interval is shown and by which settings are told apart: the highest, the hardest to know."""
+    quantiles = [threshold for threshold in thresholds if threshold.figure in QUANTILES]
+    return max(quantiles, key=lambda threshold: float(QUANTILES[threshold.figure]), default=None)
 
 
-def _quantile_ns(cell: Json, threshold: Threshold) -> float | None:
-    bounds = cell["offered_quantiles_ns"][QUANTILES[threshold.figure]]
-    high: float | None = bounds["high"]
-    return high
+def _quantiles_ns(cells: Sequence[Json], threshold: Threshold) -> list[float]:
+    """Those that are known and finite."""
+    bounds = [cell["offered_quantiles_ns"][QUANTILES[threshold.figure]]["high"] for cell in cells]
+    return [high for high in bounds if high]
 
 
 def _memory(cells: Sequence[Json]) -> Memory:

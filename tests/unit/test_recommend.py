@@ -218,6 +218,31 @@ def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
     assert "the interval of p99 reaches beyond p99<100ms" in refused(near).why
 
 
+@pytest.mark.parametrize("order", [("p50<7ms", "p99<100ms"), ("p99<100ms", "p50<7ms")])
+def test_the_interval_of_every_quantile_counts_in_any_order_and_that_of_the_highest_is_shown(
+    order: tuple[str, str],
+) -> None:
+    def with_medians(medians_ms: tuple[float, ...]) -> list[Json]:
+        return [
+            one
+            | {
+                "offered_quantiles_ns": one["offered_quantiles_ns"]
+                | {"0.5": {"low": p50_ms * 1e6, "high": p50_ms * 1e6}}
+            }
+            for one, p50_ms in zip(runs("both", {100: 60.0}), medians_ms, strict=True)
+        ]
+
+    objective = parse_objective(order)
+    safe = recommend(with_medians((5.0, 5.1, 4.9, 5.0, 5.1, 4.9)), objective)
+    assert isinstance(safe, Recommendation)
+    assert safe.figure == "p99"
+    assert safe.interval is not None
+    assert safe.interval[0] < 60e6 < safe.interval[1]
+    near = recommend(with_medians((3.0, 6.9, 4.0, 6.8, 6.9, 6.9)), objective)
+    assert isinstance(near, Refusal)
+    assert "held in all 6 runs, but the interval of p50 reaches beyond p50<7ms" in near.why
+
+
 def test_failures_under_load_are_misses_and_not_invalid() -> None:
     died = {
         "failure": {"step": "load", "message": "killed", "log_tail": ""},
