@@ -332,8 +332,9 @@ def _quantiles_ns(cells: Sequence[Json], threshold: Threshold) -> list[float]:
 
 def _memory(cells: Sequence[Json]) -> Memory:
     peaks = [cell["resources"]["memory_peak_bytes"] for cell in cells if cell["resources"] is not None]
-    limits = [cell["limits"]["memory_bytes"] for cell in cells if cell["limits"] is not None]
-    return Memory(max((peak for peak in peaks if peak is not None), default=None), limits[0] if limits else None)
+    limits = [cell["limits"] for cell in cells if cell["limits"] is not None]
+    held = [one["memory_bytes"] for one in limits if "memory" not in one.get("not_enforced", ())]
+    return Memory(max((peak for peak in peaks if peak is not None), default=None), held[0] if held else None)
 
 
 def _asked_counts(cell: Json) -> AskedCounts:

@@ -168,9 +168,10 @@ def _own_reasons(record: CellRecord, found: ServerVariant, setting: Setting) -> 
 def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUse:
     resources = record.resources()
     asked = setting.experiment.load.keepalive if found.keepalive is None else found.keepalive
+    is_limited = record.enforcement is None or "cpus" not in record.enforcement.not_enforced
     return ServerUse(
         cpu_cores_mean=resources.cpu_cores_mean if resources else None,
-        cpus=setting.limits.cpus,
+        cpus=setting.limits.cpus if is_limited else None,
         refused_keepalive=asked != "off" and record.keepalive_honoured is False,
     )
 

@@ -58,6 +58,19 @@ def test_a_chart_is_the_same_twice_and_names_its_conditions(name: str, sweep: Sw
     assert set(sweep.labels) <= set(texts(drawing))
 
 
+def without_limits(files: RunFiles) -> Sweep:
+    loose = {"backend": "none", "not_enforced": ["cpus", "memory", "pids"]}
+    cells = [{**cell, "limits": {**cell["limits"], **loose}} for cell in files.summary["cells"]]
+    return read_sweep({**files.summary, "cells": cells})
+
+
+def test_only_a_limit_that_held_is_drawn(files: RunFiles, sweep: Sweep) -> None:
+    loose = without_limits(files)
+    assert [texts(charts.resource_chart(one)).count("limit") for one in (sweep, loose)] == [2, 0]
+    strips = [make_strip(one.cells[0], files.intervals[one.cells[0].id], ()) for one in (sweep, loose)]
+    assert [strip.cpu_limit for strip in strips if strip is not None] == [2.0, None]
+
+
 @pytest.mark.parametrize("name", sorted(DRAW))
 def test_a_chart_keeps_its_identifiers_and_fonts_to_itself(name: str, sweep: Sweep) -> None:
     drawing = DRAW[name](sweep)

@@ -13,7 +13,7 @@ import pytest
 from wsgiload.errors import UsageError
 from wsgiload.report import write_html
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.findings import limit_facts
+from wsgiload.report.findings import headline, limit_facts, resource_caption
 
 from .report_fixture import read_summary, write_run
 
@@ -128,9 +128,10 @@ def test_validity_lists_every_doubt_once(page: Page) -> None:
         ({"backend": "none", "not_enforced": []}, ["No limits were set."]),
         ({"backend": "none", "not_enforced": ["memory"]}, ["Limits by none.", "Not enforced: memory."]),
         (
-            {"backend": "cgroup-v2", "not_enforced": []},
+            {"backend": "cgroup-v2", "cpus": 1.0, "not_enforced": []},
             ["Limits by cgroup-v2.", "Every limit asked for was set."],
         ),
+        ({"backend": "cgroup-v2", "cpus": None, "not_enforced": []}, ["No limits were set."]),
         (None, ["Limits: not measured."]),
     ],
 )
@@ -185,6 +186,25 @@ def test_runs_and_an_interruption_are_told(tmp_path: Path) -> None:
     page = Page(write_html(run).read_text(encoding="utf-8"))
     assert "interrupted: not every cell was measured" in page.text
     assert "No inference" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "used"),
+    [
+        ({"cpus": None, "memory_bytes": None, "pids": None}, "", ""),
+        ({"backend": "none", "not_enforced": ["cpus", "memory", "pids"]}, "", ""),
+        ({"not_enforced": ["memory"]}, " inside 2 CPUs", " of 2"),
+        ({"not_enforced": ["cpus"]}, " inside 512 MiB", ""),
+    ],
+)
+def test_only_limits_that_held_are_named(run_dir: Path, limits: dict[str, object], inside: str, used: str) -> None:
+    summary = read_summary(run_dir)
+    cells = [{**cell, "limits": {**cell["limits"], **limits}} for cell in summary["cells"]]
+    sweep = read_sweep({**summary, "cells": cells})
+    assert headline(sweep).startswith(f"4 of 8 servers kept up with 3,000/s{inside}. Their p99")
+    assert re.search(rf"between [0-9.]+ and [0-9.]+{used} CPU cores\.", resource_caption(sweep))
+    one_loose = read_sweep({**summary, "cells": [*summary["cells"][:-1], cells[-1]]})
+    assert headline(one_loose).startswith(f"4 of 8 servers kept up with 3,000/s{inside}. Their p99")
 
 
 def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:

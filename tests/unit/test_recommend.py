@@ -67,6 +67,13 @@ def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_an
     assert "it used 128 MiB of memory at most, which leaves 75.0 % of 512 MiB" in said
 
 
+def test_memory_without_a_limit_that_holds_has_no_headroom() -> None:
+    loose = {"limits": {"memory_bytes": 512 * MIB, "not_enforced": ["memory"]}}
+    found = recommend(runs("only", {100: 30.0}, **loose), OBJECTIVE)
+    assert isinstance(found, Recommendation)
+    assert "it used 128 MiB of memory at most, without a limit" in recommendation_words(found, "p99<100ms")
+
+
 def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     cells = runs("only", {100: 30.0})
     many = recommend(cells, OBJECTIVE)

@@ -208,6 +208,20 @@ def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: Cell
     assert reason["message"] == "not limited as asked: memory, pids could not be enforced here"
 
 
+def test_a_cpu_limit_that_does_not_hold_is_not_one_that_a_server_leaves_unused(record: CellRecord) -> None:
+    assert record.load is not None
+    behind = replace(
+        record, load=record.load | {"rate": record.load["rate"] | {"achieved_per_s": 1, "goodput_per_s": 1}}
+    )
+    four_cores = replace(setting(), limits=Limits(cpus=4.0))
+
+    def checks(one: CellRecord) -> list[str]:
+        return [reason["check"] for reason in summarise_cell(one, FOUND["wsgiref"], four_cores)["verdict"]["reasons"]]
+
+    assert checks(behind) == ["V9", "V8"]
+    assert checks(replace(behind, enforcement=Enforcement("none", {}, ("cpus",)))) == ["limits", "V9"]
+
+
 def test_the_verdict_of_the_generator_is_not_changed_by_being_summarised(
     record: CellRecord, invented: dict[str, Any]
 ) -> None:

@@ -109,6 +109,11 @@ class Cell:
     def resource(self, key: str) -> float | None:
         return self.number("resources", key)
 
+    def held_limit(self, name: str) -> float | None:
+        """``cpus``, in cores, or ``memory_bytes``, where that limit was set and holds."""
+        missing = lookup(self.raw, "limits", "not_enforced") or ()
+        return None if name.removesuffix("_bytes") in missing else self.number("limits", name)
+
     def bounds(self, probability: float) -> Json | None:
         """The headline quantile over all offered requests, when enough requests lie beyond it."""
         if not words.enough_requests(lookup(self.outcomes, "scheduled"), probability):
@@ -190,6 +195,11 @@ class Sweep:
 
     def at(self, label: str, load: float) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.label == label and cell.load == load)
+
+    def held_limit(self, name: str) -> float | None:
+        """What limited every server, as ``Cell.held_limit`` has it; cells that never got so far say nothing of it."""
+        held = [cell.held_limit(name) for cell in self.cells if cell.raw.get("limits") is not None]
+        return held[0] if held and None not in held else None
 
     def app_of(self, label: str) -> str | None:
         """What the server of this name serves; None of a run that was stored before there was a choice."""

@@ -68,7 +68,7 @@ def goodput_chart(sweep: Sweep) -> str:
 
 
 def resource_chart(sweep: Sweep) -> str:
-    """CPU, memory and throttling of the server's control group against load, with its limits."""
+    """CPU, memory and throttling of the server's control group against load, with the limits that held."""
     from matplotlib.ticker import MaxNLocator
 
     with svg.settings():
@@ -77,9 +77,9 @@ def resource_chart(sweep: Sweep) -> str:
         draw_numbers(cpu, sweep, lambda cell: cell.resource("cpu_cores_mean"))
         draw_numbers(memory, sweep, _memory_mib)
         draw_numbers(throttled, sweep, _throttled_percent)
-        memory_limit = sweep.experiment.get("memory_bytes")
-        limit_line(cpu, sweep.experiment.get("cpus"), "limit")
-        limit_line(memory, None if memory_limit is None else memory_limit / (1 << 20), "limit")
+        memory_bytes = sweep.held_limit("memory_bytes")
+        limit_line(cpu, sweep.held_limit("cpus"), "limit")
+        limit_line(memory, None if memory_bytes is None else memory_bytes / (1 << 20), "limit")
         for axes in (cpu, memory, throttled):
             from_zero(axes, least_top=1.0)
         memory.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 1.28, 2.56, 5.12, 10]))

@@ -24,6 +24,8 @@ from wsgiload.report.strip import Strip
 from wsgiload.report.words import Json
 
 NOTABLE_THROTTLING = 0.01
+# What a person asks for; a control group of its own a server gets without any of them, too.
+_LIMITS = ("cpus", "memory_bytes", "pids")
 
 
 def kept_up_meaning(sweep: Sweep) -> str:
@@ -68,9 +70,10 @@ def _tells(sweep: Sweep, load: float) -> bool:
 
 
 def _inside(sweep: Sweep) -> str:
-    cpus, memory = sweep.experiment.get("cpus"), sweep.experiment.get("memory_bytes")
+    """The limits that held; what was only asked for is no condition of a result."""
+    cpus, memory_bytes = sweep.held_limit("cpus"), sweep.held_limit("memory_bytes")
     limits = [f"{cpus:g} CPU" + ("s" if cpus != 1 else "")] if cpus is not None else []
-    limits += [words.format_bytes(memory)] if memory is not None else []
+    limits += [words.format_bytes(memory_bytes)] if memory_bytes is not None else []
     return f" inside {words.join_words(limits)}" if limits else ""
 
 
@@ -169,11 +172,11 @@ def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
 
 def limit_facts(sweep: Sweep) -> list[str]:
     """Which limits held, and which asked-for ones did not."""
-    backends = sorted({str(lookup(cell.raw, "limits", "backend")) for cell in sweep.cells} - {"None"})
-    missing = sorted({str(name) for cell in sweep.cells for name in lookup(cell.raw, "limits", "not_enforced") or ()})
-    if not missing and backends in ([], ["none"]):
-        return ["No limits were set." if backends else "Limits: not measured."]
-    facts = [f"Limits by {words.join_words(backends)}."]
+    told: list[Json] = [limits for cell in sweep.cells if (limits := lookup(cell.raw, "limits")) is not None]
+    missing = sorted({str(name) for limits in told for name in limits["not_enforced"]})
+    if not missing and not any(limits.get(name) is not None for limits in told for name in _LIMITS):
+        return ["No limits were set." if told else "Limits: not measured."]
+    facts = [f"Limits by {words.join_words(sorted({str(limits['backend']) for limits in told}))}."]
     facts.append(f"Not enforced: {words.join_words(missing)}." if missing else "Every limit asked for was set.")
     return facts
 
@@ -256,7 +259,7 @@ def resource_caption(sweep: Sweep) -> str:
     ]
     if not cores:
         return f"CPU and memory: {words.NOT_MEASURED}."
-    limit = sweep.experiment.get("cpus")
+    limit = sweep.held_limit("cpus")
     of_limit = f" of {limit:g}" if limit is not None else ""
     used = f"between {min(cores):.2f} and {max(cores):.2f}{of_limit} CPU cores"
     text = f"At {sweep.load_words(load)} the servers used {used}."

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from wsgiload.report.cells import Cell, lookup
+from wsgiload.report.cells import Cell
 from wsgiload.report.run_files import Row
 
 _MOST_SAMPLES = 300
@@ -48,7 +48,6 @@ def make_strip(cell: Cell, intervals: Sequence[Row], samples: Sequence[Row]) -> 
         return None
     begin_ns = rows[0]["start_ns"] or 0
     end_ns = (rows[-1]["start_ns"] or 0) + (rows[-1]["length_ns"] or 0)
-    limit = lookup(cell.raw, "limits", "cpus")
     return Strip(
         cell=cell,
         length_s=(end_ns - begin_ns) / 1e9,
@@ -58,7 +57,7 @@ def make_strip(cell: Cell, intervals: Sequence[Row], samples: Sequence[Row]) -> 
         max_ns=tuple(row["max_ns"] for row in rows),
         failed=tuple(row["failed"] for row in rows),
         busy=tuple(_busy(samples, begin_ns, end_ns)),
-        cpu_limit=None if limit is None else float(limit),
+        cpu_limit=cell.held_limit("cpus"),
     )
 
 
