@@ -84,12 +84,12 @@ def _reason(cell: Json) -> str:
     return f"invalid: {verdict['blame']}" + (f" ({', '.join(checks)})" if checks else "")
 
 
-def replaced(cells: Sequence[Json]) -> list[Json]:
-    """The trials that were measured again: of one place in the plan all attempts but the last."""
+def last_attempts(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the trials that were measured again: of one place in the plan the last attempt, however it ended."""
     last: dict[str, int] = {}
     for cell in cells:
         last[place_of(cell)] = max(_attempt(cell), last.get(place_of(cell), 1))
-    return [cell for cell in cells if _attempt(cell) < last[place_of(cell)]]
+    return [cell for cell in cells if _attempt(cell) == last[place_of(cell)]]
 
 
 def place_of(cell: Json) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wsgiload.alarms import ServerUse, alarms_of_cell
-from wsgiload.analysis import replaced
+from wsgiload.analysis import last_attempts
 from wsgiload.catalogue import ServerVariant
 from wsgiload.check_thresholds import of_orchestrator
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
@@ -219,8 +219,7 @@ def _contamination(record: CellRecord) -> list[Json]:
 
 def exit_code(summary: Json, *, thresholds_failed: bool = False) -> int:
     """The documented exit code: interrupted before failed server before invalid measurement before threshold."""
-    again = {cell["id"] for cell in replaced(summary["cells"])}
-    cells = [cell for cell in summary["cells"] if cell["id"] not in again]
+    cells = last_attempts(summary["cells"])
     if summary["status"] == "interrupted":
         return EXIT_INTERRUPTED
     if any(_has_failed(cell) for cell in cells):

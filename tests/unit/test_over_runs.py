@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from wsgiload.analysis import analyse, judge_session, place_of, replaced
+from wsgiload.analysis import analyse, judge_session, last_attempts, place_of
 from wsgiload.cli import run
 from wsgiload.comparison import compare_runs
 from wsgiload.report import forest, print_sweep, write_html
@@ -189,7 +189,7 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     spoiled = invalid(cell("a"), "host")
     spoiled["verdict"]["reasons"] = [{"check": "C8", "level": "invalid"}, {"check": "C5", "level": "warn"}]
     cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
-    assert replaced(cells) == [spoiled]
+    assert last_attempts(cells) == cells[1:]
     assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
     summary = analyse({"status": "complete", "experiment": {"runs": 5}, "cells": cells})
     assert summary["session"] == {

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from wsgiload.alarms import alarms_over_cells
+from wsgiload.analysis import last_attempts
 from wsgiload.catalogue import PROFILES
 from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
@@ -279,7 +280,7 @@ def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | Non
         write_json(result.summary, json_file)
     if html is not None and result.report is not None:
         shutil.copyfile(result.report, html)
-    failed = failed_thresholds(thresholds, [(cell["id"], cell) for cell in result.summary["cells"]])
+    failed = failed_thresholds(thresholds, [(cell["id"], cell) for cell in last_attempts(result.summary["cells"])])
     for sentence in failed:
         complain(sentence)
     code = exit_code(result.summary, thresholds_failed=bool(failed))

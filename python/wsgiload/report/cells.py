@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from wsgiload.analysis import replaced
+from wsgiload.analysis import last_attempts
 from wsgiload.report import words
 from wsgiload.report.words import Json
 
@@ -213,8 +213,7 @@ class Sweep:
 def read_sweep(summary: Json) -> Sweep:
     """The view of one summary.json."""
     experiment: Json = summary.get("experiment") or {}
-    again = {cell["id"] for cell in replaced(summary["cells"])}
-    cells = [Cell(raw) for raw in summary["cells"] if raw["id"] not in again]
+    cells = [Cell(raw) for raw in last_attempts(summary["cells"])]
     planned = [str(name) for name in experiment.get("servers") or ()]
     labels = sorted({cell.label for cell in cells}, key=lambda label: (_place(label, planned), label))
     cells.sort(key=lambda cell: (labels.index(cell.label), cell.load, cell.run))
