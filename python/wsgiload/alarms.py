@@ -219,15 +219,16 @@ def delayed_acknowledgement(load: Json) -> Alarm | None:
 
 
 def idle_though_behind(load: Json, use: ServerUse) -> Alarm | None:
-    """V8: the server falls behind and leaves its CPU unused: it is set up too small, not too slow."""
-    offered, goodput = load["rate"]["offered_per_s"], load["rate"]["goodput_per_s"]
-    if not offered or goodput is None or not use.cpus or use.cpu_cores_mean is None:
+    """V8: the server falls behind and leaves its CPU unused: it is set up too small, not too slow. Wrong answers are
+    answers here: V1 tells of them, and no thread is missing where they come in time."""
+    offered, achieved = load["rate"]["offered_per_s"], load["rate"]["achieved_per_s"]
+    if not offered or achieved is None or not use.cpus or use.cpu_cores_mean is None:
         return None
     busy = use.cpu_cores_mean / use.cpus
-    if goodput >= FELL_BEHIND * offered or busy >= IDLE_SHARE or _missing(load, goodput) < FEWEST_MISSING:
+    if achieved >= FELL_BEHIND * offered or busy >= IDLE_SHARE or _missing(load, achieved) < FEWEST_MISSING:
         return None
     message = (
-        f"{goodput:,.0f}/s of {offered:,.0f}/s were answered while the server used {busy:.0%} of its CPU limit: it "
+        f"{achieved:,.0f}/s of {offered:,.0f}/s were answered while the server used {busy:.0%} of its CPU limit: it "
         "waits for threads, connections or something outside; more of them, not more CPU, would help"
     )
     return Alarm("V8", "server", message, busy, IDLE_SHARE, "one process with one thread, shown as a slow server")

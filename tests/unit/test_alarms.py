@@ -143,12 +143,21 @@ def test_v6_a_connection_for_every_answer() -> None:
 
 
 def test_v8_behind_and_idle() -> None:
-    behind = sound(rate={"offered_per_s": 100.0, "achieved_per_s": 100.0, "goodput_per_s": 90.0})
-    (alarm,) = alarms_of_cell(behind, ServerUse(0.2, 1.0))
-    assert (alarm.name, alarm.value) == ("V8", 0.2)
-    assert alarms_of_cell(behind, ServerUse(0.6, 1.0)) == []
-    assert alarms_of_cell(behind, ServerUse(None, 1.0)) == []
+    behind = sound(rate={"offered_per_s": 100.0, "achieved_per_s": 90.0, "goodput_per_s": 80.0})
+    below, alarm = alarms_of_cell(behind, ServerUse(0.2, 1.0))
+    assert (below.name, alarm.name, alarm.value) == ("V9", "V8", 0.2)
+    assert alarm.message.startswith("90/s of 100/s were answered while the server used 20% of its CPU limit")
+    assert alarms_of_cell(behind, ServerUse(0.6, 1.0)) == [below]
+    assert alarms_of_cell(behind, ServerUse(None, 1.0)) == [below]
     assert alarms_of_cell(sound(), ServerUse(0.2, 1.0)) == []
+
+
+def test_v8_is_not_of_wrong_answers_that_come_in_time() -> None:
+    wrong = sound(
+        rate={"offered_per_s": 100.0, "achieved_per_s": 100.0, "goodput_per_s": 80.0},
+        outcomes=outcomes(ok=800, http_status=200),
+    )
+    assert [alarm.name for alarm in alarms_of_cell(wrong, ServerUse(0.2, 1.0))] == ["V1"]
 
 
 def test_v9_a_rate_that_was_not_reached() -> None:
