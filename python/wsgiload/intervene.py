@@ -18,8 +18,8 @@ from wsgiload.plan import Cell, Experiment
 from wsgiload.record import Setting
 
 Json = dict[str, Any]
-# Runs a cell with the limit or without; None where an interrupt ended the sweep.
-RunHalf = Callable[[Cell, Half], Json | None]
+# Runs a cell with the limit or without, and raises KeyboardInterrupt where an interrupt ends the sweep.
+RunHalf = Callable[[Cell, Half], Json]
 
 
 def pairs_of(experiment: Experiment) -> int:
@@ -56,28 +56,28 @@ def intervene(cells: Sequence[Cell], experiment: Experiment, run: RunHalf) -> tu
     trials = [Trial(cell.server, cell.level.rate_per_s, cell.level.connections) for cell in own]
     count = pairs_of(experiment)
     orders = [first_halves(count, _seed(experiment.seed, cell.id, 0)) for cell in own]
-    for number in range(count):
-        for cell, trial, order in zip(own, trials, orders, strict=True):
-            pair = Pair(order[number])
-            trial.pairs.append(pair)
-            if not _run_pair(cell, pair, experiment, number, run):
-                return [trial.to_dict() for trial in trials], False
-    return [trial.to_dict() for trial in trials], True
+    is_complete = True
+    try:
+        for number in range(count):
+            for cell, trial, order in zip(own, trials, orders, strict=True):
+                pair = Pair(order[number])
+                trial.pairs.append(pair)
+                _run_pair(cell, pair, experiment, number, run)
+    except KeyboardInterrupt:
+        is_complete = False  # whatever it came upon, the pairs so far are kept
+    return [trial.to_dict() for trial in trials], is_complete
 
 
-def _run_pair(cell: Cell, pair: Pair, experiment: Experiment, number: int, run: RunHalf) -> bool:
+def _run_pair(cell: Cell, pair: Pair, experiment: Experiment, number: int, run: RunHalf) -> None:
     halves: list[Half] = ["limited", "lifted"]
     for half in halves if pair.first == "limited" else halves[::-1]:
         # Numbers beyond those of the sweep name the files of the runs.
         place = experiment.runs + 2 * number + (1 if half == "limited" else 2)
         summary = run(replace(cell, run=place, seed=_seed(experiment.seed, cell.id, number + 1)), half)
-        if summary is None:
-            return False
         if half == "limited":
             pair.limited = summary
         else:
             pair.lifted = summary
-    return True
 
 
 def _seed(seed: int, cell_id: str, number: int) -> int:

@@ -331,7 +331,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
     """Every cell again in pairs, with the CPU limit and with it lifted."""
     benches = {"limited": sweep.bench, "lifted": replace(sweep.bench, setting=lifted(sweep.bench.setting))}
 
-    def run(cell: Cell, half: Half) -> Json | None:
+    def run(cell: Cell, half: Half) -> Json:
         found, environment = sweep.found[cell.server], environments[cell.server]
         if isinstance(environment, WsgiloadError):
             record = CellRecord(cell, failure=Failure.of(environment))
@@ -340,7 +340,7 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
             sweep.events.message(f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}")
             record = run_cell(cell, found, environment, benches[half], sweep.directory.server_log(cell.id))
         if record.interrupted:
-            return None
+            raise KeyboardInterrupt
         with uninterrupted():
             sweep.directory.write_cell(cell.id, record.load, record.samples, record.processes, record.client)
         return summarise_cell(record, found, benches[half].setting)

@@ -32,6 +32,7 @@ def run(upper_ms: float | None, *, throttled: bool = False, scheduled: int = 200
     exposures = [{"signal": "throttled", "all": {"value": 1.0}}] if throttled else []
     return {
         "failure": None,
+        "verdict": {"status": "valid", "blame": None, "reasons": []},
         "outcomes": {"scheduled": scheduled},
         "offered_quantiles_ns": {"0.5": bounds, "0.9": bounds, "0.99": bounds},
         "attribution": {"fingerprints": [{"name": "throttling"}] if throttled else [], "exposures": exposures},
@@ -64,6 +65,21 @@ def test_three_pairs_have_no_bounds_and_an_endless_quantile_is_no_pair() -> None
 def test_the_quantile_is_the_highest_that_has_requests_enough(scheduled: int, quantile: float) -> None:
     effect = effect_of([Pair("lifted", run(9, scheduled=scheduled), run(3, scheduled=scheduled))])
     assert effect is not None and effect.quantile == quantile
+
+
+@pytest.mark.parametrize("half", ["limited", "lifted"])
+def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
+    invalid = {"verdict": {"status": "invalid", "blame": "client", "reasons": []}, "outcomes": {"scheduled": 10}}
+    spoiled = pairs((100, 1))[0]
+    spoiled = replace(spoiled, **{half: {**(getattr(spoiled, half)), **invalid}})
+    told = [spoiled, *pairs((100, 50))]
+    effect = effect_of(told)
+    assert effect is not None and (effect.pairs, effect.quantile, effect.factor) == (1, 0.99, pytest.approx(0.5))
+    assert "was there in 1 of 1 runs with the CPU limit" in sentences(told, effect)[1]
+    assert effect_of([spoiled] * 6) is None
+    assert sentences([spoiled] * 6, None) == [
+        "Nothing can be said about lifting the CPU limit: no pair of valid runs has a finite quantile on both sides."
+    ]
 
 
 def test_the_words_of_an_intervention() -> None:
@@ -108,8 +124,14 @@ def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
 
 
 def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:
-    left = iter([run(2), run(1), run(2), None])
-    trials, is_complete = intervene(expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, lambda cell, half: next(left))
+    left = iter([run(2), run(1), run(2)])
+
+    def until_interrupted(cell: Cell, half: Half) -> dict[str, Any]:
+        if (made := next(left, None)) is None:
+            raise KeyboardInterrupt
+        return made
+
+    trials, is_complete = intervene(expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, until_interrupted)
     assert not is_complete
     assert (trials[0]["pairs"], len(trials[0]["limited"]), trials[0]["used"]) == (2, 1, 1)
     assert Trial("waitress", 1.0, None).to_dict()["factor"] is None

@@ -21,7 +21,7 @@ from wsgiload.record import CellRecord, Failure, Setting
 from wsgiload.run import Bench
 from wsgiload.settle import Settled
 from wsgiload.store import RunDirectory
-from wsgiload.sweep import SweepEvents, _run_cells, _Sweep
+from wsgiload.sweep import SweepEvents, _intervene, _run_cells, _Sweep
 
 from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, invented
 
@@ -185,3 +185,21 @@ def test_the_runs_of_an_intervention_are_planned_and_left_when_the_sweep_is_done
     assert count == 2 + 2 * 2, "as many pairs as runs"
     assert seconds == pytest.approx(count * trial_s(made.order[0], made.experiment))
     assert len(made.events.spans) == 2 and made.events.spans[-1] > 0
+
+
+def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_far(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = iter([Settled(5.0, ())] * 3)
+
+    def settle(longest_ns: int, look: object) -> Settled:
+        if (settled := next(quiet, None)) is None:
+            raise KeyboardInterrupt
+        return settled
+
+    made = Made(tmp_path, invented, lambda cell: VALID, intervene="cpu", procedure=Procedure(settle_ns=10**9))
+    monkeypatch.setattr(MODULE, "run_cell", made.run_cell)
+    monkeypatch.setattr(MODULE, "settle", settle)
+    assert _intervene(made.sweep, {"wsgiref": ENVIRONMENT}) == "interrupted"
+    (trial,) = made.sweep.write_status("interrupted")["interventions"]
+    assert (trial["pairs"], trial["used"], len(trial["limited"]), len(trial["lifted"])) == (2, 1, 1, 1)

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from wsgiload.student import t_quantile
 
@@ -84,9 +84,10 @@ def first_halves(pairs: int, seed: int) -> list[Half]:
 
 
 def effect_of(pairs: Sequence[Pair]) -> Effect | None:
-    """A t interval on the logarithm of the ratio within pairs; None where no pair has both quantiles."""
-    quantile = _quantile(pairs)
-    changes = [change for pair in pairs if (change := _change(pair, quantile)) is not None]
+    """A t interval on the logarithm of the ratio within pairs; None where no pair of valid runs has both quantiles."""
+    valid = _valid(pairs)
+    quantile = _quantile(valid)
+    changes = [change for limited, lifted in valid if (change := _change(limited, lifted, quantile)) is not None]
     if not changes:
         return None
     mean = fmean(changes)
@@ -96,26 +97,28 @@ def effect_of(pairs: Sequence[Pair]) -> Effect | None:
     return Effect(quantile, math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(changes))
 
 
-def _quantile(pairs: Sequence[Pair]) -> float:
+def _valid(pairs: Sequence[Pair]) -> list[tuple[Json, Json]]:
+    """The runs of the pairs of which both stand: an invalid one may be slow or quick for reasons of its own."""
+    return [(pair.limited, pair.lifted) for pair in pairs if _stands(pair.limited) and _stands(pair.lifted)]
+
+
+def _stands(run: Json | None) -> TypeGuard[Json]:
+    return run is not None and run["verdict"] is not None and run["verdict"]["status"] != "invalid"
+
+
+def _quantile(pairs: Sequence[tuple[Json, Json]]) -> float:
     """The highest that all runs have requests enough for."""
-    scheduled = [_scheduled(run) for pair in pairs for run in (pair.limited, pair.lifted) if run is not None]
-    fewest = min(scheduled, default=0)
+    fewest = min((int(run["outcomes"]["scheduled"]) for pair in pairs for run in pair), default=0)
     return next((one for one in QUANTILES if fewest * (1 - one) >= FEWEST_BEYOND - 1e-9), QUANTILES[-1])
 
 
-def _scheduled(run: Json) -> int:
-    return int(run["outcomes"]["scheduled"]) if run["outcomes"] is not None else 0
-
-
-def _change(pair: Pair, quantile: float) -> float | None:
-    before, after = _upper_ns(pair.limited, quantile), _upper_ns(pair.lifted, quantile)
+def _change(limited: Json, lifted: Json, quantile: float) -> float | None:
+    before, after = _upper_ns(limited, quantile), _upper_ns(lifted, quantile)
     return math.log(after / before) if before and after else None
 
 
-def _upper_ns(run: Json | None, quantile: float) -> float | None:
-    """The headline quantile, where it is finite and the run stands."""
-    if run is None or run["failure"] is not None or run["offered_quantiles_ns"] is None:
-        return None
+def _upper_ns(run: Json, quantile: float) -> float | None:
+    """The headline quantile, where it is finite."""
     bounds = run["offered_quantiles_ns"].get(f"{quantile:g}")
     return None if bounds is None else bounds["high"]
 
@@ -123,35 +126,36 @@ def _upper_ns(run: Json | None, quantile: float) -> float | None:
 def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
     """What lifting the limit changed, and what disappeared with it."""
     if effect is None:
-        return ["Nothing can be said about lifting the CPU limit: no pair of runs has a finite quantile on both sides."]
+        both = "a finite quantile on both sides"
+        return [f"Nothing can be said about lifting the CPU limit: no pair of valid runs has {both}."]
     said = f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor {_number(effect.factor)}"
     if effect.low is None or effect.high is None:
         plural = "pair" if effect.pairs == 1 else "pairs"
         said += f" in {effect.pairs} {plural} of runs, too few for bounds."
     else:
         said += f" [{_number(effect.low)}, {_number(effect.high)}] in {effect.pairs} pairs of runs."
-    return [said, *_disappearances(pairs)]
+    return [said, *_disappearances(_valid(pairs))]
 
 
-def _disappearances(pairs: Sequence[Pair]) -> list[str]:
-    with_limit = [_is_throttled(pair.limited) for pair in pairs]
-    without = [_is_throttled(pair.lifted) for pair in pairs]
+def _disappearances(pairs: Sequence[tuple[Json, Json]]) -> list[str]:
+    with_limit = [_is_throttled(limited) for limited, _ in pairs]
+    without = [_is_throttled(lifted) for _, lifted in pairs]
     if not any(with_limit) or any(without):
         return []
-    shares = [share for pair in pairs if (share := _throttled_share(pair.limited)) is not None]
+    shares = [share for limited, _ in pairs if (share := _throttled_share(limited)) is not None]
     every = "every request" if shares and min(shares) == 1 else f"{min(shares, default=0):.0%} or more of all requests"
     overlap = f", which {every} overlapped," if shares else ""
     there = f"was there in {sum(with_limit)} of {len(pairs)} runs with the CPU limit"
     return [f"Throttling{overlap} {there} and disappeared when it was lifted."]
 
 
-def _is_throttled(run: Json | None) -> bool:
-    found = run["attribution"] if run is not None else None
+def _is_throttled(run: Json) -> bool:
+    found = run["attribution"]
     return found is not None and any(one["name"] == "throttling" for one in found["fingerprints"])
 
 
-def _throttled_share(run: Json | None) -> float | None:
-    found = run["attribution"] if run is not None else None
+def _throttled_share(run: Json) -> float | None:
+    found = run["attribution"]
     shares = [one["all"]["value"] for one in found["exposures"] if one["signal"] == "throttled"] if found else []
     return shares[0] if shares else None
 
