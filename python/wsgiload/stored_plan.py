@@ -1,5 +1,6 @@
-"""An experiment as run.json holds it, read back, and what must not have changed before it is resumed. Pure but for one
-read of a file.
+"""An experiment as run.json holds it, read back, and what must not have changed before it is resumed.
+
+Pure but for reading files.
 """
 
 from __future__ import annotations
@@ -27,19 +28,24 @@ _ELSEWHERE = ("out", "slo")
 def read_plan(run_dir: Path) -> tuple[Experiment, list[str], Json]:
     """The experiment of a run directory, its order, and the host it was begun on."""
     path = run_dir / "run.json"
-    cure = "name a run directory, such as .wsgiload/runs/<run>"
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", cure) from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}", cure) from error
+    run = read_document(path)
     try:
         plan, order, host = run["plan"], run["plan"]["order"], run["host"]
         experiment = revive(Experiment, {key: value for key, value in plan.items() if key not in _RESOLVED})
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} holds no plan of this version of wsgiload ({error})", "start a new run") from error
     return experiment, list(order), dict(host)
+
+
+def read_document(path: Path) -> Any:
+    """A file of a run directory that holds JSON; anything else is refused."""
+    cure = "name a run directory, such as .wsgiload/runs/<run>"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", cure) from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}", cure) from error
 
 
 def revive(kind: Any, value: Any) -> Any:

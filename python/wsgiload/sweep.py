@@ -43,7 +43,7 @@ from wsgiload.serve import Place
 from wsgiload.settings import resolve_servers
 from wsgiload.settle import Settled, settle, watch_host
 from wsgiload.store import SCHEMA_VERSION, RunDirectory
-from wsgiload.stored_plan import read_plan, require_same_host, require_same_plan, require_same_versions
+from wsgiload.stored_plan import read_document, read_plan, require_same_host, require_same_plan, require_same_versions
 from wsgiload.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
 from wsgiload.topology import read_topology
 
@@ -203,7 +203,7 @@ def resume_sweep(
     if asked is not None:
         require_same_plan(experiment, asked)
     require_same_host(host, host_facts())
-    summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+    summary = read_document(run_dir / "summary.json")
     if summary["status"] == "complete":
         raise UsageError(f"{run_dir} is complete, nothing is left to resume", "see it with `wsgiload report`")
     experiment = replace(experiment, slo=slo or experiment.slo)

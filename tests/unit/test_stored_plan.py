@@ -209,6 +209,13 @@ def test_a_complete_run_and_a_missing_one_cannot_be_resumed(tmp_path: Path, caps
     store(tmp_path, PLAIN, "complete")
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert f"{tmp_path} is complete, nothing is left to resume" in capsys.readouterr().err
+    (tmp_path / "summary.json").write_text('{"status": "interr')
+    assert run(["sweep", "--resume", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"wsgiload: {tmp_path}/summary.json is not JSON: ") and said.count("\n") == 1
+    (tmp_path / "summary.json").unlink()
+    assert run(["sweep", "--resume", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/summary.json cannot be read: ")
 
 
 def test_an_objective_is_stored_with_the_plan_and_another_may_take_its_place(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.objective import parse_objective
 from wsgiload.report import print_sweep, write_html
 from wsgiload.store import SCHEMA_VERSION
+from wsgiload.stored_plan import read_document
 
 
 @click.command()
@@ -39,13 +39,8 @@ def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...
 
 def read_summary(path: Path) -> dict[str, Any]:
     """A stored summary; anything else is refused."""
-    cure = "name a run directory, such as .wsgiload/runs/<run>"
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", cure) from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}", cure) from error
+    summary = read_document(path)
     if not isinstance(summary, dict) or summary.get("schema_version") != SCHEMA_VERSION or "cells" not in summary:
+        cure = "name a run directory, such as .wsgiload/runs/<run>"
         raise UsageError(f"{path} is not a summary of version {SCHEMA_VERSION}", cure)
     return summary
