@@ -95,6 +95,13 @@ def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -
     assert "waitress at 3,000 (runs 2, 3 and 6)" in " ".join(lines)
 
 
+def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> None:
+    summary = read_summary(run_dir)
+    said = "interrupted: not every cell was measured"
+    assert said not in sweep_lines(summary)
+    assert sweep_lines(summary | {"status": "interrupted"})[1] == said
+
+
 def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir), width=100, terminal=True)
     assert "Not shown for want of width: p50, service p50, memory and throttled." in lines

@@ -87,7 +87,7 @@ def _context(files: RunFiles) -> dict[str, Any]:
     strips, left_out = _strips(sweep, files)
     return {
         "title": _page_title(sweep),
-        "status": str(files.summary.get("status") or files.run.get("status")),
+        "status": words.status_words(files.summary.get("status") or files.run.get("status")),
         "started": str(files.run.get("started_utc") or "start not recorded"),
         "conditions": conditions(sweep.experiment),
         "headline": findings.headline(sweep),

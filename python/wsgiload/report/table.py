@@ -55,11 +55,12 @@ class Finding(Protocol):
 def print_sweep(summary: Json, console: Console) -> None:
     """The table of a sweep, what its runs say together, then the notes and the reasons of what is not simply valid."""
     sweep = read_sweep(summary)
-    title = Text(conditions(sweep.experiment), style="dim")
+    status = words.status_words(summary["status"])
+    title = [Text(conditions(sweep.experiment), style="dim"), *([Text(status, style="yellow")] if status else [])]
     with _wide(console):
         told = [Text(sentence) for sentence in coincidence.interventions(summary)]
         found = [*_fitting_table(sweep, console), *_over_runs(summary), *_remarks(sweep), *told]
-        console.print(Group(title, *found))
+        console.print(Group(*title, *found))
 
 
 def print_comparison(entries: Sequence[Json], remarks: Sequence[str], console: Console) -> None:

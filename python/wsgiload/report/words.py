@@ -212,6 +212,11 @@ def format_interval(interval: Sequence[float | None] | None) -> str:
     return f"from {low}, unbounded" if interval[1] is None else f"{low} to {format_duration_ns(interval[1])}"
 
 
+def status_words(status: object) -> str:
+    """ "interrupted: not every cell was measured", or nothing of a run that is complete."""
+    return "" if status == "complete" else f"{status}: not every cell was measured"
+
+
 def verdict_words(verdict: Json | None) -> str:
     """ "valid", "warn (C5)", "invalid: client (C4, C8)"."""
     if verdict is None:
