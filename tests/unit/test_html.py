@@ -122,6 +122,24 @@ def test_validity_lists_every_doubt_once(page: Page) -> None:
     assert page.text.count("the generator's own lateness moved p99 by 8.3 %") == 1
 
 
+def test_a_failure_that_is_not_the_servers_is_not_held_against_it(tmp_path: Path, source: str) -> None:
+    mark = 'title="the server failed">failed<'
+    assert source.count(mark) == 1
+    run = write_run(tmp_path / "run")
+    summary = read_summary(run)
+    (failed,) = [cell for cell in summary["cells"] if cell["failure"] is not None]
+    failed["verdict"]["blame"] = "client"
+    failed["failure"] |= {"step": "load", "message": "it ended with code 1"}
+    (run / "summary.json").write_text(json.dumps(summary))
+    changed = write_html(run).read_text(encoding="utf-8")
+    assert changed.count('title="the measurement is invalid: client">invalid<') == 2, "one was invalid before"
+    assert mark not in changed
+    text = Page(changed).text
+    assert "24 cells: 19 valid, 3 warn, 2 invalid." in text
+    told = "invalid: client, failed: load: it ended with code 1 and says nothing about the server."
+    assert f"at 3,000/s the measurement is {told}" in text
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [

@@ -76,10 +76,10 @@ class Cell:
 
     @property
     def status(self) -> str:
-        """valid, warn, invalid, or failed when the server gave no result to judge."""
-        if self.raw.get("failure") is not None:
+        """valid, warn, invalid, or failed where the server gave no result; a failure of others says nothing of it."""
+        if self.raw.get("failure") is not None and lookup(self.raw, "verdict", "blame") == "server":
             return "failed"
-        return str(lookup(self.raw, "verdict", "status") or "failed")
+        return str(lookup(self.raw, "verdict", "status") or "invalid")
 
     @property
     def usable(self) -> bool:
@@ -148,9 +148,11 @@ class Cell:
         return float(scheduled / duration_s)
 
     def verdict_words(self) -> str:
-        if self.raw.get("failure") is not None:
-            return words.failure_words(self.raw["failure"])
-        return words.verdict_words(self.raw.get("verdict"))
+        failure: Json | None = self.raw.get("failure")
+        if failure is None:
+            return words.verdict_words(self.raw.get("verdict"))
+        said = words.failure_words(failure)
+        return said if self.status == "failed" else f"invalid: {lookup(self.raw, 'verdict', 'blame')}, {said}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,9 +129,9 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
         return "it was not measured"
     behind = sorted((cell for cell in cells if not cell.kept_up()), key=lambda cell: cell.status == "invalid")
     cell = behind[0]
-    if cell.raw.get("failure") is not None:
+    if cell.status == "failed":
         return f"it {cell.verdict_words()}"
-    if cell.status in ("invalid", "failed"):
+    if cell.status == "invalid":
         return f"the measurement is {cell.verdict_words()} and says nothing about the server"
     said = f"it answered {words.format_ratio(cell.ok_ratio)} of the requests correctly"
     said += f" ({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"

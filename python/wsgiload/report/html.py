@@ -170,7 +170,8 @@ def _mark(cells: tuple[Cell, ...]) -> dict[str, str]:
     if any(cell.status == "failed" for cell in cells):
         return {"kind": "failed", "sign": "", "value": "failed", "meaning": "the server failed"}
     if all(cell.status == "invalid" for cell in cells):
-        return {"kind": "invalid", "sign": "", "value": "invalid", "meaning": "the measurement is invalid"}
+        blamed = words.join_words(sorted({str(lookup(cell.raw, "verdict", "blame")) for cell in cells}))
+        return {"kind": "invalid", "sign": "", "value": "invalid", "meaning": f"the measurement is invalid: {blamed}"}
     middle = median_upper_ns(cells, 0.99)
     endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), cells[0])
     value = words.format_duration_ns(middle) if middle is not None else endless.quantile_words(0.99)
