@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use http::Uri;
+use http::uri::{Authority, PathAndQuery};
 
 use crate::error::LoadError;
 use crate::plan::{LoadPlan, RequestPlan};
@@ -25,8 +26,7 @@ pub(crate) struct Target {
 impl Target {
     /// Resolves and prepares.
     pub fn prepare(plan: &LoadPlan) -> Result<Self, LoadError> {
-        let uri: Uri = plan.url.parse().map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
-        let authority = uri.authority().ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?;
+        let (uri, authority) = url_of(plan)?;
         let is_tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
@@ -53,9 +53,26 @@ impl Target {
 /// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
 pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
     plan.validate()?;
-    let uri: Uri = plan.url.parse().map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
-    let authority = uri.authority().ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?;
+    let (uri, authority) = url_of(plan)?;
     requests_of(plan, &uri, authority.as_str()).map(drop)
+}
+
+fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
+    let uri: Uri = plan.url.parse().map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
+    let authority = uri.authority().ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?.clone();
+    if authority.as_str().contains('@') {
+        // Not repeated here: it may hold a password.
+        let header = "Authorization: Basic <base64 of user:password>";
+        return Err(bad(format!(
+            "url: a user's name in it is not sent; leave it out and add --header '{header}'"
+        )));
+    }
+    Ok((uri, authority))
+}
+
+/// The path and the query to ask for; a URL may leave out the slash between host and query.
+fn path_of(uri: &Uri) -> String {
+    uri.path_and_query().map_or_else(|| "/".to_owned(), PathAndQuery::to_string)
 }
 
 fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Request>, LoadError> {
@@ -70,7 +87,7 @@ fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Reques
     if requests.is_empty() {
         requests.push(Request::prepare(&RequestParts {
             method: &plan.method,
-            path: uri.path_and_query().map_or("/", |path| path.as_str()),
+            path: &path_of(uri),
             authority,
             headers: &plan.headers,
             default_headers: &[],
@@ -98,7 +115,7 @@ fn prepare_listed(
     }
     Request::prepare(&RequestParts {
         method: &request.method,
-        path: uri.path_and_query().map_or("/", |path| path.as_str()),
+        path: &path_of(&uri),
         authority,
         headers: &request.headers,
         default_headers: &plan.headers,
@@ -152,6 +169,14 @@ mod tests {
         let (endpoint, head) = prepared("http://[::1]");
         assert_eq!(endpoint, tcp("[::1]:80"));
         assert!(head.starts_with("GET / HTTP/1.1\r\n"), "{head}");
+        let (_, head) = prepared("http://127.0.0.1:8000?c=d");
+        assert!(head.starts_with("GET /?c=d HTTP/1.1\r\n"), "{head}");
+    }
+
+    #[test]
+    fn a_name_in_the_url_is_refused_without_its_password() {
+        let message = Target::prepare(&plan("http://me:secret@127.0.0.1/")).expect_err("refused").to_string();
+        assert!(message.contains("Authorization: Basic") && !message.contains("secret"), "{message}");
     }
 
     #[test]
