@@ -25,7 +25,7 @@ impl Phases {
     /// From the first intended send to the end of the last.
     #[must_use]
     pub fn load_ns(&self) -> u64 {
-        self.warmup_ns + self.measure_ns + self.cooldown_ns
+        self.warmup_ns.saturating_add(self.measure_ns).saturating_add(self.cooldown_ns)
     }
 }
 

@@ -381,6 +381,10 @@ mod tests {
             ("rate", LoadPlan::open("http://h/", 0.0, NS_PER_S)),
             ("rate", LoadPlan::open("http://h/", f64::NAN, NS_PER_S)),
             ("duration", LoadPlan::open("http://h/", 1.0, 0)),
+            (
+                "24 hours",
+                LoadPlan { phases: Phases { warmup_ns: u64::MAX, ..good.phases.clone() }, ..good.clone() },
+            ),
             ("connections", LoadPlan::closed("http://h/", 0, NS_PER_S)),
             ("threads", LoadPlan { threads: 0, ..good.clone() }),
             ("timeout", LoadPlan { timeout_ns: 0, ..good.clone() }),
