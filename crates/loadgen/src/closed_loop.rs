@@ -17,6 +17,7 @@ const PAUSE_AFTER_FAILURE_NS: u64 = 10 * NS_PER_MS;
 
 /// When the users of one thread ask, and when they stop.
 pub(crate) struct ClosedPlan {
+    /// Of all threads.
     pub users: usize,
     /// Mean of an exponential distribution.
     pub think_time_ns: u64,
@@ -24,6 +25,7 @@ pub(crate) struct ClosedPlan {
     pub end_ns: u64,
     pub seed: u64,
     pub thread: usize,
+    pub threads: usize,
 }
 
 /// Users of one thread, each with a slot of its own.
@@ -39,7 +41,8 @@ pub(crate) struct ClosedSource {
 }
 
 impl ClosedSource {
-    /// Users who begin spread over one think time.
+    /// The users of one thread: of all users each so many. They begin spread over one think time, those in time for it
+    /// before the end.
     pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
@@ -49,11 +52,13 @@ impl ClosedSource {
             draw,
             asked: 0,
             thinkers: Thinkers::default(),
-            users_left: plan.users,
+            users_left: 0,
         };
-        for user in 0..plan.users {
-            let offset_ns = plan.think_time_ns / plan.users as u64 * user as u64;
-            source.thinkers.add(plan.start_ns + offset_ns, user);
+        let own = (plan.thread..plan.users).step_by(plan.threads);
+        let begins_ns = own.map(|user| plan.start_ns + plan.think_time_ns / plan.users as u64 * user as u64);
+        for (slot, begin_ns) in begins_ns.take_while(|begin_ns| *begin_ns < plan.end_ns).enumerate() {
+            source.thinkers.add(begin_ns, slot);
+            source.users_left += 1;
         }
         source
     }
@@ -99,7 +104,50 @@ impl Source for ClosedSource {
         Next::Reserved
     }
 
-    fn is_exhausted(&self) -> bool {
-        self.users_left == 0
+    fn is_exhausted(&self, now_ns: u64) -> bool {
+        // After the end nobody asks again: what is still out is left to the drain.
+        self.users_left == 0 || (now_ns >= self.end_ns && self.thinkers.next_ns().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::NS_PER_S;
+
+    fn begins_s(thread: usize, threads: usize) -> Vec<(u64, usize)> {
+        let (think_time_ns, end_ns) = (30 * NS_PER_S, 10 * NS_PER_S);
+        let plan = ClosedPlan { users: 10, think_time_ns, start_ns: 0, end_ns, seed: 1, thread, threads };
+        let mut source =
+            ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(thread)), StopToken::new());
+        let begins = std::iter::from_fn(|| source.take_due());
+        begins.map(|due| (due.intended_ns / NS_PER_S, due.slot.expect("a slot of its own"))).collect()
+    }
+
+    #[test]
+    fn users_of_all_threads_begin_one_after_the_other_and_none_after_the_end() {
+        assert_eq!(begins_s(0, 1), [(0, 0), (3, 1), (6, 2), (9, 3)]);
+        assert_eq!(begins_s(0, 2), [(0, 0), (6, 1)]);
+        assert_eq!(begins_s(1, 2), [(3, 0), (9, 1)]);
+        assert_eq!(begins_s(9, 10), []);
+    }
+
+    #[test]
+    fn a_thread_whose_users_would_all_begin_too_late_has_nothing_to_do() {
+        let plan =
+            ClosedPlan { users: 2, think_time_ns: 30, start_ns: 0, end_ns: 10, seed: 1, thread: 1, threads: 2 };
+        let source = ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(1)), StopToken::new());
+        assert!(source.is_exhausted(0));
+    }
+
+    #[test]
+    fn after_the_end_what_is_still_out_is_left_to_the_drain() {
+        let plan =
+            ClosedPlan { users: 1, think_time_ns: 0, start_ns: 0, end_ns: 10, seed: 1, thread: 0, threads: 1 };
+        let mut source = ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(0)), StopToken::new());
+        assert!(!source.is_exhausted(10), "its user has not asked yet");
+        source.take_due().expect("a request");
+        assert!(!source.is_exhausted(9));
+        assert!(source.is_exhausted(10));
     }
 }

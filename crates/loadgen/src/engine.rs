@@ -110,7 +110,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     /// Sends until no arrival will come any more, or a stop is asked for.
     pub fn drive(&mut self) -> Result<(), LoadError> {
-        while !self.source.is_exhausted() && !self.orders.stop.is_stopped() {
+        while !self.source.is_exhausted(self.now_ns) && !self.orders.stop.is_stopped() {
             self.turn(u64::MAX)?;
         }
         Ok(())

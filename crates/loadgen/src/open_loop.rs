@@ -42,7 +42,7 @@ impl Source for OpenSource {
         Next::Free
     }
 
-    fn is_exhausted(&self) -> bool {
+    fn is_exhausted(&self, _now_ns: u64) -> bool {
         self.next_due_ns().is_none()
     }
 }

@@ -226,14 +226,16 @@ fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
         LoadModel::Closed(closed) => {
             let users = share_of(closed.connections, own.thread, own.plan.threads);
             let policy = BusyPolicy { on_busy: OnBusy::Queue, max_slots: users, max_pending: 0 };
-            run_engine::<C, _>(own, stop, policy, closed_source(own, closed, users, stop))
+            run_engine::<C, _>(own, stop, policy, closed_source(own, closed, stop))
         }
     }
 }
 
 fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
-    let ten_seconds_worth = (10.0 * open.profile.peak_rate_per_s()).ceil() as usize;
-    let max_pending = open.max_pending.unwrap_or(ten_seconds_worth.max(10 * own.max_slots)) / own.plan.threads;
+    let threads = own.plan.threads;
+    let ten_seconds_worth = (10.0 * open.profile.peak_rate_per_s() / threads as f64).ceil() as usize;
+    let asked = open.max_pending.map(|total| share_of(total, own.thread, threads));
+    let max_pending = asked.unwrap_or(ten_seconds_worth.max(10 * own.max_slots));
     BusyPolicy { on_busy: open.on_busy, max_slots: own.max_slots, max_pending }
 }
 
@@ -250,14 +252,15 @@ fn session_source<'a>(own: &'a ThreadPlan, open: &OpenLoop, stop: &StopToken) ->
     SessionSource::new(plan, (share, own.thread), own.start_ns, &own.target.requests, stop.clone())
 }
 
-fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, users: usize, stop: &StopToken) -> ClosedSource {
+fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, stop: &StopToken) -> ClosedSource {
     let plan = ClosedPlan {
-        users,
+        users: closed.connections,
         think_time_ns: closed.think_time_ns,
         start_ns: own.start_ns,
         end_ns: own.start_ns + own.plan.phases.load_ns(),
         seed: own.plan.seed,
         thread: own.thread,
+        threads: own.plan.threads,
     };
     ClosedSource::new(&plan, draw(&own.plan, Stream::UserRequests(own.thread)), stop.clone())
 }

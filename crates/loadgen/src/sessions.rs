@@ -200,8 +200,10 @@ impl Source for SessionSource<'_> {
         Next::Reserved
     }
 
-    fn is_exhausted(&self) -> bool {
-        self.next_start_ns.is_none() && self.under_way == 0
+    fn is_exhausted(&self, now_ns: u64) -> bool {
+        // After the end no session goes on: what is still out, or waits for a connection, is left to the drain.
+        let is_over = now_ns >= self.times.end_ns && self.thinkers.next_ns().is_none();
+        self.next_start_ns.is_none() && (self.under_way == 0 || is_over)
     }
 
     fn turned_away(&mut self, due: &Due, outcome: Outcome) {
@@ -328,12 +330,25 @@ mod tests {
             let first = source.take_due().expect("a session");
             assert_eq!(source.after(0, &ended(&first, Outcome::Ok, END_NS - 1)), Next::Renew);
             while let Some(due) = source.take_due() {
-                assert!(!source.is_exhausted());
+                assert!(!source.is_exhausted(END_NS - 1));
                 source.turned_away(&due, Outcome::Unfinished);
             }
-            assert!(source.is_exhausted());
+            assert!(source.is_exhausted(END_NS - 1));
             let report = source.tally.report().expect("figures");
             assert_eq!((report.started, report.unfinished, report.requests_not_reached), (10, 10, 20));
+        });
+    }
+
+    #[test]
+    fn after_the_end_of_the_load_nothing_keeps_it_going() {
+        with_source(|source| {
+            let first = source.take_due().expect("a session");
+            source.after(0, &ended(&first, Outcome::Ok, 500));
+            let waiting = source.take_due().expect("it asks again");
+            assert_eq!(waiting.slot, Some(0));
+            while source.take_due().is_some() {}
+            assert!(!source.is_exhausted(END_NS - 1), "the sessions may still go on");
+            assert!(source.is_exhausted(END_NS), "their answers are left to the drain");
         });
     }
 

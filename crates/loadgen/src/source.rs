@@ -43,8 +43,8 @@ pub(crate) trait Source {
     /// Says what becomes of a slot whose arrival has ended.
     fn after(&mut self, slot: usize, ended: &Completion) -> Next;
 
-    /// Whether no arrival will come any more.
-    fn is_exhausted(&self) -> bool;
+    /// Whether no arrival will come any more that was to, by the schedule, before now.
+    fn is_exhausted(&self, now_ns: u64) -> bool;
 
     /// An arrival for any slot has ended without one.
     fn turned_away(&mut self, _due: &Due, _outcome: Outcome) {}

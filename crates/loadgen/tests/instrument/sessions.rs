@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use loadgen::plan::{LoadProfile, OnBusy, SessionPlan, Step, StepPlan, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, SessionReport, StopToken, run};
+use refsrv::{Config, Fault, FaultPlan, When};
 
-use crate::support::{MS, SECOND, alone, assert_sound, constant, floor_ns, judge_timing, open_loop};
+use crate::support::{
+    MS, SECOND, alone, assert_sound, capped, constant, floor_ns, holding, judge_timing, open_loop, server_with,
+    url_of,
+};
 use crate::targets::request;
 use crate::witness::{Seen, WitnessServer, answer};
 
@@ -178,4 +182,20 @@ fn no_session_is_lost_where_connections_are_few() {
         assert_eq!((dropped > 20, sessions.failed), (is_shed, dropped), "{on_busy:?}: {sessions:?}");
         assert_eq!(report.scheduled() + sessions.requests_not_reached, 200);
     }
+}
+
+#[test]
+fn sessions_that_still_wait_for_a_connection_do_not_prolong_the_load() {
+    let _alone = alone();
+    let server =
+        server_with(Config { faults: FaultPlan::none().with(Fault::NeverAnswer, When::every(1)), ..holding(0) });
+    let mut plan = capped(&url_of(&server), 50.0, SECOND, 1);
+    plan.sessions = vec![session(1.0, "s", &[("GET /login", 0), ("GET /cart", 0)])];
+    plan.timeout_ns = 200 * MS;
+    let (report, sessions) = carry_out(&plan);
+    // One after the other for a second, and then until the last has had its time; all of them would take ten.
+    let (tried, waiting) = (report.outcome(Outcome::Timeout), report.outcome(Outcome::Unfinished));
+    assert_eq!((tried + waiting, sessions.started), (50, 50));
+    assert!((1..25).contains(&tried), "{:?}", report.outcomes);
+    assert_eq!((sessions.failed, sessions.unfinished), (tried, waiting));
 }
