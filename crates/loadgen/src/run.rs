@@ -198,15 +198,40 @@ fn run_threads(
         let stop = stop.clone();
         thread::Builder::new()
             .name(format!("loadgen-{}", plan.thread))
-            .spawn(move || run_thread(&plan, &stop))
+            .spawn(move || {
+                let unless_done = StopUnlessDone(Some(&stop));
+                let record = run_thread(&plan, &stop)?;
+                unless_done.done();
+                Ok(record)
+            })
             .map_err(|source| LoadError::System { action: "start a thread", source })
     };
     let handles: Vec<_> = plans.into_iter().map(spawn).collect();
+    if handles.iter().any(Result::is_err) {
+        stop.stop();
+    }
     meanwhile();
     // Join all before the first failure is passed on: no thread may outlive the run.
     let results: Vec<ThreadResult> =
         handles.into_iter().map(|handle| handle?.join().map_err(|_| LoadError::ThreadPanicked)?).collect();
     results.into_iter().collect()
+}
+
+/// Stops all threads where one fails or panics: of what the others do nothing will be told.
+struct StopUnlessDone<'a>(Option<&'a StopToken>);
+
+impl StopUnlessDone<'_> {
+    fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopUnlessDone<'_> {
+    fn drop(&mut self) {
+        if let Some(stop) = self.0 {
+            stop.stop();
+        }
+    }
 }
 
 fn run_thread(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
@@ -338,6 +363,19 @@ fn raise_descriptor_limit() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_fails_stops_the_others_and_one_that_is_done_does_not() {
+        let stop = StopToken::new();
+        StopUnlessDone(Some(&stop)).done();
+        assert!(!stop.is_stopped());
+        let failing = || -> Result<(), LoadError> {
+            let _unless_done = StopUnlessDone(Some(&stop));
+            Err(LoadError::ThreadPanicked)
+        };
+        failing().expect_err("a failure");
+        assert!(stop.is_stopped());
+    }
 
     #[test]
     fn shares_add_up() {
