@@ -4,6 +4,8 @@
 //! before each answer is read, sends that have become due meanwhile go out. Nothing in it blocks but the one wait.
 
 mod service;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,7 @@ use crate::pacer::Pacer;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::reactor::{Reactor, Readiness};
 use crate::recorder::Recorder;
-use crate::slot::Slot;
+use crate::slot::{Slot, slot_of};
 use crate::source::{Due, Source};
 use crate::stop::StopToken;
 use crate::target::Target;
@@ -134,8 +136,10 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Ends every arrival that waits or is in a slot's hands, and every connection.
     pub fn end(mut self) -> Ended {
         let now_ns = monotonic_ns();
+        self.now_ns = now_ns;
         for due in std::mem::take(&mut self.pending) {
-            self.ended_unserved(&due, Outcome::Unfinished);
+            let is_late = self.is_past_deadline(due.intended_ns);
+            self.ended_unserved(&due, if is_late { Outcome::Dropped } else { Outcome::Unfinished });
         }
         for index in 0..self.slots.len() {
             if let Some(work) = self.slots[index].work.take() {
@@ -154,19 +158,31 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.dispatch_due();
         self.expire();
         let count = self.wait(until_ns)?;
+        self.note_hangups(count);
         for index in 0..count {
             // A due send is late from now on; an answer that has come keeps its place in the socket.
             self.dispatch_due();
             self.handle(self.reactor.event(index));
             self.serve_ready();
+            self.catch_up();
         }
         for _ in 0..self.yielding.len() {
             let Some(token) = self.yielding.pop_front() else { break };
             self.dispatch_due();
             self.handle(Readiness { token, is_hangup: false });
             self.serve_ready();
+            self.catch_up();
         }
         Ok(())
+    }
+
+    /// A send that becomes due must not be given a connection whose end is known, but not looked at yet.
+    fn note_hangups(&mut self, count: usize) {
+        for event in (0..count).map(|index| self.reactor.event(index)).filter(|event| event.is_hangup) {
+            let (index, generation) = slot_of(event.token);
+            let slot = &mut self.slots[index];
+            slot.is_hung_up |= slot.generation == generation && slot.work.is_none();
+        }
     }
 
     /// Waits for a socket, the next send or the next expiry.
@@ -176,6 +192,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             .in_flight
             .oldest()
             .map_or(u64::MAX, |(_, started_ns)| started_ns.saturating_add(self.orders.plan.timeout_ns));
+        self.catch_up();
         let before_ns = self.now_ns;
         let busy_ns = before_ns - self.awake_since_ns;
         let other_ns = if self.yielding.is_empty() { expiry_ns.min(until_ns) } else { before_ns };
@@ -202,6 +219,19 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn look_at_clock(&mut self) -> u64 {
         self.working_until(monotonic_ns());
         self.now_ns
+    }
+
+    /// Reads the clock, after work of any length, where a send has its instant; others wait for sockets alone.
+    fn catch_up(&mut self) {
+        if self.source.next_due_ns().is_some() {
+            self.look_at_clock();
+        }
+    }
+
+    /// Whether nobody wants an answer to this arrival any more.
+    fn is_past_deadline(&self, intended_ns: u64) -> bool {
+        let deadline_ns = self.orders.plan.deadline_ns;
+        deadline_ns.is_some_and(|deadline_ns| self.now_ns >= intended_ns.saturating_add(deadline_ns))
     }
 
     fn working_until(&mut self, now_ns: u64) {

@@ -9,6 +9,8 @@ pub(crate) struct Slot<C> {
     /// Tells events of this connection from those of the one before.
     pub generation: u32,
     pub work: Option<Work>,
+    /// Whether the peer is known to have ended its side of the connection while it was idle.
+    pub is_hung_up: bool,
 }
 
 /// An arrival in the hands of a slot.
@@ -37,7 +39,12 @@ impl Work {
 impl<C: Connection> Slot<C> {
     /// A slot without a connection.
     pub fn new() -> Self {
-        Self { connection: None, generation: 0, work: None }
+        Self { connection: None, generation: 0, work: None, is_hung_up: false }
+    }
+
+    /// Whether its connection is over, as far as is known without asking the socket.
+    pub fn has_lost_connection(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| self.is_hung_up || connection.is_closed())
     }
 
     /// How this work ended, with the instants of the slot's connection as far as the request got.

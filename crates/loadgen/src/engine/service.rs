@@ -19,18 +19,13 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let work = Work::new(arrival, started_ns);
         self.slots[index].work = Some(work);
         self.in_flight.begin(index, started_ns);
-        let deadline_ns = self.orders.plan.deadline_ns;
-        if deadline_ns.is_some_and(|deadline_ns| started_ns >= due.intended_ns.saturating_add(deadline_ns)) {
-            self.finish(index, Outcome::Dropped, None, started_ns);
-        } else {
-            self.attempt(index);
-        }
+        self.attempt(index);
     }
 
-    /// Sends the slot's request over its connection, or over a new one.
+    /// Sends the slot's request over its connection, or over a new one, unless it is too late for that.
     fn attempt(&mut self, index: usize) {
-        loop {
-            if self.slots[index].connection.as_ref().is_some_and(C::is_closed) {
+        while !self.drop_late(index) {
+            if self.slots[index].has_lost_connection() {
                 self.let_go(index, true);
             }
             if self.slots[index].connection.is_none() {
@@ -46,6 +41,15 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
+    /// Drops the slot's arrival, before it is sent, if its deadline has passed. Whether it did.
+    fn drop_late(&mut self, index: usize) -> bool {
+        let is_late = self.slots[index].work.is_some_and(|work| self.is_past_deadline(work.arrival.intended_ns));
+        if is_late {
+            self.finish(index, Outcome::Dropped, None, self.now_ns);
+        }
+        is_late
+    }
+
     /// Begins to connect; whether the connection is made already.
     fn connect(&mut self, index: usize) -> std::io::Result<bool> {
         let connect_start_ns = self.look_at_clock();
@@ -57,6 +61,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         slot.generation = slot.generation.wrapping_add(1);
         self.reactor.register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
+        slot.is_hung_up = false;
         self.go_on_connecting(index)
     }
 
@@ -138,7 +143,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             Some(work) if work.is_written => self.go_on(index, &work, event.is_hangup),
             Some(_) => match self.go_on_connecting(index) {
                 Ok(true) => {
-                    if !self.send(index) {
+                    if !self.drop_late(index) && !self.send(index) {
                         self.attempt(index);
                     }
                 }
@@ -156,11 +161,16 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
+    /// Reads what has come for the slot's request.
+    fn advance(&mut self, index: usize, work: &Work, is_hangup: bool) -> Progress {
         let shared = &self.orders.target.requests[work.arrival.request as usize];
         let request = self.source.own_request(index).unwrap_or(shared);
-        let Some(connection) = self.slots[index].connection.as_mut() else { return };
-        match connection.advance(request, is_hangup, &mut self.inbox) {
+        let connection = self.slots[index].connection.as_mut();
+        connection.map_or(Progress::Waiting, |connection| connection.advance(request, is_hangup, &mut self.inbox))
+    }
+
+    fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
+        match self.advance(index, work, is_hangup) {
             Progress::Waiting => {}
             Progress::Yielding => self.yielding.push_back(token(index, self.slots[index].generation)),
             Progress::Ended(exchanged) => self.exchanged(index, &exchanged),
@@ -236,8 +246,13 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             // The instant of expiry, not the later one at which it was noticed: the bound is exact.
             let expired_ns = started_ns.saturating_add(timeout_ns);
             let Some(work) = self.slots[index].work.filter(|_| expired_ns <= self.now_ns) else { return };
-            self.slots[index].work = None;
-            self.expired(index, &work, expired_ns);
+            // We may be late ourselves: an answer that the kernel had in time is none that did not come.
+            if let (true, Progress::Ended(exchanged)) = (work.is_written, self.advance(index, &work, false)) {
+                self.exchanged(index, &exchanged);
+            } else {
+                self.slots[index].work = None;
+                self.expired(index, &work, expired_ns);
+            }
             self.serve_ready();
         }
     }

@@ -1,0 +1,273 @@
+//! The order of work within a turn, with connections that do as they are told.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::*;
+use crate::clock::NS_PER_S;
+use crate::connection::{ExchangeStamps, Exchanged, NothingSent, Progress};
+use crate::plan::ReceiveStamps;
+use crate::recorder::Phase;
+use crate::request::Request;
+use crate::route::Route;
+use crate::source::Next;
+
+const MS: u64 = 1_000_000;
+
+/// What the connections of one test do, and what was done with them.
+#[derive(Default)]
+struct Script {
+    /// The server's ends, by connection; `None` has hung up.
+    peers: Vec<Option<UnixStream>>,
+    /// Which connection each request went to.
+    sent_over: Vec<usize>,
+    /// When the kernel had the answer.
+    answered_ns: Option<u64>,
+    /// To look at the end of an idle connection takes until then.
+    idle_until_ns: u64,
+    /// To connect takes until then, and an event.
+    connected_ns: u64,
+}
+
+thread_local! {
+    static SCRIPT: RefCell<Script> = RefCell::default();
+}
+
+fn script<T>(use_it: impl FnOnce(&mut Script) -> T) -> T {
+    SCRIPT.with_borrow_mut(use_it)
+}
+
+fn work_until(until_ns: u64) {
+    while monotonic_ns() < until_ns {}
+}
+
+struct Scripted {
+    number: usize,
+    near: UnixStream,
+    requests: u64,
+    stamps: ExchangeStamps,
+    has_waited: bool,
+}
+
+impl Connection for Scripted {
+    fn open(_route: &Route, _stamps: ReceiveStamps) -> io::Result<Self> {
+        let (near, far) = UnixStream::pair()?;
+        let number = script(|script| {
+            script.peers.push(Some(far));
+            script.peers.len() - 1
+        });
+        Ok(Self { number, near, requests: 0, stamps: ExchangeStamps::default(), has_waited: false })
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.near.as_fd()
+    }
+
+    fn is_connected(&mut self) -> io::Result<bool> {
+        let until_ns = script(|script| script.connected_ns);
+        if until_ns > 0 && !std::mem::replace(&mut self.has_waited, true) {
+            return Ok(false);
+        }
+        work_until(until_ns);
+        Ok(true)
+    }
+
+    fn begin(&mut self, _: &Request, _: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
+        self.requests += 1;
+        self.stamps = ExchangeStamps { write_start_ns: now_ns, ..ExchangeStamps::default() };
+        script(|script| script.sent_over.push(self.number));
+        Ok(None)
+    }
+
+    fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
+        let Some(answered_ns) = script(|script| script.answered_ns) else { return Progress::Waiting };
+        self.stamps = ExchangeStamps { first_byte_ns: answered_ns, last_byte_ns: answered_ns, ..self.stamps };
+        Progress::Ended(Exchanged {
+            last_byte_ns: answered_ns,
+            is_reusable: true,
+            ..Exchanged::unreusable(Outcome::Ok, Some(200))
+        })
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
+        work_until(script(|script| script.idle_until_ns));
+        script(|script| script.peers[self.number].is_none())
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn stamps(&self) -> ExchangeStamps {
+        self.stamps
+    }
+
+    fn requests(&self) -> u64 {
+        self.requests
+    }
+}
+
+/// Arrivals at these instants.
+struct Instants(VecDeque<u64>);
+
+impl Source for Instants {
+    fn next_due_ns(&self) -> Option<u64> {
+        self.0.front().copied()
+    }
+
+    fn take_due(&mut self) -> Option<Due> {
+        let intended_ns = self.0.pop_front()?;
+        Some(Due { intended_ns, request: 0, slot: None })
+    }
+
+    fn after(&mut self, _slot: usize, _ended: &Completion) -> Next {
+        Next::Free
+    }
+
+    fn is_exhausted(&self, _now_ns: u64) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Runs a test with an engine at whose beginning so many arrivals are due.
+fn with_engine(
+    change: impl FnOnce(&mut LoadPlan),
+    (arrivals, max_slots): (usize, usize),
+    test: impl FnOnce(Engine<'_, Scripted, Instants>),
+) {
+    SCRIPT.take();
+    let mut plan = LoadPlan::open("http://127.0.0.1:1/", 1.0, 60 * NS_PER_S);
+    change(&mut plan);
+    let target = Target::prepare(&plan).expect("target");
+    let policy = BusyPolicy { on_busy: OnBusy::Queue, max_slots, max_pending: 10 };
+    let orders = Orders { plan: &plan, target: &target, policy, stop: StopToken::new(), course: None };
+    let start_ns = monotonic_ns();
+    let source = Instants(std::iter::repeat_n(start_ns, arrivals).collect());
+    test(Engine::new(orders, source, Pacer::new(0), IdleSlots::new(1, 0), start_ns).expect("engine"));
+}
+
+fn turns(engine: &mut Engine<'_, Scripted, Instants>, count: usize) {
+    for _ in 0..count {
+        let until_ns = monotonic_ns() + MS;
+        engine.turn(until_ns).expect("a turn");
+    }
+}
+
+fn outcomes(engine: Engine<'_, Scripted, Instants>) -> Vec<(Outcome, u64)> {
+    let recorder = engine.end().recorder;
+    recorder.check_conservation().expect("nothing is lost");
+    let measured = recorder.phase(Phase::Measure);
+    Outcome::ALL
+        .map(|outcome| (outcome, measured.of(outcome)))
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+#[test]
+fn an_answer_that_came_in_time_is_no_timeout_however_late_it_is_read() {
+    for (came_in_time, expected) in [(true, Outcome::Ok), (false, Outcome::Timeout)] {
+        with_engine(
+            |plan| plan.timeout_ns = 20 * MS,
+            (1, 1),
+            |mut engine| {
+                turns(&mut engine, 2);
+                let sent_ns = engine.in_flight.oldest().expect("it was sent").1;
+                sleep(Duration::from_millis(30));
+                let late_ns = if came_in_time { 19 * MS } else { 21 * MS };
+                script(|script| script.answered_ns = Some(sent_ns + late_ns));
+                turns(&mut engine, 2);
+                assert_eq!(engine.in_flight.count(), 0);
+                assert_eq!(outcomes(engine), [(expected, 1)]);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_send_is_not_given_a_connection_whose_end_is_known() {
+    with_engine(
+        |_| {},
+        (2, 3),
+        |mut engine| {
+            script(|script| script.answered_ns = Some(monotonic_ns()));
+            turns(&mut engine, 3);
+            assert_eq!(script(|script| script.sent_over.clone()), [0, 1]);
+            // It becomes due while the end of the first connection is looked at.
+            let due_ns = monotonic_ns() + 200 * MS;
+            engine.source.0.push_back(due_ns);
+            script(|script| {
+                script.idle_until_ns = due_ns;
+                script.peers.iter_mut().for_each(|peer| *peer = None);
+            });
+            turns(&mut engine, 1);
+            assert_eq!(script(|script| script.sent_over.clone()), [0, 1, 2]);
+            turns(&mut engine, 1);
+            assert_eq!(outcomes(engine), [(Outcome::Ok, 3)]);
+        },
+    );
+}
+
+#[test]
+fn a_send_that_becomes_due_while_something_is_read_goes_out_before_the_next_is() {
+    with_engine(
+        |_| {},
+        (2, 3),
+        |mut engine| {
+            script(|script| script.answered_ns = Some(monotonic_ns()));
+            turns(&mut engine, 3);
+            let due_ns = monotonic_ns() + 200 * MS;
+            engine.source.0.push_back(due_ns);
+            script(|script| {
+                script.idle_until_ns = due_ns;
+                script.peers[0] = None;
+            });
+            turns(&mut engine, 1);
+            // The event of the connection that ended was the only one, and the next turn only begins.
+            engine.dispatch_due();
+            assert_eq!(script(|script| script.sent_over.clone()), [0, 1, 1]);
+        },
+    );
+}
+
+#[test]
+fn what_is_late_once_it_is_connected_is_not_sent() {
+    with_engine(
+        |plan| plan.deadline_ns = Some(300 * MS),
+        (1, 1),
+        |mut engine| {
+            script(|script| script.connected_ns = engine.now_ns + 301 * MS);
+            turns(&mut engine, 2);
+            assert!(script(|script| script.sent_over.is_empty()));
+            assert_eq!(outcomes(engine), [(Outcome::Dropped, 1)]);
+        },
+    );
+}
+
+#[test]
+fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
+    for (deadline_ns, expected) in [(None, Outcome::Unfinished), (Some(MS), Outcome::Dropped)] {
+        with_engine(
+            |plan| plan.deadline_ns = deadline_ns,
+            (2, 1),
+            |mut engine| {
+                engine.now_ns = engine.source.0[0];
+                turns(&mut engine, 1);
+                sleep(Duration::from_millis(5));
+                let mut ended = outcomes(engine);
+                ended.retain(|entry| entry != &(Outcome::Unfinished, 1));
+                let both = [(Outcome::Unfinished, 2)];
+                assert_eq!(ended, if expected == Outcome::Dropped { vec![(expected, 1)] } else { both.to_vec() });
+            },
+        );
+    }
+}
