@@ -19,6 +19,8 @@ MIN_ANSWER_TIMEOUT_S = 0.1
 # A complete but wrong answer can be a server that still imports its app; after this long it is the answer.
 WRONG_ANSWER_PATIENCE_NS = 3 * NS_PER_S
 STEP = "readiness"
+# A server's end shows a little later than its closed port.
+END_SEEN_WITHIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,9 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
     started_ns = time.monotonic_ns()
     wrong_since_ns: int | None = None
     while True:
-        _require_alive(server)
+        ended = _end_of(server, "while it started")
+        if ended is not None:
+            raise ended
         left_ns = started_ns + expected.ready_timeout_ns - time.monotonic_ns()
         answer = ask(
             port, expected.request, max(MIN_ANSWER_TIMEOUT_S, min(left_ns, expected.answer_timeout_ns) / NS_PER_S)
@@ -113,17 +117,15 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
         time.sleep(POLL_S)
 
 
-def _require_alive(server: ServerProcess) -> None:
+def _end_of(server: ServerProcess, when: str) -> ServerError | None:
+    """The error for a server that was killed or has ended; None while it lives."""
     kills = server.group.oom_kills()
     if kills:
-        raise out_of_memory(server, kills, "while it started", STEP)
-    if server.exit_code() is not None:
-        raise ServerError(
-            f"{server.found.id} {server.describe_exit()}",
-            "the end of its log says why",
-            step="start",
-            log_tail=server.log_tail(),
-        )
+        return out_of_memory(server, kills, when, STEP)
+    if server.exit_code() is None:
+        return None
+    cause, cure = f"{server.found.id} {server.describe_exit()}", "the end of its log says why"
+    return ServerError(cause, cure, step="start", log_tail=server.log_tail())
 
 
 def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
@@ -159,10 +161,14 @@ def _require_own_listener(server: ServerProcess, port: int) -> None:
 
 
 def keeps_connections(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> bool:
-    """Whether two requests are answered on one connection. A wrong or late answer says nothing of that: ServerError."""
+    """Whether two requests are answered on one connection. A wrong or late answer says nothing of that, nor does a
+    server that takes no connection any more: ServerError."""
     connection = http.client.HTTPConnection(HOST, port, timeout=timeout_ns / NS_PER_S)
     try:
-        connection.connect()
+        try:
+            connection.connect()
+        except OSError as error:
+            raise _not_connected(server, error) from error
         connection.auto_open = 0  # a second connection must not pass for the first
         for _ in range(2):
             answer = _exchange(connection, request)
@@ -174,3 +180,19 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
         return True
     finally:
         connection.close()
+
+
+def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
+    """The error for a server that gave a right answer once: how it ended, or else that it stands still."""
+    until = time.monotonic() + END_SEEN_WITHIN_S
+    while time.monotonic() < until:
+        ended = _end_of(server, "after its first answer")
+        if ended is not None:
+            return ended
+        time.sleep(POLL_S)
+    return ServerError(
+        f"{server.found.id} gave a right answer, and then took no connection ({error.strerror or error})",
+        "the end of its log may say why; if it was only slow, raise --timeout",
+        step=STEP,
+        log_tail=server.log_tail(),
+    )

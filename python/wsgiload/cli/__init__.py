@@ -59,8 +59,14 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return EXIT_OK  # whoever read our output has seen enough
     except OSError as error:
-        return _complain(f"{error.filename or 'a file'}: {error.strerror}", EXIT_USAGE)
+        return _complain(_system_words(error), EXIT_USAGE)
     return code if isinstance(code, int) else EXIT_OK
+
+
+def _system_words(error: OSError) -> str:
+    """What the system refused; what was no file, such as a connection, has no name."""
+    why = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {why}" if error.filename else f"the system refused a request: {why}"
 
 
 def _usage_error(error: click.UsageError) -> int:

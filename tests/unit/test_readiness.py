@@ -1,0 +1,110 @@
+"""A server that answered once and then takes no connection has failed, and whatever is known of its end is said."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from wsgiload import cli
+from wsgiload.catalogue import ServerVariant
+from wsgiload.errors import ServerError
+from wsgiload.launch import HOST, ServerProcess, free_port
+from wsgiload.plan import Request
+from wsgiload.readiness import keeps_connections
+from wsgiload.units import NS_PER_S
+
+from .test_summary import FOUND
+
+TIMEOUT_NS = NS_PER_S // 5
+
+
+@dataclass
+class Group:
+    """A group in which the kernel killed so many processes."""
+
+    kills: int | None
+
+    def oom_kills(self) -> int | None:
+        return self.kills
+
+
+def server(folder: Path, *, kills: int | None = None, code: int | None = None) -> ServerProcess:
+    """A server that wrote one line, and has ended with a code."""
+    found: ServerVariant = FOUND["wsgiref"]
+    group: Any = Group(kills)
+    log_path = folder / "server.log"
+    log_path.write_text("the licence has expired\n")
+    started = ServerProcess(found, group, log_path)
+    ended: Any = SimpleNamespace(poll=lambda: code)
+    started._process = ended
+    return started
+
+
+def failure(one: ServerProcess, port: int) -> ServerError:
+    with pytest.raises(ServerError) as caught:
+        keeps_connections(one, port, Request(), TIMEOUT_NS)
+    return caught.value
+
+
+@pytest.fixture
+def full_port() -> Iterator[int]:
+    """Somebody listens there, and its queue is full."""
+    with socket.create_server((HOST, 0), backlog=0) as listening:
+        port = listening.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex((HOST, port))
+        yield port
+        for one in waiting:
+            one.close()
+
+
+@pytest.mark.parametrize(
+    ("fate", "cause"),
+    [
+        ({"code": 3}, "wsgiref exited with code 3: the licence has expired"),
+        ({"code": -9}, "wsgiref was ended by SIGKILL: the licence has expired"),
+        ({"kills": 1, "code": -9}, "the kernel killed a process of it after its first answer"),
+        ({}, "wsgiref gave a right answer, and then took no connection (Connection refused)"),
+    ],
+    ids=["exited", "killed", "out of memory", "closed its port"],
+)
+def test_a_server_that_ended_after_its_first_answer_says_how(tmp_path: Path, fate: dict[str, int], cause: str) -> None:
+    found = failure(server(tmp_path, **fate), free_port())
+    assert cause in found.cause
+    assert found.cure is not None
+    assert found.log_tail == "the licence has expired"
+    assert found.exit_code == 97
+
+
+def test_a_server_that_accepts_nothing_any_more_has_failed_too(tmp_path: Path, full_port: int) -> None:
+    found = failure(server(tmp_path), full_port)
+    assert found.step == "readiness"
+    assert found.cause == "wsgiref gave a right answer, and then took no connection (timed out)"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "a.csv"), "a.csv: No such file or directory"),
+        (ConnectionRefusedError(111, "Connection refused"), "the system refused a request: Connection refused"),
+        (TimeoutError("timed out"), "the system refused a request: timed out"),
+        (OSError(), "the system refused a request: OSError"),
+    ],
+)
+def test_an_error_of_the_system_reads_sensibly(
+    error: OSError, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.wsgiload, "main", fail)
+    assert cli.run([]) == 2
+    assert capsys.readouterr().err == f"wsgiload: {line}\n"
