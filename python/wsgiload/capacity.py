@@ -112,6 +112,7 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
     with _trials_of(plan, events) as (trials, directory, users):
         searchings = [_Searching(Course(server, app=trials.app_of(server)), count) for server, count in users.items()]
         events.planned(len(searchings), plan.estimated_s(len(searchings)))
+        _write_run(plan, directory, "interrupted")  # what stands if nothing more can be written
         status: Status = "failed"
         try:
             _search_all(plan, trials, searchings, events)
@@ -119,11 +120,15 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
         except KeyboardInterrupt:
             status = "interrupted"
         finally:
-            document = _document(plan, [searching.course for searching in searchings], directory)
+            document = _document(plan, [searching.course for searching in searchings], directory, status)
             directory.write_capacity(document)
             trials.write_summary(status)
-            directory.write_run({"status": status, "plan": plain(plan), "host": host_facts()})
+            _write_run(plan, directory, status)
     return CapacityResult(directory.path, status, document)
+
+
+def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> None:
+    directory.write_run({"status": status, "plan": plain(plan), "host": host_facts()})
 
 
 @contextmanager
@@ -232,11 +237,12 @@ def _try(
     return judgement
 
 
-def _document(plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory) -> Json:
+def _document(plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory, status: Status) -> Json:
     load = plan.experiment.load
     servers = [server_result(course, plan.objective, load.duration_ns) for course in courses]
     return {
         "schema_version": SCHEMA_VERSION,
+        "status": status,
         "slo": plan.objective.texts,
         "arrivals": load.arrivals,
         "keepalive": load.keepalive,

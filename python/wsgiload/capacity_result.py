@@ -18,6 +18,7 @@ SCHEMA_VERSION = 1
 # Discarding more of what was measured would be choosing.
 MOST_DISCARDED_SHARE = 0.2
 LOWER_BOUND = "lower-bound"
+UNFINISHED = "unfinished"
 # Requests beyond a quantile, below which single trials differ widely.
 ENOUGH_BEYOND = 100
 
@@ -129,7 +130,7 @@ def _reason(check: str, level: str, message: str, value: object, limit: object) 
 
 def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tuple[str, Json]]:
     """Every doubt with whose doing it is."""
-    reasons = []
+    reasons = _unfinished(course)
     if course.failure is not None:
         reasons.append(("server", _reason("failure", "invalid", course.failure["message"], 1, 0)))
     if course.gave_up is not None:
@@ -158,6 +159,15 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tup
         message = "not confirmed on fresh trials: a bound was chosen for having passed, so it errs upwards"
         reasons.append(("method", _reason("unconfirmed", "warn", message, 0, 6)))
     return reasons + _brevity(found, objective, duration_ns)
+
+
+def _unfinished(course: Course) -> list[tuple[str, Json]]:
+    """A search that was cut off has found nothing yet; blamed as the generator blames a load that was stopped."""
+    if course.is_over:
+        return []
+    count = len(course.trials)
+    when = "before its first trial" if not count else f"after {count} trial{'s' if count > 1 else ''}"
+    return [("method", _reason(UNFINISHED, "invalid", f"the search was cut off {when}", count, None))]
 
 
 def _discarded(course: Course) -> list[tuple[str, Json]]:
@@ -238,3 +248,8 @@ def exit_code(status: str, servers: Sequence[Json], failed: Collection[str] = ()
 def is_lower_bound(server: Mapping[str, Any]) -> bool:
     """Whether an entry of ``servers`` may be too low because of disturbances."""
     return any(reason["check"] == LOWER_BOUND for reason in server["verdict"]["reasons"])
+
+
+def is_unfinished(server: Mapping[str, Any]) -> bool:
+    """Whether the search of an entry of ``servers`` was cut off."""
+    return any(reason["check"] == UNFINISHED for reason in server["verdict"]["reasons"])

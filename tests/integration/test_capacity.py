@@ -145,6 +145,8 @@ def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
     assert [server["rate_per_s"] for server in document["servers"]] == [None, None]
     assert sum(len(server["trials"]) for server in document["servers"]) >= 2
     assert document["recommendations"] == [], "what was cut off says nothing of the choice"
+    assert document["status"] == "interrupted"
+    assert {server["verdict"]["status"] for server in document["servers"]} == {"invalid"}
     assert read_json(done.run_dir / "run.json")["status"] == done.summary["status"] == "interrupted"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.capacity_result import Course, JudgedTrial, exit_code, server_result
+from wsgiload.capacity_result import Course, JudgedTrial, exit_code, is_unfinished, server_result
 from wsgiload.errors import UsageError
 from wsgiload.objective import Judgement, parse_objective
 from wsgiload.report.capacity import memory_words, rate_words, remarks_of
@@ -236,6 +236,20 @@ def test_a_server_that_does_not_start_has_no_figures() -> None:
     assert schema_errors(said) == []
     assert exit_code("complete", [said]) == 97
     assert exit_code("interrupted", [said]) == 130
+
+
+@pytest.mark.parametrize(
+    ("trials", "says"),
+    [(0, "before its first trial"), (1, "after 1 trial"), (3, "after 3 trials")],
+)
+def test_a_search_that_was_cut_off_is_not_valid(trials: int, says: str) -> None:
+    said = server_result(course(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
+    assert (said["verdict"]["status"], said["verdict"]["blame"]) == ("invalid", "method")
+    assert remarks_of(said) == [f"waitress: unfinished (invalid): the search was cut off {says}"]
+    assert is_unfinished(said)
+    assert schema_errors(said) == []
+    assert exit_code("interrupted", [said]) == 130
+    assert not is_unfinished(server_result(course(FOUND), OBJECTIVE, 120 * NS_PER_S))
 
 
 def test_an_abandoned_search_keeps_its_bounds() -> None:

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
-from wsgiload.capacity_result import Course, JudgedTrial, exit_code
+from wsgiload.capacity_result import Course, JudgedTrial, exit_code, is_unfinished
 from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import DURATION, Parsed, together
@@ -211,13 +211,14 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
         tell_recommendations(document["recommendations"], EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
-    failed = failed_thresholds(thresholds, [(server["server"], server) for server in document["servers"]])
+    searched = [(server["server"], server) for server in document["servers"] if not is_unfinished(server)]
+    failed = failed_thresholds(thresholds, searched)
     for sentence in failed:
         complain(sentence)
     code = exit_code(
         result.status,
         document["servers"],
-        [server["server"] for server in document["servers"] if not _holds(server, thresholds)],
+        [name for name, server in searched if not _holds(server, thresholds)],
     )
     if code == EXIT_INTERRUPTED:
         complain(f"interrupted; what was finished is in {result.run_dir}")

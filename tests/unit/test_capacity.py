@@ -1,0 +1,144 @@
+"""A capacity search whose trials are invented: what is stored while it runs, and however it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from wsgiload.capacity import CapacityPlan, CapacityResult, run_capacity
+from wsgiload.capacity_trials import TrialPlan
+from wsgiload.objective import parse_objective
+from wsgiload.report import print_capacity
+from wsgiload.schema import load_schema
+from wsgiload.slo_search import Goal
+from wsgiload.store import RunDirectory
+from wsgiload.units import NS_PER_S
+
+from .test_capacity_result import result
+from .test_summary import EXPERIMENT
+
+MODULE = sys.modules["wsgiload.capacity"]
+
+Json = dict[str, Any]
+Outcome = Callable[[TrialPlan], Json]
+
+
+@dataclass
+class Trials:
+    """Trials that end as ``outcome`` says; it may also raise what ends a search."""
+
+    directory: RunDirectory
+    outcome: Outcome
+    made: list[TrialPlan] = field(default_factory=list)
+
+    def app_of(self, server: str) -> None:
+        """Nobody knows."""
+
+    def carry_out(self, plan: TrialPlan) -> Json:
+        self.made.append(plan)
+        level = {"rate": plan.level.rate_per_s, "connections": plan.level.connections}
+        return self.outcome(plan) | {"id": f"{plan.server}@{plan.level.text}#{plan.run}"} | level
+
+    def write_summary(self, status: str) -> None:
+        self.directory.write_summary({"status": status})
+
+
+@dataclass
+class Searched:
+    """A search that has ended, and what it left."""
+
+    result: CapacityResult
+    made: list[TrialPlan]
+
+    def stored(self, name: str) -> Json:
+        document: Json = json.loads((self.result.run_dir / name).read_text())
+        return document
+
+
+Searching = Callable[..., Searched]
+
+
+@pytest.fixture
+def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
+    """Searches servers that keep a rate of 100 per second, or end as another outcome says."""
+
+    def searched(outcome: Outcome, servers: tuple[str, ...] = ("waitress",)) -> Searched:
+        trials = Trials(RunDirectory(tmp_path, "n"), outcome)
+
+        @contextmanager
+        def server_trials(*_: object) -> Iterator[tuple[Trials, Mapping[str, int]]]:
+            yield trials, dict.fromkeys(servers, 8)
+
+        monkeypatch.setattr(MODULE, "server_trials", server_trials)
+        monkeypatch.setattr(MODULE, "remove_stale_scratch", list)
+        goal = Goal(width=0.5, trials=1, confirmations=1)
+        plan = CapacityPlan(replace(EXPERIMENT, levels=()), parse_objective(["p99<50ms"]), goal, NS_PER_S)
+        return Searched(run_capacity(plan), trials.made)
+
+    return searched
+
+
+def serving_up_to(rate_per_s: float) -> Outcome:
+    """Slow above that rate."""
+
+    def outcome(plan: TrialPlan) -> Json:
+        return result(p99_ms=10.0 if (plan.level.rate_per_s or 0.0) <= rate_per_s else 90.0)
+
+    return outcome
+
+
+def errors(document: Json) -> list[str]:
+    return [error.message for error in Draft202012Validator(load_schema("capacity-1")).iter_errors(document)]
+
+
+def test_a_search_that_ended_says_so_everywhere(search: Searching) -> None:
+    done = search(serving_up_to(100.0))
+    document = done.result.document
+    assert errors(document) == []
+    assert document == done.stored("capacity.json")
+    assert {document["status"], done.stored("run.json")["status"], done.stored("summary.json")["status"]} == {
+        "complete"
+    }
+    assert document["servers"][0]["rate_per_s"] is not None
+
+
+def test_what_was_interrupted_is_never_called_valid(search: Searching) -> None:
+    def interrupted(plan: TrialPlan) -> Json:
+        if plan.level.connections is None:
+            raise KeyboardInterrupt
+        return result()
+
+    done = search(interrupted, ("waitress", "wsgiref"))
+    document = done.result.document
+    assert errors(document) == []
+    assert document["status"] == done.stored("run.json")["status"] == "interrupted"
+    assert done.result.exit_code == 130
+    assert [server["verdict"]["status"] for server in document["servers"]] == ["invalid"] * 2
+    out = io.StringIO()
+    print_capacity(document, Console(file=out, width=160))
+    assert " valid" not in out.getvalue()
+    assert out.getvalue().count("invalid: method (unfinished)") == 2
+
+
+def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(search: Searching, tmp_path: Path) -> None:
+    seen = list[Json]()
+
+    def looked_at(plan: TrialPlan) -> Json:
+        (run_dir,) = tmp_path.iterdir()
+        seen.append(json.loads((run_dir / "run.json").read_text()))
+        raise KeyboardInterrupt
+
+    search(looked_at)
+    (run,) = seen
+    assert run["status"] == "interrupted"
+    assert run["plan"]["objective"]["thresholds"][0]["text"] == "p99<50ms"
