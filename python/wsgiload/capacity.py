@@ -18,6 +18,7 @@ from wsgiload.budget import USUAL_USERS
 from wsgiload.capacity_result import SCHEMA_VERSION, Course, JudgedTrial, exit_code, server_result
 from wsgiload.capacity_trials import TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.cpus import CpuPlan, available_cpus
+from wsgiload.disturbance import disturbance_of
 from wsgiload.host import host_facts
 from wsgiload.objective import Judgement, Objective
 from wsgiload.plan import HIGHEST_RATE_PER_S, Experiment, Level, plain
@@ -159,19 +160,15 @@ def _search_all(plan: CapacityPlan, trials: Trials, searchings: Sequence[_Search
 
 def _guess(plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents) -> None:
     """What a closed loop gets through; only where the search begins."""
-    course, level = searching.course, Level(connections=searching.users)
-    duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
-    run = searching.next_run(level)
-    cell = trials.carry_out(TrialPlan(course.server, level, run, duration_ns))
-    trial = JudgedTrial(cell, None, None)
-    course.trials.append(trial)
-    events.trial_ended(course, trial)
+    course = searching.course
+    cell = _closed_loop(plan, trials, searching, events)
     if cell["failure"] is not None:
-        course.failure = cell["failure"]
+        course.fail(cell)
         return
     guess_per_s = cell["rate_result"]["goodput_per_s"]
     if not guess_per_s:
-        course.gave_up = ("server", f"{searching.users} users of a closed loop got no right answer")
+        blame = cell["verdict"]["blame"] if _is_spoiled(cell) else "server"
+        course.gave_up = (blame, f"{searching.users} users of a closed loop got no right answer")
         return
     goal = replace(
         plan.goal,
@@ -180,6 +177,35 @@ def _guess(plan: CapacityPlan, trials: Trials, searching: _Searching, events: Ca
     )
     searching.steps = search(guess_per_s, goal)
     searching.wanted = next(searching.steps)
+
+
+def _closed_loop(plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents) -> Json:
+    """Made again, as any trial, while the generator or the host spoil it; what is left of that is good enough to begin
+    with."""
+    course, level = searching.course, Level(connections=searching.users)
+    duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
+    for repeats_left in reversed(range(1 + REPEATS)):
+        cell = trials.carry_out(TrialPlan(course.server, level, searching.next_run(level), duration_ns))
+        trial = JudgedTrial(cell, None, None, is_discarded=repeats_left > 0 and _is_spoiled(cell))
+        course.trials.append(trial)
+        events.trial_ended(course, trial)
+        if not trial.is_discarded:
+            break
+        _settle(plan)
+    return cell
+
+
+def _is_spoiled(cell: Json) -> bool:
+    """Whether generator or host made a measurement worthless. A server that could not be limited, say, will not be the
+    next time either; and what only made answers later leaves a figure to begin with."""
+    verdict, failure = cell["verdict"], cell["failure"]
+    is_theirs = verdict["status"] == "invalid" and verdict["blame"] in ("client", "host")
+    return is_theirs and disturbance_of(verdict) is None and (failure is None or failure["step"] == "load")
+
+
+def _settle(plan: CapacityPlan) -> None:
+    if plan.settle_ns:
+        settle(plan.settle_ns, lambda: watch_host(plan.experiment.port))
 
 
 def _advance(plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents) -> None:
@@ -192,8 +218,7 @@ def _advance(plan: CapacityPlan, trials: Trials, searching: _Searching, events: 
         if course.failure is not None or not course.should_repeat(judgement):
             break
         course.discard_last()
-        if plan.settle_ns:
-            settle(plan.settle_ns, lambda: watch_host(plan.experiment.port))
+        _settle(plan)
         judgement = _carry_out(plan, trials, searching, wanted, events)
     if course.failure is not None:
         return
@@ -230,10 +255,9 @@ def _try(
     trial = JudgedTrial(cell, wanted.phase, judgement)
     course.trials.append(trial)
     events.trial_ended(course, trial)
-    failure = cell["failure"]
     # A server that dies under load misses the objective; one that does not start says nothing about any load.
-    if failure is not None and failure["step"] != "load":
-        course.failure = failure
+    if cell["failure"] is not None and cell["failure"]["step"] != "load":
+        course.fail(cell)
     return judgement
 
 

@@ -19,6 +19,7 @@ SCHEMA_VERSION = 1
 MOST_DISCARDED_SHARE = 0.2
 LOWER_BOUND = "lower-bound"
 UNFINISHED = "unfinished"
+AGAIN = "a closed loop whose measurement was invalid, and which was made again"
 # Requests beyond a quantile, below which single trials differ widely.
 ENOUGH_BEYOND = 100
 
@@ -32,6 +33,13 @@ class JudgedTrial:
     judgement: Judgement | None
     # Whether it was made again, so that nothing rests on it.
     is_discarded: bool = False
+
+    @property
+    def why(self) -> str:
+        """What it says of the objective, in words."""
+        if self.judgement is not None:
+            return self.judgement.why
+        return AGAIN if self.is_discarded else "a closed loop, whose rate is where the search begins"
 
     @property
     def is_spoiled(self) -> bool:
@@ -49,7 +57,7 @@ class JudgedTrial:
             "met": judgement.met if judgement else None,
             "discarded": self.is_discarded,
             "doubtful": judgement.is_doubtful if judgement else False,
-            "why": judgement.why if judgement else "a closed loop, whose rate is where the search begins",
+            "why": self.why,
         }
 
 
@@ -63,12 +71,17 @@ class Course:
     # Why it could not go on: whose fault, and in words.
     gave_up: tuple[str, str] | None = None
     failure: Json | None = None
+    failure_blame: str = "server"
     app: str | None = None  # what it serves; None where nobody knows
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be tried."""
         return self.found is not None or self.gave_up is not None or self.failure is not None
+
+    def fail(self, cell: Json) -> None:
+        """End it by the failure of a trial, which is whose fault that trial was."""
+        self.failure, self.failure_blame = cell["failure"], cell["verdict"]["blame"]
 
     def should_repeat(self, judgement: Judgement) -> bool:
         """Whether the last trial is to be made again. A doubtful one counts as it came once a fifth was repeated: some
@@ -132,7 +145,7 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tup
     """Every doubt with whose doing it is."""
     reasons = _unfinished(course)
     if course.failure is not None:
-        reasons.append(("server", _reason("failure", "invalid", course.failure["message"], 1, 0)))
+        reasons.append((course.failure_blame, _reason("failure", "invalid", course.failure["message"], 1, 0)))
     if course.gave_up is not None:
         blame, why = course.gave_up
         reasons.append((blame, _reason("search", "invalid", why, 1, 0)))
@@ -171,8 +184,8 @@ def _unfinished(course: Course) -> list[tuple[str, Json]]:
 
 
 def _discarded(course: Course) -> list[tuple[str, Json]]:
-    discarded = [trial for trial in course.trials if trial.is_spoiled]
-    judged = [trial for trial in course.trials if trial.judgement is not None]
+    judged = [trial for trial in course.trials if trial.judgement is not None]  # nothing rests on the closed loop
+    discarded = [trial for trial in judged if trial.is_spoiled]
     if not discarded:
         return []
     share = len(discarded) / len(judged)

@@ -142,3 +142,64 @@ def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(search: Searching
     (run,) = seen
     assert run["status"] == "interrupted"
     assert run["plan"]["objective"]["thresholds"][0]["text"] == "p99<50ms"
+
+
+def failed(step: str, blame: str) -> Json:
+    """A trial that has no result."""
+    failure = {"step": step, "message": f"no {step}", "log_tail": ""}
+    reason = {"check": "failure", "level": "invalid", "message": f"no {step}", "value": 1, "limit": 0}
+    verdict = {"status": "invalid", "blame": blame, "reasons": [reason]}
+    return result(failure=failure, verdict=verdict, rate_result=None, resources=None)
+
+
+@pytest.mark.parametrize(
+    ("step", "blame", "trials", "code"),
+    [("readiness", "server", 1, 97), ("limits", "host", 1, 98), ("load", "client", 4, 98), ("load", "server", 1, 97)],
+)
+def test_a_failure_is_whose_fault_the_trial_was(
+    search: Searching, step: str, blame: str, trials: int, code: int
+) -> None:
+    done = search(lambda _: failed(step, blame))
+    (server,) = done.result.document["servers"]
+    assert errors(done.result.document) == []
+    assert (server["failure"]["step"], server["verdict"]["blame"]) == (step, blame)
+    assert (len(done.made), done.result.exit_code) == (trials, code)
+
+
+def test_a_later_failure_is_whose_fault_the_trial_was_too(search: Searching) -> None:
+    done = search(lambda plan: result() if plan.level.connections else failed("limits", "host"))
+    assert (len(done.made), done.result.exit_code) == (2, 98)
+
+
+def nothing_answered(status: str, blame: str | None) -> Json:
+    return result(status, blame, rate_result={"offered_per_s": None, "goodput_per_s": 0.0})
+
+
+@pytest.mark.parametrize(("blame", "trials", "code"), [("client", 4, 98), ("host", 4, 98), ("server", 1, 97)])
+def test_a_closed_loop_without_an_answer_is_whose_fault_it_was(
+    search: Searching, blame: str, trials: int, code: int
+) -> None:
+    done = search(lambda _: nothing_answered("invalid", blame))
+    (server,) = done.result.document["servers"]
+    assert (server["verdict"]["blame"], len(done.made), done.result.exit_code) == (blame, trials, code)
+    assert [trial["discarded"] for trial in server["trials"]] == [True] * (trials - 1) + [False]
+
+
+def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searching) -> None:
+    usual = serving_up_to(100.0)
+
+    def at_first_spoiled(plan: TrialPlan) -> Json:
+        return nothing_answered("invalid", "client") if plan.level.connections and plan.run < 3 else usual(plan)
+
+    done = search(at_first_spoiled)
+    (server,) = done.result.document["servers"]
+    assert [trial["discarded"] for trial in server["trials"][:4]] == [True, True, False, False]
+    assert server["rate_per_s"] is not None
+    assert "discarded" not in {reason["check"] for reason in server["verdict"]["reasons"]}
+    assert "was made again" in server["trials"][0]["why"]
+
+
+def test_a_closed_loop_whose_answers_only_came_later_is_good_enough_to_begin_with(search: Searching) -> None:
+    usual = serving_up_to(100.0)
+    done = search(lambda plan: result("invalid", "host", check="C10") if plan.level.connections else usual(plan))
+    assert [plan.level.connections for plan in done.made].count(8) == 1

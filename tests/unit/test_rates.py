@@ -10,15 +10,15 @@ import pytest
 
 from wsgiload import rates
 from wsgiload.capacity_trials import TrialPlan
-from wsgiload.errors import ServerError
+from wsgiload.errors import LoadError, ServerError, WsgiloadError
 
 Json = dict[str, Any]
 
 
 class Trials:
-    """Servers that get so much through, or fail."""
+    """Servers that get so much through, or fail by somebody's fault."""
 
-    def __init__(self, goodputs_per_s: Mapping[str, float | None]) -> None:
+    def __init__(self, goodputs_per_s: Mapping[str, float | str]) -> None:
         self.goodputs_per_s = goodputs_per_s
         self.written: list[str] = []
         self.cells: list[Json] = []
@@ -27,9 +27,11 @@ class Trials:
     def carry_out(self, plan: TrialPlan) -> Json:
         assert plan.level.connections == 8
         goodput_per_s = self.goodputs_per_s[plan.server]
-        if goodput_per_s is None:
-            return {"failure": {"message": "it does not start"}, "rate_result": None}
-        return {"failure": None, "rate_result": {"goodput_per_s": goodput_per_s}}
+        if isinstance(goodput_per_s, str):
+            verdict = {"status": "invalid", "blame": goodput_per_s}
+            return {"failure": {"message": f"failed by {goodput_per_s}"}, "rate_result": None, "verdict": verdict}
+        verdict = {"status": "valid", "blame": None} if goodput_per_s else {"status": "invalid", "blame": "server"}
+        return {"failure": None, "rate_result": {"goodput_per_s": goodput_per_s}, "verdict": verdict}
 
     def write_run(self, run: Json) -> None:
         self.written.append(run["status"])
@@ -38,7 +40,7 @@ class Trials:
         self.written.append(status)
 
 
-def found(monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | None]) -> tuple[list[float], list[str]]:
+def found(monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | str]) -> tuple[list[float], list[str]]:
     trials, said = Trials(goodputs_per_s), list[str]()
 
     @contextmanager
@@ -53,18 +55,26 @@ def found(monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | 
 
 
 def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    levels, said = found(monkeypatch, {"slow": 100.0, "quick": 487.0, "broken": None})
+    levels, said = found(monkeypatch, {"slow": 100.0, "quick": 487.0, "broken": "server"})
     assert levels == [150.0, 240.0, 340.0, 410.0, 460.0]
     (line,) = said
     assert line.startswith("rates 150, 240, 340, 410, 460 per second: shares of the 487/s that the quickest setting ")
 
 
 @pytest.mark.parametrize(
-    ("goodputs_per_s", "message"),
-    [({"broken": None}, "it does not start"), ({"wrong": 0.0}, "no setting gave a right answer")],
+    ("goodputs_per_s", "kind", "message"),
+    [
+        ({"broken": "server"}, ServerError, "failed by server"),
+        ({"wrong": 0.0}, ServerError, "no setting gave a right answer"),
+        ({"spoiled": "client"}, LoadError, "failed by client"),
+        ({"unlimited": "host"}, LoadError, "failed by host"),
+        ({"spoiled": "client", "broken": "server"}, ServerError, "failed by server"),
+        ({"spoiled": "client", "wrong": 0.0}, ServerError, "no setting gave a right answer"),
+    ],
 )
-def test_without_an_answer_there_is_no_rate(
-    monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | None], message: str
+def test_without_an_answer_there_is_no_rate_and_it_is_said_by_whose_fault(
+    monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | str], kind: type[WsgiloadError], message: str
 ) -> None:
-    with pytest.raises(ServerError, match=message):
+    with pytest.raises(kind, match=message) as caught:
         found(monkeypatch, goodputs_per_s)
+    assert caught.value.exit_code == (97 if kind is ServerError else 98)

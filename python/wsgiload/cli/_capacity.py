@@ -74,6 +74,9 @@ class _Progress(CapacityEvents):
         if cell["failure"] is not None:
             click.echo(f"{cell['id']}: failed: {cell['failure']['message']}", err=True)
             return
+        if judgement is None and trial.is_discarded:
+            click.echo(f"{cell['id']}: a closed loop, repeated: {verdict_words(cell['verdict'])}", err=True)
+            return
         if judgement is None:
             got = format_per_s(cell["rate_result"]["goodput_per_s"])
             click.echo(f"{cell['id']}: a closed loop got {got}; the search begins below", err=True)
