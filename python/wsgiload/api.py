@@ -27,6 +27,7 @@ from wsgiload.plan import (
 )
 from wsgiload.precision import parse_precision
 from wsgiload.procedure import usual_procedure
+from wsgiload.rates import require_rates
 from wsgiload.settings import runs_to_compare
 from wsgiload.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 from wsgiload.units import NS_PER_S
@@ -148,6 +149,7 @@ def sweep(
         slo=tuple(parse_objective(slo).texts) if slo else (),
         out=Path(out),
     )
+    require_rates(experiment)
     runs = runs or (runs_to_compare(experiment) if compare or slo else 1)
     longest_ns = None if settle is None else round(settle * NS_PER_S)
     procedure = usual_procedure(runs, longest_ns, reruns, aggregate)

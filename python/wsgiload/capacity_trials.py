@@ -111,7 +111,9 @@ def server_trials(
     """Everything that trials of the experiment's servers need, and how many users keep each of them busy; its levels
     are not looked at. What cannot be used is a UsageError before anything starts."""
     found = resolve_servers(experiment)
-    check_loads(replace(experiment, levels=(Level(rate_per_s=1.0),)))
+    # At the rates that are still to be found, a warm-up by requests takes another time.
+    timeless = replace(experiment.load, warmup_requests=None)
+    check_loads(replace(experiment, load=timeless, levels=(Level(rate_per_s=1.0),)))
     launch.raise_descriptor_limit()
     cpu_plan, limits = plan_cpus(experiment.limits)
     with uninterrupted():
@@ -182,6 +184,8 @@ def _bench_of(bench: Bench, plan: TrialPlan) -> Bench:
     """The bench on which one trial is a whole experiment."""
     experiment = bench.setting.experiment
     load = replace(experiment.load, duration_ns=plan.duration_ns)
+    if plan.level.rate_per_s is None:
+        load = replace(load, warmup_requests=None)  # they are counted by a rate
     lasting = replace(experiment, levels=(plan.level,), load=load)
     return Bench(Setting(lasting, bench.setting.cpu_plan, bench.setting.limits), bench.backend, bench.janitor)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wsgiload.capacity_trials import TrialPlan, server_trials
-from wsgiload.errors import LoadError, ServerError, WsgiloadError
+from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
 from wsgiload.host import host_facts
 from wsgiload.plan import Experiment, Level, plain
 from wsgiload.slo_search import rounded
@@ -21,6 +21,15 @@ Json = dict[str, Any]
 # From a load that most settings hold to one at which few still answer in time.
 SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
 LOOK_NS = 5 * NS_PER_S
+
+
+def require_rates(experiment: Experiment) -> None:
+    """Refuse an objective for a closed loop: a setting is recommended for the rate that it holds."""
+    if experiment.slo and any(level.rate_per_s is None for level in experiment.levels):
+        raise UsageError(
+            "--slo and --connections were both given: an objective is held at a rate, and a closed loop offers none",
+            "give --rates, or neither of them and rates are found first",
+        )
 
 
 def find_levels(experiment: Experiment, log: Callable[[str], None]) -> tuple[Level, ...]:

@@ -40,7 +40,7 @@ def test_the_plan_tells_the_search_and_how_long_it_takes(capsys: pytest.CaptureF
 
 def test_a_recommendation_without_rates_finds_them_first(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
-    for more, is_known in (([], False), (["--rates", "100"], True), (["-c", "10"], True)):
+    for more, is_known in (([], False), (["--rates", "100"], True), (["--warmup-requests", "1000"], False)):
         assert run([*words, *more]) == 0
         plan = json.loads(capsys.readouterr().out)
         assert (plan["levels"] is not None) == (plan["order"] is not None) == is_known
@@ -52,3 +52,8 @@ def test_a_recommendation_asks_for_six_runs_unless_the_user_did(capsys: pytest.C
     for more, expected in (([], 6), (["--runs", "2"], 2)):
         assert run([*words, *more]) == 0
         assert json.loads(capsys.readouterr().out)["runs"] == expected
+
+
+def test_no_setting_is_recommended_for_a_closed_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sweep", "--servers", "waitress", "--slo", "p99<50ms", "-c", "10", "--dry-run"]) == 2
+    assert "a closed loop offers none; give --rates" in capsys.readouterr().err

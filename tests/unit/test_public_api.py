@@ -112,6 +112,8 @@ def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.Mon
     assert [(one.slo, one.runs) for one in asked] == [((), 1), (objective, 6), (objective, 2)]
     with pytest.raises(wsgiload.UsageError, match="gets no worse with the load"):
         wsgiload.sweep(rates=[100], slo=["goodput>=100"])
+    with pytest.raises(wsgiload.UsageError, match="a closed loop offers none"):
+        wsgiload.sweep(connections=[10], slo=["p99<50ms"])
 
 
 def test_types_travel_with_the_package() -> None:

@@ -45,7 +45,7 @@ from wsgiload.plan import (
     expand,
     plain,
 )
-from wsgiload.rates import SHARES, find_levels
+from wsgiload.rates import SHARES, find_levels, require_rates
 from wsgiload.report import print_sweep
 from wsgiload.settings import resolve_servers
 from wsgiload.stored_plan import read_plan
@@ -234,6 +234,7 @@ def sweep(
     options["compare"] = options["compare"] or bool(texts)
     if resume is None:
         experiment, asked = replace(experiment_of(app, options), slo=texts), None
+        require_rates(experiment)
     else:
         experiment = read_plan(resume)[0]
         asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
