@@ -32,12 +32,13 @@ def analyse(summary: Json, method: Method | None = None, slo: Sequence[str] = ()
     is_compared = (experiment.get("runs") or 1) >= FEWEST_RUNS
     texts = slo or experiment.get("slo") or ()
     objective = parse_objective(texts) if texts else None
+    of_sessions = bool(experiment.get("sessions"))
     return {
         **summary,
         "experiment": {**experiment, "aggregate": chosen, "slo": objective.texts if objective is not None else None},
         "aggregates": aggregate_cells(cells, chosen),
-        "comparisons": compare_servers(cells) if is_compared else [],
-        "overload": overload_points(cells),
+        "comparisons": compare_servers(cells, of_sessions=of_sessions) if is_compared else [],
+        "overload": [] if of_sessions else overload_points(cells),
         "power": power_points(cells),
         "recommendations": _recommendations(cells, objective),
         "session": judge_session(cells),

@@ -18,7 +18,7 @@ from wsgiload.catalogue import ServerVariant
 from wsgiload.cpus import CpuPlan
 from wsgiload.drive import drive
 from wsgiload.environments import Environments, named_interpreters, provide
-from wsgiload.errors import WsgiloadError
+from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, select_backend
 from wsgiload.plan import Cell, Experiment, Level, arrival_seed, experiment_facts, load_plan
@@ -102,6 +102,15 @@ class ServerTrials:
         order = [cell["id"] for cell in cells]
         summary = {"status": status, "experiment": facts, "order": order, "seed": experiment.seed, "cells": cells}
         self.directory.write_summary(summary)
+
+
+def require_closed_loop(experiment: Experiment) -> None:
+    """Refuse what no closed loop can send, where one has to be the first look at a server."""
+    if experiment.request.sessions:
+        raise UsageError(
+            "sessions arrive at a rate, and a search for one begins with a closed loop, which has none",
+            "name the rates of sessions: wsgiload sweep --rates 10,20,40 --sessions FILE",
+        )
 
 
 @contextmanager

@@ -55,11 +55,13 @@ def default_figure(cells: Sequence[Json]) -> str:
     return "p99" if any(cell["rate"] is not None for cell in cells) else GOODPUT
 
 
-def compare_servers(cells: Sequence[Json], figure: str | None = None) -> list[dict[str, Any]]:
+def compare_servers(
+    cells: Sequence[Json], figure: str | None = None, *, of_sessions: bool = False
+) -> list[dict[str, Any]]:
     """``comparisons`` of summary.json: at every load every pair of servers that serve the same app, in the order in
-    which the cells stand."""
+    which the cells stand. A rate ``of_sessions`` is no share of a capacity, which is one of requests."""
     chosen = figure or default_figure(cells)
-    found, saturation = standing(cells), saturation_goodputs(cells)
+    found, saturation = standing(cells), {} if of_sessions else saturation_goodputs(cells)
     kinds, apps = _kinds(cells), _apps(cells)
     rivals: dict[tuple[object, ...], list[Level]] = {}
     for where in found:
@@ -76,11 +78,13 @@ def compare_servers(cells: Sequence[Json], figure: str | None = None) -> list[di
     return entries
 
 
-def compare_runs(first: Sequence[Json], second: Sequence[Json], figure: str | None = None) -> list[dict[str, Any]]:
+def compare_runs(
+    first: Sequence[Json], second: Sequence[Json], figure: str | None = None, *, of_sessions: bool = False
+) -> list[dict[str, Any]]:
     """Every server at every load that both runs measured: the second run's figure over the first's."""
     chosen = figure or default_figure(first)
     before, after = standing(first), standing(second)
-    saturation = {**saturation_goodputs(first), **saturation_goodputs(second)}
+    saturation = {} if of_sessions else {**saturation_goodputs(first), **saturation_goodputs(second)}
     entries: list[dict[str, Any]] = []
     for level in dict.fromkeys((level.rate, level.connections) for level in before):
         here = [where for where in before if (where.rate, where.connections) == level and where in after]

@@ -1,6 +1,7 @@
 """What servers do beyond their capacity: how much they serve at most, and how much of that is left under more load.
 
 Pure, from the cells of summary.json. No knee is looked for: where a curve bends depends on the scales of its axes.
+Rates of sessions say nothing here: a capacity is one of requests, and a session is several.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,23 @@ def test_a_recommendation_asks_for_six_runs_unless_the_user_did(capsys: pytest.C
 def test_no_setting_is_recommended_for_a_closed_loop(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", "--servers", "waitress", "--slo", "p99<50ms", "-c", "10", "--dry-run"]) == 2
     assert "a closed loop offers none; give --rates" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*QUICK, "--servers", "waitress"],
+        [*QUICK, "--url", "http://127.0.0.1:1/"],
+        ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"],
+    ],
+    ids=["capacity", "a URL", "sweep"],
+)
+def test_sessions_are_refused_where_a_closed_loop_comes_first(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shop").write_text("[browse]\nGET /\n")
+    given = [*words, "--sessions", str(tmp_path / "shop")]
+    assert run(given) == 2
+    assert "name the rates of sessions: wsgiload sweep --rates" in capsys.readouterr().err
+    if words[0] == "sweep":
+        assert run([*given, "--rates", "10"]) == 0

@@ -12,7 +12,7 @@ import pytest
 from wsgiload.cli import run
 from wsgiload.comparison import unlike
 
-from .invented_cells import Json, experiment
+from .invented_cells import Json, experiment, runs_of
 
 
 def stored(folder: Path, cells: list[Json], **changes: Any) -> Path:
@@ -88,3 +88,15 @@ def test_another_version_of_a_server_is_said() -> None:
     second = {"experiment": {"runs": 6}, "cells": [cell | {"version": "2.0"}]}
     assert unlike(first, second) == ["a was 1.0 on Python 3.11.2 and then 2.0 on Python 3.11.2."]
     assert unlike(first, first) == []
+
+
+def test_a_rate_of_sessions_is_no_share_of_a_capacity(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    too_much = {"rate": 2000.0, "outcomes": {"scheduled": 40_000, "ok": 20_000}}
+    cells = [*experiment(1, {"a": 20e6}), *runs_of("a", [None] * 6, **too_much)]
+    given = [
+        str(stored(tmp_path / name, cells, sessions=sessions))
+        for name, sessions in (("of-requests", None), ("of-sessions", 2))
+    ]
+    for runs, expected in ((given[:1] * 2, 1.0), (given, None)):
+        assert run(["compare", *runs, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["comparisons"][0]["load_share"] == expected

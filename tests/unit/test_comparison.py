@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from wsgiload.analysis import analyse
 from wsgiload.comparison import compare_runs, compare_servers, drift_factor
 from wsgiload.overload import overload_points, saturation_goodputs
+from wsgiload.report.over_runs import comparison_lines
 
 from .invented_cells import Json, cell, experiment, invalid, runs_of
 
@@ -173,6 +175,20 @@ def test_beyond_its_capacity_a_server_holds_or_collapses() -> None:
             ],
         }
     ]
+
+
+def test_a_rate_of_sessions_is_no_share_of_a_capacity() -> None:
+    above = [*saturated("a", 1250.0, 2000.0), *saturated("b", 1100.0, 2000.0)]
+    cells = [*experiment(1, {"a": 26e6, "b": 20e6}), *above]
+    of_requests, of_sessions = (
+        analyse({"experiment": {"runs": 6, "sessions": sessions}, "cells": cells}) for sessions in (None, 2)
+    )
+    assert [len(one["overload"]) for one in (of_requests, of_sessions)] == [2, 0]
+    for one, is_known in ((of_requests, True), (of_sessions, False)):
+        assert {entry["load_share"] is not None for entry in one["comparisons"]} == {is_known}
+    assert {entry["load_share"] for entry in compare_runs(cells, cells, of_sessions=True)} == {None}
+    said = " ".join(text for text, _ in comparison_lines(of_sessions))
+    assert "is not known, for the rates are those of sessions;" in said
 
 
 def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> None:

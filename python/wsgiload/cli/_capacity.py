@@ -12,6 +12,7 @@ from rich.console import Console
 
 from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_result import Course, JudgedTrial, exit_code, is_unfinished
+from wsgiload.capacity_trials import require_closed_loop
 from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import DURATION, Parsed, together
@@ -160,6 +161,7 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
         "intervene": None,
     }
     experiment = experiment_of(app, options | fixed)
+    require_closed_loop(experiment)
     experiment = replace(experiment, levels=(), name=f"capacity-{_host(url) if url else experiment.name}")
     if url is not None:
         experiment = replace(experiment, request=replace(experiment.request, expected_body=None))

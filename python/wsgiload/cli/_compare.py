@@ -38,7 +38,8 @@ def compare(run_a: Path, run_b: Path, figure: str | None, json_file: str | None,
     """
     check_destinations(json_file, html)
     first, second = (read_summary(run / "summary.json") for run in (run_a, run_b))
-    entries = compare_runs(first["cells"], second["cells"], figure)
+    of_sessions = any(run["experiment"].get("sessions") for run in (first, second))
+    entries = compare_runs(first["cells"], second["cells"], figure, of_sessions=of_sessions)
     if not entries:
         raise UsageError(f"{run_a} and {run_b} have no server at the same load in common", "see `wsgiload report`")
     change = Change((str(run_a), str(run_b)), entries, unlike(first, second))

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from wsgiload.alarms import alarms_over_cells
 from wsgiload.analysis import last_attempts
+from wsgiload.capacity_trials import require_closed_loop
 from wsgiload.catalogue import PROFILES
 from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
@@ -239,8 +240,8 @@ def sweep(
         experiment = read_plan(resume)[0]
         asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
     is_rateless = bool(texts) and resume is None and not (options["rates"] or options["connections"])
-    if is_rateless and len(apps_of(experiment.sizes)) > 1:
-        raise UsageError("--slo looks for the rates of one app, and --grid app= names several", "say which by --rates")
+    if is_rateless:
+        _require_findable_rates(experiment)
     if dry_run:
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK
@@ -261,6 +262,13 @@ def require_possible_intervention(experiment: Experiment) -> CpuPlan:
     if experiment.intervene is not None:
         require_liftable(limits, cpu_plan)
     return cpu_plan
+
+
+def _require_findable_rates(experiment: Experiment) -> None:
+    """Refuse what no rates can be found for, before anything is started."""
+    if len(apps_of(experiment.sizes)) > 1:
+        raise UsageError("--slo looks for the rates of one app, and --grid app= names several", "say which by --rates")
+    require_closed_loop(experiment)
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:

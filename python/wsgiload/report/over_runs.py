@@ -115,7 +115,8 @@ def comparison_lines(summary: Json) -> list[tuple[str, str]]:
     lines = [(comparison_sentence(entry), styles.get(entry["finding"], "")) for entry in entries]
     if len({entry.get("app") for entry in entries}) > 1:
         lines.append((_APPS_APART, ""))
-    lines += [(caution, "yellow") for caution in _cautions(entries)]
+    of_sessions = bool((summary.get("experiment") or {}).get("sessions"))
+    lines += [(caution, "yellow") for caution in _cautions(entries, of_sessions=of_sessions)]
     return lines
 
 
@@ -198,7 +199,7 @@ def _near_capacity(entry: Json) -> str:
     return f"; caution: at {share * 100:.0f} % of capacity, where a drift of 1 % moves p99 by about {moved} %"
 
 
-def _cautions(entries: Sequence[Json]) -> Iterator[str]:
+def _cautions(entries: Sequence[Json], *, of_sessions: bool) -> Iterator[str]:
     if not entries:
         return
     families = Counter((entry["rate"], entry["connections"], entry.get("app")) for entry in entries)
@@ -210,8 +211,9 @@ def _cautions(entries: Sequence[Json]) -> Iterator[str]:
         )
     unknown = any(entry["load_share"] is None and entry["rate"] is not None for entry in entries)
     if unknown and entries[0]["figure"] != GOODPUT:
+        why = "the rates are those of sessions" if of_sessions else "not every one was driven into saturation"
         yield (
-            "How near to its capacity each server was is not known, for not every one was driven into saturation; "
+            f"How near to its capacity each server was is not known, for {why}; "
             f"above {CAUTIOUS_SHARE * 100:.0f} % of it small drifts look like large differences."
         )
 
