@@ -101,11 +101,22 @@ def assign_cpus(
     if not numbers:
         raise UsageError("no core is available", "check the CPU affinity wsgiload was started with")
     cores = _cores(numbers, topology)
-    named_client = _known(client, numbers, "client")
-    server_cpus = _known(server, numbers, "server") or _default_server(cores, cpus, named_client)
+    named_client = named_cores(client, numbers, "client")
+    server_cpus = named_cores(server, numbers, "server") or _default_server(cores, cpus, named_client)
     client_cpus = named_client or _default_client(cores, server_cpus)
     shared = any(core.has_any(server_cpus) and core.has_any(client_cpus) for core in cores)
     return CpuPlan(server_cpus, client_cpus, shared, _orchestrator(cores, server_cpus, client_cpus))
+
+
+def named_cores(asked: tuple[int, ...] | None, cores: tuple[int, ...], side: str) -> tuple[int, ...]:
+    """What the user named for one side, sorted; none of it may be missing from the available cores."""
+    unknown = sorted(set(asked or ()) - set(cores))
+    if unknown:
+        raise UsageError(
+            f"--{side}-cpus names {format_cpu_list(unknown)}, available are {format_cpu_list(cores)}",
+            f"choose --{side}-cpus from {format_cpu_list(cores)}",
+        )
+    return tuple(sorted(set(asked or ())))
 
 
 def _cores(numbers: Sequence[int], topology: Sequence[Processor]) -> list[_Core]:
@@ -170,16 +181,6 @@ def _neighbourhoods(spare: list[_Core], free: list[_Core]) -> Iterator[list[_Cor
         yield from sorted(groups.values(), key=lambda group: (len(group), group[-1].processors), reverse=True)
     yield spare
     yield free
-
-
-def _known(asked: tuple[int, ...] | None, cores: tuple[int, ...], side: str) -> tuple[int, ...]:
-    unknown = sorted(set(asked or ()) - set(cores))
-    if unknown:
-        raise UsageError(
-            f"--{side}-cpus names {format_cpu_list(unknown)}, available are {format_cpu_list(cores)}",
-            f"choose --{side}-cpus from {format_cpu_list(cores)}",
-        )
-    return tuple(sorted(set(asked or ())))
 
 
 def _is_number(text: str) -> bool:

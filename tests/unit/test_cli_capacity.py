@@ -19,6 +19,10 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         (["capacity", "--slo", "goodput>=100"], "gets no worse with the load"),
         ([*QUICK, "--url", "http://127.0.0.1:1/", "--servers", "waitress"], "--url and --servers were both given"),
         ([*QUICK, "--url", "http://127.0.0.1:1/", "app:app"], "--url and APP were both given"),
+        ([*QUICK, "--url", "http://127.0.0.1:1/", "--server-cpus", "0"], "--url and --server-cpus were both given"),
+        ([*QUICK, "--url", "http://127.0.0.1:1/", "--memory", "512MiB"], "--url and --memory were both given"),
+        ([*QUICK, "--url", "http://127.0.0.1:1/", "--client-cpus", "999"], "--client-cpus names 999, available are"),
+        ([*QUICK, "--servers", "waitress", "--client-cpus", "999"], "--client-cpus names 999, available are"),
         ([*QUICK, "--url", "gopher://127.0.0.1/"], "gopher"),
         ([*QUICK, "--width", "0.1%"], "is not a width from 0.5% to 50%"),
         ([*QUICK, "--threshold", "p99<1s"], "there is no figure 'p99'; choose one of capacity"),
@@ -78,3 +82,10 @@ def test_sessions_are_refused_where_a_closed_loop_comes_first(
     assert "name the rates of sessions: wsgiload sweep --rates" in capsys.readouterr().err
     if words[0] == "sweep":
         assert run([*given, "--rates", "10"]) == 0
+
+
+def test_a_search_of_a_url_is_called_as_asked_or_by_its_host(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*QUICK, "--url", "http://127.0.0.1:8000/"]
+    for more, name in (([], "capacity-127.0.0.1-8000"), (["--name", "my shop"], "capacity-my-shop")):
+        assert run([*words, *more]) == 0
+        assert json.loads(capsys.readouterr().out)["experiment"]["name"] == name

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
@@ -19,6 +20,7 @@ from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
+from wsgiload.cpus import available_cpus, named_cores
 from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.limits import enter_scope
@@ -47,7 +49,12 @@ _AS_IN_SWEEP = {
     *("out", "json_file", "quiet", "config", "dry_run"),
 }
 # What belongs to a server that is launched, and not to a URL.
-_OF_SERVERS = ("servers", "workers", "server_threads", "grid", "app_name", "python", "python_version", "path", "port")
+_OF_SERVERS = (
+    *("servers", "workers", "server_threads", "grid", "app_name", "python", "python_version", "path", "port"),
+    "server_cpus",
+)
+# The same, with a default: only what was said for this search is a contradiction.
+_LIMITS_OF_SERVERS = ("cpus", "memory", "pids")
 
 
 def _parse_width(text: str) -> float:
@@ -162,8 +169,10 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
     }
     experiment = experiment_of(app, options | fixed)
     require_closed_loop(experiment)
-    experiment = replace(experiment, levels=(), name=f"capacity-{_host(url) if url else experiment.name}")
+    experiment = replace(experiment, levels=(), name=f"capacity-{experiment.name}")
     if url is not None:
+        experiment = experiment if options["name"] else replace(experiment, name=f"capacity-{_host(url)}")
+        named_cores(experiment.limits.client_cpus, available_cpus(), "client")
         experiment = replace(experiment, request=replace(experiment.request, expected_body=None))
         require_possible(load_plan(url, experiment.request, experiment.load, Level(rate_per_s=1.0), experiment.seed))
     return CapacityPlan(
@@ -180,7 +189,10 @@ def _require_url_alone(app: str | None, options: dict[str, Any]) -> None:
     if urlsplit(options["url"]).scheme not in ("http", "https"):
         raise UsageError(f"{options['url']!r} is no URL to drive", "write it like http://127.0.0.1:8000/")
     given = ["APP"] if app is not None else []
-    given += [f"--{name.replace('_', '-')}" for name in _OF_SERVERS if options[name]]
+    source_of = click.get_current_context().get_parameter_source
+    names = [name for name in _OF_SERVERS if options[name]]
+    names += [name for name in _LIMITS_OF_SERVERS if source_of(name) is ParameterSource.COMMANDLINE]
+    given += [f"--{name.replace('_', '-')}" for name in names]
     if given:
         raise UsageError(f"--url and {given[0]} were both given", "a URL already has its server; give one of them")
 
