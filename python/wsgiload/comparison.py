@@ -25,6 +25,9 @@ CAUTIOUS_SHARE = 0.8
 _BOTH = 2
 # Of the plan, what says nothing of how a server was measured.
 _MAY_DIFFER = {"name", "servers", "runs", "rates", "connections", "aggregate"}
+# Of the host, what its figures depend on first of all.
+_OF_HOST = ("machine", "cpu_model", "cpus", "available_cpus", "kernel")
+_ENDED = {"interrupted": "was interrupted, so that cells are missing from it", "failed": "has failed before its end"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,11 @@ def unlike(first: Json, second: Json) -> list[str]:
     """What else differs between two summaries, a sentence each: it may be what makes their figures differ."""
     before, now = first["experiment"], second["experiment"]
     remarks = [
+        f"The {which} run {_ENDED[run['status']]}."
+        for which, run in (("first", first), ("second", second))
+        if run.get("status") in _ENDED
+    ]
+    remarks += [
         f"The runs were not made alike: {name.replace('_', ' ')} was {before.get(name)} and then {now.get(name)}."
         for name in sorted({*before, *now} - _MAY_DIFFER)
         if before.get(name) != now.get(name)
@@ -105,6 +113,18 @@ def unlike(first: Json, second: Json) -> list[str]:
         if versions[server] != versions_now[server]:
             remarks.append(f"{server} was {versions[server]} and then {versions_now[server]}.")
     return remarks
+
+
+def unlike_hosts(first: Json | None, second: Json | None) -> list[str]:
+    """One sentence where two runs were not made on the same host; none where a run does not tell of its own."""
+    if first is None or second is None:
+        return []
+    changes = [
+        f"{name.replace('_', ' ')} was {first.get(name)} and then {second.get(name)}"
+        for name in _OF_HOST
+        if first.get(name) != second.get(name)
+    ]
+    return [f"Caution, the runs were not made on the same host: {', '.join(changes)}."] if changes else []
 
 
 def _versions(cells: Sequence[Json]) -> dict[str, str]:

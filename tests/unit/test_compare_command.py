@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wsgiload.cli import run
-from wsgiload.comparison import unlike
+from wsgiload.comparison import unlike, unlike_hosts
 
 from .invented_cells import Json, experiment, runs_of
 
@@ -100,3 +100,33 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity(tmp_path: Path, capsys: py
     for runs, expected in ((given[:1] * 2, 1.0), (given, None)):
         assert run(["compare", *runs, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["comparisons"][0]["load_share"] == expected
+
+
+HOST = {
+    "cpu_model": "A",
+    "cpus": 2,
+    "available_cpus": [0, 1],
+    "kernel": "6.1",
+    "machine": "x86_64",
+    "load_average": "1",
+}
+
+
+def test_another_host_is_one_line_of_caution(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert unlike_hosts(HOST, HOST | {"load_average": "9"}) == []
+    assert unlike_hosts(HOST, None) == [], "what is not known is not said"
+    other = HOST | {"cpu_model": "B", "kernel": "6.12"}
+    for folder, host in zip(runs, (HOST, other), strict=True):
+        (folder / "run.json").write_text(json.dumps({"host": host}))
+    assert run(["compare", *map(str, runs)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    line = "Caution, the runs were not made on the same host: cpu model was A and then B, kernel was 6.1 and then 6.12."
+    assert said[2] == line
+    assert run(["compare", *map(str, runs), "--json"]) == 0
+    assert line in json.loads(capsys.readouterr().out)["unlike"]
+
+
+def test_a_run_that_did_not_come_to_its_end_is_named() -> None:
+    first, second = ({"status": status, "experiment": {}, "cells": []} for status in ("complete", "interrupted"))
+    assert unlike(first, second) == ["The second run was interrupted, so that cells are missing from it."]
+    assert unlike(first | {"status": "failed"}, first) == ["The first run has failed before its end."]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -11,7 +13,7 @@ from rich.console import Console
 from wsgiload.aggregate import FIGURES
 from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._report import read_summary
-from wsgiload.comparison import Change, compare_runs, unlike
+from wsgiload.comparison import Change, compare_runs, unlike, unlike_hosts
 from wsgiload.errors import UsageError
 from wsgiload.report import print_comparison, write_change
 from wsgiload.store import SCHEMA_VERSION
@@ -42,10 +44,20 @@ def compare(run_a: Path, run_b: Path, figure: str | None, json_file: str | None,
     entries = compare_runs(first["cells"], second["cells"], figure, of_sessions=of_sessions)
     if not entries:
         raise UsageError(f"{run_a} and {run_b} have no server at the same load in common", "see `wsgiload report`")
-    change = Change((str(run_a), str(run_b)), entries, unlike(first, second))
+    remarks = [*unlike_hosts(*map(_host_of, (run_a, run_b))), *unlike(first, second)]
+    change = Change((str(run_a), str(run_b)), entries, remarks)
     if json_file != "-":
         print_comparison(change.comparisons, change.unlike, Console())
     if json_file is not None:
         write_json({"schema_version": SCHEMA_VERSION} | asdict(change), json_file)
     if html is not None:
         write_change(html, change)
+
+
+def _host_of(run: Path) -> dict[str, Any] | None:
+    """Where a run was made; None where it does not tell."""
+    try:
+        told: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return told.get("host")
