@@ -125,10 +125,11 @@ def _at_rate(course: Course, rate_per_s: float | None) -> Json | None:
     used = [cell["resources"] for cell in there if cell["resources"] is not None]
     if not used:
         return None
-    limit = next((cell["limits"]["memory_bytes"] for cell in there if cell["limits"] is not None), None)
+    limits = [cell["limits"] for cell in there if cell["limits"] is not None]
+    held = [one["memory_bytes"] for one in limits if "memory" not in one.get("not_enforced", ())]
     return {
         "memory_peak_bytes": _largest([one["memory_peak_bytes"] for one in used]),
-        "memory_limit_bytes": limit,
+        "memory_limit_bytes": held[0] if held else None,
         "cpu_cores_mean": _largest([one["cpu_cores_mean"] for one in used]),
     }
 

@@ -165,6 +165,9 @@ def test_a_confirmed_search_is_valid_and_tells_everything_of_the_contract() -> N
     low, high = said["interval_95"]
     assert low <= said["estimate_per_s"] <= high
     assert memory_words(said["at_rate"]) == "48 MiB of 512 MiB"
+    loose = result(limits={"memory_bytes": 512 * MIB, "not_enforced": ["memory"]})
+    said_of_loose = server_result(course(FOUND, judged(loose)), OBJECTIVE, 120 * NS_PER_S)
+    assert memory_words(said_of_loose["at_rate"]) == "48 MiB", "a limit that did not hold is none"
     assert exit_code("complete", [said]) == 0
     assert schema_errors(said) == []
     assert len(schema_errors(said | {"surprise": 1, "rate_per_s": 0})) == 2
