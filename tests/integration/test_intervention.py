@@ -99,7 +99,13 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
     summary = throttled.to_dict()
     assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
     (trial,) = summary["interventions"]
-    assert trial["used"] == trial["pairs"] == (6 if IS_LONG else 2)
+    spoiled = [run["verdict"] for run in [*trial["limited"], *trial["lifted"]] if run["verdict"]["status"] == "invalid"]
+    assert {verdict["blame"] for verdict in spoiled} <= {"client", "host"}, spoiled
+    pairs = zip(trial["limited"], trial["lifted"], strict=True)
+    standing = sum("invalid" not in (one["verdict"]["status"], other["verdict"]["status"]) for one, other in pairs)
+    assert (trial["pairs"], trial["used"]) == (6 if IS_LONG else 2, standing)
+    if not standing:
+        pytest.skip(f"INCONCLUSIVE(host): no pair of runs stands; {spoiled}")
     for run in [*summary["cells"], *trial["limited"]]:
         names = [one["name"] for one in run["attribution"]["fingerprints"]]
         (exposed,) = [one for one in run["attribution"]["exposures"] if one["signal"] == "throttled"]
