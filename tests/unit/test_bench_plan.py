@@ -46,7 +46,8 @@ def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(monkeypat
         raise ServerError("not started")
 
     monkeypatch.setattr(run._Servers, "get", get)
-    planned = steps(Scope(sections=("closed", "open", "accuracy"), rates_per_s=(1_000,)), GENERATORS[:2])
+    few = Scope(sections=("closed", "open", "accuracy"), rates_per_s=(1_000,), accuracy_rates_per_s=(1_000,))
+    planned = steps(few, GENERATORS[:2])
     placement = Placement(0, real_time=True)
     assert all(record["failure"] for record in carry_out(planned, Bench(placement, placement), lambda _: None))
     assert asked == {"refsrv, fast": {True}, "nginx": {True}, "refsrv, 2000000ns": {False}, "refsrv, 2ms": {True}}
@@ -91,6 +92,13 @@ def test_loads_are_long_enough_for_each_generator() -> None:
     planned = steps(Scope(sections=("accuracy",), open_seconds=3), GENERATORS)
     assert {step.load.seconds for step in planned if step.generator.name == "wrk2"} == {13}
     assert {step.load.seconds for step in planned if step.generator.name == "oha"} == {3}
+
+
+def test_a_server_that_never_stops_spinning_gets_no_real_time_priority() -> None:
+    """The kernel would stop it for a twentieth of each second, and a client would be taken for late."""
+    planned = steps(Scope(sections=("open", "accuracy")), GENERATORS[:2])
+    spinning = {(step.section, step.load.rate_per_s) for step in planned if step.server.is_spinning}
+    assert spinning == {("open", 1_000), ("open", 5_000), ("open", 20_000), ("accuracy", 20_000)}
 
 
 def test_quick_is_a_few_minutes_and_all_is_under_an_hour() -> None:
