@@ -177,13 +177,13 @@ fn outcomes(engine: Engine<'_, Scripted, Instants>) -> Vec<(Outcome, u64)> {
 fn an_answer_that_came_in_time_is_no_timeout_however_late_it_is_read() {
     for (came_in_time, expected) in [(true, Outcome::Ok), (false, Outcome::Timeout)] {
         with_engine(
-            |plan| plan.timeout_ns = 20 * MS,
+            |plan| plan.timeout_ns = 200 * MS,
             (1, 1),
             |mut engine| {
                 turns(&mut engine, 2);
                 let sent_ns = engine.in_flight.oldest().expect("it was sent").1;
-                sleep(Duration::from_millis(30));
-                let late_ns = if came_in_time { 19 * MS } else { 21 * MS };
+                sleep(Duration::from_millis(250));
+                let late_ns = if came_in_time { 199 * MS } else { 201 * MS };
                 script(|script| script.answered_ns = Some(sent_ns + late_ns));
                 turns(&mut engine, 2);
                 assert_eq!(engine.in_flight.count(), 0);
@@ -255,14 +255,14 @@ fn what_is_late_once_it_is_connected_is_not_sent() {
 
 #[test]
 fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
-    for (deadline_ns, expected) in [(None, Outcome::Unfinished), (Some(MS), Outcome::Dropped)] {
+    for (deadline_ns, expected) in [(None, Outcome::Unfinished), (Some(200 * MS), Outcome::Dropped)] {
         with_engine(
             |plan| plan.deadline_ns = deadline_ns,
             (2, 1),
             |mut engine| {
                 engine.now_ns = engine.source.0[0];
                 turns(&mut engine, 1);
-                sleep(Duration::from_millis(5));
+                sleep(Duration::from_millis(250));
                 let mut ended = outcomes(engine);
                 ended.retain(|entry| entry != &(Outcome::Unfinished, 1));
                 let both = [(Outcome::Unfinished, 2)];
