@@ -115,11 +115,15 @@ mod tests {
     use super::*;
     use crate::clock::NS_PER_S;
 
+    fn source((users, thread, threads): (usize, usize, usize), think_time_ns: u64) -> ClosedSource {
+        let end_ns = 10 * NS_PER_S;
+        let plan = ClosedPlan { users, think_time_ns, start_ns: 0, end_ns, seed: 1, thread, threads };
+        ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(thread)), StopToken::new())
+    }
+
+    /// When each user begins, in whole seconds, and its slot.
     fn begins_s(thread: usize, threads: usize) -> Vec<(u64, usize)> {
-        let (think_time_ns, end_ns) = (30 * NS_PER_S, 10 * NS_PER_S);
-        let plan = ClosedPlan { users: 10, think_time_ns, start_ns: 0, end_ns, seed: 1, thread, threads };
-        let mut source =
-            ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(thread)), StopToken::new());
+        let mut source = source((10, thread, threads), 30 * NS_PER_S);
         let begins = std::iter::from_fn(|| source.take_due());
         begins.map(|due| (due.intended_ns / NS_PER_S, due.slot.expect("a slot of its own"))).collect()
     }
@@ -134,20 +138,15 @@ mod tests {
 
     #[test]
     fn a_thread_whose_users_would_all_begin_too_late_has_nothing_to_do() {
-        let plan =
-            ClosedPlan { users: 2, think_time_ns: 30, start_ns: 0, end_ns: 10, seed: 1, thread: 1, threads: 2 };
-        let source = ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(1)), StopToken::new());
-        assert!(source.is_exhausted(0));
+        assert!(source((2, 1, 2), 30 * NS_PER_S).is_exhausted(0));
     }
 
     #[test]
     fn after_the_end_what_is_still_out_is_left_to_the_drain() {
-        let plan =
-            ClosedPlan { users: 1, think_time_ns: 0, start_ns: 0, end_ns: 10, seed: 1, thread: 0, threads: 1 };
-        let mut source = ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(0)), StopToken::new());
-        assert!(!source.is_exhausted(10), "its user has not asked yet");
+        let mut source = source((1, 0, 1), 0);
+        assert!(!source.is_exhausted(10 * NS_PER_S), "its user has not asked yet");
         source.take_due().expect("a request");
-        assert!(!source.is_exhausted(9));
-        assert!(source.is_exhausted(10));
+        assert!(!source.is_exhausted(10 * NS_PER_S - 1));
+        assert!(source.is_exhausted(10 * NS_PER_S));
     }
 }

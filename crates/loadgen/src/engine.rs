@@ -160,20 +160,21 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let count = self.wait(until_ns)?;
         self.note_hangups(count);
         for index in 0..count {
-            // A due send is late from now on; an answer that has come keeps its place in the socket.
-            self.dispatch_due();
-            self.handle(self.reactor.event(index));
-            self.serve_ready();
-            self.catch_up();
+            self.attend_to(self.reactor.event(index));
         }
         for _ in 0..self.yielding.len() {
             let Some(token) = self.yielding.pop_front() else { break };
-            self.dispatch_due();
-            self.handle(Readiness { token, is_hangup: false });
-            self.serve_ready();
-            self.catch_up();
+            self.attend_to(Readiness { token, is_hangup: false });
         }
         Ok(())
+    }
+
+    /// Sends first: one that is due is late from now on, and an answer that has come keeps its place in the socket.
+    fn attend_to(&mut self, event: Readiness) {
+        self.dispatch_due();
+        self.handle(event);
+        self.serve_ready();
+        self.catch_up();
     }
 
     /// A send that becomes due must not be given a connection whose end is known, but not looked at yet.
