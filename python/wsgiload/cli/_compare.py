@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from wsgiload.comparison import Change, compare_runs, unlike, unlike_hosts
 from wsgiload.errors import UsageError
 from wsgiload.report import print_comparison, write_change
 from wsgiload.store import SCHEMA_VERSION
+from wsgiload.stored_plan import read_document
 
 
 @click.command()
@@ -57,7 +57,7 @@ def compare(run_a: Path, run_b: Path, figure: str | None, json_file: str | None,
 def _host_of(run: Path) -> dict[str, Any] | None:
     """Where a run was made; None where it does not tell."""
     try:
-        told: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return told.get("host")
+        told = read_document(run / "run.json")
+    except UsageError:
+        return None  # a summary alone can be compared, too
+    return told.get("host") if isinstance(told, dict) else None
