@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.held_limit import held_memory_bytes
 from wsgiload.objective import FEWEST_BEYOND, Judgement, Objective
 from wsgiload.pass_fail_fit import fit_threshold
 from wsgiload.slo_search import Found, Phase
@@ -125,11 +126,9 @@ def _at_rate(course: Course, rate_per_s: float | None) -> Json | None:
     used = [cell["resources"] for cell in there if cell["resources"] is not None]
     if not used:
         return None
-    limits = [cell["limits"] for cell in there if cell["limits"] is not None]
-    held = [one["memory_bytes"] for one in limits if "memory" not in one.get("not_enforced", ())]
     return {
         "memory_peak_bytes": _largest([one["memory_peak_bytes"] for one in used]),
-        "memory_limit_bytes": held[0] if held else None,
+        "memory_limit_bytes": held_memory_bytes(there),
         "cpu_cores_mean": _largest([one["cpu_cores_mean"] for one in used]),
     }
 

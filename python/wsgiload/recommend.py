@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from typing import Any, Literal
 
 from wsgiload.capacity_result import is_lower_bound
+from wsgiload.held_limit import held_memory_bytes
 from wsgiload.objective import Judgement, Objective
 from wsgiload.student import t_quantile
 from wsgiload.threshold import QUANTILES, Threshold
@@ -332,9 +333,7 @@ def _quantiles_ns(cells: Sequence[Json], threshold: Threshold) -> list[float]:
 
 def _memory(cells: Sequence[Json]) -> Memory:
     peaks = [cell["resources"]["memory_peak_bytes"] for cell in cells if cell["resources"] is not None]
-    limits = [cell["limits"] for cell in cells if cell["limits"] is not None]
-    held = [one["memory_bytes"] for one in limits if "memory" not in one.get("not_enforced", ())]
-    return Memory(max((peak for peak in peaks if peak is not None), default=None), held[0] if held else None)
+    return Memory(max((peak for peak in peaks if peak is not None), default=None), held_memory_bytes(cells))
 
 
 def _asked_counts(cell: Json) -> AskedCounts:

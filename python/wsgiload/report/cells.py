@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from wsgiload.analysis import last_attempts
+from wsgiload.held_limit import held_limit
 from wsgiload.report import words
 from wsgiload.report.words import Json
 
@@ -111,8 +112,7 @@ class Cell:
 
     def held_limit(self, name: str) -> float | None:
         """``cpus``, in cores, or ``memory_bytes``, where that limit was set and holds."""
-        missing = lookup(self.raw, "limits", "not_enforced") or ()
-        return None if name.removesuffix("_bytes") in missing else self.number("limits", name)
+        return held_limit(self.raw.get("limits"), name)
 
     def bounds(self, probability: float) -> Json | None:
         """The headline quantile over all offered requests, when enough requests lie beyond it."""
