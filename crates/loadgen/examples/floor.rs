@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// How long the server has to be silent before its first answer counts as whole.
@@ -81,7 +82,11 @@ fn drive(
     let (mut events, mut buffer, mut requests) = (Vec::with_capacity(BATCH), vec![0; 64 * 1024], 0);
     while Instant::now() < end {
         events.clear();
-        epoll::wait(&epoll, spare_capacity(&mut events), Some(&WAIT))?;
+        match epoll::wait(&epoll, spare_capacity(&mut events), Some(&WAIT)) {
+            // A process that was stopped and goes on has waited no longer than this.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
         for event in &events {
             let exchange = &mut exchanges[event.data.u64() as usize];
             let (count, _) = recv(&exchange.socket, &mut buffer[..], RecvFlags::DONTWAIT)?;

@@ -187,9 +187,13 @@ impl Batches {
 
     /// The slot that this many right answers lie in or above, and the share of it that belongs to them.
     fn slot_at_tail(&self, tail: f64) -> (usize, f64) {
+        let mut of_all = vec![0_u64; SLOTS];
+        for index in 0..BATCHES {
+            of_all.iter_mut().zip(self.slots(index)).for_each(|(all, count)| *all += u64::from(*count));
+        }
         let mut above = 0.0;
         for slot in (0..SLOTS).rev() {
-            let inside = (0..BATCHES).map(|index| u64::from(self.slots(index)[slot])).sum::<u64>() as f64;
+            let inside = of_all[slot] as f64;
             if inside > 0.0 && above + inside >= tail {
                 return (slot, (tail - above) / inside);
             }

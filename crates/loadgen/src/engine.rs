@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use crate::books::Books;
 use crate::clock::monotonic_ns;
 use crate::connection::Connection;
 use crate::error::LoadError;
@@ -64,7 +65,7 @@ pub(crate) struct Engine<'a, C, S> {
     yielding: VecDeque<u64>,
     pacer: Pacer,
     hiccups: Hiccups,
-    recorder: Recorder,
+    books: Books,
     connections_now: u64,
     inbox: Inbox,
     /// The latest reading of the clock.
@@ -91,7 +92,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let now_ns = monotonic_ns();
         let reactor = Reactor::new().map_err(|source| LoadError::System { action: "watch sockets", source })?;
         Ok(Self {
-            recorder: Recorder::new(orders.plan, start_ns).on(orders.course.clone()),
+            books: Books::new(Recorder::new(orders.plan, start_ns).on(orders.course.clone())),
             orders,
             source,
             reactor,
@@ -144,14 +145,15 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         for index in 0..self.slots.len() {
             if let Some(work) = self.slots[index].work.take() {
                 let completion = self.slots[index].completion(&work, Outcome::Unfinished, None, now_ns);
-                self.recorder.ended(&completion);
+                self.books.ended(completion);
                 self.give_up(index, &work);
             }
             self.drop_connection(index);
         }
-        self.recorder.sessions = self.source.sessions();
-        self.recorder.stop_showing();
-        Ended { recorder: self.recorder, hiccups: self.hiccups, stamp_doubts: self.inbox.doubts() }
+        let mut recorder = self.books.closed();
+        recorder.sessions = self.source.sessions();
+        recorder.stop_showing();
+        Ended { recorder, hiccups: self.hiccups, stamp_doubts: self.inbox.doubts() }
     }
 
     fn turn(&mut self, until_ns: u64) -> Result<(), LoadError> {
@@ -166,7 +168,16 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             let Some(token) = self.yielding.pop_front() else { break };
             self.attend_to(Readiness { token, is_hangup: false });
         }
+        self.keep_books();
         Ok(())
+    }
+
+    /// Counts what has ended, with an eye on the schedule.
+    fn keep_books(&mut self) {
+        while self.books.count_some() {
+            self.catch_up();
+            self.dispatch_due();
+        }
     }
 
     /// Sends first: one that is due is late from now on, and an answer that has come keeps its place in the socket.
@@ -243,7 +254,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn dispatch_due(&mut self) {
         while self.source.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
             let Some(due) = self.source.take_due() else { return };
-            self.recorder.scheduled(due.intended_ns);
+            self.books.scheduled(due.intended_ns);
             self.hiccups.arrival(due.intended_ns);
             self.dispatch(due);
             self.serve_ready();
@@ -280,7 +291,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let now_ns = monotonic_ns();
         let intended_ns = due.intended_ns;
         let eligible_ns = if outcome == Outcome::Dropped { intended_ns } else { now_ns.max(intended_ns) };
-        self.recorder.ended(&Completion {
+        self.books.ended(Completion {
             arrival: Arrival { intended_ns, eligible_ns, request: due.request },
             stamps: Stamps::default(),
             outcome,

@@ -115,14 +115,9 @@ impl LatencyHistogram {
     }
 
     fn value_at_rank(&self, rank: u64) -> u64 {
-        let mut seen = 0;
-        for entry in self.counts.iter_recorded() {
-            seen += entry.count_since_last_iteration();
-            if seen >= rank {
-                return self.counts.highest_equivalent(entry.value_iterated_to()).min(self.max_ns);
-            }
-        }
-        self.max_ns
+        // The library takes `ceil(quantile * count)`: half a rank below is safe from rounding either way.
+        let quantile = (rank as f64 - 0.5) / self.count() as f64;
+        self.counts.value_at_quantile(quantile).min(self.max_ns)
     }
 
     /// How many values are larger than `limit_ns`, to the precision of a slot.
@@ -306,6 +301,18 @@ mod tests {
         }
         assert_eq!(histogram.quantile_ns(0.0), Some(1));
         assert_eq!(histogram.mean_ns(), Some(500.5));
+    }
+
+    #[test]
+    fn every_rank_has_its_value() {
+        for count in [1, 2, 3, 10, 999, 1_000, 1_999] {
+            // Below 2,048 a value has a slot of its own.
+            let histogram = filled((0..count).rev());
+            for rank in 1..=count {
+                assert_eq!(histogram.at_rank_ns(rank), Some(rank - 1), "of {count}");
+            }
+            assert_eq!((histogram.at_rank_ns(0), histogram.at_rank_ns(count + 1)), (None, None));
+        }
     }
 
     #[test]

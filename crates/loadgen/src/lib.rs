@@ -21,6 +21,7 @@
 mod arrivals;
 mod batches;
 mod body_check;
+mod books;
 mod chunked;
 mod client_report;
 pub mod clock;

@@ -88,7 +88,7 @@ impl Ends {
 #[derive(Debug)]
 pub(crate) struct Shown {
     place: usize,
-    batches: Batches,
+    pub batches: Batches,
 }
 
 /// What comes next on the way through the ends.

@@ -42,8 +42,9 @@ impl Measures {
 /// generator's. Response times are not in it, because the slices have them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Of answers whose first and last byte came at once, so that service time and time to first byte are the same.
-    at_once: LatencyHistogram,
+    /// Of answers that came all at once, over a connection that was there: service time, time to first byte and
+    /// response time without our lateness are the same.
+    plain: LatencyHistogram,
     service: LatencyHistogram,
     first_byte: LatencyHistogram,
     send_lag: LatencyHistogram,
@@ -56,11 +57,13 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub fn record(&mut self, parts: &Parts, receive_delay_ns: Option<u64>) {
-        if parts.first_byte_ns == parts.service_ns {
-            self.at_once.record(parts.service_ns);
+        let without_lag_ns = parts.response_ns - parts.send_lag_ns;
+        if parts.first_byte_ns == without_lag_ns {
+            self.plain.record(without_lag_ns);
         } else {
             self.service.record(parts.service_ns);
             self.first_byte.record(parts.first_byte_ns);
+            self.response_without_lag.record(without_lag_ns);
         }
         self.send_lag.record(parts.send_lag_ns);
         if parts.pool_wait_ns == 0 {
@@ -68,7 +71,6 @@ impl Tally {
         } else {
             self.pool_wait.record(parts.pool_wait_ns);
         }
-        self.response_without_lag.record(parts.response_ns - parts.send_lag_ns);
         if let Some(connect_ns) = parts.connect_ns {
             self.connect.record(connect_ns);
         }
@@ -79,7 +81,7 @@ impl Tally {
 
     /// Adds another thread's.
     pub fn add(&mut self, other: &Self) {
-        self.at_once.add(&other.at_once);
+        self.plain.add(&other.plain);
         self.service.add(&other.service);
         self.first_byte.add(&other.first_byte);
         self.send_lag.add(&other.send_lag);
@@ -112,8 +114,9 @@ impl Tally {
             receive_delay: self.receive_delay.clone(),
             response_without_lag: self.response_without_lag.clone(),
         };
-        measures.service.add(&self.at_once);
-        measures.first_byte.add(&self.at_once);
+        for measure in [&mut measures.service, &mut measures.first_byte, &mut measures.response_without_lag] {
+            measure.add(&self.plain);
+        }
         measures.pool_wait.record_many(0, self.did_not_wait);
         measures
     }

@@ -131,9 +131,14 @@ impl Recorder {
         (self.measure_from_ns..self.measure_to_ns).contains(&instant_ns)
     }
 
+    /// Whether something has to be settled before anything at this instant is counted.
+    pub(crate) fn is_at_checkpoint(&self, instant_ns: u64) -> bool {
+        instant_ns >= self.checkpoint_ns
+    }
+
     /// Counts an arrival. Called once for each, before anything can happen to it.
     pub fn scheduled(&mut self, intended_ns: u64) {
-        if intended_ns >= self.checkpoint_ns {
+        if self.is_at_checkpoint(intended_ns) {
             self.pass_checkpoints(intended_ns);
         }
         self.phases[self.phase_of(intended_ns) as usize].scheduled += 1;
@@ -145,7 +150,7 @@ impl Recorder {
 
     /// Counts the end of an arrival. Called once for each.
     pub(crate) fn ended(&mut self, completion: &Completion) {
-        if completion.ended_ns >= self.checkpoint_ns {
+        if self.is_at_checkpoint(completion.ended_ns) {
             self.pass_checkpoints(completion.ended_ns);
         }
         let outcome = completion.outcome;

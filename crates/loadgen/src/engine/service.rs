@@ -84,7 +84,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             work.connect_ready_ns = connect_ready_ns;
         }
         self.connections_now += 1;
-        let counts = &mut self.recorder.connections;
+        let counts = &mut self.books.recorder().connections;
         counts.opened += 1;
         counts.peak = counts.peak.max(self.connections_now);
         Ok(true)
@@ -93,7 +93,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     fn failed_to_connect(&mut self, index: usize, error: &std::io::Error) {
         // It never became a connection, so there is none to count.
         self.slots[index].connection = None;
-        self.recorder.connect_failures.note(error);
+        self.books.recorder().connect_failures.note(error);
         let now_ns = self.look_at_clock();
         self.finish(index, connect_failure(error), None, now_ns);
     }
@@ -212,10 +212,10 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     fn close_the_books(&mut self, index: usize, completion: &Completion) {
         self.in_flight.end(index);
-        self.recorder.ended(completion);
+        self.books.ended(*completion);
         match self.source.after(index, completion) {
             Next::Serve(due) => {
-                self.recorder.scheduled(due.intended_ns);
+                self.books.scheduled(due.intended_ns);
                 self.ready.push_back((index, due, due.intended_ns));
             }
             Next::Reserved => {}
@@ -276,7 +276,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     fn let_go(&mut self, index: usize, is_servers_doing: bool) {
         if self.slots[index].connection.is_some() {
-            self.recorder.connections.closed_by_server += u64::from(is_servers_doing);
+            self.books.recorder().connections.closed_by_server += u64::from(is_servers_doing);
         }
         self.drop_connection(index);
     }
@@ -285,7 +285,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     pub(super) fn drop_connection(&mut self, index: usize) {
         if let Some(connection) = self.slots[index].connection.take() {
             self.connections_now -= 1;
-            self.recorder.connections.ended(connection.requests());
+            self.books.recorder().connections.ended(connection.requests());
         }
     }
 }
