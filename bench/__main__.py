@@ -32,8 +32,7 @@ from bench.store import RESULTS, write
 from bench.tables import render
 
 _REAL_TIME = (
-    "real-time (SCHED_RR) for client and server, ordinary for memory, system calls, the server of the open loop "
-    "and any other that spins throughout"
+    "real-time (SCHED_RR) for client and server, ordinary for memory, system calls and the server of the open loop"
 )
 
 

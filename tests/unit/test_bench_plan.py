@@ -98,7 +98,13 @@ def test_a_server_that_never_stops_spinning_gets_no_real_time_priority() -> None
     """The kernel would stop it for a twentieth of each second, and a client would be taken for late."""
     planned = steps(Scope(sections=("open", "accuracy")), GENERATORS[:2])
     spinning = {(step.section, step.load.rate_per_s) for step in planned if step.server.is_spinning}
-    assert spinning == {("open", 1_000), ("open", 5_000), ("open", 20_000), ("accuracy", 20_000)}
+    assert spinning == {("open", 1_000), ("open", 5_000), ("open", 20_000)}
+
+
+def test_the_server_of_the_accuracy_sleeps_where_it_would_spin_throughout() -> None:
+    planned = steps(Scope(sections=("accuracy",)), GENERATORS[:2])
+    spins = {(step.load.rate_per_s, step.server.arguments[3]) for step in planned}
+    assert spins == {(1_000, "60000ns"), (5_000, "60000ns"), (20_000, "0s")}
 
 
 def test_quick_is_a_few_minutes_and_all_is_under_an_hour() -> None:
