@@ -6,12 +6,15 @@
 
 use std::collections::VecDeque;
 
+use crate::connect_failures::ConnectFailures;
+use crate::connection_counts::ConnectionCounts;
 use crate::exchange::Completion;
 use crate::recorder::Recorder;
 
 /// Counted in one go. It takes about a microsecond, in which a send may become due.
 const BATCH: usize = 16;
-/// No more wait to be counted, whatever ends at once.
+/// No more wait to be counted, whatever ends at once: as many as one wait brings answers, so that these are counted
+/// after the sends that follow them.
 const MOST_UNCOUNTED: usize = 256;
 
 /// A record, and what has ended but is not counted in it yet.
@@ -54,9 +57,14 @@ impl Books {
         while self.count_some() {}
     }
 
-    /// The record, for what is counted at once.
-    pub fn recorder(&mut self) -> &mut Recorder {
-        &mut self.recorder
+    /// Connections, which are counted at once.
+    pub fn connections(&mut self) -> &mut ConnectionCounts {
+        &mut self.recorder.connections
+    }
+
+    /// Why connections were not made, which is counted at once.
+    pub fn connect_failures(&mut self) -> &mut ConnectFailures {
+        &mut self.recorder.connect_failures
     }
 
     /// The record, with everything in it.

@@ -1,7 +1,8 @@
 //! The engine of one thread: one loop for every load model and every protocol.
 //!
-//! A turn sends what is due, gives up what has expired, waits for sockets or the next instant, and reads what has come;
-//! before each answer is read, sends that have become due meanwhile go out. Nothing in it blocks but the one wait.
+//! A turn sends what is due, gives up what has expired, waits for sockets or the next instant, reads what has come, and
+//! counts what has ended; before each answer is read, and between counting some and some more, sends that have become
+//! due meanwhile go out. What ends before the wait is counted after it. Nothing in it blocks but the one wait.
 
 mod service;
 #[cfg(test)]
@@ -175,7 +176,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Counts what has ended, with an eye on the schedule.
     fn keep_books(&mut self) {
         while self.books.count_some() {
-            self.catch_up();
+            // In a closed loop, too: time that is taken from us here is not the server's.
+            self.look_at_clock();
             self.dispatch_due();
         }
     }

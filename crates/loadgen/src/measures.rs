@@ -42,8 +42,8 @@ impl Measures {
 /// generator's. Response times are not in it, because the slices have them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Of answers that came all at once, over a connection that was there: service time, time to first byte and
-    /// response time without our lateness are the same.
+    /// Of answers that came all at once, to a request that waited for no slot and no connection: service time, time to
+    /// first byte and response time without our lateness are the same.
     plain: LatencyHistogram,
     service: LatencyHistogram,
     first_byte: LatencyHistogram,
@@ -58,6 +58,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub fn record(&mut self, parts: &Parts, receive_delay_ns: Option<u64>) {
         let without_lag_ns = parts.response_ns - parts.send_lag_ns;
+        // The parts add up exactly, so this says that there was nothing else: no wait, no connecting, no transfer.
         if parts.first_byte_ns == without_lag_ns {
             self.plain.record(without_lag_ns);
         } else {

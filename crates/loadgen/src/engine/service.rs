@@ -84,7 +84,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             work.connect_ready_ns = connect_ready_ns;
         }
         self.connections_now += 1;
-        let counts = &mut self.books.recorder().connections;
+        let counts = self.books.connections();
         counts.opened += 1;
         counts.peak = counts.peak.max(self.connections_now);
         Ok(true)
@@ -93,7 +93,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     fn failed_to_connect(&mut self, index: usize, error: &std::io::Error) {
         // It never became a connection, so there is none to count.
         self.slots[index].connection = None;
-        self.books.recorder().connect_failures.note(error);
+        self.books.connect_failures().note(error);
         let now_ns = self.look_at_clock();
         self.finish(index, connect_failure(error), None, now_ns);
     }
@@ -200,17 +200,18 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
                 .is_some_and(|connection| self.orders.plan.keepalive.is_last(connection.requests() - 1));
             self.let_go(index, !is_ours);
         }
-        self.close_the_books(index, &completion);
+        self.ended(index, &completion);
     }
 
     /// Ends the slot's arrival.
     fn finish(&mut self, index: usize, outcome: Outcome, status: Option<u16>, ended_ns: u64) {
         let Some(work) = self.slots[index].work.take() else { return };
         let completion = self.slots[index].completion(&work, outcome, status, ended_ns);
-        self.close_the_books(index, &completion);
+        self.ended(index, &completion);
     }
 
-    fn close_the_books(&mut self, index: usize, completion: &Completion) {
+    /// The slot's arrival has ended: notes it, and what the slot does next.
+    fn ended(&mut self, index: usize, completion: &Completion) {
         self.in_flight.end(index);
         self.books.ended(*completion);
         match self.source.after(index, completion) {
@@ -261,7 +262,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let outcome = if work.is_connecting() { Outcome::ConnectTimeout } else { Outcome::Timeout };
         let completion = self.slots[index].completion(work, outcome, None, expired_ns);
         self.give_up(index, work);
-        self.close_the_books(index, &completion);
+        self.ended(index, &completion);
     }
 
     /// Closes the connection over which an answer may still come.
@@ -276,7 +277,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     fn let_go(&mut self, index: usize, is_servers_doing: bool) {
         if self.slots[index].connection.is_some() {
-            self.books.recorder().connections.closed_by_server += u64::from(is_servers_doing);
+            self.books.connections().closed_by_server += u64::from(is_servers_doing);
         }
         self.drop_connection(index);
     }
@@ -285,7 +286,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     pub(super) fn drop_connection(&mut self, index: usize) {
         if let Some(connection) = self.slots[index].connection.take() {
             self.connections_now -= 1;
-            self.books.recorder().connections.ended(connection.requests());
+            self.books.connections().ended(connection.requests());
         }
     }
 }
