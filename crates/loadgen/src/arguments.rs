@@ -1,12 +1,13 @@
 //! Command line of the binary: flags in, [`LoadPlan`] out.
 
 mod values;
+mod without_effect;
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clap::{Parser, ValueEnum};
+use clap::{ArgMatches, Parser, ValueEnum};
 use loadgen::plan::{
     Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases, Precision,
     Ramp, ReceiveStamps, Replay, ResponseCheck, Step, Thresholds, TlsOptions, Trace, Wire,
@@ -240,6 +241,15 @@ impl Arguments {
                 .iter()
                 .try_fold(Thresholds::default(), |thresholds, text| thresholds.with_text(text))?,
         })
+    }
+
+    /// What of the flags changes nothing.
+    pub fn remarks(&self, given: &ArgMatches) -> Vec<String> {
+        without_effect::without_effect(given, self.is_open())
+    }
+
+    fn is_open(&self) -> bool {
+        self.rate.is_some() || self.ramp.is_some() || !self.steps.is_empty() || self.replay.is_some()
     }
 
     fn precision(&self) -> Option<Precision> {

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use arguments::Arguments;
-use clap::Parser as _;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use loadgen::{Level, LoadError, LoadReport, Outcome, StopToken};
 
 const EXIT_USAGE: u8 = 2;
@@ -15,9 +15,10 @@ const EXIT_INVALID: u8 = 98;
 const EXIT_INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let given = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     let stop = StopToken::new();
-    match carry_out(&arguments, &stop) {
+    match carry_out(&arguments, &given, &stop) {
         Ok(report) => ExitCode::from(exit_code(&report, &stop)),
         Err(failure) => {
             complain(&failure.message);
@@ -48,9 +49,12 @@ impl From<String> for Failure {
     }
 }
 
-fn carry_out(arguments: &Arguments, stop: &StopToken) -> Result<LoadReport, Failure> {
+fn carry_out(arguments: &Arguments, given: &ArgMatches, stop: &StopToken) -> Result<LoadReport, Failure> {
     let plan = arguments.plan()?;
     loadgen::check(&plan)?;
+    if !arguments.quiet {
+        arguments.remarks(given).iter().for_each(|remark| complain(remark));
+    }
     if arguments.dry_run {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
         write_result(arguments, &text)?;

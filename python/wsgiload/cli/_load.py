@@ -21,6 +21,7 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import chosen_transport, transport_options
+from wsgiload.cli._without_effect import tell_without_effect
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, load_plan
@@ -66,8 +67,10 @@ def load(
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text) for text in threshold]
-    plan = _plan(url, *chosen_schedule(ctx), options)
+    schedule, duration_ns = chosen_schedule(ctx)
+    plan = _plan(url, schedule, duration_ns, options)
     require_possible(plan)
+    tell_without_effect(ctx, is_open=not _is_closed(schedule), open_by="--rate")
     if dry_run:
         write_json(plan, json_file or "-")
         return EXIT_OK
@@ -103,8 +106,7 @@ def load(
 def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
     request = request_of(options)
     require_of_generator(options["check_threshold"])
-    is_closed = isinstance(schedule, Level) and schedule.rate_per_s is None
-    cap = options["max_connections"] or (None if is_closed else options["connections"])
+    cap = options["max_connections"] or (None if _is_closed(schedule) else options["connections"])
     load = LoadOptions(
         duration_ns=duration_ns,
         warmup_ns=options["warmup"],
@@ -121,6 +123,10 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
     )
     added = floor_of_plan(load.keepalive) | until_precise(options["precision"], options["max_duration"])
     return load_plan(url, request, load, schedule, options["seed"]) | added
+
+
+def _is_closed(schedule: Level | LoadProfile) -> bool:
+    return isinstance(schedule, Level) and schedule.rate_per_s is None
 
 
 def _tell_connect_failures(report: Report) -> None:

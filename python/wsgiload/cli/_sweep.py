@@ -32,6 +32,7 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
+from wsgiload.cli._without_effect import tell_without_effect
 from wsgiload.cpus import CpuPlan
 from wsgiload.environments import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
@@ -242,6 +243,8 @@ def sweep(
     is_rateless = bool(texts) and resume is None and not (options["rates"] or options["connections"])
     if is_rateless:
         _require_findable_rates(experiment)
+    if resume is None:
+        tell_without_effect(ctx, is_open=options["connections"] is None, open_by="--rates")
     if dry_run:
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK

@@ -1,0 +1,62 @@
+//! Flags that were given and change nothing, because the load is of the other kind.
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+const OF_OPEN_LOOPS: &[&str] = &["arrivals", "on_busy", "max_connections"];
+const OF_CLOSED_LOOPS: &[&str] = &["think_time"];
+
+/// A remark for each of them. They are not refused, so that one script can drive loads of both kinds.
+pub fn without_effect(given: &ArgMatches, is_open: bool) -> Vec<String> {
+    let (flags, why) = if is_open {
+        (OF_CLOSED_LOOPS, "in an open loop, where a schedule says when requests are sent")
+    } else {
+        (OF_OPEN_LOOPS, "in a closed loop; --rate makes an open one")
+    };
+    let mut remarks = flags
+        .iter()
+        .filter(|flag| is_said(given, flag))
+        .map(|flag| format!("--{} has no effect {why}", flag.replace('_', "-")))
+        .collect::<Vec<_>>();
+    if is_open && is_said(given, "connections") && is_said(given, "max_connections") {
+        remarks.push("--connections has no effect beside --max-connections in an open loop".to_owned());
+    }
+    remarks
+}
+
+fn is_said(given: &ArgMatches, flag: &str) -> bool {
+    given.value_source(flag) == Some(ValueSource::CommandLine)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    /// The flags that a remark is about.
+    fn remarked(words: &str, is_open: bool) -> Vec<String> {
+        let given = Arguments::command().get_matches_from(words.split_ascii_whitespace());
+        let remarks = without_effect(&given, is_open);
+        remarks.iter().map(|remark| remark.split(' ').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn each_kind_of_load_tells_the_flags_of_the_other() {
+        let words = "loadgen http://h/ --arrivals poisson --on-busy grow --max-connections 9 --think-time 0s";
+        assert_eq!(remarked(words, false), ["--arrivals", "--on-busy", "--max-connections"]);
+        assert_eq!(remarked(words, true), ["--think-time"]);
+    }
+
+    #[test]
+    fn defaults_are_not_told() {
+        assert!(remarked("loadgen http://h/ -c 8", false).is_empty());
+        assert!(remarked("loadgen http://h/ -R 100 -c 8", true).is_empty());
+    }
+
+    #[test]
+    fn of_two_caps_the_one_that_does_not_hold_is_told() {
+        assert_eq!(remarked("loadgen http://h/ -R 100 -c 8 --max-connections 9", true), ["--connections"]);
+    }
+}

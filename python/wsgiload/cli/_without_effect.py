@@ -1,0 +1,33 @@
+"""Options that were given and change nothing, because the load is of the other kind."""
+
+from __future__ import annotations
+
+import click
+from click.core import ParameterSource
+
+from wsgiload.cli._output import complain
+
+_OF_OPEN_LOOPS = ("arrivals", "on_busy", "max_connections")
+_OF_CLOSED_LOOPS = ("think_time",)
+
+
+def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> None:
+    """A remark for each of them, without --quiet; ``open_by`` is the command's flag for an open loop.
+
+    They are not refused, so that one script can drive loads of both kinds; and a configuration file speaks to all of
+    its loads, so only the command line counts.
+    """
+    names, why = (
+        (_OF_CLOSED_LOOPS, "in an open loop, where a schedule says when requests are sent")
+        if is_open
+        else (_OF_OPEN_LOOPS, f"in a closed loop; {open_by} makes an open one")
+    )
+    remarks = [f"--{name.replace('_', '-')} has no effect {why}" for name in names if _is_said(ctx, name)]
+    if is_open and _is_said(ctx, "connections") and _is_said(ctx, "max_connections"):
+        remarks.append("--connections has no effect beside --max-connections in an open loop")
+    for remark in [] if ctx.params["quiet"] else remarks:
+        complain(remark)
+
+
+def _is_said(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
