@@ -18,7 +18,7 @@ _MANY = 10_000
 _FEW = 100
 _SPINS = ("60us", "0s")
 # How long the server of the accuracy spins before each answer, and the share of a core from which that never ends.
-_SERVER_SPIN_NS = 60_000
+_SERVER_SPIN_US = 60
 _SPINNING_SHARE = 0.8
 # What a run costs beside its load: start, stop, reading the log.
 _OVERHEAD_S = {"closed": 0.15, "syscalls": 0.5, "memory": 3.0, "open": 0.5, "accuracy": 0.5}
@@ -148,8 +148,8 @@ def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
     contenders = _contenders(generators)
     for rate in scope.accuracy_rates_per_s:
         # Where it would spin throughout it sleeps: an answer that is late by that is late in its log, too.
-        spins = rate * _SERVER_SPIN_NS / 1e9 < _SPINNING_SHARE
-        server = refsrv_holding("2ms", f"{_SERVER_SPIN_NS}ns" if spins else "0s", logs=True)
+        spins = rate * _SERVER_SPIN_US / 1e6 < _SPINNING_SHARE
+        server = refsrv_holding("2ms", f"{_SERVER_SPIN_US}us" if spins else "0s", logs=True)
         load = Load("", _CONNECTIONS, scope.open_seconds, rate)
         for number in range(scope.open_rounds):
             for contender in rotated(contenders, number):

@@ -90,7 +90,8 @@ REFSRV_FAST = ServerSpec("refsrv, fast", ("--fast",))
 def refsrv_holding(hold: str, spin: str, *, logs: bool) -> ServerSpec:
     """``refsrv`` that holds each request for ``hold`` and spins ``spin`` before each answer."""
     arguments = ("--hold", hold, "--spin", spin, "--no-stamps")
-    return ServerSpec(f"refsrv, {hold}", arguments, logs=logs, fresh=True, is_spinning=spin == hold)
+    waits = {"0s": "sleeping", hold: "spinning throughout"}.get(spin, f"spinning {spin}")
+    return ServerSpec(f"refsrv, {hold}, {waits}", arguments, logs=logs, fresh=True, is_spinning=spin == hold)
 
 
 @contextlib.contextmanager

@@ -267,7 +267,7 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
         "server late p99 / p99.9",
         "requests",
     )
-    for (rate,), group in groups(runs, "rate_per_s").items():
+    for (rate, server), group in groups(runs, "rate_per_s", "server").items():
         named = _labelled(group)
         rows = []
         for name, own in named.items():
@@ -276,7 +276,7 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
             rows.append(
                 (name, *errors, *ratios, _server_late(own), number(_median(own, lambda run: run.get("requests")), 0))
             )
-        parts.append(f"### {rate:,}/s, constant, {_sizes(group)}\n\n{table(header, rows)}")
+        parts.append(f"### {rate:,}/s, constant, {_sizes(group)}, {server}\n\n{table(header, rows)}")
     return parts
 
 

@@ -50,7 +50,12 @@ def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(monkeypat
     planned = steps(few, GENERATORS[:2])
     placement = Placement(0, real_time=True)
     assert all(record["failure"] for record in carry_out(planned, Bench(placement, placement), lambda _: None))
-    assert asked == {"refsrv, fast": {True}, "nginx": {True}, "refsrv, 2000000ns": {False}, "refsrv, 2ms": {True}}
+    assert asked == {
+        "refsrv, fast": {True},
+        "nginx": {True},
+        "refsrv, 2000000ns, spinning throughout": {False},
+        "refsrv, 2ms, spinning 60us": {True},
+    }
 
 
 def test_every_generator_runs_once_a_round_and_none_always_first() -> None:
@@ -85,7 +90,9 @@ def test_loadgen_paces_with_and_without_spinning() -> None:
     ]
     # Each round has a schedule of its own, and all generators of a round the same one.
     assert all(step.load.seed == step.round for step in planned)
-    assert describe(planned[0]).startswith("open: loadgen, spin 60us, 1000/s constant, refsrv, 2000000ns, 64")
+    assert describe(planned[0]).startswith(
+        "open: loadgen, spin 60us, 1000/s constant, refsrv, 2000000ns, spinning throughout, 64"
+    )
 
 
 def test_loads_are_long_enough_for_each_generator() -> None:
@@ -103,8 +110,12 @@ def test_a_server_that_never_stops_spinning_gets_no_real_time_priority() -> None
 
 def test_the_server_of_the_accuracy_sleeps_where_it_would_spin_throughout() -> None:
     planned = steps(Scope(sections=("accuracy",)), GENERATORS[:2])
-    spins = {(step.load.rate_per_s, step.server.arguments[3]) for step in planned}
-    assert spins == {(1_000, "60000ns"), (5_000, "60000ns"), (20_000, "0s")}
+    asked = {(step.load.rate_per_s, step.server.arguments[3], step.server.name) for step in planned}
+    assert asked == {
+        (1_000, "60us", "refsrv, 2ms, spinning 60us"),
+        (5_000, "60us", "refsrv, 2ms, spinning 60us"),
+        (20_000, "0s", "refsrv, 2ms, sleeping"),
+    }
 
 
 def test_quick_is_a_few_minutes_and_all_is_under_an_hour() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from typing import Any
 
 import pytest
@@ -114,11 +115,12 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     log = {"arrivals": {"gap_error_p50_us": 1.0, "rate_per_s": 999.6}, "quantiles_us": {"0.5": 2000.0, "0.99": 2150.0}}
     log["late"] = {"server_late_p99_us": 7.0}
     held = run("loadgen", 0, 0.5, section="open", server_log=log, **paced)
-    true = run("loadgen", 0, 0.5, section="accuracy", server_log=log, **paced)
+    true = run("loadgen", 0, 0.5, section="accuracy", server="refsrv, 2ms, sleeping", server_log=log, **paced)
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
     assert row(page([held]), "loadgen, spin 0s") == ["1.0 / – / –", "–", "–", "7.0 / –", "1,000", "5.0", "–"]
     assert row(page([true]), "loadgen, spin 0s")[:2] == ["100 [100–100]", "50 [50–50]"]
+    assert re.search(r"^### 1,000/s, constant, .*, refsrv, 2ms, sleeping$", page([true]), re.MULTILINE)
 
 
 def test_even_arrivals_have_no_gap_error_and_late_ones_show() -> None:
