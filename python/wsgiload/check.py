@@ -32,9 +32,11 @@ from wsgiload.serve import Place, Served, Service, serving
 
 CHECK_BUDGET = Budget(workers=2, threads=2)
 ANSWER_TIMEOUT_S = 10.0
-QUIET_REQUESTS = 20
-# Such requests are sent so many times over before a log counts as one of requests.
-QUIET_ROUNDS = 3
+BODY_REQUESTS = 20
+# A log of so many requests does not fit into the 8 KiB that are buffered at most before they are written.
+QUIET_REQUESTS = 200
+# What is said once, such as the greeting of a worker that comes up late, has fewer lines.
+MOST_QUIET_LINES = 20
 POSTED_BYTES = 1024**2
 # Several, because what the validator says of an answer that is not closed comes when that is collected.
 CONFORMING_REQUESTS = 5
@@ -171,7 +173,7 @@ def _ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[
 
 
 def _check_bodies(subject: _Subject, result: CheckResult) -> None:
-    answers = [readiness.ask(subject.port, GREETING, ANSWER_TIMEOUT_S) for _ in range(QUIET_REQUESTS)]
+    answers = [readiness.ask(subject.port, GREETING, ANSWER_TIMEOUT_S) for _ in range(BODY_REQUESTS)]
     problems = [answer.problem for answer in answers if answer.problem is not None]
     result.right_body = result.record(not problems, f"wrong answer: {next(iter(problems), None)}")
 
@@ -257,23 +259,13 @@ def _check_backlog(subject: _Subject, result: CheckResult) -> None:
 
 
 def _check_quiet(subject: _Subject, result: CheckResult) -> None:
-    # A worker that comes up late writes once; whoever logs requests writes every time.
-    for _ in range(QUIET_ROUNDS):
-        written = _written_meanwhile(subject)
-        if not written:
-            break
-    result.quiet = not written
-    first = written.partition(b"\n")[0].decode(errors="replace")[:100]
-    said = f"it wrote {len(written)} bytes of log for {QUIET_REQUESTS} requests, such as {first!r}"
-    result.record(result.quiet or subject.profile == "stock", said)
-
-
-def _written_meanwhile(subject: _Subject) -> bytes:
-    """What the server writes to its log while it answers."""
     before = subject.server.log_path.stat().st_size
     for _ in range(QUIET_REQUESTS):
         readiness.ask(subject.port, GREETING, ANSWER_TIMEOUT_S)
-    return subject.server.log_path.read_bytes()[before:]
+    lines = subject.server.log_path.read_bytes()[before:].decode(errors="replace").splitlines()
+    result.quiet = len(lines) <= MOST_QUIET_LINES
+    said = f"it wrote {len(lines)} lines of log for {QUIET_REQUESTS} requests, such as {' '.join(lines[:1])[:100]!r}"
+    result.record(result.quiet or subject.profile == "stock", said)
 
 
 def _check_processes(subject: _Subject, result: CheckResult) -> None:

@@ -10,41 +10,55 @@ import pytest
 
 from wsgiload import check
 
-ROUND = check.QUIET_REQUESTS
+BLOCK = 8192  # what a stream that is no terminal buffers, at most
+LINE = b'127.0.0.1 "GET / HTTP/1.1" 200 -- line %d\n'
 
 
-def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_after: set[int], profile: str) -> check.CheckResult:
-    """What is found of a server that writes a line when it answers these requests, counted from 0."""
-    log = tmp_path / "server.log"
-    log.write_bytes(b"ready\n")
-    answered = iter(range(1_000))
+class Log:
+    """The log of a server that writes a line when it answers these requests, counted from 0."""
 
-    def answer(*_: object) -> None:
-        number = next(answered)
-        if number in lines_after:
-            with log.open("ab") as file:
-                file.write(b"line %d\n" % number)
+    def __init__(self, path: Path, lines_after: range, block: int = 0) -> None:
+        self.path = path
+        self.lines_after = lines_after
+        self.block = block
+        self.buffered = b""
+        self.answered = 0
+        path.write_bytes(b"ready\n")
 
-    monkeypatch.setattr(check.readiness, "ask", answer)
-    subject: Any = SimpleNamespace(server=SimpleNamespace(log_path=log), port=0, profile=profile)
+    def answer(self, *_: object) -> None:
+        if self.answered in self.lines_after:
+            self.buffered += LINE % self.answered
+        self.answered += 1
+        if len(self.buffered) > self.block:
+            with self.path.open("ab") as file:
+                file.write(self.buffered)
+            self.buffered = b""
+
+
+def checked(log: Log, profile: str, monkeypatch: pytest.MonkeyPatch) -> check.CheckResult:
+    monkeypatch.setattr(check.readiness, "ask", log.answer)
+    subject: Any = SimpleNamespace(server=SimpleNamespace(log_path=log.path), port=0, profile=profile)
     result = check.CheckResult("s", profile)
     check._check_quiet(subject, result)
     return result
 
 
-@pytest.mark.parametrize("lines_after", [set(), {3}, {0, 1, ROUND + 4}])
+@pytest.mark.parametrize("lines_after", [range(0), range(3, 4), range(100, 110)])
 def test_what_is_said_once_is_no_log_of_requests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_after: set[int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_after: range
 ) -> None:
-    result = checked(tmp_path, monkeypatch, lines_after, "tuned")
+    result = checked(Log(tmp_path / "log", lines_after), "tuned", monkeypatch)
     assert (result.quiet, result.complaints) == (True, [])
 
 
-def test_a_log_of_requests_is_found_and_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    every = set(range(1_000))
-    result = checked(tmp_path, monkeypatch, every, "tuned")
+@pytest.mark.parametrize("block", [0, BLOCK])
+def test_a_log_of_requests_is_found_and_quoted_also_where_it_is_buffered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    every = range(check.QUIET_REQUESTS)
+    result = checked(Log(tmp_path / "log", every, block), "tuned", monkeypatch)
     assert not result.quiet
     (complaint,) = result.complaints
-    assert f"for {ROUND} requests, such as 'line {(check.QUIET_ROUNDS - 1) * ROUND}'" in complaint
-    stock = checked(tmp_path, monkeypatch, every, "stock")
+    assert f"lines of log for {check.QUIET_REQUESTS} requests, such as '127.0.0.1" in complaint
+    stock = checked(Log(tmp_path / "log", every, block), "stock", monkeypatch)
     assert (stock.quiet, stock.complaints) == (False, [])
