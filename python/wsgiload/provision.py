@@ -269,21 +269,24 @@ def _only_one(lock_file: Path) -> Iterator[None]:
 def _build(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[str, str]:
     """Build beside the final name, then rename; the log stays, whatever the outcome."""
     unfinished = folder.with_name(folder.name + ".unfinished")
+    temporary = folder.with_name(folder.name + ".temporary")
     log_file = cache_folder() / "logs" / f"{folder.name}.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in (unfinished, folder):  # we hold the lock: nobody builds these now
+    for leftover in (unfinished, temporary, folder):  # we hold the lock: nobody builds these now
         shutil.rmtree(leftover, ignore_errors=True)
+    temporary.mkdir()
     try:
         with log_file.open("w") as log_stream:
             for arguments in _steps(server, interpreter, unfinished):
-                _run(arguments, server, log_stream.fileno(), log_file)
+                _run(arguments, server, temporary, log_stream.fileno(), log_file)
         _install_layering(unfinished)
         distributions = _installed_distributions(unfinished)
         facts = {"server": server.name, "python": interpreter.version, "distributions": distributions}
         (unfinished / FACTS_FILE).write_text(json.dumps(facts, indent=1) + "\n")
         unfinished.rename(folder)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        for leftover in (unfinished, temporary):
+            shutil.rmtree(leftover, ignore_errors=True)
     return distributions
 
 
@@ -302,11 +305,13 @@ def _steps(server: Server, interpreter: AppInterpreter, folder: Path) -> Iterato
         yield [uv, "pip", "sync", *options, str(server.lock_path)]
 
 
-def _run(arguments: list[str], server: Server, log_descriptor: int, log_file: Path) -> None:
+def _run(arguments: list[str], server: Server, temporary: Path, log_descriptor: int, log_file: Path) -> None:
     variables = clean_variables(os.environ, Path())
     del variables["PYTHONPATH"]  # a build must not see the app
     # The app's interpreter decides, and uv must not fetch another one behind our back.
     variables |= {"UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
+    # What builds leave behind goes with the folder: uv does not remove its lock on setuptools.
+    variables["TMPDIR"] = str(temporary)
     done = subprocess.run(
         arguments,
         cwd=log_file.parent,  # uv reads the configuration of the project it is started in

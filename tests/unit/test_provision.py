@@ -90,6 +90,25 @@ def test_an_environment_is_built_once_and_then_taken_from_the_cache(
     assert list((cache / "logs").glob("plain-*.log"))
 
 
+def test_what_a_build_leaves_among_temporary_files_goes_with_it(
+    tmp_path: Path, interpreter: AppInterpreter, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = tmp_path / "usual"
+    usual.mkdir()
+    monkeypatch.setenv("TMPDIR", str(usual))
+    untidy = tmp_path / "uv"
+    untidy.write_text(
+        f'#!/bin/sh\necho "$TMPDIR" > {tmp_path}/said\n: > "$TMPDIR/left.lock"\nexec {module._uv()} "$@"\n'
+    )
+    untidy.chmod(0o755)
+    monkeypatch.setattr(module, "_uv", lambda: str(untidy))
+    provision(make_server(tmp_path), interpreter, log=quiet)
+    folder = Path((tmp_path / "said").read_text().strip())
+    assert folder.parent == cache / "environments"
+    assert not folder.exists()
+    assert list(usual.iterdir()) == []
+
+
 def test_another_lock_is_another_environment(tmp_path: Path, interpreter: AppInterpreter) -> None:
     first = provision(make_server(tmp_path), interpreter, log=quiet)
     second = provision(make_server(tmp_path, "# other\n"), interpreter, log=quiet)
