@@ -19,6 +19,8 @@ sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
 
 test: build ## Run every test
+	@# One test needs a library of bjoern's, and is skipped where that cannot be installed.
+	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
 	$(BIN)/pytest
 

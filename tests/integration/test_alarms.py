@@ -17,8 +17,10 @@ from pathlib import Path
 import pytest
 
 from wsgiload.alarms import FLAT_WITHIN
+from wsgiload.catalogue import load_catalogue
 from wsgiload.contract import Profile
 from wsgiload.reference_server import BUILT
+from wsgiload.system import install_command, missing_packages
 
 from .catalogue import catalogue_server
 from .command import SCRIPT, Command, Done, until
@@ -207,6 +209,9 @@ class TestOnServers:
 
     def test_v7_a_body_in_pieces_without_tcp_nodelay(self, command: Command) -> None:
         """bjoern, which leaves Nagle's algorithm on, and an app that gives no Content-Length."""
+        (bjoern,) = load_catalogue().select(["bjoern"])
+        if missing := missing_packages(bjoern.needs):
+            pytest.skip(f"bjoern needs {' '.join(missing)}; as root run: {install_command(missing)}")
         words = ("--servers", "bjoern", "--connections", 2, *HOWEVER_DISTURBED)
         done = command.run("sweep", write_app(command, STREAMS), *words, *BRIEFLY)
         if "V7" not in checks(done) and checks(done) & {"C8", "C10", "contaminated"}:
