@@ -5,7 +5,8 @@ use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Timing, Trial, US, alone, assert_encloses, holding, judge, judge_timing, median_excess_ns,
+    MS, SECOND, Timing, Trial, US, alone, assert_encloses, floor_ns, holding, judge, judge_timing,
+    median_excess_ns,
 };
 
 const THINK_NS: u64 = 20 * MS;
@@ -13,10 +14,11 @@ const SERVICE_NS: u64 = 2 * MS;
 const MEASURE_NS: u64 = 3 * SECOND;
 const LONG_NS: u64 = 60 * SECOND;
 
-/// Standard errors, as shares, of a load of [`MEASURE_NS`]: from 800 simulated ones.
+/// Standard errors, as shares, of a load of [`MEASURE_NS`]: from hundreds of simulated ones.
 struct StandardErrors {
     throughput: f64,
     response: f64,
+    response_p99: f64,
     law: f64,
 }
 
@@ -47,7 +49,31 @@ fn thinking_users(url: &str, users: usize, measure_ns: u64) -> LoadPlan {
     LoadPlan { load, phases, seed: 3, ..LoadPlan::closed(url, users, measure_ns) }
 }
 
-fn users_follow_the_analysis(timing: &mut Timing, users: usize, errors: &StandardErrors, measure_ns: u64) {
+/// So many users, the 99th percentile of their response times by the arrival theorem, and what a load's may be off by.
+struct Users {
+    count: usize,
+    p99_ms: f64,
+    errors: StandardErrors,
+}
+
+const FIVE: Users = Users {
+    count: 5,
+    p99_ms: 12.82,
+    errors: StandardErrors { throughput: 0.034, response: 0.063, response_p99: 0.112, law: 0.035 },
+};
+const TEN: Users = Users {
+    count: 10,
+    p99_ms: 20.30,
+    errors: StandardErrors { throughput: 0.023, response: 0.070, response_p99: 0.110, law: 0.024 },
+};
+const TWENTY: Users = Users {
+    count: 20,
+    p99_ms: 43.71,
+    errors: StandardErrors { throughput: 0.027, response: 0.060, response_p99: 0.085, law: 0.015 },
+};
+
+fn users_follow_the_analysis(timing: &mut Timing, users: &Users, measure_ns: u64) {
+    let Users { count: users, p99_ms, ref errors } = *users;
     let service = Service::Exponential { mean_ns: SERVICE_NS, seed: 3 };
     let config = Config { service, servers: Some(1), ..Config::default() };
     let trial = timing.trial(config, |url| thinking_users(url, users, measure_ns));
@@ -69,33 +95,44 @@ fn users_follow_the_analysis(timing: &mut Timing, users: usize, errors: &Standar
     };
     expect("throughput", per_s, expected_per_s, errors_wide * errors.throughput + floor_share);
     expect("response time", response_s, expected_s, errors_wide * errors.response + 200e-6 / expected_s);
+    let (p99_s, found_p99_s) = (p99_ms / 1e3, response.quantile_ns(0.99).unwrap() as f64 / 1e9);
+    let floor_of_p99 = floor_ns(0.99) as f64 / 1e9 / p99_s;
+    expect("response time's p99", found_p99_s, p99_s, errors_wide * errors.response_p99 + floor_of_p99);
     let cycle_s = response_s + THINK_NS as f64 / 1e9;
     expect("X(R + Z)", per_s * cycle_s, users as f64, errors_wide * errors.law + floor_share);
 }
 
-const FIVE: StandardErrors = StandardErrors { throughput: 0.034, response: 0.060, law: 0.035 };
-const TEN: StandardErrors = StandardErrors { throughput: 0.023, response: 0.070, law: 0.024 };
-
 #[test]
 fn f10_five_users_follow_mean_value_analysis() {
-    judge_timing(|timing| users_follow_the_analysis(timing, 5, &FIVE, MEASURE_NS));
+    judge_timing(|timing| users_follow_the_analysis(timing, &FIVE, MEASURE_NS));
 }
 
 #[test]
 fn f10_ten_users_follow_mean_value_analysis() {
-    judge_timing(|timing| users_follow_the_analysis(timing, 10, &TEN, MEASURE_NS));
+    judge_timing(|timing| users_follow_the_analysis(timing, &TEN, MEASURE_NS));
+}
+
+#[test]
+fn f10_twenty_users_follow_mean_value_analysis() {
+    judge_timing(|timing| users_follow_the_analysis(timing, &TWENTY, MEASURE_NS));
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f10_five_users_follow_mean_value_analysis_for_a_minute() {
-    judge(1, |timing| users_follow_the_analysis(timing, 5, &FIVE, LONG_NS));
+    judge(1, |timing| users_follow_the_analysis(timing, &FIVE, LONG_NS));
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f10_ten_users_follow_mean_value_analysis_for_a_minute() {
-    judge(1, |timing| users_follow_the_analysis(timing, 10, &TEN, LONG_NS));
+    judge(1, |timing| users_follow_the_analysis(timing, &TEN, LONG_NS));
+}
+
+#[test]
+#[ignore = "60 s of load: make test-long"]
+fn f10_twenty_users_follow_mean_value_analysis_for_a_minute() {
+    judge(1, |timing| users_follow_the_analysis(timing, &TWENTY, LONG_NS));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod hostile;
 mod http2;
 mod overload;
 mod precision;
+mod receive_stamps;
 mod runs;
 mod scripted;
 mod service_times;

@@ -55,7 +55,7 @@ impl Trouble {
             Self::CoreShared
         } else if ["C4", "C5", "C11"].iter().any(|check| has_check(report, check, "invalid")) {
             if report["verdict"]["blame"] == "client" { Self::ClientStopped } else { Self::CoreShared }
-        } else if longest_ns >= SEEN_NS {
+        } else if longest_ns >= SEEN_NS && report["verdict"]["status"] != "invalid" {
             Self::ServerStalled
         } else {
             Self::None

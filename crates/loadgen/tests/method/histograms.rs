@@ -1,8 +1,8 @@
 //! F20: what a histogram of three digits holds, and how exactly.
 //!
-//! That other programs read its bytes is proved in Python, by another implementation of the format. The "corrected"
-//! half of the format's well-known example is for logs of other tools, not for what is measured here.
+//! That other programs read its bytes is proved in Python, by another implementation of the format.
 
+use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 use loadgen::LatencyHistogram;
 
 use crate::support::{MS, SECOND};
@@ -43,4 +43,20 @@ fn f20_a_pause_that_is_one_sample_hides_in_uncorrected_quantiles() {
     let bytes = histogram.to_hdr_v2().unwrap();
     let read = LatencyHistogram::from_hdr_v2(&bytes).unwrap();
     assert_eq!(read.buckets(), histogram.buckets(), "what is written is read");
+}
+
+#[test]
+fn f20_the_same_pause_fills_half_of_a_histogram_that_another_tool_has_corrected() {
+    let mut corrected = hdrhistogram::Histogram::<u64>::new_with_bounds(1, HOUR_NS, 3).unwrap();
+    (0..10_000).for_each(|_| corrected.record(MS).unwrap());
+    corrected.record_correct(100 * SECOND, 10 * MS).unwrap();
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&corrected, &mut bytes).unwrap();
+    let read = LatencyHistogram::from_hdr_v2(&bytes).unwrap();
+    assert_eq!(read.count(), 20_000, "one sample for each step of the pause");
+    let at = |share: f64| read.quantile_ns(share).unwrap();
+    assert!(at(0.5) <= MS + MS / 1_024, "{}", at(0.5));
+    assert!(at(0.501) >= 10 * MS, "{}", at(0.501));
+    // Of a hundred seconds that shrink evenly, half of the half have more than 50 s before them.
+    assert!(at(0.75).abs_diff(50 * SECOND) <= SECOND / 10, "{}", at(0.75));
 }

@@ -18,6 +18,7 @@ mod endurance;
 mod full_size;
 mod histograms;
 mod intervals;
+mod late_reader;
 mod pathwise;
 mod queues;
 mod stationarity;

@@ -1,0 +1,47 @@
+//! Whose instants of answers a report has, end to end.
+
+use loadgen::plan::ReceiveStamps;
+use loadgen::{LoadPlan, Outcome};
+
+use crate::support::{MS, SECOND, Trial, alone, constant, holding};
+
+/// A load with these stamps; of how many of its answers the kernel told the instant.
+fn stamped(stamps: Option<ReceiveStamps>, plan: impl FnOnce(&str) -> LoadPlan) -> (Trial, u64) {
+    let trial = Trial::of(holding(MS), |url| LoadPlan { receive_stamps: stamps, ..plan(url) });
+    assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
+    let told = trial.report.measures().receive_delay.count();
+    (trial, told)
+}
+
+fn hundred(url: &str) -> LoadPlan {
+    constant(url, 200.0, SECOND / 2)
+}
+
+#[test]
+fn the_kernel_tells_of_every_answer_or_of_none() {
+    let _alone = alone();
+    let (trial, told) = stamped(Some(ReceiveStamps::Kernel), hundred);
+    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::Kernel, 100));
+    let (trial, told) = stamped(Some(ReceiveStamps::User), hundred);
+    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::User, 0));
+}
+
+#[test]
+fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
+    let _alone = alone();
+    let (trial, told) = stamped(None, hundred);
+    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::Kernel, 100));
+    let (trial, told) = stamped(None, |url| LoadPlan::closed(url, 2, SECOND / 10));
+    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::User, 0));
+}
+
+#[test]
+fn of_sampled_connections_the_kernel_tells_of_one_in_sixteen() {
+    let _alone = alone();
+    let users = 32;
+    let (trial, told) = stamped(Some(ReceiveStamps::Sampled), |url| LoadPlan::closed(url, users, SECOND / 5));
+    assert_eq!(trial.report.client.receive_stamps, ReceiveStamps::Sampled);
+    // Who waits for the same hold asks about as often as everybody else.
+    let share = told as f64 / trial.scheduled() as f64;
+    assert!((0.03..0.13).contains(&share), "{told} of {} answers", trial.scheduled());
+}

@@ -1,0 +1,55 @@
+//! A generator that reads an answer late: by the kernel's instants the server is not blamed for that, and by our own it
+//! shows that somebody is.
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::child::Generator;
+use crate::support::{MS, Others, floor_ns, holding, judge, server_with, url_of};
+
+const HOLD_NS: u64 = 100 * MS;
+/// Twice as long as a hold, so that the answer to the request that is out comes meanwhile, and waits.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Of the pause, what is left when that answer has come; less what starting to stop takes.
+const WAITED_NS: u64 = 90 * MS;
+
+/// One user without think time, stopped once.
+fn stopped_once(stamps: &str) -> Value {
+    let server = server_with(holding(HOLD_NS));
+    let url = url_of(&server);
+    let generator =
+        Generator::start(&[&url, "--connections", "1", "--duration", "1s", "--receive-stamps", stamps]);
+    thread::sleep(Duration::from_millis(450));
+    generator.signal(Signal::STOP);
+    thread::sleep(PAUSE);
+    generator.signal(Signal::CONT);
+    generator.report()
+}
+
+#[test]
+fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
+    judge(3, |timing| {
+        let others = Others::now();
+        let report = stopped_once("kernel");
+        timing.disturbed_by(others.disturbance());
+        assert_eq!(report["client"]["receive_stamps"], "kernel");
+        let delay_ns = report["receive_delay_ns"]["max"].as_u64();
+        assert!(delay_ns >= Some(WAITED_NS), "the answer waited: {delay_ns:?}");
+        let longest_ns = report["service_time_ns"]["max"].as_u64();
+        timing.within("the slowest answer", longest_ns, HOLD_NS, HOLD_NS + floor_ns(0.999));
+    });
+}
+
+#[test]
+fn by_our_own_clock_the_same_answer_is_slow() {
+    judge(1, |_| {
+        let report = stopped_once("user");
+        assert_eq!(report["client"]["receive_stamps"], "user");
+        assert!(report["receive_delay_ns"].is_null(), "{}", report["receive_delay_ns"]);
+        let longest_ns = report["service_time_ns"]["max"].as_u64();
+        assert!(longest_ns >= Some(HOLD_NS + WAITED_NS), "{longest_ns:?}");
+    });
+}
