@@ -20,6 +20,7 @@ STREAMS = [
     "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
     "HTTP/1.1 404 Not Found\nContent-Length: 2\n\nno",
     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    "HTTP/1.1 103 Early Hints\r\nSet-Cookie: no=1\r\n\r\nHTTP/1.1 200 OK\r\nset-cookie: a=1\r\nSet-Cookie: b\r\n\r\n",
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n",
     "HTTP/1.1 099 OK\r\n\r\n",
     "\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -38,8 +39,8 @@ STREAMS = [
     CHUNKED + "0\r\nT: v\n\r\n",
     "HTTP/1.1 200 OK\r\n" + "a: b\r\n" * 101 + "\r\n",
 ]
-# First comes what the target takes for itself: a HEAD bit and a number of cuts, then the cuts.
-PREFIXES = [b"\x00", b"\x80", b"\x03\x01\x07\x28"]
+# First comes what the target takes for itself: a HEAD bit, a cookie bit and a number of cuts, then the cuts.
+PREFIXES = [b"\x00", b"\x80", b"\x03\x01\x07\x28", b"\x42\x01\x07"]
 
 
 def main() -> None:

@@ -20,8 +20,9 @@ mod malformed;
 use decoder::{Decoder, Head, KnownHead, Progress};
 use malformed::Malformed;
 
-/// The limit of a head; twice that and half of it while a vector grows from one size to the double.
-const KEPT_LIMIT_BYTES: usize = 3 * 64 * 1024;
+/// The limit of a head; twice that and half of it while a vector grows from one size to the double. Cookies are as much
+/// again as a head at most, and less than as many fields as a head may have.
+const KEPT_LIMIT_BYTES: usize = (3 + 1) * 64 * 1024 + 16 * 1024;
 
 /// Counts what is allocated.
 struct Counting;
@@ -55,17 +56,30 @@ struct Decoded {
     /// The surplus of a whole answer; `None` while it is not whole.
     end: Result<Option<usize>, Malformed>,
     is_complete_at_end: bool,
+    set_cookies: Vec<Vec<u8>>,
+}
+
+/// The request whose answer is decoded.
+#[derive(Clone, Copy)]
+struct Request {
+    is_head: bool,
+    wants_cookies: bool,
 }
 
 fn decode<'a>(
     decoder: &mut Decoder,
     known: &mut KnownHead,
+    request: Request,
     length: usize,
     pieces: impl Iterator<Item = &'a [u8]>,
 ) -> Decoded {
+    decoder.reset(request.is_head);
     let mut body = Vec::with_capacity(length);
     let before = LIVE_BYTES.load(Ordering::Relaxed);
     PEAK_BYTES.store(before, Ordering::Relaxed);
+    if request.wants_cookies {
+        decoder.keep_set_cookies();
+    }
     let mut fed = 0;
     let mut end = Ok(None);
     for piece in pieces {
@@ -89,7 +103,7 @@ fn decode<'a>(
     let kept = PEAK_BYTES.load(Ordering::Relaxed) - before;
     assert!(kept <= KEPT_LIMIT_BYTES, "{kept} bytes allocated");
     let is_complete_at_end = end.is_ok() && decoder.is_complete_at_end();
-    Decoded { head: decoder.head(), body, end, is_complete_at_end }
+    Decoded { head: decoder.head(), body, end, is_complete_at_end, set_cookies: decoder.take_set_cookies() }
 }
 
 /// Pieces of the lengths that `cuts` says, in turn; 0 is a piece of 256 bytes.
@@ -103,19 +117,24 @@ fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a 
     })
 }
 
-// The first byte says whether the request was HEAD and how many bytes of cuts follow; then comes the stream.
+// The first byte says whether the request was HEAD, whether somebody wants its cookies, and how many bytes of cuts
+// follow; then comes the stream.
 fuzz_target!(|data: &[u8]| {
     let Some((&first, rest)) = data.split_first() else { return };
     let (cuts, stream) = rest.split_at(usize::from(first & 0x0f).min(rest.len()));
-    let (mut decoder, mut known) = (Decoder::new(first & 0x80 != 0), KnownHead::default());
-    let whole = decode(&mut decoder, &mut known, stream.len(), std::iter::once(stream));
-    decoder.reset(first & 0x80 != 0);
-    let again = decode(&mut decoder, &mut known, stream.len(), std::iter::once(stream));
+    let request = Request { is_head: first & 0x80 != 0, wants_cookies: first & 0x40 != 0 };
+    let length = stream.len();
+    let (mut decoder, mut known) = (Decoder::new(request.is_head), KnownHead::default());
+    let whole = decode(&mut decoder, &mut known, request, length, std::iter::once(stream));
+    assert!(request.wants_cookies || whole.set_cookies.is_empty(), "cookies that nobody wants");
+    let again = decode(&mut decoder, &mut known, request, length, std::iter::once(stream));
     assert_eq!(again, whole, "with a head that is known");
-    decoder.reset(first & 0x80 != 0);
-    let cut = decode(&mut decoder, &mut known, stream.len(), pieces(stream, cuts));
+    let cut = decode(&mut decoder, &mut known, request, length, pieces(stream, cuts));
     assert_eq!(cut, whole, "cut by {cuts:?}, in a used decoder");
-    let (mut fresh, mut other) = (Decoder::new(first & 0x80 != 0), KnownHead::default());
-    let byte_by_byte = decode(&mut fresh, &mut other, stream.len(), stream.chunks(1));
+    let (mut fresh, mut other) = (Decoder::new(request.is_head), KnownHead::default());
+    let byte_by_byte = decode(&mut fresh, &mut other, request, length, stream.chunks(1));
     assert_eq!(byte_by_byte, whole, "byte by byte");
+    let other_wish = Request { wants_cookies: !request.wants_cookies, ..request };
+    let otherwise = decode(&mut decoder, &mut known, other_wish, length, pieces(stream, cuts));
+    assert_eq!(Decoded { set_cookies: Vec::new(), ..otherwise }, Decoded { set_cookies: Vec::new(), ..whole });
 });
