@@ -55,10 +55,9 @@ def drive(
 
 
 def _own_or_shared(plan: dict[str, Any], cpu_plan: CpuPlan) -> dict[str, Any]:
-    """The order; on shared cores no real-time priority and, unless asked for, no spin that takes the server's time."""
-    if cpu_plan.shared_cores and plan.get("spin_window_ns") is None:
-        plan = {**plan, "spin_window_ns": 0}
-    return {"plan": plan, "cpus": list(cpu_plan.client_cpus), "realtime": not cpu_plan.shared_cores}
+    """The order; on shared cores no real-time priority, and the generator spins only if asked to."""
+    shared = cpu_plan.shared_cores
+    return {"plan": {**plan, "shares_cores": shared}, "cpus": list(cpu_plan.client_cpus), "realtime": not shared}
 
 
 def _order(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:

@@ -167,6 +167,31 @@ def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
     assert "offered 3,014/s on average, sent" in shown(target)[1]
 
 
+@pytest.mark.parametrize(
+    ("client", "said"),
+    [
+        ({}, None),
+        ({"spin": {"window_ns": 0, "reason": "off_at_this_rate"}}, "would take a fifth of a core"),
+        ({"spin": {"window_ns": 0, "reason": "off_on_shared_cores"}}, "because the generator shares its cores"),
+        ({"curtailed_spins": 1}, "was cut short once"),
+        ({"curtailed_spins": 1_200}, "was cut short 1,200 times"),
+    ],
+)
+def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
+    run_dir: Path, client: dict[str, Any], said: str | None
+) -> None:
+    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
+    report["client"] |= client
+    target = console()
+    print_load(report, target)
+    last = shown(target)[-1]
+    assert (said in last and last.startswith("generator: ")) if said else not last.startswith("generator")
+    report["plan"]["load"] = {"closed": {"connections": 8, "think_time_ns": 0}}
+    target = console()
+    print_load(report, target)
+    assert not shown(target)[-1].startswith("generator")
+
+
 def test_the_catalogue_gives_reasons() -> None:
     target = console()
     base = {"variant": None, "profiles": ["default", "many"], "python": ">=3.9"}

@@ -215,6 +215,7 @@ impl Arguments {
             threads: self.threads,
             seed: self.seed,
             spin_window_ns: self.spin,
+            shares_cores: false,
             receive_stamps: self.receive_stamps.map(|flag| match flag {
                 ReceiveStampsFlag::Kernel => ReceiveStamps::Kernel,
                 ReceiveStampsFlag::Sampled => ReceiveStamps::Sampled,

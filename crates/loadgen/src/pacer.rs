@@ -26,7 +26,8 @@ pub enum SpinReason {
     Automatic,
     /// Off: at this rate it would eat a fifth of a core or more.
     OffAtThisRate,
-    /// Off: there are no more cores than generator threads, so it would take the server's time.
+    /// Off: the plan says that others work on these cores, or there are no more cores than generator threads; it would
+    /// take the server's time.
     OffOnSharedCores,
 }
 

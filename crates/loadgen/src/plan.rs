@@ -66,6 +66,9 @@ pub struct LoadPlan {
     /// How long before a send the pacer spins instead of sleeping; `None` decides by the rate.
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
+    /// Whether others, such as the server, work on the generator's cores: then nothing spins, unless it was asked for.
+    #[serde(default)]
+    pub shares_cores: bool,
     /// Whose instants of answers are reported; `None`: the kernel's in an open loop, our own in a closed one, whose
     /// capacity the kernel's stamps would lower by some 6 %.
     #[serde(default)]
@@ -278,6 +281,7 @@ impl LoadPlan {
             threads: default_threads(),
             seed: 0,
             spin_window_ns: None,
+            shares_cores: false,
             receive_stamps: None,
             check: ResponseCheck::default(),
             wire: Wire::default(),

@@ -96,7 +96,8 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
         LoadModel::Closed(_) => None,
     };
     let thread_rate_per_s = peak_rate_per_s.map(|rate| rate / plan.threads as f64);
-    let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_core_for_each(plan.threads));
+    let has_own_core = !plan.shares_cores && has_core_for_each(plan.threads);
+    let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_own_core);
     let (host_before, throttled_before) = (HostTicks::read(), throttled_periods());
     let tracking_before = target.route.tracking_table();
     let (start_ns, start_realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns());

@@ -359,6 +359,9 @@ def _outcomes_line(report: Json) -> Text:
         lines.append(_sessions_line(report["sessions"]))
     if report.get("resources"):
         lines.append(_used_line(report["resources"]))
+    pacing = words.pacing_words(report["client"]) if lookup(report, "plan", "load", "open") else None
+    if pacing is not None:
+        lines.append(f"generator: {pacing}")
     return Text("\n".join(lines))
 
 

@@ -232,6 +232,21 @@ def failure_words(failure: Json) -> str:
     return f"failed: {failure['step']}: {str(failure['message']).strip()}"
 
 
+_SPIN_WORDS = {
+    "off_at_this_rate": "no spin before sends, which at this rate would take a fifth of a core or more",
+    "off_on_shared_cores": "no spin before sends, because the generator shares its cores",
+}
+
+
+def pacing_words(client: Json) -> str | None:
+    """How the generator waited for its sends, as far as that limited itself; None where nothing did."""
+    curtailed = client["curtailed_spins"]
+    if curtailed:
+        times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
+        return f"the spin before sends was cut short {times}, because a thread has to sleep for a tenth of the time"
+    return _SPIN_WORDS.get(client["spin"]["reason"])
+
+
 def reason_words(reason: Json) -> str:
     """One sentence for one validity reason, its check in front, without saying the same number twice."""
     return f"{reason['check']} ({reason['level']}): {str(reason['message']).strip()}"

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use loadgen::plan::{Arrivals, ClosedLoop, LoadModel, LoadProfile, Phases, Ramp, Replay, Step, Trace};
 use loadgen::{Level, LoadPlan, LoadReport, Outcome, Schedule, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, ReferenceServer, Service, When};
+use serde_json::json;
 
 use crate::support::{
     MS, SECOND, Timing, Trial, US, alone, assert_sound, capped, constant, holding, judge_timing, open_loop,
@@ -122,6 +123,20 @@ fn a_trace_is_sent_arrival_for_arrival() {
         assert_eq!(trial.report.rate.offered_per_s, Some(500.0));
         assert!(!trial.has_reason("mixed-rates") && !trial.has_reason("C2"));
     });
+}
+
+#[test]
+fn on_shared_cores_nothing_spins_unless_it_was_asked_to() {
+    let _alone = alone();
+    for (asked_ns, window_ns, reason) in [(None, 0, "off_on_shared_cores"), (Some(9), 9, "asked")] {
+        let trial = Trial::of(holding(0), |url| LoadPlan {
+            shares_cores: true,
+            spin_window_ns: asked_ns,
+            ..constant(url, 100.0, SECOND / 10)
+        });
+        let spin = serde_json::to_value(trial.report.client.spin).unwrap();
+        assert_eq!(spin, json!({ "window_ns": window_ns, "reason": reason }));
+    }
 }
 
 #[test]
