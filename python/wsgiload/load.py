@@ -18,7 +18,7 @@ from wsgiload._loadgen import Histogram, LoadHandle, check_plan
 from wsgiload.check_thresholds import check_thresholds_of, require_of_generator
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
-from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, Request, load_plan
+from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, ReceiveStamps, Request, load_plan
 from wsgiload.precision import parse_precision, until_precise
 from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
 from wsgiload.transport import Transport
@@ -198,6 +198,8 @@ def start(
     sessions: Mix | None = None,
     threads: int = 1,
     seed: int = 0,
+    spin: float | None = None,
+    receive_stamps: ReceiveStamps | None = None,
     unix_socket: str | PathLike[str] | None = None,
     source_addresses: Sequence[str] = (),
     http2: bool = False,
@@ -219,6 +221,11 @@ def start(
     Durations are seconds. ``duration`` is 10 unless the schedule has a length of its own. With ``precision``, such as
     ``"p99:5%"``, a load with ``rate`` is measured 2, 4, 8 … times as long until it knows that quantile so well, but no
     longer than ``max_duration``; ``precision`` of the report says whether it does.
+
+    ``spin`` is how long before a send the generator looks again and again instead of sleeping; by default that depends
+    on the rate. ``receive_stamps`` says whose instants of answers are reported: the ``"kernel"``'s, which is usual in
+    an open loop, the generator's own (``"user"``), usual in a closed one, or ``"sampled"``: the generator's own, with
+    the kernel's of one connection in sixteen for ``receive_delay_ns``.
 
     ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has them; with sessions
     the schedule is that of sessions.
@@ -253,6 +260,8 @@ def start(
         timeout_ns=_ns(timeout),
         deadline_ns=None if deadline is None else _ns(deadline),
         threads=threads,
+        spin_window_ns=None if spin is None else _ns(spin),
+        receive_stamps=receive_stamps,
         check_thresholds=thresholds,
         transport=Transport(
             unix_socket=None if unix_socket is None else fspath(unix_socket),

@@ -29,6 +29,7 @@ from wsgiload.units import NS_PER_S
 
 Arrivals = Literal["poisson", "constant"]
 OnBusy = Literal["grow", "queue", "shed"]
+ReceiveStamps = Literal["kernel", "sampled", "user"]
 Keepalive = Literal["on", "off"] | int
 
 DEFAULT_TIMEOUT_NS = 10 * NS_PER_S
@@ -133,7 +134,10 @@ class LoadOptions:
     # Of how many requests the report tells the instants, of the slowest and of all.
     keep_flights: int = 0
     threads: int = 1
+    # How long before a send the generator spins; None: it decides by the rate.
     spin_window_ns: int | None = None
+    # Whose instants of answers are reported; None: the kernel's in an open loop, the generator's in a closed one.
+    receive_stamps: ReceiveStamps | None = None
     transport: Transport = field(default_factory=Transport)
     # By names such as C4.warn: when checks speak up.
     check_thresholds: Thresholds = ()
@@ -338,6 +342,7 @@ def load_plan(
         "threads": load.threads,
         "seed": seed,
         "spin_window_ns": load.spin_window_ns,
+        "receive_stamps": load.receive_stamps,
         "check": {
             "statuses": list(request.statuses),
             "body_base64": _base64(request.expected_body),

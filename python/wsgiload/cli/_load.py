@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 from rich.console import Console
@@ -12,6 +12,7 @@ from wsgiload.calibration import floor_of_plan
 from wsgiload.check_thresholds import require_of_generator
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._options import (
+    DURATION,
     ConfiguredCommand,
     load_options,
     output_options,
@@ -24,7 +25,7 @@ from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.cli._without_effect import tell_without_effect
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.load import Handle, Report, require_possible
-from wsgiload.plan import Level, LoadOptions, load_plan
+from wsgiload.plan import Level, LoadOptions, ReceiveStamps, load_plan
 from wsgiload.precision import precision_sentence, until_precise
 from wsgiload.report import print_load
 from wsgiload.schedule import LoadProfile
@@ -45,6 +46,14 @@ STOP_TIMEOUT_S = 1.0
     help="Reproduces every random choice.",
 )
 @load_options
+@click.option(
+    "--spin", type=DURATION, help="How long before a send the generator spins.  [default: it depends on the rate]"
+)
+@click.option(
+    "--receive-stamps",
+    type=click.Choice(get_args(ReceiveStamps)),
+    help="Whose instants of answers are reported.  [default: the kernel's in an open loop, user in a closed one]",
+)
 @request_options
 @transport_options
 @attach_options
@@ -118,6 +127,8 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         timeout_ns=options["timeout"],
         deadline_ns=options["deadline"],
         threads=options["threads"],
+        spin_window_ns=options["spin"],
+        receive_stamps=options["receive_stamps"],
         check_thresholds=options["check_threshold"],
         transport=chosen_transport(options),
     )
