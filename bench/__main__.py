@@ -28,7 +28,7 @@ from bench.host import host_facts, slug, versions
 from bench.placement import Placement, choose_cores, real_time_permitted
 from bench.plan import SECTIONS, Scope, Step, duration_s, steps
 from bench.run import Bench, carry_out, tell_on_stderr
-from bench.store import RESULTS, write
+from bench.store import RESULTS, new_path, write
 from bench.tables import render
 
 _REAL_TIME = (
@@ -168,8 +168,7 @@ def _file(arguments: argparse.Namespace, results: dict[str, Any]) -> Path:
         parts += arguments.sections
     if arguments.quick:
         parts.append("quick")
-    directory: Path = arguments.output
-    return directory / f"{'-'.join(parts)}.json"
+    return new_path(arguments.output, parts, results["versions"].get("wsgiload commit"))
 
 
 def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, again: int) -> None:

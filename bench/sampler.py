@@ -20,7 +20,7 @@ from bench.generators import ROOT
 from bench.host import host_facts, slug, versions
 from bench.measure import run_child
 from bench.placement import Placement, choose_cores
-from bench.store import RESULTS, write
+from bench.store import RESULTS, new_path, write
 from bench.tables import render
 
 INTERVALS_MS = (0, 100, 10)
@@ -45,7 +45,8 @@ def main(words: Sequence[str]) -> int:
             results["runs"].append(record)
     results["took_s"] = round(time.monotonic() - began_s)
     page = render(results)
-    path = RESULTS / f"{results['date']}-{slug(results['host'])}-sampler.json"
+    parts = [results["date"], slug(results["host"]), "sampler"]
+    path = new_path(RESULTS, parts, results["versions"]["wsgiload commit"])
     write(path, results, page)
     print(page, end="")
     print(f"written: {path} and {path.with_suffix('.md').name}", file=sys.stderr)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.generators import ROOT
 
 RESULTS = ROOT / "bench" / "results"
+
+
+def new_path(directory: Path, parts: Sequence[str], commit: str | None) -> Path:
+    """Where results of these parts and this state of the code go: never where some are already."""
+    stem = "-".join([*parts, *([commit.replace(" ", "-")] if commit else [])])
+    stems = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(path for path in (directory / f"{one}.json" for one in stems) if not path.exists())
 
 
 def write(path: Path, results: Mapping[str, Any], page: str) -> None:

@@ -213,7 +213,7 @@ def _even(runs: Sequence[Record]) -> str:
         gaps = _quantiles(own, arrival, ("gap_error_p50_us", "gap_error_p99_us", "gap_error_p99_9_us"))
         late = _quantiles(own, arrival, ("late_p50_us", "late_p99_us", "late_p99_9_us"))
         rows.append((name, gaps, late, _own_lag(own), *_pace_and_cost(own, named)))
-    return table((*header, *_PACE_AND_COST), rows)
+    return table((*header, *_pace_and_cost_header(named)), rows)
 
 
 def _random(runs: Sequence[Record]) -> str:
@@ -224,16 +224,22 @@ def _random(runs: Sequence[Record]) -> str:
         dispersion = number(_median(own, lambda run: arrival(run, "dispersion")))
         rows.append((name, distance, dispersion, _own_lag(own), *_pace_and_cost(own, named)))
     header = ("", "distance of the gaps from the exponential law", "dispersion", "own lag p50 / p99 / p99.9")
-    return table((*header, *_PACE_AND_COST), rows)
+    return table((*header, *_pace_and_cost_header(named)), rows)
 
 
-_PACE_AND_COST = ("server late p99 / p99.9", "arrivals/s", "CPU µs per request", "to oha")
+def _pace_and_cost_header(named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
+    return ("server late p99 / p99.9", "arrivals/s", "CPU µs per request", *(f"to {one}" for one in _anchors(named)))
 
 
 def _pace_and_cost(own: Sequence[Record], named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
     pace = number(_median(own, lambda run: arrival(run, "rate_per_s")), 0)
-    ratio = paired_ratio(own, named.get("oha", []), pairs.cpu_us)
-    return _server_late(own), pace, number(_median(own, pairs.cpu_us), 1), ranged(ratio)
+    ratios = [ranged(paired_ratio(own, named.get(anchor, []), pairs.cpu_us)) for anchor in _anchors(named)]
+    return _server_late(own), pace, number(_median(own, pairs.cpu_us), 1), *ratios
+
+
+def _anchors(named: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Whose cost precision is weighed against: oha's, and that of a generator that waits by millisecond timers."""
+    return ["oha", *(["wrk2"] if "wrk2" in named else [])]
 
 
 def _server_late(runs: Sequence[Record]) -> str:

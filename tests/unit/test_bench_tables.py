@@ -119,6 +119,8 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
     assert row(page([held]), "loadgen, spin 0s") == ["1.0 / – / –", "–", "–", "7.0 / –", "1,000", "5.0", "–"]
+    with_wrk2 = page([held, run("wrk2", 0, 1.0, section="open", **(paced | {"spin": None}))])
+    assert row(with_wrk2, "loadgen, spin 0s")[-2:] == ["–", "0.50 [0.50–0.50]"]
     assert row(page([true]), "loadgen, spin 0s")[:2] == ["100 [100–100]", "50 [50–50]"]
     assert re.search(r"^### 1,000/s, constant, .*, refsrv, 2ms, sleeping$", page([true]), re.MULTILINE)
 
