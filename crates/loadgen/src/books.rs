@@ -2,7 +2,7 @@
 //!
 //! Counting reaches for histograms all over the memory, and between two answers the kernel fills the caches with its
 //! own: each count would begin with cold ones. Counted in one go they share what the first has fetched, and the next
-//! request is on its way before the last is counted.
+//! request is on its way before the last is counted. A few that have ended wait for more, over as many turns as it takes.
 
 use std::collections::VecDeque;
 
@@ -44,6 +44,11 @@ impl Books {
             self.count_some();
         }
         self.uncounted.push_back(completion);
+    }
+
+    /// Whether enough has ended for counting it to be worth fetching the record into the caches.
+    pub fn is_worth_counting(&self) -> bool {
+        self.uncounted.len() >= BATCH
     }
 
     /// Counts some of what has ended, the earliest first; whether there was any.
@@ -117,6 +122,20 @@ mod tests {
         assert_eq!(record.phase(Phase::Measure).of(Outcome::Ok), many);
         let service = record.measures().service;
         assert_eq!((service.count(), service.min_ns(), service.max_ns()), (many, Some(90), Some(90)));
+    }
+
+    #[test]
+    fn a_few_wait_for_more_and_then_all_are_counted() {
+        let mut books = Books::new(Recorder::new(&plan(), 0));
+        for instant_ns in 0..BATCH as u64 {
+            assert!(!books.is_worth_counting(), "{instant_ns} have ended");
+            books.ended(ended(instant_ns));
+        }
+        books.ended(ended(BATCH as u64));
+        assert!(books.is_worth_counting());
+        while books.count_some() {}
+        assert!(books.uncounted.is_empty(), "one more than a batch is not left behind");
+        assert_eq!(books.recorder.phase(Phase::Measure).of(Outcome::Ok), BATCH as u64 + 1);
     }
 
     #[test]

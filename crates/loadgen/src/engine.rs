@@ -1,8 +1,9 @@
 //! The engine of one thread: one loop for every load model and every protocol.
 //!
 //! A turn sends what is due, gives up what has expired, waits for sockets or the next instant, reads what has come, and
-//! counts what has ended; before each answer is read, and between counting some and some more, sends that have become
-//! due meanwhile go out. What ends before the wait is counted after it. Nothing in it blocks but the one wait.
+//! counts what has ended once it is enough; before each answer is read, and between counting some and some more, sends
+//! that have become due meanwhile go out. What ends before the wait is counted after it. Nothing in it blocks but the one
+//! wait.
 
 mod service;
 #[cfg(test)]
@@ -173,9 +174,10 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         Ok(())
     }
 
-    /// Counts what has ended, with an eye on the schedule.
+    /// Counts what has ended, if it is enough to be worth while, with an eye on the schedule.
     fn keep_books(&mut self) {
-        while self.books.count_some() {
+        let is_worth_while = self.books.is_worth_counting();
+        while is_worth_while && self.books.count_some() {
             // In a closed loop, too: time that is taken from us here is not the server's.
             self.look_at_clock();
             self.dispatch_due();
