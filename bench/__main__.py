@@ -12,16 +12,18 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench import sampler
+from bench.awake import cores_awake
 from bench.custom import read_description
 from bench.generators import Generator, Missing, find_generators, find_program, read_given
 from bench.host import host_facts, slug, versions
@@ -62,7 +64,8 @@ def main() -> int:
     if arguments.dry_run:
         return 0
     results = _results(arguments, generators, left_out)
-    _carry_out(planned, results, _file(arguments, results), arguments.again)
+    with _wakefulness(arguments.awake):
+        _carry_out(planned, results, _file(arguments, results), arguments.again)
     return 0
 
 
@@ -84,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,NAME", help="only these generators")
     parser.add_argument("--priority", choices=("rr", "ordinary", "auto"), default="auto", help="rr: real-time")
+    parser.add_argument("--awake", action="store_true", help="idle cores poll instead of halting; needs root")
     parser.add_argument("--again", type=int, default=3, metavar="N", help="times that a disturbed run is made again")
     parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=RESULTS)
     parser.add_argument("--dry-run", action="store_true", help="say how long it would take, and stop")
@@ -153,6 +157,7 @@ def _results(arguments: argparse.Namespace, generators: list[Generator], left_ou
         "quick": arguments.quick,
         "priority": _REAL_TIME if real_time else "ordinary",
         "real_time": real_time,
+        "awake": arguments.awake,
         "client_core": client,
         "server_core": server,
         "host": host_facts(),
@@ -162,12 +167,22 @@ def _results(arguments: argparse.Namespace, generators: list[Generator], left_ou
     }
 
 
+@contextlib.contextmanager
+def _wakefulness(awake: bool) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        if awake:
+            try:
+                stack.enter_context(cores_awake())
+            except OSError as error:
+                raise SystemExit(f"--awake: {error.filename}: {error.strerror}; run as root, or leave it out") from None
+        yield
+
+
 def _file(arguments: argparse.Namespace, results: dict[str, Any]) -> Path:
     parts = [results["date"], slug(results["host"])]
     if arguments.sections and "all" not in arguments.sections:
         parts += arguments.sections
-    if arguments.quick:
-        parts.append("quick")
+    parts += [name for name in ("awake", "quick") if getattr(arguments, name)]
     return new_path(arguments.output, parts, results["versions"].get("wsgiload commit"))
 
 

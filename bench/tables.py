@@ -81,7 +81,8 @@ def _head(results: Mapping[str, Any], runs: Sequence[Record]) -> str:
         f"- {host['cpu_model']}, {host['cores']} cores{', virtual' if host['hypervisor'] else ''}, {host['memory']}",
         f"- {host['os']}, Linux {host['kernel']}, TCP congestion control {host['tcp_congestion_control']}, "
         f"CPU governor {host['cpu_governor'] or 'unknown'}, clock {host['clocksource']}",
-        f"- Scheduling: {results['priority']}; load average at the start {host['load_average']}; "
+        f"- Scheduling: {results['priority']}; "
+        f"{'idle cores kept awake; ' if results.get('awake') else ''}load average at the start {host['load_average']}; "
         f"{_stolen(runs)}{_made_again(results['runs'])}",
         f"- Client on core {results['client_core']}, server on core {results['server_core']}",
         "- Versions: " + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()),

@@ -37,7 +37,7 @@ def run(generator: str, number: int, cpu_s: float, **more: Any) -> dict[str, Any
     return record | more
 
 
-def page(runs: list[dict[str, Any]]) -> str:
+def page(runs: list[dict[str, Any]], **more: Any) -> str:
     facts = ("cpu_model", "cores", "memory", "os", "kernel", "tcp_congestion_control", "clocksource", "load_average")
     return render(
         {
@@ -51,6 +51,7 @@ def page(runs: list[dict[str, Any]]) -> str:
             "left_out": [],
             "runs": runs,
         }
+        | more
     )
 
 
@@ -81,6 +82,8 @@ def test_a_run_that_was_made_again_does_not_count() -> None:
     text = page([disturbed, run("loadgen", 0, 1.0, steal_share=0.0), run("wrk", 0, 2.0, steal_share=0.0)])
     assert "a hypervisor took 0.0% of the time (median run), 0.0% (worst run)" in text
     assert "1 runs in which it took more were made again" in text
+    assert "idle cores kept awake" not in text
+    assert "ordinary; idle cores kept awake; load average" in page([disturbed], awake=True)
     assert "0.50 [0.50–0.50]" in text
 
 
