@@ -32,6 +32,9 @@ const LONGEST_HOG: Duration = Duration::from_secs(15);
 const NAP: Duration = Duration::from_millis(1);
 const LONGEST_OVERSLEEP: Duration = Duration::from_micros(1_500);
 
+/// Half the requests of a load.
+const HALF_A_LOAD: u64 = 375;
+
 const LOAD: [&str; 6] = ["--rate", "500", "--arrivals", "constant", "--duration", "1500ms"];
 
 /// What was done, or what the report says was done.
@@ -162,6 +165,15 @@ fn arguments(url: &str) -> Vec<&str> {
     [url].into_iter().chain(LOAD).collect()
 }
 
+/// Waits until it is so, no longer than a load may take to begin.
+fn until(is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "no load has begun");
+        thread::sleep(NAP);
+    }
+}
+
 /// As much of a core as the generator ever takes.
 fn spinning(url: &str) -> Vec<&str> {
     arguments(url).into_iter().chain(["--spin", "10ms"]).collect()
@@ -172,8 +184,10 @@ fn spinning(url: &str) -> Vec<&str> {
 fn f14_a_client_that_was_stopped_blames_itself() {
     let server = server_with(holding(MS));
     let make = || {
+        let before = server.stats().arrivals;
         let generator = Generator::start(&arguments(&url_of(&server)));
-        thread::sleep(Duration::from_millis(700));
+        // In the midst of its load, however long it took to start.
+        until(|| server.stats().arrivals >= before + HALF_A_LOAD);
         generator.signal(Signal::STOP);
         thread::sleep(PAUSE);
         generator.signal(Signal::CONT);
