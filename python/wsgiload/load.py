@@ -185,6 +185,7 @@ def start(
     arrivals: Arrivals = "poisson",
     on_busy: OnBusy = "grow",
     max_connections: int | None = None,
+    max_pending: int | None = None,
     think_time: float = 0.0,
     keepalive: Keepalive = "on",
     timeout: float = 10.0,
@@ -210,7 +211,8 @@ def start(
     """Start a load on ``url`` and return at once.
 
     With ``rate`` (requests per second) the load is open: arrivals follow a schedule, whatever the server does, and
-    ``connections`` caps the connections. In place of one rate, ``ramp`` is ``(from, to)`` or ``(from, to, seconds)``,
+    ``connections`` caps the connections. Arrivals beyond ``max_pending`` that wait for one are dropped and counted;
+    by default those of ten seconds wait. In place of one rate, ``ramp`` is ``(from, to)`` or ``(from, to, seconds)``,
     ``steps`` are pairs ``(rate, seconds)``, and ``replay`` is a trace: a file, or offsets in seconds. Without any of
     them the load is closed: ``connections`` users each wait for an answer before they ask again.
 
@@ -255,6 +257,7 @@ def start(
         arrivals=arrivals,
         on_busy=on_busy,
         max_connections=max_connections or (connections if is_open else None),
+        max_pending=max_pending,
         think_time_ns=_ns(think_time),
         keepalive=keepalive,
         timeout_ns=_ns(timeout),

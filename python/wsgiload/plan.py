@@ -126,6 +126,8 @@ class LoadOptions:
     arrivals: Arrivals = "poisson"
     on_busy: OnBusy = "grow"
     max_connections: int | None = None
+    # Most arrivals that wait for a connection; None: ten seconds' worth.
+    max_pending: int | None = None
     think_time_ns: int = 0
     keepalive: Keepalive = "on"
     timeout_ns: int = DEFAULT_TIMEOUT_NS
@@ -153,6 +155,7 @@ class LoadOptions:
         _require(1 <= self.threads <= MOST_THREADS, f"threads must lie between 1 and {MOST_THREADS}")
         fewest = self.threads if self.max_connections is None else self.max_connections
         _require(fewest >= self.threads, "max_connections must be at least the number of threads")
+        _require(self.max_pending is None or self.max_pending >= 0, "max_pending must be at least 0")
 
     @property
     def load_ns(self) -> int:
@@ -356,7 +359,7 @@ def load_plan(
 
 
 def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, Any]:
-    policy = {"on_busy": load.on_busy, "max_connections": load.max_connections}
+    policy = {"on_busy": load.on_busy, "max_connections": load.max_connections, "max_pending": load.max_pending}
     if isinstance(schedule, Replay):
         return {"open": schedule.plan() | policy}
     if not isinstance(schedule, Level):
@@ -418,6 +421,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mappin
         "arrivals": load.arrivals if is_open else None,
         "on_busy": load.on_busy if is_open else None,
         "max_connections": load.max_connections if is_open else None,
+        "max_pending": load.max_pending if is_open else None,
         "keepalive": _varied([size.keepalive or load.keepalive for size in experiment.sizes]),
         "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
         "duration_s": load.duration_ns / NS_PER_S,

@@ -32,6 +32,7 @@ BOTH = [
     "--keepalive",
     "--on-busy",
     "--max-connections",
+    "--max-pending",
     "--threads",
     "--check-threshold",
     "--precision",

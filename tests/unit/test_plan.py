@@ -120,7 +120,9 @@ def test_a_level_is_named_as_one_would_write_it(level: Level, text: str) -> None
 
 def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> None:
     request = Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00body", (200, 404), b"right")
-    load = replace(LOAD, warmup_ns=5, cooldown_ns=7, keepalive=3, deadline_ns=9, threads=2, max_connections=4)
+    load = replace(
+        LOAD, warmup_ns=5, cooldown_ns=7, keepalive=3, deadline_ns=9, threads=2, max_connections=4, max_pending=6
+    )
     plan = load_plan("http://h:1/x", request, load, Level(rate_per_s=50.0), seed=3)
     assert json.loads(json.dumps(plan)) == plan
     assert plan["headers"] == [["A", "1"], ["A", "2"]]
@@ -131,7 +133,13 @@ def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> No
     assert plan["phases"] == {"warmup_ns": 5, "measure_ns": NS_PER_S, "cooldown_ns": 7}
     assert plan["keepalive"] == {"requests": 3}
     assert plan["load"] == {
-        "open": {"rate_per_s": 50.0, "arrivals": "poisson", "on_busy": "grow", "max_connections": 4}
+        "open": {
+            "rate_per_s": 50.0,
+            "arrivals": "poisson",
+            "on_busy": "grow",
+            "max_connections": 4,
+            "max_pending": 6,
+        }
     }
 
 
@@ -164,7 +172,7 @@ def test_without_keepalive_only_that_changes() -> None:
         {},
         {"keepalive": "off"},
         {"keepalive": 5},
-        {"arrivals": "constant", "on_busy": "queue", "max_connections": 3},
+        {"arrivals": "constant", "on_busy": "queue", "max_connections": 3, "max_pending": 0},
         {"on_busy": "shed", "deadline_ns": NS_PER_S},
         {"warmup_ns": 1, "cooldown_ns": 1, "threads": 2},
     ],
@@ -205,6 +213,7 @@ def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(capsys: p
         (lambda: replace(LOAD, deadline_ns=0), "the deadline must be longer than 0"),
         (lambda: replace(LOAD, threads=0), "threads must lie between 1 and 256"),
         (lambda: replace(LOAD, threads=4, max_connections=3), "max_connections must be at least"),
+        (lambda: replace(LOAD, max_pending=-1), "max_pending must be at least 0"),
         (lambda: Level(rate_per_s=float("nan")), "the rate nan does not lie above 0"),
         (lambda: Level(rate_per_s=0.0), "the rate 0 does not lie above 0"),
         (lambda: Level(rate_per_s=1e9), "the rate 1e+09 does not lie"),

@@ -54,8 +54,8 @@ def trace(text: str, name: str = "trace.txt") -> str:
 def test_a_schedule_is_one_key_of_the_plan_and_knows_its_length(
     capsys: pytest.CaptureFixture[str], words: list[str], key: str, value: object, measured_s: float
 ) -> None:
-    plan = dry(capsys, *words, "-c", "7")
-    open_loop = {key: value, "arrivals": "poisson", "on_busy": "grow", "max_connections": 7}
+    plan = dry(capsys, *words, "-c", "7", "--max-pending", "3")
+    open_loop = {key: value, "arrivals": "poisson", "on_busy": "grow", "max_connections": 7, "max_pending": 3}
     assert plan["load"] == {"open": open_loop}
     assert plan["phases"]["measure_ns"] == measured_s * NS_PER_S
 
@@ -63,7 +63,8 @@ def test_a_schedule_is_one_key_of_the_plan_and_knows_its_length(
 def test_a_trace_stands_in_the_plan_and_has_no_law(capsys: pytest.CaptureFixture[str]) -> None:
     plan = dry(capsys, "--replay", trace("# two users\n0\n0.5\n1500ms\n"), "--replay-speed", "2", "--warmup", "250ms")
     replay = {"offsets_ns": [0, NS_PER_S // 2, 3 * NS_PER_S // 2], "speed": 2}
-    assert plan["load"] == {"open": {"replay": replay, "on_busy": "grow", "max_connections": None}}
+    policy = {"on_busy": "grow", "max_connections": None, "max_pending": None}
+    assert plan["load"] == {"open": {"replay": replay} | policy}
     # Two gaps of 0.75 s on average: 2.25 s, at twice the speed 1.125 s, of which the warm-up is a part.
     assert plan["phases"] == {"warmup_ns": 250_000_000, "measure_ns": 875_000_000, "cooldown_ns": 0}
 

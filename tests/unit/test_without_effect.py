@@ -11,8 +11,8 @@ from wsgiload.cli import run
 
 LOAD = ["load", "http://127.0.0.1:9/"]
 SWEEP = ["sweep", "--servers", "waitress", "--limits", "none"]
-OF_OPEN = ["--arrivals", "poisson", "--on-busy", "grow", "--max-connections", "9"]
-TOLD_OF_OPEN = ["--arrivals", "--on-busy", "--max-connections"]
+OF_OPEN = ["--arrivals", "poisson", "--on-busy", "grow", "--max-connections", "9", "--max-pending", "5"]
+TOLD_OF_OPEN = ["--arrivals", "--on-busy", "--max-connections", "--max-pending"]
 
 
 def remarked(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> list[str]:

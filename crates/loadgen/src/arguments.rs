@@ -116,6 +116,9 @@ pub struct Arguments {
     /// Most connections at once of an open loop
     #[arg(long)]
     max_connections: Option<usize>,
+    /// Most arrivals of an open loop that wait for a connection, by default ten seconds' worth; more are dropped
+    #[arg(long)]
+    max_pending: Option<usize>,
     /// Generator threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -306,7 +309,7 @@ impl Arguments {
                 OnBusyFlag::Shed => OnBusy::Shed,
             },
             max_connections: self.max_connections.or(self.connections),
-            max_pending: None,
+            max_pending: self.max_pending,
         })
     }
 }
@@ -367,12 +370,12 @@ mod tests {
         let whole = plan("loadgen http://h/ --ramp 1000:3000 -d 30s").expect("a ramp");
         assert_eq!(profile_of(&whole), &LoadProfile::Ramp(Ramp { from_per_s: 1e3, to_per_s: 3e3, over_ns: None }));
         assert_eq!(whole.phases.measure_ns, 30_000_000_000);
-        let timed = plan("loadgen http://h/ --ramp 0:2.5@20s -c 7").expect("a ramp");
+        let timed = plan("loadgen http://h/ --ramp 0:2.5@20s -c 7 --max-pending 3").expect("a ramp");
         let over_ns = Some(20_000_000_000);
         assert_eq!(profile_of(&timed), &LoadProfile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 2.5, over_ns }));
         assert_eq!(timed.phases.measure_ns, 20_000_000_000, "no longer than the ramp, unless asked for");
         let LoadModel::Open(open) = &timed.load else { panic!("closed") };
-        assert_eq!(open.max_connections, Some(7));
+        assert_eq!((open.max_connections, open.max_pending), (Some(7), Some(3)));
     }
 
     #[test]

@@ -42,7 +42,7 @@ _AS_IN_SWEEP = {
     *("app", "servers", "profile", "workers", "server_threads", "grid", "app_name", "path", "chdir", "python"),
     *("python_version", "warmup", "cooldown", "seed", "port", "ready_timeout", "sample_interval", "name"),
     *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus"),
-    *("arrivals", "keepalive", "on_busy", "max_connections", "timeout", "deadline", "threads"),
+    *("arrivals", "keepalive", "on_busy", "max_connections", "max_pending", "timeout", "deadline", "threads"),
     *("ambiguous_t", "ambiguous_d"),
     *("method", "header", "body", "body_file", "targets", "sessions"),
     *("expect_status", "expect_body_file", "expect_length", "expect_sha256", "expect_regex"),

@@ -82,6 +82,7 @@ def _load_options(options: dict[str, Any]) -> LoadOptions:
         arrivals=options["arrivals"],
         on_busy=options["on_busy"],
         max_connections=options["max_connections"] or DEFAULT_MAX_CONNECTIONS,
+        max_pending=options["max_pending"],
         think_time_ns=options["think_time"],
         keepalive=options["keepalive"],
         timeout_ns=options["timeout"],

@@ -122,6 +122,7 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         arrivals=options["arrivals"],
         on_busy=options["on_busy"],
         max_connections=cap,
+        max_pending=options["max_pending"],
         think_time_ns=options["think_time"],
         keepalive=options["keepalive"],
         timeout_ns=options["timeout"],

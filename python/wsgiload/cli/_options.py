@@ -213,6 +213,11 @@ load_options = together(
     ),
     click.option("--max-connections", type=click.IntRange(min=1), help="Most connections at once of an open loop."),
     click.option(
+        "--max-pending",
+        type=click.IntRange(min=0),
+        help="Most arrivals that wait for a connection; more are dropped.  [default: ten seconds' worth]",
+    ),
+    click.option(
         "--think-time",
         type=DURATION,
         default="0s",

@@ -7,7 +7,7 @@ from click.core import ParameterSource
 
 from wsgiload.cli._output import complain
 
-_OF_OPEN_LOOPS = ("arrivals", "on_busy", "max_connections")
+_OF_OPEN_LOOPS = ("arrivals", "on_busy", "max_connections", "max_pending")
 _OF_CLOSED_LOOPS = ("think_time",)
 
 

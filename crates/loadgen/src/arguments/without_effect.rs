@@ -3,7 +3,7 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-const OF_OPEN_LOOPS: &[&str] = &["arrivals", "on_busy", "max_connections"];
+const OF_OPEN_LOOPS: &[&str] = &["arrivals", "on_busy", "max_connections", "max_pending"];
 const OF_CLOSED_LOOPS: &[&str] = &["think_time"];
 
 /// A remark for each of them. They are not refused, so that one script can drive loads of both kinds.
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn each_kind_of_load_tells_the_flags_of_the_other() {
-        let words = "loadgen http://h/ --arrivals poisson --on-busy grow --max-connections 9 --think-time 0s";
-        assert_eq!(remarked(words, false), ["--arrivals", "--on-busy", "--max-connections"]);
+        let words = "loadgen http://h/ --arrivals poisson --on-busy grow --max-connections 9 --max-pending 5 --think-time 0s";
+        assert_eq!(remarked(words, false), ["--arrivals", "--on-busy", "--max-connections", "--max-pending"]);
         assert_eq!(remarked(words, true), ["--think-time"]);
     }
 
