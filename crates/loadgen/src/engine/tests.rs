@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::sleep;
@@ -19,14 +19,23 @@ use crate::source::Next;
 
 const MS: u64 = 1_000_000;
 
+/// What was done with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Sent(usize),
+    Read(usize),
+}
+
 /// What the connections of one test do, and what was done with them.
 #[derive(Default)]
 struct Script {
     /// The server's ends, by connection; `None` has hung up.
     peers: Vec<Option<UnixStream>>,
-    /// Which connection each request went to.
-    sent_over: Vec<usize>,
-    /// When the kernel had the answer.
+    /// Requests that went out and answers that were read.
+    done: Vec<Deed>,
+    /// Whether a request follows on each answer.
+    asks_again: bool,
+    /// When the kernel had the answer, or as soon as there was a request.
     answered_ns: Option<u64>,
     /// To look at the end of an idle connection takes until then.
     idle_until_ns: u64,
@@ -40,6 +49,12 @@ thread_local! {
 
 fn script<T>(use_it: impl FnOnce(&mut Script) -> T) -> T {
     SCRIPT.with_borrow_mut(use_it)
+}
+
+/// Which connection each request went to.
+fn sent_over() -> Vec<usize> {
+    let sent = |deed: &Deed| if let Deed::Sent(number) = deed { Some(*number) } else { None };
+    script(|script| script.done.iter().filter_map(sent).collect())
 }
 
 fn work_until(until_ns: u64) {
@@ -80,12 +95,14 @@ impl Connection for Scripted {
     fn begin(&mut self, _: &Request, _: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
         self.requests += 1;
         self.stamps = ExchangeStamps { write_start_ns: now_ns, ..ExchangeStamps::default() };
-        script(|script| script.sent_over.push(self.number));
+        script(|script| script.done.push(Deed::Sent(self.number)));
         Ok(None)
     }
 
     fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
         let Some(answered_ns) = script(|script| script.answered_ns) else { return Progress::Waiting };
+        script(|script| script.done.push(Deed::Read(self.number)));
+        let answered_ns = answered_ns.max(self.stamps.write_start_ns);
         self.stamps = ExchangeStamps { first_byte_ns: answered_ns, last_byte_ns: answered_ns, ..self.stamps };
         Progress::Ended(Exchanged {
             last_byte_ns: answered_ns,
@@ -129,8 +146,9 @@ impl Source for Instants {
         Some(Due { intended_ns, request: 0, slot: None })
     }
 
-    fn after(&mut self, _slot: usize, _ended: &Completion) -> Next {
-        Next::Free
+    fn after(&mut self, slot: usize, ended: &Completion) -> Next {
+        let again = Due { intended_ns: ended.ended_ns, request: 0, slot: Some(slot) };
+        if script(|script| script.asks_again) { Next::Serve(again) } else { Next::Free }
     }
 
     fn is_exhausted(&self, _now_ns: u64) -> bool {
@@ -143,7 +161,7 @@ impl Source for Instants {
 fn until_idle_and(engine: &mut Engine<'_, Scripted, Instants>, gone: &[usize]) {
     script(|script| script.answered_ns = Some(monotonic_ns()));
     turns(engine, 3);
-    assert_eq!(script(|script| script.sent_over.clone()), [0, 1]);
+    assert_eq!(sent_over(), [0, 1]);
     let due_ns = monotonic_ns() + 200 * MS;
     engine.source.0.push_back(due_ns);
     script(|script| {
@@ -215,7 +233,7 @@ fn a_send_is_not_given_a_connection_whose_end_is_known() {
         |mut engine| {
             until_idle_and(&mut engine, &[0, 1]);
             turns(&mut engine, 1);
-            assert_eq!(script(|script| script.sent_over.clone()), [0, 1, 2]);
+            assert_eq!(sent_over(), [0, 1, 2]);
             turns(&mut engine, 1);
             assert_eq!(outcomes(engine), [(Outcome::Ok, 3)]);
         },
@@ -232,7 +250,7 @@ fn a_send_that_becomes_due_while_something_is_read_goes_out_before_the_next_is()
             turns(&mut engine, 1);
             // The event of the connection that ended was the only one, and the next turn only begins.
             engine.dispatch_due();
-            assert_eq!(script(|script| script.sent_over.clone()), [0, 1, 1]);
+            assert_eq!(sent_over(), [0, 1, 1]);
         },
     );
 }
@@ -245,7 +263,7 @@ fn what_is_late_once_it_is_connected_is_not_sent() {
         |mut engine| {
             script(|script| script.connected_ns = engine.now_ns + 301 * MS);
             turns(&mut engine, 2);
-            assert!(script(|script| script.sent_over.is_empty()));
+            assert!(sent_over().is_empty());
             assert_eq!(outcomes(engine), [(Outcome::Dropped, 1)]);
         },
     );
@@ -266,4 +284,24 @@ fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
             },
         );
     }
+}
+
+#[test]
+fn a_user_who_is_answered_asks_again_before_the_next_answer_is_read() {
+    use Deed::{Read, Sent};
+    with_engine(
+        |_| {},
+        (3, 3),
+        |mut engine| {
+            turns(&mut engine, 2);
+            script(|script| {
+                (script.answered_ns, script.asks_again) = (Some(monotonic_ns()), true);
+                script.done.clear();
+                script.peers.iter().flatten().for_each(|mut peer| peer.write_all(b"x").expect("an answer"));
+            });
+            turns(&mut engine, 1);
+            let expected = [Read(0), Sent(0), Read(1), Sent(1), Read(2), Sent(2)];
+            assert_eq!(script(|script| script.done.clone()), expected);
+        },
+    );
 }
