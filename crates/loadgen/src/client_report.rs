@@ -33,7 +33,7 @@ pub struct Client {
     pub spin: Spin,
     /// CPU time that this cost, in seconds.
     pub spin_cpu_seconds: f64,
-    /// How often the spin was cut short because a thread had slept for less than a tenth of the time.
+    /// How often the spin was cut short because a thread had slept for less than 7 % of the time.
     pub curtailed_spins: u64,
     /// Whose instants of answers the report has. Over Unix sockets, TLS and hyper they are our own.
     pub receive_stamps: ReceiveStamps,

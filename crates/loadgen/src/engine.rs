@@ -12,7 +12,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use crate::books::Books;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::connection::Connection;
 use crate::error::LoadError;
 use crate::exchange::{Arrival, Completion, Outcome, Stamps};
@@ -213,6 +213,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let busy_ns = before_ns - self.awake_since_ns;
         let other_ns = if self.yielding.is_empty() { expiry_ns.min(until_ns) } else { before_ns };
         let sleep_ns = self.pacer.sleep_ns(before_ns, due_ns, other_ns);
+        let cpu_before_ns = (sleep_ns > 0 && self.pacer.is_short_of_sleep()).then(thread_cpu_ns);
         let waited = self.reactor.wait(sleep_ns);
         let count = waited.map_err(|source| LoadError::System { action: "wait for sockets", source })?;
         let after_ns = monotonic_ns();
@@ -223,8 +224,12 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             _ => {}
         }
         let waited_ns = after_ns - before_ns;
-        let (looked_ns, slept_ns) = if sleep_ns == 0 { (waited_ns, 0) } else { (0, waited_ns) };
-        self.pacer.passed(busy_ns + looked_ns, slept_ns);
+        let awake_ns = match cpu_before_ns {
+            Some(cpu_before_ns) => thread_cpu_ns().saturating_sub(cpu_before_ns).min(waited_ns),
+            None if sleep_ns == 0 => waited_ns,
+            None => 0,
+        };
+        self.pacer.passed(busy_ns + awake_ns, waited_ns - awake_ns);
         self.awake_since_ns = after_ns;
         self.hiccups.note(wake_ns, after_ns);
         self.now_ns = after_ns;

@@ -243,7 +243,7 @@ def pacing_words(client: Json) -> str | None:
     curtailed = client["curtailed_spins"]
     if curtailed:
         times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
-        return f"the spin before sends was cut short {times}, because a thread has to sleep for a tenth of the time"
+        return f"the spin before sends was cut short {times}, because a thread has to sleep for 7 % of the time"
     return _SPIN_WORDS.get(client["spin"]["reason"])
 
 
