@@ -238,6 +238,7 @@ def start(
     require_of_generator(thresholds)
     profile = _profile(rate, ramp, steps, replay, replay_speed)
     is_open = rate is not None or profile is not None
+    _require_effect(is_open, think_time, max_connections, max_pending)
     pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
     request = Request(
         method=method,
@@ -277,6 +278,23 @@ def start(
     )
     level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
     return Handle(load_plan(url, request, load, profile or level, seed) | _until(precision, max_duration))
+
+
+def _require_effect(is_open: bool, think_time: float, max_connections: int | None, max_pending: int | None) -> None:
+    """Refuse what belongs to the other kind of load, as far as it can be told from a default."""
+    if is_open and think_time:
+        raise UsageError(
+            "think_time was given for an open loop, where a schedule says when requests are sent",
+            "leave it out, or give connections instead of a schedule",
+        )
+    caps = {"max_connections": max_connections, "max_pending": max_pending}
+    given = [name for name, value in caps.items() if value is not None]
+    if given and not is_open:
+        were = "was" if len(given) == 1 else "were"
+        raise UsageError(
+            f"{' and '.join(given)} {were} given for a closed loop, where each user has one connection",
+            "leave it out, or give rate, ramp, steps or replay",
+        )
 
 
 def _until(precision: str | None, max_duration: float | None) -> Json:
