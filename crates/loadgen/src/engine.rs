@@ -76,6 +76,18 @@ pub(crate) struct Engine<'a, C, S> {
     awake_since_ns: u64,
 }
 
+/// A wait that is over.
+struct Wait {
+    /// How long it was to last at most.
+    sleep_ns: u64,
+    /// When it ended.
+    after_ns: u64,
+    /// CPU time that it took, where that was measured.
+    cpu_ns: Option<u64>,
+    /// How many sockets had something to tell.
+    count: usize,
+}
+
 /// What an engine leaves behind.
 pub(crate) struct Ended {
     pub recorder: Recorder,
@@ -209,14 +221,20 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             .oldest()
             .map_or(u64::MAX, |(_, started_ns)| started_ns.saturating_add(self.orders.plan.timeout_ns));
         self.catch_up();
-        let before_ns = self.now_ns;
-        let busy_ns = before_ns - self.awake_since_ns;
-        let other_ns = if self.yielding.is_empty() { expiry_ns.min(until_ns) } else { before_ns };
-        let sleep_ns = self.pacer.sleep_ns(before_ns, due_ns, other_ns);
-        let cpu_before_ns = (sleep_ns > 0 && self.pacer.is_short_of_sleep()).then(thread_cpu_ns);
+        let other_ns = if self.yielding.is_empty() { expiry_ns.min(until_ns) } else { self.now_ns };
+        let sleep_ns = self.pacer.sleep_ns(self.now_ns, due_ns, other_ns);
+        let cpu_before_ns = (sleep_ns > 0 && self.pacer.counts_sleep(due_ns)).then(thread_cpu_ns);
         let waited = self.reactor.wait(sleep_ns);
         let count = waited.map_err(|source| LoadError::System { action: "wait for sockets", source })?;
         let after_ns = monotonic_ns();
+        let cpu_ns = cpu_before_ns.map(|before_ns| thread_cpu_ns().saturating_sub(before_ns));
+        self.waited(&Wait { sleep_ns, after_ns, cpu_ns, count });
+        Ok(count)
+    }
+
+    /// Notes how a wait was spent.
+    fn waited(&mut self, &Wait { sleep_ns, after_ns, cpu_ns, count }: &Wait) {
+        let before_ns = self.now_ns;
         let wake_ns = before_ns.saturating_add(sleep_ns);
         match (count, sleep_ns) {
             (0, 0) => self.pacer.spun(before_ns, after_ns),
@@ -224,16 +242,11 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             _ => {}
         }
         let waited_ns = after_ns - before_ns;
-        let awake_ns = match cpu_before_ns {
-            Some(cpu_before_ns) => thread_cpu_ns().saturating_sub(cpu_before_ns).min(waited_ns),
-            None if sleep_ns == 0 => waited_ns,
-            None => 0,
-        };
+        let awake_ns = if sleep_ns == 0 { waited_ns } else { cpu_ns.unwrap_or(0).min(waited_ns) };
+        let busy_ns = before_ns - self.awake_since_ns;
         self.pacer.passed(busy_ns + awake_ns, waited_ns - awake_ns);
-        self.awake_since_ns = after_ns;
         self.hiccups.note(wake_ns, after_ns);
-        self.now_ns = after_ns;
-        Ok(count)
+        (self.awake_since_ns, self.now_ns) = (after_ns, after_ns);
     }
 
     /// Reads the clock in the course of work.

@@ -147,10 +147,11 @@ impl Pacer {
         self.sleep_owed_ns = (owed_ns - slept_ns as f64).max(0.0);
     }
 
-    /// Whether it matters how much of a sleep is one. Going to sleep and waking up take CPU time, on some virtual machines
-    /// 20 µs of it, and what the kernel counts is what is left.
-    pub fn is_short_of_sleep(&self) -> bool {
-        self.asked_window_ns > 0 && self.sleep_owed_ns > MOST_SLEEP_OWED_NS / 2.0
+    /// Whether the CPU time of the next sleep has to be counted, with a send due at `due_ns`. Going to sleep and waking up
+    /// take some, on some virtual machines 20 µs, and what the kernel takes for sleep is what is left. It matters where
+    /// sleep may have to be forced, not where a thread waits for sockets alone and sleeps whenever there is nothing to do.
+    pub fn counts_sleep(&self, due_ns: u64) -> bool {
+        due_ns != u64::MAX && self.sleep_owed_ns > MOST_SLEEP_OWED_NS / 2.0
     }
 
     /// Time spent looking and finding nothing: CPU time that was spent for nothing but precision.
@@ -227,17 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn how_much_of_a_sleep_was_one_matters_only_where_a_spin_leaves_little_of_it() {
-        let (mut spinning, mut not_asked_to) = (Pacer::new(60_000), Pacer::new(0));
-        for pacer in [&mut spinning, &mut not_asked_to] {
+    fn the_cost_of_a_sleep_is_counted_only_before_a_send_and_where_little_was_slept() {
+        for asked_window_ns in [0, 60_000] {
+            let mut pacer = Pacer::new(asked_window_ns);
             pacer.passed(SLEEP_BUDGET_NS / 4, 0);
-            assert!(!pacer.is_short_of_sleep(), "a short burst");
+            assert!(!pacer.counts_sleep(1), "a short burst");
             pacer.passed(SLEEP_BUDGET_NS / 2, 0);
+            assert!(pacer.counts_sleep(1));
+            assert!(!pacer.counts_sleep(u64::MAX), "answers alone are waited for");
+            pacer.passed(0, NS_PER_MS);
+            assert!(!pacer.counts_sleep(1), "it has slept");
         }
-        assert!(spinning.is_short_of_sleep());
-        assert!(!not_asked_to.is_short_of_sleep(), "its sleeps are cut short by work alone");
-        spinning.passed(0, NS_PER_MS);
-        assert!(!spinning.is_short_of_sleep(), "it has slept");
     }
 
     #[test]

@@ -305,3 +305,21 @@ fn a_user_who_is_answered_asks_again_before_the_next_answer_is_read() {
         },
     );
 }
+
+#[test]
+fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
+    let waits =
+        [(50 * MS, Some(50 * MS), true), (50 * MS, Some(0), false), (50 * MS, None, false), (0, None, true)];
+    for (sleep_ns, cpu_ns, is_short_of_sleep) in waits {
+        with_engine(
+            |_| {},
+            (0, 1),
+            |mut engine| {
+                engine.now_ns = monotonic_ns() - 50 * MS;
+                engine.awake_since_ns = engine.now_ns;
+                engine.waited(&Wait { sleep_ns, after_ns: engine.now_ns + 50 * MS, cpu_ns, count: 0 });
+                assert_eq!(engine.pacer.counts_sleep(0), is_short_of_sleep, "{sleep_ns} {cpu_ns:?}");
+            },
+        );
+    }
+}
