@@ -238,7 +238,7 @@ def start(
     require_of_generator(thresholds)
     profile = _profile(rate, ramp, steps, replay, replay_speed)
     is_open = rate is not None or profile is not None
-    _require_effect(is_open, think_time, max_connections, max_pending)
+    _require_effect(is_open, think_time, connections, max_connections, max_pending)
     pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
     request = Request(
         method=method,
@@ -280,20 +280,27 @@ def start(
     return Handle(load_plan(url, request, load, profile or level, seed) | _until(precision, max_duration))
 
 
-def _require_effect(is_open: bool, think_time: float, max_connections: int | None, max_pending: int | None) -> None:
-    """Refuse what belongs to the other kind of load, as far as it can be told from a default."""
+def _require_effect(
+    is_open: bool, think_time: float, connections: int | None, max_connections: int | None, max_pending: int | None
+) -> None:
+    """Refuse what would be ignored, as far as it can be told from a default."""
     if is_open and think_time:
         raise UsageError(
             "think_time was given for an open loop, where a schedule says when requests are sent",
             "leave it out, or give connections instead of a schedule",
         )
+    if is_open and connections is not None and max_connections is not None:
+        raise UsageError(
+            "connections and max_connections were given for an open loop, where both cap the connections",
+            "give one of them",
+        )
     caps = {"max_connections": max_connections, "max_pending": max_pending}
     given = [name for name, value in caps.items() if value is not None]
     if given and not is_open:
-        were = "was" if len(given) == 1 else "were"
+        were, them = ("was", "it") if len(given) == 1 else ("were", "them")
         raise UsageError(
             f"{' and '.join(given)} {were} given for a closed loop, where each user has one connection",
-            "leave it out, or give rate, ramp, steps or replay",
+            f"leave {them} out, or give rate, ramp, steps or replay",
         )
 
 

@@ -154,6 +154,7 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
         ({"rate": 5, "replay_speed": 2}, "replay_speed was given without replay"),
         ({"rate": 5, "think_time": 1}, "think_time was given for an open loop, where a schedule says"),
         ({"steps": [(5, 1)], "think_time": 1}, "think_time was given for an open loop"),
+        ({"rate": 5, "connections": 5, "max_connections": 9}, "connections and max_connections were given for an open"),
         ({"connections": 5, "max_pending": 0}, "max_pending was given for a closed loop, where each user has"),
         ({"max_connections": 5, "max_pending": 9}, "max_connections and max_pending were given for a closed loop"),
         ({"replay": [1, 0.5]}, "a trace is offsets in seconds from its start, ascending"),
