@@ -225,6 +225,17 @@ def test_only_limits_that_held_are_named(run_dir: Path, limits: dict[str, object
     assert headline(one_loose).startswith(f"4 of 8 servers kept up with 3,000/s{inside}. Their p99")
 
 
+def test_cpu_use_is_a_range_only_where_servers_differ(run_dir: Path) -> None:
+    summary = read_summary(run_dir)
+    first = summary["cells"][0]
+    of_one = [cell for cell in summary["cells"] if cell["server"] == first["server"]]
+    alike = [*of_one, *({**cell, "server": "another"} for cell in of_one)]
+    said_of_one = rf"{first['server']} used [0-9.]+ of 2 CPU cores\."
+    said_of_both = r"the servers used [0-9.]+ of 2 CPU cores each\."
+    for cells, said in ((of_one, said_of_one), (alike, said_of_both)):
+        assert re.search(said, resource_caption(read_sweep({**summary, "cells": cells})))
+
+
 def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     summary = read_summary(run)

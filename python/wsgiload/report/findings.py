@@ -252,17 +252,21 @@ def resource_caption(sweep: Sweep) -> str:
     if not sweep.loads:
         return "Nothing was measured."
     load = sweep.loads[-1]
-    cores = [
-        value
+    cores_of = {
+        label: value
         for label in sweep.labels
         if (value := median_of(sweep.at(label, load), "resources", "cpu_cores_mean")) is not None
-    ]
+    }
+    cores = cores_of.values()
     if not cores:
         return f"CPU and memory: {words.NOT_MEASURED}."
     limit = sweep.held_limit("cpus")
     of_limit = f" of {limit:g}" if limit is not None else ""
-    used = f"between {min(cores):.2f} and {max(cores):.2f}{of_limit} CPU cores"
-    text = f"At {sweep.load_words(load)} the servers used {used}."
+    least, most = f"{min(cores):.2f}", f"{max(cores):.2f}"
+    used = f"between {least} and {most}" if least != most else least
+    who = "the servers" if len(cores) > 1 else next(iter(cores_of))
+    each = " each" if len(cores) > 1 and least == most else ""
+    text = f"At {sweep.load_words(load)} {who} used {used}{of_limit} CPU cores{each}."
     throttled = []
     for label in sweep.labels:
         ratio = median_of(sweep.at(label, load), "resources", "throttled_period_ratio")
