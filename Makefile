@@ -30,7 +30,7 @@ fuzz: ## Feed the response decoder made-up bytes for FUZZ_SECONDS (600); needs a
 	PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir $(FUZZ) --target-dir target/fuzz \
 	  decoder -- -dict=$(FUZZ)/decoder.dict -max_len=20000 -timeout=10 -rss_limit_mb=1024 -max_total_time=$(FUZZ_SECONDS)
 
-test-long: build ## Prove the generator's accuracy at full size: about 25 minutes on a quiet host
+test-long: build ## Prove the generator's accuracy at full size: about 35 minutes on a quiet host
 	@tools/test-long
 
 test-vm: build ## Prove the limits under cgroup v2, as root and under systemd, in three emulated machines

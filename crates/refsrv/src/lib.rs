@@ -47,6 +47,7 @@ mod server;
 pub mod service;
 mod shared;
 pub mod spec;
+pub mod theory;
 mod timer;
 
 pub use answer::Framing;
@@ -59,3 +60,4 @@ pub use queue::{Slot, VirtualQueue};
 pub use server::{ReferenceServer, StartError};
 pub use service::Service;
 pub use shared::Stats;
+pub use theory::KnownQueue;

@@ -16,17 +16,32 @@ fn stalling(servers: Option<usize>) -> Config {
     Config { service, servers, ..Config::default() }
 }
 
-/// Expects `(quantile, milliseconds)` within 1 %, so many milliseconds of resolution and the floor.
-fn expect_response(timing: &mut Timing, trial: &Trial, expected: &[(f64, f64)], resolution_ms: f64) {
+/// How far below and above a formula a response time may lie, the floor aside.
+struct Tolerance {
+    share: f64,
+    below_ms: f64,
+    above_ms: f64,
+}
+
+/// Expects `(quantile, milliseconds)` within the tolerance and the floor.
+fn expect_response(timing: &mut Timing, trial: &Trial, expected: &[(f64, f64)], tolerance: &Tolerance) {
     for &(share, expected_ms) in expected {
-        let tolerance_ms = expected_ms / 100.0 + resolution_ms;
+        let (least_ms, most_ms) = (
+            expected_ms * (1.0 - tolerance.share) - tolerance.below_ms,
+            expected_ms * (1.0 + tolerance.share) + tolerance.above_ms,
+        );
         timing.about(
             &format!("response p{}", share * 100.0),
             trial.report.measures().response.quantile_ns(share),
-            ((expected_ms - tolerance_ms).max(1.0) * MS as f64) as u64,
-            ((expected_ms + tolerance_ms) * MS as f64) as u64 + floor_ns(share),
+            (least_ms.max(1.0) * MS as f64) as u64,
+            (most_ms * MS as f64) as u64 + floor_ns(share),
         );
     }
+}
+
+/// Within one service above, and below as far as where the first arrival falls in a stall decides: one gap.
+fn of_a_backlog(gap_ms: f64) -> Tolerance {
+    Tolerance { share: 0.0, below_ms: gap_ms, above_ms: 1.0 }
 }
 
 fn open_loop_at_a_stall(timing: &mut Timing, servers: Option<usize>, rate_per_s: f64) -> Trial {
@@ -43,7 +58,8 @@ fn f4_a_stall_of_a_second_is_in_the_open_loops_tail() {
     judge(1, |timing| {
         let trial = open_loop_at_a_stall(timing, None, 1_000.0);
         let expected = [(0.5, 1.0), (0.9, 1.0), (0.95, 501.0), (0.99, 901.0), (0.999, 991.0)];
-        expect_response(timing, &trial, &expected, 1.0);
+        let tolerance = Tolerance { share: 0.01, below_ms: 1.0, above_ms: 1.0 };
+        expect_response(timing, &trial, &expected, &tolerance);
     });
 }
 
@@ -74,7 +90,12 @@ fn f4_one_user_who_waits_sees_six_of_six_stalls_and_a_p99_of_a_millisecond() {
 fn f5_a_backlog_at_half_load_drains_at_half_speed() {
     judge(1, |timing| {
         let trial = open_loop_at_a_stall(timing, Some(1), 500.0);
-        expect_response(timing, &trial, &[(0.9, 500.0), (0.95, 750.0), (0.99, 950.0), (0.999, 995.0)], 2.0);
+        expect_response(
+            timing,
+            &trial,
+            &[(0.9, 500.0), (0.95, 750.0), (0.99, 950.0), (0.999, 995.0)],
+            &of_a_backlog(2.0),
+        );
     });
 }
 
@@ -83,7 +104,11 @@ fn f5_a_backlog_at_half_load_drains_at_half_speed() {
 fn f5_a_backlog_at_a_tenth_of_the_load_drains_fast() {
     judge(1, |timing| {
         let trial = open_loop_at_a_stall(timing, Some(1), 100.0);
-        // One arrival in 10 ms decides how fine a quantile can be.
-        expect_response(timing, &trial, &[(0.9, 100.0), (0.95, 550.0), (0.99, 910.0), (0.999, 991.0)], 10.0);
+        expect_response(
+            timing,
+            &trial,
+            &[(0.9, 100.0), (0.95, 550.0), (0.99, 910.0), (0.999, 991.0)],
+            &of_a_backlog(10.0),
+        );
     });
 }

@@ -18,6 +18,19 @@ pub fn quantile(sorted: &[u64], quantile: f64) -> u64 {
     sorted[loadgen::rank_of(quantile, sorted.len() as u64) as usize - 1]
 }
 
+/// Mean and standard deviation of a sample.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, variance.sqrt())
+}
+
+#[test]
+fn mean_and_deviation_of_three_numbers() {
+    assert_eq!(mean_and_deviation(&[1.0, 2.0, 3.0]), (2.0, 1.0));
+}
+
 #[test]
 fn correlation_knows_its_ends() {
     let line: Vec<(f64, f64)> = (0..10).map(|x| (f64::from(x), 3.0 - f64::from(x))).collect();
