@@ -225,9 +225,9 @@ def start(
     longer than ``max_duration``; ``precision`` of the report says whether it does.
 
     ``spin`` is how long before a send the generator looks again and again instead of sleeping; by default that depends
-    on the rate. ``receive_stamps`` says whose instants of answers are reported: the ``"kernel"``'s, which is usual in
-    an open loop, the generator's own (``"user"``), usual in a closed one, or ``"sampled"``: the generator's own, with
-    the kernel's of one connection in sixteen for ``receive_delay_ns``.
+    on the rate and the cores. ``receive_stamps`` says whose instants of answers are reported: the ``"kernel"``'s, which
+    is usual in an open loop, the generator's own (``"user"``), usual in a closed one, or ``"sampled"``: the generator's
+    own, with the kernel's of one connection in sixteen for ``receive_delay_ns``.
 
     ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has them; with sessions
     the schedule is that of sessions.

@@ -136,7 +136,7 @@ class LoadOptions:
     # Of how many requests the report tells the instants, of the slowest and of all.
     keep_flights: int = 0
     threads: int = 1
-    # How long before a send the generator spins; None: it decides by the rate.
+    # How long before a send the generator spins; None: it decides by the rate and the cores.
     spin_window_ns: int | None = None
     # Whose instants of answers are reported; None: the kernel's in an open loop, the generator's in a closed one.
     receive_stamps: ReceiveStamps | None = None

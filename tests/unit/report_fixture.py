@@ -405,6 +405,7 @@ class _Maker:
                 "steal_share": 0.0,
                 "scheduling": "realtime",
                 "spin": {"window_ns": 60_000, "reason": "automatic"},
+                "spin_off_share": 0.0,
                 "spin_cpu_seconds": 0.4,
                 "curtailed_spins": 0,
                 "receive_stamps": "kernel",

@@ -173,6 +173,11 @@ def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
         ({}, None),
         ({"spin": {"window_ns": 0, "reason": "off_at_this_rate"}}, "would take a fifth of a core"),
         ({"spin": {"window_ns": 0, "reason": "off_on_shared_cores"}}, "because the generator shares its cores"),
+        (
+            {"spin_off_share": 0.25},
+            "was off for 25.0 % of the load: its cores had hardly any idle time",
+        ),
+        ({"spin_off_share": 0.25, "curtailed_spins": 1}, "idle time; the spin before sends was cut short once"),
         ({"curtailed_spins": 1}, "was cut short once"),
         ({"curtailed_spins": 1_200}, "was cut short 1,200 times"),
     ],
@@ -182,7 +187,7 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
 ) -> None:
     report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
     report["client"] |= client
-    target = console()
+    target = console(width=200)
     print_load(report, target)
     last = shown(target)[-1]
     assert (said in last and last.startswith("generator: ")) if said else not last.startswith("generator")

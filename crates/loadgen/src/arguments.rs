@@ -128,7 +128,7 @@ pub struct Arguments {
     /// Length of a recording interval; by default 1s, longer for a long load
     #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
-    /// How long before a send the pacer spins; by default it depends on the rate
+    /// How long before a send the pacer spins; by default it depends on the rate and the cores
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
     /// Whose instants of answers are reported; by default the kernel's in an open loop, our own in a closed one

@@ -31,7 +31,10 @@ pub struct Client {
     pub scheduling: Option<Scheduling>,
     /// How it waited for the instant of a send: it looks at its sockets again and again for the last part.
     pub spin: Spin,
-    /// CPU time that this cost, in seconds.
+    /// Share of the load in which it did not spin, because its cores had hardly any idle time. `None` where that was not
+    /// looked at: without a window that it chose itself, or in a load of about half a second or less.
+    pub spin_off_share: Option<f64>,
+    /// CPU time that the spin cost, in seconds.
     pub spin_cpu_seconds: f64,
     /// How often the spin was cut short because a thread had slept for less than 7 % of the time.
     pub curtailed_spins: u64,
@@ -64,6 +67,7 @@ impl Client {
             steal_share: facts.steal_share,
             scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
             spin: facts.spin,
+            spin_off_share: facts.spin_off_share(),
             spin_cpu_seconds: facts.costs.iter().map(|cost| cost.spin_cpu_ns).sum::<u64>() as f64
                 / NS_PER_S as f64,
             curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),

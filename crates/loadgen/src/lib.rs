@@ -45,6 +45,7 @@ mod http2_connection;
 mod hyper_connection;
 mod hyper_io;
 mod idle;
+mod idle_time;
 mod in_flight;
 mod inbox;
 mod interval;

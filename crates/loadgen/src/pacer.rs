@@ -1,8 +1,11 @@
 //! How to wait for an instant: sleep for the long part, and look again and again for the last few microseconds.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
+use crate::idle_time::IdleTime;
 
 /// A wait is cut into slices of this length, so that a stop is noticed soon.
 const SLICE_NS: u64 = 50 * NS_PER_MS;
@@ -11,7 +14,7 @@ const SLICE_NS: u64 = 50 * NS_PER_MS;
 const DEFAULT_SPIN_WINDOW_NS: u64 = 60_000;
 
 /// Above this share of a core the spin would cost more than the lateness it removes.
-const MOST_SPIN_SHARE: f64 = 0.2;
+pub(crate) const MOST_SPIN_SHARE: f64 = 0.2;
 
 /// A look that took longer than this was no spin: something else ran.
 const LONGEST_LOOK_NS: u64 = 10_000;
@@ -93,13 +96,17 @@ impl WakeUps {
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     asked_window_ns: u64,
-    /// How long before a send the timer is set: what was asked for, and what waking up takes at least.
-    timer_ahead_ns: u64,
+    /// What the spin may take, where it has to look at that.
+    idle_time: Option<Arc<IdleTime>>,
+    /// What waking up takes at least.
+    lead_ns: u64,
     wake_ups: WakeUps,
     spin_ns: u64,
     /// How much of the sleep that is due has not been taken yet; spinning adds to it.
     sleep_owed_ns: f64,
     curtailed: u64,
+    /// For how long it would have spun before sends, but did not.
+    off_ns: u64,
 }
 
 impl Pacer {
@@ -107,12 +114,28 @@ impl Pacer {
     pub fn new(asked_window_ns: u64) -> Self {
         Self {
             asked_window_ns,
-            timer_ahead_ns: asked_window_ns,
+            idle_time: None,
+            lead_ns: 0,
             wake_ups: WakeUps::default(),
             spin_ns: 0,
             sleep_owed_ns: 0.0,
             curtailed: 0,
+            off_ns: 0,
         }
+    }
+
+    /// The same, with no spin while there is hardly any idle time.
+    pub fn within(self, idle_time: Option<Arc<IdleTime>>) -> Self {
+        Self { idle_time, ..self }
+    }
+
+    /// How long before a send it spins now.
+    fn window_ns(&self) -> u64 {
+        if self.is_off() { 0 } else { self.asked_window_ns }
+    }
+
+    fn is_off(&self) -> bool {
+        self.idle_time.as_ref().is_some_and(|idle| idle.is_gone())
     }
 
     /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and something else to do at `other_ns`; 0: not
@@ -120,19 +143,20 @@ impl Pacer {
     pub fn sleep_ns(&mut self, now_ns: u64, due_ns: u64, other_ns: u64) -> u64 {
         let until_ns =
             |window_ns| due_ns.saturating_sub(window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS);
-        let sleep_ns = until_ns(self.timer_ahead_ns);
+        let sleep_ns = until_ns(self.window_ns() + self.lead_ns);
         let must_sleep = self.sleep_owed_ns > MOST_SLEEP_OWED_NS;
         if sleep_ns > 0 || !must_sleep {
             return sleep_ns;
         }
-        self.curtailed += u64::from(self.asked_window_ns > 0);
-        until_ns(0)
+        let forced_ns = until_ns(0);
+        self.curtailed += u64::from(self.window_ns() > 0 && forced_ns > 0);
+        forced_ns
     }
 
     /// Notes that a sleep ended, with nothing to tell, so much later than it was to.
     pub fn woke(&mut self, late_ns: u64) {
         self.wake_ups.note(late_ns);
-        self.timer_ahead_ns = self.asked_window_ns + self.wake_ups.lead_ns();
+        self.lead_ns = self.wake_ups.lead_ns();
     }
 
     /// Notes a look at the sockets, from `before_ns` to `after_ns`, that found nothing.
@@ -143,6 +167,7 @@ impl Pacer {
     /// Notes how a stretch of time was spent.
     pub fn passed(&mut self, busy_ns: u64, slept_ns: u64) {
         let owed_ns = self.sleep_owed_ns + busy_ns as f64 * LEAST_SLEEP_SHARE / (1.0 - LEAST_SLEEP_SHARE);
+        self.off_ns += if self.is_off() { busy_ns + slept_ns } else { 0 };
         // A long sleep is no credit for later: the kernel does not count it as one.
         self.sleep_owed_ns = (owed_ns - slept_ns as f64).max(0.0);
     }
@@ -157,6 +182,11 @@ impl Pacer {
     /// Time spent looking and finding nothing: CPU time that was spent for nothing but precision.
     pub fn spin_ns(&self) -> u64 {
         self.spin_ns
+    }
+
+    /// For how long the spin was off for want of idle time; `None` where nobody has looked.
+    pub fn off_ns(&self) -> Option<u64> {
+        self.idle_time.as_ref().is_some_and(|idle| idle.is_known()).then_some(self.off_ns)
     }
 
     /// How often a spin was cut short so that the thread slept at all.
@@ -198,6 +228,19 @@ mod tests {
         let mut spinning = Pacer::new(60_000);
         (0..WAKE_UPS).for_each(|_| spinning.woke(9_000));
         assert_eq!(spinning.sleep_ns(0, 1_000_000, u64::MAX), 931_000, "awake when its window begins");
+    }
+
+    #[test]
+    fn nothing_is_spun_while_the_cores_have_no_idle_time() {
+        let idle_time = Arc::new(IdleTime::default());
+        let mut pacer = Pacer::new(60_000).within(Some(Arc::clone(&idle_time)));
+        assert_eq!(pacer.off_ns(), None);
+        for (idle_cores, sleep_ns) in [(0.5, 940_000), (0.01, 1_000_000), (0.5, 940_000)] {
+            idle_time.note(idle_cores);
+            assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), sleep_ns);
+            pacer.passed(60_000, sleep_ns);
+        }
+        assert_eq!(pacer.off_ns(), Some(1_060_000));
     }
 
     #[test]

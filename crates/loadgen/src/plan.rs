@@ -63,7 +63,7 @@ pub struct LoadPlan {
     /// Reproduces every random choice: arrivals, their split over threads, the choice of idle connection.
     #[serde(default)]
     pub seed: u64,
-    /// How long before a send the pacer spins instead of sleeping; `None` decides by the rate.
+    /// How long before a send the pacer spins instead of sleeping; `None`: by the rate and the cores.
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
     /// Whether others, such as the server, work on the generator's cores: then nothing spins, unless it was asked for.

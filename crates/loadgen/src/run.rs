@@ -17,9 +17,10 @@ use crate::error::LoadError;
 use crate::http2_connection::Http2Connection;
 use crate::hyper_connection::HyperConnection;
 use crate::idle::IdleSlots;
+use crate::idle_time::IdleWatch;
 use crate::looks::{Course, Ends, look};
 use crate::open_loop::OpenSource;
-use crate::pacer::{Pacer, Spin};
+use crate::pacer::{Pacer, Spin, SpinReason};
 use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop, Phases, Wire};
 use crate::ports::SourcePorts;
 use crate::recorder::Recorder;
@@ -98,6 +99,8 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
     let thread_rate_per_s = peak_rate_per_s.map(|rate| rate / plan.threads as f64);
     let has_own_core = !plan.shares_cores && has_core_for_each(plan.threads);
     let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_own_core);
+    let idle_watch = (spin.reason == SpinReason::Automatic).then(|| IdleWatch::start(plan.threads));
+    let pacer = Pacer::new(spin.window_ns).within(idle_watch.as_ref().map(IdleWatch::seen));
     let (host_before, throttled_before) = (HostTicks::read(), throttled_periods());
     let tracking_before = target.route.tracking_table();
     let (start_ns, start_realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns());
@@ -109,7 +112,7 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
             target: target.clone(),
             thread,
             max_slots: share_of(max_slots, thread, plan.threads),
-            spin,
+            pacer: pacer.clone(),
             start_ns,
             course: ends.as_ref().map(|ends| Course::new(Arc::clone(ends), Some(shows.clone()))),
         })
@@ -120,11 +123,12 @@ fn carry_out(load: PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadErr
             look(asked, ends, plan.threads, &shown);
         }
     })?;
+    let watch_cpu_ns = idle_watch.map_or(0, IdleWatch::end);
     let recorder = merged(plan, start_ns, ends.as_ref(), &mut records);
     recorder.check_conservation()?;
     let host_at_end = records.first().and_then(|record| record.host_at_end);
     let facts = RunFacts {
-        cpu_ns: records.iter().map(|record| record.cpu_ns).sum(),
+        cpu_ns: records.iter().map(|record| record.cpu_ns).sum::<u64>() + watch_cpu_ns,
         costs: records.iter().map(|record| record.load).collect(),
         steal_share: host_at_end.zip(host_before).map(|(now, then)| now.steal_share_since(&then)),
         spin,
@@ -172,7 +176,7 @@ struct ThreadPlan {
     target: Target,
     thread: usize,
     max_slots: usize,
-    spin: Spin,
+    pacer: Pacer,
     start_ns: u64,
     course: Option<Course>,
 }
@@ -307,7 +311,7 @@ fn run_engine<C: Connection, S: Source>(
     let plan = &own.plan;
     let orders = Orders { plan, target: &own.target, policy, stop: stop.clone(), course: own.course.clone() };
     let idle = IdleSlots::new(plan.seed, own.thread);
-    let mut engine = Engine::<C, S>::new(orders, source, Pacer::new(own.spin.window_ns), idle, own.start_ns)?;
+    let mut engine = Engine::<C, S>::new(orders, source, own.pacer.clone(), idle, own.start_ns)?;
     engine.drive()?;
     // Before the drain, whose idle waiting would make a saturated generator look relaxed.
     let (load, host_at_end) = (meter.stop(engine.pacer()), HostTicks::read());

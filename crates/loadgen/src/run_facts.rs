@@ -11,7 +11,7 @@ use crate::tracking::TrackedConnections;
 /// Facts of a run that the record does not hold.
 #[derive(Clone, Debug)]
 pub struct RunFacts {
-    /// CPU time of all generator threads over the whole run, in nanoseconds.
+    /// CPU time of all generator threads over the whole run, and of the one that watches the cores, in nanoseconds.
     pub cpu_ns: u64,
     /// Cost of each generator thread from its start to its last send.
     pub costs: Vec<ThreadCost>,
@@ -41,6 +41,14 @@ impl RunFacts {
     /// Busy share of the busiest thread, its spin not counted.
     pub(crate) fn busiest_share(&self) -> f64 {
         self.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
+    }
+
+    /// Share of the threads' time in which they did not spin, because the cores had hardly any idle time; `None` where
+    /// that was not looked at.
+    pub(crate) fn spin_off_share(&self) -> Option<f64> {
+        let off_ns: u64 = self.costs.iter().map(|cost| cost.spin_off_ns).sum::<Option<u64>>()?;
+        let wall_ns: u64 = self.costs.iter().map(|cost| cost.wall_ns).sum();
+        Some((off_ns as f64 / wall_ns.max(1) as f64).min(1.0))
     }
 
     /// What cast doubt on the kernel's stamps, all threads together.

@@ -16,6 +16,8 @@ pub struct ThreadCost {
     pub spin_cpu_ns: u64,
     /// How often the spin was cut short so that the thread slept at all.
     pub curtailed_spins: u64,
+    /// For how long the spin was off, because the cores had hardly any idle time; `None` where that was not looked at.
+    pub spin_off_ns: Option<u64>,
     /// Wall time from the first to the last instant of the thread's work.
     pub wall_ns: u64,
     /// Time spent runnable but not running; `None` where the kernel does not say.
@@ -85,6 +87,7 @@ impl CostMeter {
             cpu_ns: thread_cpu_ns().saturating_sub(self.cpu_ns),
             spin_cpu_ns: pacer.spin_ns(),
             curtailed_spins: pacer.curtailed(),
+            spin_off_ns: pacer.off_ns(),
             wall_ns: monotonic_ns() - self.wall_ns,
             run_queue_wait_ns: waited,
             scheduling: scheduling(),

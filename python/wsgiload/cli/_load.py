@@ -47,7 +47,9 @@ STOP_TIMEOUT_S = 1.0
 )
 @load_options
 @click.option(
-    "--spin", type=DURATION, help="How long before a send the generator spins.  [default: it depends on the rate]"
+    "--spin",
+    type=DURATION,
+    help="How long before a send the generator spins.  [default: it depends on the rate and the cores]",
 )
 @click.option(
     "--receive-stamps",

@@ -240,11 +240,14 @@ _SPIN_WORDS = {
 
 def pacing_words(client: Json) -> str | None:
     """How the generator waited for its sends, as far as that limited itself; None where nothing did."""
-    curtailed = client["curtailed_spins"]
-    if curtailed:
+    said = []
+    if off_share := client["spin_off_share"]:
+        off = f"off for {format_ratio(off_share)} of the load"
+        said.append(f"the spin before sends was {off}: its cores had hardly any idle time")
+    if curtailed := client["curtailed_spins"]:
         times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
-        return f"the spin before sends was cut short {times}, because a thread has to sleep for 7 % of the time"
-    return _SPIN_WORDS.get(client["spin"]["reason"])
+        said.append(f"the spin before sends was cut short {times}, because a thread has to sleep for 7 % of the time")
+    return "; ".join(said) or _SPIN_WORDS.get(client["spin"]["reason"])
 
 
 def reason_words(reason: Json) -> str:

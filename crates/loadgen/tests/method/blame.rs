@@ -227,16 +227,14 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
 }
 
 /// Runs the generator on one core together with a thread that never rests.
-fn with_a_hog(url: &str) -> Value {
+fn with_a_hog(arguments: &[&str]) -> Value {
     let core = only(allowed_cores()[0]);
-    // Who hardly ever needs the core may get it whenever it does; a spin that never ends has to share it.
-    let arguments = spinning(url);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let hog = scope.spawn(|| {
             sched_setaffinity(None, &core).unwrap();
             // A child may run where its parent's thread may.
-            let generator = Generator::start(&arguments);
+            let generator = Generator::start(arguments);
             scope.spawn(|| {
                 let begin = Instant::now();
                 // Without the bound, a report that cannot be read would be a test that never ends.
@@ -258,11 +256,42 @@ fn f14_a_core_that_others_use_is_the_hosts_fault() {
     let server = server_with(holding(MS));
     assert_told(
         Trouble::CoreShared,
-        || with_a_hog(&url_of(&server)),
+        // Who hardly ever needs the core may get it whenever it does; a spin that never ends has to share it.
+        || with_a_hog(&spinning(&url_of(&server))),
         |report| {
             assert_eq!(report["verdict"]["blame"], "host");
         },
     );
+}
+
+#[test]
+fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
+    if allowed_cores().len() == 1 {
+        return; // Whether it would spin there otherwise is for cores to say that are not ours.
+    }
+    let server = server_with(holding(MS));
+    let url = url_of(&server);
+    judge(3, |timing| {
+        let others = Others::now();
+        let by_itself = with_a_hog(&arguments(&url))["client"].take();
+        let as_asked: Vec<&str> = arguments(&url).into_iter().chain(["--spin", "60us"]).collect();
+        let asked = with_a_hog(&as_asked)["client"].take();
+        timing.disturbed_by(others.disturbance());
+        let was_throttled =
+            [&by_itself, &asked].iter().any(|client| client["throttled_periods"].as_u64() > Some(0));
+        timing.disturbed_by(was_throttled.then(|| "the generator's control group was throttled".to_owned()));
+        assert_eq!(
+            (&by_itself["spin"]["reason"], &by_itself["spin"]["window_ns"]),
+            (&"automatic".into(), &60_000.into())
+        );
+        assert!(asked["spin_off_share"].is_null(), "{asked}");
+        // It knows after the first half second of one and a half.
+        let off_share = by_itself["spin_off_share"].as_f64().unwrap();
+        timing.expect((0.4..=0.8).contains(&off_share), &format!("it was off for {off_share} of the load"));
+        let spun = |client: &Value| client["spin_cpu_seconds"].as_f64().unwrap();
+        let what = format!("it spun for {} s, and {} s where it was asked to", spun(&by_itself), spun(&asked));
+        timing.expect(spun(&by_itself) < 0.6 * spun(&asked), &what);
+    });
 }
 
 /// A control group that grants a fifth of a core.
