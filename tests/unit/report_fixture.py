@@ -239,7 +239,7 @@ class _Maker:
                 "pids": 256,
                 "server_cpus": "0-1",
                 "client_cpus": "2-3",
-                "read_back": {"cpu.cfs_quota_us": 200_000},
+                "read_back": {"cpu_quota_us": 200_000},
                 "not_enforced": [],
             },
             "resources": self._resources() if measured else None,

@@ -103,6 +103,30 @@ def test_failures_stand_on_the_rail(sweep: Sweep) -> None:
     assert "not met," not in texts(charts.response_time_chart(healthy))
 
 
+def with_cells(files: RunFiles, **changes: dict[str, object]) -> Sweep:
+    cells = [
+        {**cell, **{name: {**cell[name], **change} for name, change in changes.items()}}
+        for cell in files.summary["cells"]
+        if cell["outcomes"] is not None
+    ]
+    return read_sweep({**files.summary, "cells": cells})
+
+
+def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
+    few = with_cells(files, outcomes={"scheduled": 9_999})
+    drawn = texts(charts.response_time_chart(few))
+    assert "needs 10,000 requests or more" in drawn and "needs 1,000 requests or more" not in drawn
+
+    unknown = {"throttled_period_ratio": None}
+    unlimited = with_cells(files, resources=unknown, limits={"read_back": {"cpu_quota_us": -1}})
+    assert "no CPU quota was set" in texts(charts.resource_chart(unlimited))
+    unread = texts(charts.resource_chart(with_cells(files, resources=unknown)))
+    assert "not measured" in unread and "no CPU quota was set" not in unread
+
+    said = {text for draw in DRAW.values() for text in texts(draw(sweep))}
+    assert not said & {"not measured", "no CPU quota was set", "needs 10,000 requests or more"}
+
+
 def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: Path) -> None:
     assert "achieved = offered" in texts(charts.goodput_chart(sweep))
     closed = read_sweep(read_summary(write_run(tmp_path / "run", closed_loop=True)))

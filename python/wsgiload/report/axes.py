@@ -121,6 +121,11 @@ def from_zero(axes: Axes, least_top: float = 0.0) -> None:
     axes.set_ylim(0, max([*heights, least_top / 1.12]) * 1.12 or 1.0)
 
 
+def say_instead(axes: Axes, text: str) -> None:
+    """Why a panel is empty, where its data would be."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=7.5, color=svg.MUTED)
+
+
 def limit_line(axes: Axes, limit: float | None, name: str) -> None:
     """A limit that was set, where there is one."""
     if limit is None:

@@ -76,7 +76,7 @@ def resource_chart(sweep: Sweep) -> str:
         figure, (cpu, memory, throttled) = panels_of(sweep, titles, shared=False)
         draw_numbers(cpu, sweep, lambda cell: cell.resource("cpu_cores_mean"))
         draw_numbers(memory, sweep, _memory_mib)
-        draw_numbers(throttled, sweep, _throttled_percent)
+        draw_numbers(throttled, sweep, _throttled_percent, _why_none_throttled(sweep))
         memory_bytes = sweep.held_limit("memory_bytes")
         limit_line(cpu, sweep.held_limit("cpus"), "limit")
         limit_line(memory, None if memory_bytes is None else memory_bytes / (1 << 20), "limit")
@@ -129,6 +129,13 @@ def _failed_percent(cell: Cell) -> float | None:
 def _throttled_percent(cell: Cell) -> float | None:
     ratio = cell.resource("throttled_period_ratio")
     return None if ratio is None else ratio * 100
+
+
+def _why_none_throttled(sweep: Sweep) -> str:
+    """A limit that whole cores hold, or none, needs no quota, and without one the kernel counts no periods."""
+    quotas_us = [lookup(cell.raw, "limits", "read_back", "cpu_quota_us") for cell in sweep.cells]
+    had_quota = any(quota_us is not None and quota_us > 0 for quota_us in quotas_us)
+    return words.NOT_MEASURED if had_quota else "no CPU quota was set"
 
 
 def _memory_mib(cell: Cell) -> float | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsgiload.report import svg
-from wsgiload.report.axes import Limits
+from wsgiload.report import svg, words
+from wsgiload.report.axes import Limits, say_instead
 from wsgiload.report.cells import Cell, Sweep, lookup, median_upper_ns
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ def draw_rail(axes: Axes, limits: Limits, *, named: bool) -> None:
 
 
 def draw_quantile(axes: Axes, sweep: Sweep, quantile: float, limits: Limits) -> None:
-    """One quantile of every run at every load."""
+    """One quantile of every run at every load; where no run has it, what it takes."""
+    if all(cell.upper_ns(quantile) is None for cell in sweep.cells):
+        counted = any(words.enough_requests(lookup(cell.outcomes, "scheduled"), quantile) for cell in sweep.cells)
+        say_instead(axes, words.NOT_MEASURED if counted else words.needed_requests(quantile))
+        return
     for index, label in enumerate(sweep.labels):
         style = svg.series_style(index)
         middle = [(load, median_upper_ns(sweep.at(label, load), quantile)) for load in sweep.loads]
@@ -123,8 +127,13 @@ def _on_the_rail(axes: Axes, entry: tuple[int, tuple[Cell, ...]], quantile: floa
         )
 
 
-def draw_numbers(axes: Axes, sweep: Sweep, number: Callable[[Cell], float | None]) -> None:
-    """Every run a dot and the median over usable runs a line."""
+def draw_numbers(
+    axes: Axes, sweep: Sweep, number: Callable[[Cell], float | None], otherwise: str = words.NOT_MEASURED
+) -> None:
+    """Every run a dot and the median over usable runs a line; ``otherwise`` is said where no run has the number."""
+    if all(number(cell) is None for cell in sweep.cells):
+        say_instead(axes, otherwise)
+        return
     for index, label in enumerate(sweep.labels):
         style = svg.series_style(index)
         middle: list[tuple[float, float | None]] = []

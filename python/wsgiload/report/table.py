@@ -261,8 +261,7 @@ def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
 def _hidden_quantiles(cell: Cell) -> list[str]:
     count = lookup(cell.outcomes, "scheduled")
     return [
-        f"{words.quantile_name(probability)} is not shown: it needs "
-        f"{words.format_count(10 / (1 - probability))} requests or more"
+        f"{words.quantile_name(probability)} is not shown: it {words.needed_requests(probability)}"
         for probability in (0.99, 0.999)
         if count is not None and not words.enough_requests(count, probability)
     ]

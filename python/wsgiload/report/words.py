@@ -147,6 +147,11 @@ def enough_requests(count: int | None, probability: float) -> bool:
     return count is not None and count * (1 - probability) >= 10 - 1e-9
 
 
+def needed_requests(probability: float) -> str:
+    """ "needs 10,000 requests or more": what it takes for a quantile to be shown."""
+    return f"needs {format_count(10 / (1 - probability))} requests or more"
+
+
 def may_be_shown(known: Json | None, count: int | None, probability: float) -> bool:
     """Whether a quantile says anything: by its effective requests where they are known, else by their number.
 
