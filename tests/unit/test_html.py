@@ -13,7 +13,7 @@ import pytest
 from wsgiload.errors import UsageError
 from wsgiload.report import write_html
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.findings import headline, limit_facts, resource_caption
+from wsgiload.report.findings import headline, limit_facts, resource_caption, response_time_caption
 
 from .report_fixture import read_summary, write_run
 
@@ -234,6 +234,27 @@ def test_cpu_use_is_a_range_only_where_servers_differ(run_dir: Path) -> None:
     said_of_both = r"the servers used [0-9.]+ of 2 CPU cores each\."
     for cells, said in ((of_one, said_of_one), (alike, said_of_both)):
         assert re.search(said, resource_caption(read_sweep({**summary, "cells": cells})))
+
+
+def test_growth_is_compared_only_where_servers_grew(run_dir: Path) -> None:
+    summary = read_summary(run_dir)
+    known = [cell for cell in summary["cells"] if cell["server"] == "waitress" and not cell["failure"]]
+    rates = sorted({cell["rate"] for cell in known})
+    assert len(rates) > 1
+
+    def said(servers: tuple[str, ...], flat: bool) -> str:
+        lowest = next(cell for cell in known if cell["rate"] == rates[0])["offered_quantiles_ns"]
+        cells = [
+            {**cell, "server": server, **({"offered_quantiles_ns": lowest} if flat else {})}
+            for server in servers
+            for cell in known
+        ]
+        return response_time_caption(read_sweep({**summary, "cells": cells}))
+
+    assert re.search(r"p99 grew for waitress, [0-9.]+-fold\.$", said(("waitress",), flat=False))
+    assert re.search(r"p99 grew most for waitress, [0-9.]+-fold\.$", said(("bjoern", "waitress"), flat=False))
+    assert said(("waitress",), flat=True).endswith("p99 did not grow for waitress.")
+    assert said(("bjoern", "waitress"), flat=True).endswith("p99 did not grow for any of those known at both.")
 
 
 def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:

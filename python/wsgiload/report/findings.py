@@ -24,6 +24,7 @@ from wsgiload.report.strip import Strip
 from wsgiload.report.words import Json
 
 NOTABLE_THROTTLING = 0.01
+NOTABLE_GROWTH = 1.05
 # What a person asks for; a control group of its own a server gets without any of them, too.
 _LIMITS = ("cpus", "memory_bytes", "pids")
 
@@ -215,8 +216,12 @@ def _growth(sweep: Sweep) -> str:
     if not factors or first == last:
         return ""
     factor, label = max(factors)
-    span = f"Between {sweep.load_words(first)} and {sweep.load_words(last)}"
-    return f"{span} it grew most for {label}, {words.format_factor(factor)}-fold."
+    span = f"Between {sweep.load_words(first)} and {sweep.load_words(last)} p99"
+    alone = len(factors) == 1
+    if factor < NOTABLE_GROWTH:
+        return f"{span} did not grow" + (f" for {label}." if alone else " for any of those known at both.")
+    most = f"{label}, {words.format_factor(factor)}-fold"
+    return f"{span} grew for {most}." if alone else f"{span} grew most for {most}."
 
 
 RESPONSE_TIME_READING = (
