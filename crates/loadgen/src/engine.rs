@@ -60,9 +60,11 @@ pub(crate) struct Engine<'a, C, S> {
     idle: IdleSlots,
     in_flight: InFlight,
     /// Arrivals that wait for a slot.
-    pending: VecDeque<Due>,
+    pending: VecDeque<Waiting>,
+    /// Until when a slot was idle, as far as is known.
+    room_until_ns: u64,
     /// Arrivals that have a slot and are to be served next.
-    ready: VecDeque<(usize, Due, u64)>,
+    ready: VecDeque<(usize, Arrival)>,
     /// Connections with more to read, which the reactor will not tell of again.
     yielding: VecDeque<u64>,
     pacer: Pacer,
@@ -74,6 +76,12 @@ pub(crate) struct Engine<'a, C, S> {
     now_ns: u64,
     /// When the latest wait ended.
     awake_since_ns: u64,
+}
+
+/// An arrival that waits for a slot, and from when on there was none for it.
+struct Waiting {
+    due: Due,
+    from_ns: u64,
 }
 
 /// A wait that is over.
@@ -114,6 +122,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             idle,
             in_flight: InFlight::new(),
             pending: VecDeque::new(),
+            room_until_ns: 0,
             ready: VecDeque::new(),
             yielding: VecDeque::new(),
             pacer,
@@ -152,9 +161,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     pub fn end(mut self) -> Ended {
         let now_ns = monotonic_ns();
         self.now_ns = now_ns;
-        for due in std::mem::take(&mut self.pending) {
+        for Waiting { due, from_ns } in std::mem::take(&mut self.pending) {
             let is_late = self.is_past_deadline(due.intended_ns);
-            self.ended_unserved(&due, if is_late { Outcome::Dropped } else { Outcome::Unfinished });
+            self.ended_unserved(&due, Some(from_ns), if is_late { Outcome::Dropped } else { Outcome::Unfinished });
         }
         for index in 0..self.slots.len() {
             if let Some(work) = self.slots[index].work.take() {
@@ -180,6 +189,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
         for _ in 0..self.yielding.len() {
             let Some(token) = self.yielding.pop_front() else { break };
+            let (index, generation) = slot_of(token);
+            self.slots[index].is_yielding &= self.slots[index].generation != generation;
             self.attend_to(Readiness { token, is_hangup: false });
         }
         self.keep_books();
@@ -292,29 +303,35 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             }),
         };
         if let Some(slot) = slot {
-            self.serve_in(slot, due, due.intended_ns);
-        } else if self.orders.policy.on_busy == OnBusy::Shed
-            || self.pending.len() >= self.orders.policy.max_pending
-        {
-            self.ended_unserved(&due, Outcome::Dropped);
+            self.room_until_ns = self.now_ns;
+            return self.serve_in(slot, Arrival::unqueued(due.intended_ns, due.request));
+        }
+        let from_ns = due.intended_ns.max(self.room_until_ns);
+        // Had we looked in time it would have had a slot, so that only it may wait for one now.
+        let is_overlooked = from_ns > due.intended_ns;
+        let is_shed = self.orders.policy.on_busy == OnBusy::Shed && !is_overlooked;
+        if is_shed || self.pending.len() >= self.orders.policy.max_pending {
+            self.ended_unserved(&due, None, Outcome::Dropped);
         } else {
-            self.pending.push_back(due);
+            self.pending.push_back(Waiting { due, from_ns });
         }
     }
 
     fn serve_ready(&mut self) {
-        while let Some((slot, due, eligible_ns)) = self.ready.pop_front() {
-            self.serve_in(slot, due, eligible_ns);
+        while let Some((slot, arrival)) = self.ready.pop_front() {
+            self.serve_in(slot, arrival);
         }
     }
 
-    /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after waiting.
-    fn ended_unserved(&mut self, due: &Due, outcome: Outcome) {
+    /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after waiting for one.
+    fn ended_unserved(&mut self, due: &Due, waited_from_ns: Option<u64>, outcome: Outcome) {
         let now_ns = monotonic_ns();
-        let intended_ns = due.intended_ns;
-        let eligible_ns = if outcome == Outcome::Dropped { intended_ns } else { now_ns.max(intended_ns) };
+        let arrival = waited_from_ns.map_or_else(
+            || Arrival::unqueued(due.intended_ns, due.request),
+            |from_ns| Arrival::queued(due.intended_ns, from_ns, now_ns, due.request),
+        );
         self.books.ended(Completion {
-            arrival: Arrival { intended_ns, eligible_ns, request: due.request },
+            arrival,
             stamps: Stamps::default(),
             outcome,
             status: None,

@@ -65,10 +65,31 @@ impl Outcome {
 pub(crate) struct Arrival {
     /// When it should have been sent.
     pub intended_ns: u64,
+    /// From when on it would have had to wait for a slot had it been looked at in time: the intended instant, or the
+    /// later one until which a slot was idle.
+    pub waits_from_ns: u64,
     /// When a connection slot became free for it; the intended instant unless it had to queue.
     pub eligible_ns: u64,
     /// Which of the target's requests it sends.
     pub request: u32,
+}
+
+impl Arrival {
+    /// An arrival that need not wait for a slot.
+    pub fn unqueued(intended_ns: u64, request: u32) -> Self {
+        Self { intended_ns, waits_from_ns: intended_ns, eligible_ns: intended_ns, request }
+    }
+
+    /// An arrival that got its slot at `freed_ns`, after waiting for it from `waits_from_ns` on.
+    pub fn queued(intended_ns: u64, waits_from_ns: u64, freed_ns: u64, request: u32) -> Self {
+        let eligible_ns = freed_ns.max(intended_ns);
+        Self { intended_ns, waits_from_ns: waits_from_ns.clamp(intended_ns, eligible_ns), eligible_ns, request }
+    }
+
+    /// How late it was looked at: while a slot was still idle, it waited for us and for none.
+    pub fn overlooked_ns(&self) -> u64 {
+        self.waits_from_ns.saturating_sub(self.intended_ns)
+    }
 }
 
 /// Instants of one request, all on `CLOCK_MONOTONIC`; 0 where the request did not get that far.
@@ -117,13 +138,13 @@ impl Completion {
     /// `None` when an instant is missing or out of order, which no answered request can have.
     pub fn parts(&self) -> Option<Parts> {
         let (arrival, stamps) = (&self.arrival, &self.stamps);
-        let pool_wait_ns = arrival.eligible_ns.checked_sub(arrival.intended_ns)?;
+        let pool_wait_ns = arrival.eligible_ns.checked_sub(arrival.waits_from_ns)?;
         let connect_ns = match stamps.connect_start_ns {
             0 => None,
             start_ns => Some(stamps.connect_ready_ns.checked_sub(start_ns)?),
         };
         let to_write_ns = stamps.write_start_ns.checked_sub(arrival.eligible_ns)?;
-        let send_lag_ns = to_write_ns.checked_sub(connect_ns.unwrap_or(0))?;
+        let send_lag_ns = to_write_ns.checked_sub(connect_ns.unwrap_or(0))? + arrival.overlooked_ns();
         let first_byte_ns = stamps.first_byte_ns.checked_sub(stamps.write_start_ns)?;
         let transfer_ns = stamps.last_byte_ns.checked_sub(stamps.first_byte_ns)?;
         let response_ns = stamps.last_byte_ns.checked_sub(arrival.intended_ns)?;
@@ -145,13 +166,18 @@ impl Completion {
 
     /// Wait for a connection slot; for an arrival that never got one, until its end.
     pub fn pool_wait_ns(&self) -> u64 {
-        self.arrival.eligible_ns.saturating_sub(self.arrival.intended_ns)
+        self.arrival.eligible_ns.saturating_sub(self.arrival.waits_from_ns)
     }
 
-    /// Lateness of our own: from the instant at which the request could have gone out to its first write, connecting
-    /// apart. For an arrival that its deadline caught in a slot's hands, until then. `None` where it never got to a
-    /// slot, or where connecting failed.
+    /// Lateness of our own: before the arrival began to wait for a slot, and from the instant at which the request could
+    /// have gone out to its first write, connecting apart. For an arrival that its deadline caught in a slot's hands,
+    /// until then. `None` where it never got to a slot, or where connecting failed.
     pub fn send_lag_ns(&self) -> Option<u64> {
+        Some(self.slot_lag_ns()? + self.arrival.overlooked_ns())
+    }
+
+    /// The part of it since the arrival had a slot.
+    pub fn slot_lag_ns(&self) -> Option<u64> {
         let stamps = &self.stamps;
         if stamps.write_start_ns != 0 {
             let connect_ns = stamps.connect_ready_ns.saturating_sub(stamps.connect_start_ns);
@@ -159,6 +185,11 @@ impl Completion {
         }
         let is_caught = self.outcome == Outcome::Dropped && stamps.connect_start_ns == 0;
         if is_caught { self.ended_ns.checked_sub(self.arrival.eligible_ns) } else { None }
+    }
+
+    /// From when on its slot could serve another: one that was dropped in a slot's hands never used it.
+    pub fn freed_ns(&self) -> u64 {
+        if self.outcome == Outcome::Dropped { self.arrival.eligible_ns } else { self.ended_ns }
     }
 
     /// Time from the intended send to the end, whatever the end was.
@@ -173,7 +204,7 @@ mod tests {
 
     fn completion() -> Completion {
         Completion {
-            arrival: Arrival { intended_ns: 1_000, eligible_ns: 1_300, request: 0 },
+            arrival: Arrival::queued(1_000, 1_000, 1_300, 0),
             stamps: Stamps {
                 connect_start_ns: 1_310,
                 connect_ready_ns: 1_350,
@@ -209,6 +240,29 @@ mod tests {
         completion.stamps.connect_ready_ns = 0;
         let parts = completion.parts().expect("complete");
         assert_eq!((parts.connect_ns, parts.send_lag_ns), (None, 60));
+    }
+
+    #[test]
+    fn what_was_looked_at_too_late_to_find_an_idle_slot_waited_for_us_until_then() {
+        let late = |waits_from_ns| Completion {
+            arrival: Arrival::queued(1_000, waits_from_ns, 1_300, 0),
+            ..completion()
+        };
+        for (waits_from_ns, pool_wait_ns, send_lag_ns) in [(900, 300, 20), (1_100, 200, 120), (1_400, 0, 320)] {
+            let parts = late(waits_from_ns).parts().expect("complete");
+            assert_eq!(
+                (parts.pool_wait_ns, parts.send_lag_ns, parts.response_ns),
+                (pool_wait_ns, send_lag_ns, 1_500)
+            );
+            assert_eq!(late(waits_from_ns).send_lag_ns(), Some(send_lag_ns));
+            assert_eq!(late(waits_from_ns).pool_wait_ns(), pool_wait_ns);
+        }
+    }
+
+    #[test]
+    fn what_was_dropped_in_a_slots_hands_never_used_it() {
+        let dropped = Completion { outcome: Outcome::Dropped, ..completion() };
+        assert_eq!((completion().freed_ns(), dropped.freed_ns()), (2_500, 1_300));
     }
 
     #[test]

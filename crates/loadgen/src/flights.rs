@@ -94,7 +94,7 @@ mod tests {
     use crate::exchange::{Arrival, Stamps};
 
     fn ended(intended_ns: u64, elapsed_ns: u64, outcome: Outcome) -> Completion {
-        let arrival = Arrival { intended_ns, eligible_ns: intended_ns, request: 0 };
+        let arrival = Arrival::unqueued(intended_ns, 0);
         Completion {
             arrival,
             stamps: Stamps::default(),

@@ -120,6 +120,10 @@ impl Read for StampedTransport {
                 Poll::Ready(Ok(()))
             }
             Transfer::NotNow => Poll::Pending,
+            Transfer::Broken => {
+                self.0.end.set(true);
+                Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+            }
             Transfer::Over => {
                 self.0.end.set(true);
                 if self.0.transport.is_truncated() {
@@ -141,7 +145,7 @@ impl Write for StampedTransport {
         match self.0.transport.send(bytes) {
             Transfer::Bytes(count) => Poll::Ready(Ok(count)),
             Transfer::NotNow => Poll::Pending,
-            Transfer::Over => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            Transfer::Over | Transfer::Broken => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
 

@@ -91,7 +91,8 @@ impl Inbox {
                 }
                 Err(Errno::EINTR) => continue,
                 Err(Errno::EAGAIN) => Transfer::NotNow,
-                Ok(_) | Err(_) => Transfer::Over,
+                Ok(_) => Transfer::Over,
+                Err(_) => Transfer::Broken,
             };
             return Received { transfer, queued_realtime_ns: None };
         }

@@ -48,11 +48,11 @@ impl Observations {
     }
 
     fn is_late(&self, completion: &Completion) -> bool {
-        let eligible_ns = completion.arrival.eligible_ns;
-        eligible_ns < self.measure_to_ns
-            && completion
-                .send_lag_ns()
-                .is_some_and(|lag_ns| lag_ns > LATE_NS && eligible_ns + lag_ns >= self.measure_to_ns)
+        let Some((slot_lag_ns, lag_ns)) = completion.slot_lag_ns().zip(completion.send_lag_ns()) else {
+            return false;
+        };
+        let sent_ns = completion.arrival.eligible_ns + slot_lag_ns;
+        lag_ns > LATE_NS && sent_ns >= self.measure_to_ns && sent_ns - lag_ns < self.measure_to_ns
     }
 
     pub fn add(&mut self, other: &Self) {
@@ -70,7 +70,7 @@ mod tests {
 
     fn sent(intended_ns: u64, eligible_ns: u64, write_start_ns: u64) -> Completion {
         let stamps = Stamps { write_start_ns, ..Stamps::default() };
-        let arrival = Arrival { intended_ns, eligible_ns, request: 0 };
+        let arrival = Arrival::queued(intended_ns, intended_ns, eligible_ns, 0);
         Completion { arrival, stamps, outcome: Outcome::Ok, status: Some(200), ended_ns: write_start_ns + 1 }
     }
 

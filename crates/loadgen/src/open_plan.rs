@@ -14,7 +14,7 @@ pub struct OpenLoop {
     pub arrivals: Arrivals,
     /// What an arrival does when no connection is idle.
     pub on_busy: OnBusy,
-    /// Most connections at once over all threads; `None` takes what the process limits allow, at most 4,096.
+    /// Most connections at once over all threads, each of which has its part and shares it with none; `None` takes what the process limits allow, at most 4,096.
     pub max_connections: Option<usize>,
     /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth.
     pub max_pending: Option<usize>,

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
-use crate::plan::{Keepalive, LoadModel, LoadPlan};
+use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
 use serde::Serialize;
 
 /// The ports that connections come from, as known before the first was opened.
@@ -63,23 +63,39 @@ impl LocalPorts {
     /// Most ports that the plan may hold at once: its connections, and those that it has ended but that still hold
     /// theirs. It is the most, because a connection that the server ends holds none of ours.
     pub fn needed(&self, plan: &LoadPlan, connections: u64) -> u64 {
-        let per_connection = match plan.keepalive {
-            Keepalive::On => return connections,
-            Keepalive::Off => 1.0,
-            Keepalive::Requests(limit) => f64::from(limit.max(1)),
-        };
+        let Some(opened) = connections_per_arrival(plan) else { return connections };
         let rate_per_s = match &plan.load {
             LoadModel::Open(open) => open.profile.peak_rate_per_s(),
             LoadModel::Closed(_) => CLOSED_LOOP_RATE_PER_S,
         };
         let held_s = self.held_ns.min(plan.longest_phases().load_ns()) as f64 / NS_PER_S as f64;
-        connections.saturating_add((rate_per_s / per_connection * held_s).ceil() as u64)
+        connections.saturating_add((rate_per_s * opened * held_s).ceil() as u64)
     }
 
     /// In words, for errors and remarks.
     pub fn describe(&self) -> String {
         format!("net.ipv4.ip_local_port_range {}-{}, {} in use", self.first, self.last, self.in_use)
     }
+}
+
+/// Connections that an arrival opens and we end, on average; `None` where connections are kept. A session has its own,
+/// and as many more as its requests ask for.
+fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
+    let requests = mean_requests(&plan.sessions);
+    match (plan.keepalive, requests) {
+        (Keepalive::On, None) => None,
+        (Keepalive::On, Some(_)) => Some(1.0),
+        (Keepalive::Off, requests) => Some(requests.unwrap_or(1.0)),
+        (Keepalive::Requests(limit), None) => Some(1.0 / f64::from(limit.max(1))),
+        (Keepalive::Requests(limit), Some(requests)) => Some((requests / f64::from(limit.max(1))).max(1.0)),
+    }
+}
+
+/// Requests of a session, on average; `None` where there are none.
+fn mean_requests(sessions: &[SessionPlan]) -> Option<f64> {
+    let weight: f64 = sessions.iter().map(|session| session.weight).sum();
+    let requests: f64 = sessions.iter().map(|session| session.weight * session.steps.len() as f64).sum();
+    (weight > 0.0).then(|| requests / weight)
 }
 
 /// When the kernel lets a new connection have the port of one that has ended; `None` when it waits for its release.
@@ -152,6 +168,29 @@ mod tests {
         assert_eq!(network.needed(&each, 64), 10_064, "the load ends before the first port comes back");
         let tenth = LoadPlan { keepalive: Keepalive::Requests(10), ..kept };
         assert_eq!(network.needed(&tenth, 0), 1_000);
+    }
+
+    #[test]
+    fn each_session_needs_a_port_and_more_where_its_requests_do() {
+        let session = |weight, steps| SessionPlan {
+            name: String::new(),
+            weight,
+            steps: serde_json::from_value(serde_json::Value::from(vec![
+                serde_json::json!({"request": {"url": "/"}});
+                steps
+            ]))
+            .expect("steps"),
+        };
+        let sessions = vec![session(3.0, 2), session(1.0, 6)];
+        let kept = LoadPlan { sessions, ..LoadPlan::open("http://127.0.0.1/", 1_000.0, 10 * NS_PER_S) };
+        for (keepalive, needed) in [
+            (Keepalive::On, 1_064),
+            (Keepalive::Off, 3_064),
+            (Keepalive::Requests(2), 1_564),
+            (Keepalive::Requests(10), 1_064),
+        ] {
+            assert_eq!(LOOPBACK.needed(&LoadPlan { keepalive, ..kept.clone() }, 64), needed, "{keepalive:?}");
+        }
     }
 
     #[test]

@@ -374,7 +374,7 @@ mod tests {
             last_byte_ns: intended_ns + 200,
             ..Stamps::default()
         };
-        let arrival = Arrival { intended_ns, eligible_ns: intended_ns, request: 0 };
+        let arrival = Arrival::unqueued(intended_ns, 0);
         Completion { arrival, stamps, outcome, status: Some(200), ended_ns: intended_ns + 200 }
     }
 

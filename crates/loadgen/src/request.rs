@@ -43,6 +43,8 @@ pub(crate) struct Request {
     pub expected_body: Arc<ExpectedBody>,
     /// Whether its answer's cookies are wanted.
     pub keeps_cookies: bool,
+    /// Whether its own header says that it is the last of its connection (RFC 9112, section 9.6).
+    pub says_close: bool,
 }
 
 impl Request {
@@ -64,6 +66,7 @@ impl Request {
         if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
+        let says_close = headers.get_all(CONNECTION).iter().any(lists_close);
         let mut request = Self {
             method,
             path,
@@ -74,6 +77,7 @@ impl Request {
             statuses: parts.check.statuses.clone(),
             expected_body: Arc::new(expected_body(parts.check)?),
             keeps_cookies: parts.keeps_cookies,
+            says_close,
         };
         request.kept_bytes = request.serialise(false);
         request.last_bytes = request.serialise(true);
@@ -86,7 +90,7 @@ impl Request {
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = self.headers.clone();
-        if is_last {
+        if is_last && !self.says_close {
             request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         request
@@ -111,9 +115,9 @@ impl Request {
         Bytes::from(bytes)
     }
 
-    /// The cookies that it sends of its own.
-    pub fn cookie(&self) -> Option<&HeaderValue> {
-        self.headers.get(COOKIE)
+    /// The cookies that it sends of its own, of however many fields.
+    pub fn cookies(&self) -> impl Iterator<Item = &HeaderValue> {
+        self.headers.get_all(COOKIE).iter()
     }
 
     /// The same request with this `Cookie` field.
@@ -139,6 +143,13 @@ impl Request {
     pub fn accepts(&self, status: u16) -> bool {
         self.statuses.contains(&status)
     }
+}
+
+fn lists_close(connection: &HeaderValue) -> bool {
+    connection
+        .as_bytes()
+        .split(|byte| *byte == b',')
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 fn bad(message: String) -> LoadError {
@@ -216,6 +227,21 @@ mod tests {
         }
         assert!(!kept.contains("connection:"));
         assert!(text(true).contains("connection: close\r\n"));
+    }
+
+    #[test]
+    fn a_request_that_says_close_is_told_from_one_that_does_not() {
+        let check = ResponseCheck::default();
+        for (value, says_close) in [("close", true), ("TE, Close", true), ("keep-alive", false), ("closed", false)]
+        {
+            let headers = [("Connection".to_owned(), value.to_owned())];
+            let request = Request::prepare(&parts(&headers, &check)).expect("request");
+            assert_eq!(request.says_close, says_close, "{value}");
+            let last = std::str::from_utf8(request.bytes(true)).expect("text").to_ascii_lowercase();
+            let expected = if says_close { value } else { "close" }.to_ascii_lowercase();
+            assert!(last.contains(&format!("connection: {expected}\r\n")), "{last}");
+            assert_eq!(last.matches("connection:").count(), 1);
+        }
     }
 
     #[test]

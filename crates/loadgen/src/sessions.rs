@@ -145,7 +145,7 @@ impl<'a> SessionSource<'a> {
         self.set_cookies.drain(..).for_each(|field| session.jar.take(&field));
         session.next = answered + 1;
         let request = &self.requests[session.next as usize];
-        session.own = session.jar.field(request.cookie()).map(|cookie| request.with_cookie(cookie));
+        session.own = session.jar.field(request.cookies()).map(|cookie| request.with_cookie(cookie));
     }
 
     fn end(&mut self) -> Next {
@@ -281,7 +281,7 @@ mod tests {
     fn ended(due: &Due, outcome: Outcome, ended_ns: u64) -> Completion {
         let intended_ns = due.intended_ns;
         Completion {
-            arrival: Arrival { intended_ns, eligible_ns: intended_ns, request: due.request },
+            arrival: Arrival::unqueued(intended_ns, due.request),
             stamps: Stamps::default(),
             outcome,
             status: None,

@@ -11,6 +11,8 @@ pub(crate) struct Slot<C> {
     pub work: Option<Work>,
     /// Whether the peer is known to have ended its side of the connection while it was idle.
     pub is_hung_up: bool,
+    /// Whether the connection waits for its turn to be read further.
+    pub is_yielding: bool,
 }
 
 /// An arrival in the hands of a slot.
@@ -22,12 +24,14 @@ pub(crate) struct Work {
     pub connect_start_ns: u64,
     pub connect_ready_ns: u64,
     pub is_written: bool,
+    /// Whether we end the connection after it.
+    pub is_last: bool,
 }
 
 impl Work {
     /// Work that begins at `started_ns`.
     pub fn new(arrival: Arrival, started_ns: u64) -> Self {
-        Self { arrival, started_ns, connect_start_ns: 0, connect_ready_ns: 0, is_written: false }
+        Self { arrival, started_ns, connect_start_ns: 0, connect_ready_ns: 0, is_written: false, is_last: false }
     }
 
     /// Whether its connection is not made yet.
@@ -39,7 +43,7 @@ impl Work {
 impl<C: Connection> Slot<C> {
     /// A slot without a connection.
     pub fn new() -> Self {
-        Self { connection: None, generation: 0, work: None, is_hung_up: false }
+        Self { connection: None, generation: 0, work: None, is_hung_up: false, is_yielding: false }
     }
 
     /// Whether its connection is over, as far as is known without asking the socket.

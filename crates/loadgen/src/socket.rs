@@ -28,8 +28,10 @@ pub(crate) enum Transfer {
     Bytes(usize),
     /// Nothing now; the reactor will tell.
     NotNow,
-    /// The connection is over, by its end or by a failure.
+    /// The connection is over: nothing more is taken, or the peer has ended its side.
     Over,
+    /// The connection was broken off while it was read, as by a reset: what came last may have been cut off.
+    Broken,
 }
 
 /// One connection's socket.
@@ -112,7 +114,7 @@ impl Socket {
                 Ok((count, _)) => return Transfer::Bytes(count),
                 Err(Errno::AGAIN) => return Transfer::NotNow,
                 Err(Errno::INTR) => {}
-                Err(_) => return Transfer::Over,
+                Err(_) => return Transfer::Broken,
             }
         }
     }

@@ -119,7 +119,7 @@ impl TlsSession {
             match self.pull(socket) {
                 Ok(Transfer::Bytes(_)) => {}
                 Ok(Transfer::NotNow) => return Ok(false),
-                Ok(Transfer::Over) => return Err(broken_off()),
+                Ok(Transfer::Over | Transfer::Broken) => return Err(broken_off()),
                 Err(error) => {
                     // The server learns by an alert why we go.
                     self.flush(socket);
@@ -188,7 +188,7 @@ impl TlsSession {
                 Ok(Transfer::Bytes(_)) => {}
                 Ok(Transfer::NotNow) => return Transfer::NotNow,
                 // What came before the end is still to be read.
-                Ok(Transfer::Over) | Err(_) => self.end = Some(End::Truncated),
+                Ok(Transfer::Over | Transfer::Broken) | Err(_) => self.end = Some(End::Truncated),
             }
         }
     }
@@ -237,6 +237,7 @@ impl Read for Carrier<'_> {
             Transfer::Bytes(count) => Ok(count),
             Transfer::NotNow => Err(io::ErrorKind::WouldBlock.into()),
             Transfer::Over => Ok(0),
+            Transfer::Broken => Err(io::ErrorKind::ConnectionReset.into()),
         }
     }
 }
@@ -246,7 +247,7 @@ impl Write for Carrier<'_> {
         match self.0.send(bytes) {
             Transfer::Bytes(count) => Ok(count),
             Transfer::NotNow => Err(io::ErrorKind::WouldBlock.into()),
-            Transfer::Over => Err(io::ErrorKind::BrokenPipe.into()),
+            Transfer::Over | Transfer::Broken => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 

@@ -151,9 +151,10 @@ impl WireConnection {
             let count = match received.transfer {
                 Transfer::Bytes(count) => count,
                 Transfer::NotNow => return Progress::Waiting,
-                Transfer::Over => {
+                ended @ (Transfer::Over | Transfer::Broken) => {
                     self.is_over = true;
-                    let end = if self.transport.is_truncated() { End::CutOff } else { End::Closed };
+                    let is_cut_off = ended == Transfer::Broken || self.transport.is_truncated();
+                    let end = if is_cut_off { End::CutOff } else { End::Closed };
                     return Progress::Ended(self.judge(request, end));
                 }
             };

@@ -1,21 +1,20 @@
 //! One arrival in the hands of a slot, from its connection to its place in the books.
 
 use crate::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
-use crate::engine::{Engine, STAMPED_ONE_IN};
+use crate::engine::{Engine, STAMPED_ONE_IN, Waiting};
 use crate::exchange::{Arrival, Completion, Outcome};
 use crate::plan::ReceiveStamps;
 use crate::reactor::Readiness;
 use crate::slot::{Slot, Work, slot_of, token};
-use crate::source::{Due, Next, Source};
+use crate::source::{Next, Source};
 
 impl<C: Connection, S: Source> Engine<'_, C, S> {
     /// Gives an arrival to a slot.
-    pub(super) fn serve_in(&mut self, index: usize, due: Due, eligible_ns: u64) {
+    pub(super) fn serve_in(&mut self, index: usize, arrival: Arrival) {
         while index >= self.slots.len() {
             self.slots.push(Slot::new());
         }
         let started_ns = self.look_at_clock();
-        let arrival = Arrival { intended_ns: due.intended_ns, eligible_ns, request: due.request };
         let work = Work::new(arrival, started_ns);
         self.slots[index].work = Some(work);
         self.in_flight.begin(index, started_ns);
@@ -61,7 +60,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         slot.generation = slot.generation.wrapping_add(1);
         self.reactor.register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
-        slot.is_hung_up = false;
+        (slot.is_hung_up, slot.is_yielding) = (false, false);
         self.go_on_connecting(index)
     }
 
@@ -105,9 +104,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else { return true };
         let shared = &self.orders.target.requests[work.arrival.request as usize];
         let request = self.source.own_request(index).unwrap_or(shared);
-        let is_last = self.orders.plan.keepalive.is_last(connection.requests());
+        work.is_last = request.says_close || self.orders.plan.keepalive.is_last(connection.requests());
         let is_fresh = work.connect_start_ns != 0;
-        match connection.begin(request, is_last, now_ns) {
+        match connection.begin(request, work.is_last, now_ns) {
             Ok(ended) => {
                 work.is_written = true;
                 if let Some(exchanged) = ended {
@@ -146,10 +145,21 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
                     if !self.drop_late(index) && !self.send(index) {
                         self.attempt(index);
                     }
+                    self.look_once(index, event);
                 }
                 Ok(false) => {}
                 Err(error) => self.failed_to_connect(index, &error),
             },
+        }
+    }
+
+    /// Reads after the first send over a new connection: what had come by then, an end as well, the reactor has told of
+    /// already, and will not again.
+    fn look_once(&mut self, index: usize, event: Readiness) {
+        let slot = &self.slots[index];
+        let is_same = slot.generation == slot_of(event.token).1 && slot.connection.is_some();
+        if let Some(work) = slot.work.filter(|work| is_same && work.is_written) {
+            self.go_on(index, &work, event.is_hangup);
         }
     }
 
@@ -172,10 +182,18 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
         match self.advance(index, work, is_hangup) {
             Progress::Waiting => {}
-            Progress::Yielding => self.yielding.push_back(token(index, self.slots[index].generation)),
+            Progress::Yielding => self.yields(index),
             Progress::Ended(exchanged) => self.exchanged(index, &exchanged),
             Progress::NothingSent if self.nothing_sent(index, work.connect_start_ns != 0) => {}
             Progress::NothingSent => self.attempt(index),
+        }
+    }
+
+    /// Puts the slot's connection behind all others that have more to read, once.
+    fn yields(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if !std::mem::replace(&mut slot.is_yielding, true) {
+            self.yielding.push_back(token(index, slot.generation));
         }
     }
 
@@ -194,11 +212,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.source.set_cookies(connection.take_set_cookies());
         }
         if !exchanged.is_reusable {
-            let is_ours = self.slots[index]
-                .connection
-                .as_ref()
-                .is_some_and(|connection| self.orders.plan.keepalive.is_last(connection.requests() - 1));
-            self.let_go(index, !is_ours);
+            self.let_go(index, !work.is_last);
         }
         self.ended(index, &completion);
     }
@@ -217,24 +231,25 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         match self.source.after(index, completion) {
             Next::Serve(due) => {
                 self.books.scheduled(due.intended_ns);
-                self.ready.push_back((index, due, due.intended_ns));
+                self.hiccups.arrival(due.intended_ns);
+                self.ready.push_back((index, Arrival::unqueued(due.intended_ns, due.request)));
             }
             Next::Reserved => {}
             Next::End => self.drop_connection(index),
-            Next::Free => self.free(index, completion.ended_ns),
+            Next::Free => self.free(index, completion.freed_ns()),
             Next::Renew => {
                 self.drop_connection(index);
-                self.free(index, completion.ended_ns);
+                self.free(index, completion.freed_ns());
             }
         }
     }
 
     /// Gives the slot to the arrival that has waited longest, if one has.
-    fn free(&mut self, index: usize, ended_ns: u64) {
+    fn free(&mut self, index: usize, freed_ns: u64) {
         match self.pending.pop_front() {
-            Some(due) => {
-                let eligible_ns = ended_ns.max(due.intended_ns);
-                self.ready.push_back((index, due, eligible_ns));
+            Some(Waiting { due, from_ns }) => {
+                let arrival = Arrival::queued(due.intended_ns, from_ns, freed_ns, due.request);
+                self.ready.push_back((index, arrival));
             }
             None => self.idle.add(index, self.slots[index].connection.is_some()),
         }

@@ -15,6 +15,7 @@ use crate::plan::ReceiveStamps;
 use crate::recorder::Phase;
 use crate::request::Request;
 use crate::route::Route;
+use crate::slot::token;
 use crate::source::Next;
 
 const MS: u64 = 1_000_000;
@@ -41,6 +42,8 @@ struct Script {
     idle_until_ns: u64,
     /// To connect takes until then, and an event.
     connected_ns: u64,
+    /// Answers go on and on.
+    is_endless: bool,
 }
 
 thread_local! {
@@ -102,6 +105,9 @@ impl Connection for Scripted {
     fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
         let Some(answered_ns) = script(|script| script.answered_ns) else { return Progress::Waiting };
         script(|script| script.done.push(Deed::Read(self.number)));
+        if script(|script| script.is_endless) {
+            return Progress::Yielding;
+        }
         let answered_ns = answered_ns.max(self.stamps.write_start_ns);
         self.stamps = ExchangeStamps { first_byte_ns: answered_ns, last_byte_ns: answered_ns, ..self.stamps };
         Progress::Ended(Exchanged {
@@ -322,4 +328,118 @@ fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
             },
         );
     }
+}
+
+/// Runs a test with an engine that is late: of two arrivals the second finds the only slot taken by the first.
+fn with_late_engine(on_busy: OnBusy, test: impl FnOnce(Engine<'_, Scripted, Instants>, u64)) {
+    with_engine(
+        |_| {},
+        (2, 1),
+        |mut engine| {
+            engine.orders.policy.on_busy = on_busy;
+            sleep(Duration::from_millis(50));
+            engine.look_at_clock();
+            let late_ns = 50 * MS;
+            test(engine, late_ns);
+        },
+    );
+}
+
+#[test]
+fn what_was_overlooked_while_a_slot_was_idle_waited_for_us_and_not_for_a_connection() {
+    with_late_engine(OnBusy::Queue, |mut engine, late_ns| {
+        turns(&mut engine, 1);
+        script(|script| script.answered_ns = Some(monotonic_ns()));
+        for _ in 0..2 {
+            script(|script| script.peers[0].as_mut().expect("open").write_all(b"x").expect("an answer"));
+            turns(&mut engine, 1);
+        }
+        assert_eq!(sent_over(), [0, 0]);
+        let recorder = engine.end().recorder;
+        let (lag, pool_wait) = (&recorder.sending().lag, &recorder.measures().pool_wait);
+        assert_eq!((lag.count(), pool_wait.count()), (2, 2));
+        assert!(lag.min_ns() >= Some(late_ns - MS), "{:?}", lag.min_ns());
+        let (longest_ns, waited_ns) = (recorder.measures().response.max_ns(), pool_wait.max_ns());
+        assert!(waited_ns.map(|waited_ns| waited_ns + late_ns - MS) <= longest_ns, "{waited_ns:?} {longest_ns:?}");
+    });
+}
+
+#[test]
+fn nobody_is_turned_away_who_was_overlooked_while_a_slot_was_idle() {
+    with_late_engine(OnBusy::Shed, |mut engine, _| {
+        turns(&mut engine, 1);
+        assert_eq!(engine.pending.len(), 1);
+        engine.source.0.push_back(engine.room_until_ns + 1);
+        turns(&mut engine, 2);
+        assert_eq!(engine.pending.len(), 1);
+        assert_eq!(outcomes(engine), [(Outcome::Dropped, 1), (Outcome::Unfinished, 2)]);
+    });
+}
+
+#[test]
+fn a_wait_for_a_connection_past_the_deadline_is_no_lateness_of_ours() {
+    with_engine(
+        |plan| plan.deadline_ns = Some(200 * MS),
+        (2, 1),
+        |mut engine| {
+            turns(&mut engine, 1);
+            sleep(Duration::from_millis(250));
+            let recorder = engine.end().recorder;
+            assert_eq!(recorder.phase(Phase::Measure).of(Outcome::Dropped), 1);
+            assert!(recorder.sending().lag.max_ns() < Some(200 * MS));
+        },
+    );
+}
+
+#[test]
+fn a_connection_with_more_to_read_has_one_turn_among_the_others() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            script(|script| (script.answered_ns, script.is_endless) = (Some(0), true));
+            turns(&mut engine, 2);
+            for _ in 0..3 {
+                script(|script| {
+                    script.done.clear();
+                    script.peers.iter().flatten().for_each(|mut peer| peer.write_all(b"x").expect("more"));
+                });
+                turns(&mut engine, 1);
+                assert_eq!(engine.yielding.len(), 1);
+                assert_eq!(script(|script| script.done.len()), 2, "once for the event and once for its turn");
+            }
+        },
+    );
+}
+
+#[test]
+fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            script(|script| (script.connected_ns, script.answered_ns) = (1, Some(0)));
+            turns(&mut engine, 3);
+            assert_eq!(script(|script| script.done.clone()), [Deed::Sent(0), Deed::Read(0)]);
+            assert_eq!(outcomes(engine), [(Outcome::Ok, 1)]);
+        },
+    );
+}
+
+#[test]
+fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            turns(&mut engine, 2);
+            let answered_ns = monotonic_ns();
+            script(|script| (script.answered_ns, script.asks_again) = (Some(answered_ns), true));
+            engine.look_at_clock();
+            engine.hiccups.note(answered_ns - MS, answered_ns + 10 * MS);
+            let before = engine.hiccups.arrivals;
+            engine.handle(Readiness { token: token(0, engine.slots[0].generation), is_hangup: false });
+            assert_eq!(engine.hiccups.arrivals, before + 1);
+        },
+    );
 }

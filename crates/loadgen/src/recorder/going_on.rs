@@ -80,7 +80,7 @@ mod tests {
                 last_byte_ns: ended_ns,
                 ..Stamps::default()
             };
-            let arrival = Arrival { intended_ns, eligible_ns: intended_ns, request: 0 };
+            let arrival = Arrival::unqueued(intended_ns, 0);
             recorder.ended(&Completion { arrival, stamps, outcome: Outcome::Ok, status: Some(200), ended_ns });
         }
     }

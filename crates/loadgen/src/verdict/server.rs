@@ -84,14 +84,30 @@ pub(super) fn stayed_as_it_was(evidence: &Evidence, thresholds: &Thresholds) -> 
 /// Where connections are capped and all were busy, the load was a closed one. Method §3.2.
 pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds) -> Finding {
     let waited = evidence.waited_for_connection_share;
-    let message =
-        format!("connection-capped at {}: closed above that, share {}", evidence.max_connections, percent(waited));
+    let message = format!(
+        "connection-capped at {}: closed above that, share {}{}",
+        evidence.max_connections,
+        percent(waited),
+        pools(evidence)
+    );
     Finding::warn_above(Blame::Server, waited, 0.0, message)
+}
+
+/// Threads share no connections, so that one may be full while another is not: several small queues wait longer than
+/// one.
+fn pools(evidence: &Evidence) -> String {
+    match evidence.threads {
+        1 => String::new(),
+        threads => {
+            format!("; each of {threads} threads has only its part of the connections, --threads 1 has one pool")
+        }
+    }
 }
 
 /// What was dropped counts as not answered. Method §3.2.
 pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Finding {
-    let message = format!("overload: {} arrivals were shed and count as not answered", evidence.dropped);
+    let message =
+        format!("overload: {} arrivals were shed and count as not answered{}", evidence.dropped, pools(evidence));
     Finding::warn_above(Blame::Server, evidence.dropped as f64, 0.0, message)
 }
 

@@ -26,6 +26,7 @@ fn sound() -> Evidence {
         ok: 1_000,
         waited_for_connection_share: 0.0,
         max_connections: 10,
+        threads: 1,
         dropped: 0,
         unanswered_share: 0.0,
         is_interrupted: false,
@@ -201,6 +202,16 @@ fn an_overloaded_server_is_to_blame_and_does_not_invalidate() {
     let verdict = judge(&evidence);
     assert_eq!((verdict.status, verdict.blame), (Level::Warn, Some(Blame::Server)));
     assert!(verdict.reasons[0].message.starts_with("UNSTABLE: the offered rate is above the capacity"));
+}
+
+#[test]
+fn several_pools_of_connections_are_named_where_one_was_full() {
+    let message = |threads| {
+        let evidence = Evidence { threads, waited_for_connection_share: 0.9, dropped: 5, ..sound() };
+        judge(&evidence).reasons.into_iter().map(|reason| reason.message).collect::<Vec<_>>().join("\n")
+    };
+    assert!(!message(1).contains("threads"), "{}", message(1));
+    assert_eq!(message(2).matches("each of 2 threads has only its part").count(), 2, "{}", message(2));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How long connections live, and who ends them.
 
-use loadgen::plan::Keepalive;
+use loadgen::plan::{Keepalive, Wire};
 use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Framing};
 
@@ -84,6 +84,20 @@ fn an_answer_that_ends_with_its_connection_is_right_and_ends_it() {
     let trial = hundred(Config { framing: Framing::UntilClose, ..Config::default() }, Keepalive::On);
     all_answered(&trial);
     assert_eq!((trial.report.connections.opened, trial.report.connections.closed_by_server), (100, 100));
+}
+
+#[test]
+fn a_request_that_says_close_is_the_last_of_its_connection() {
+    let _alone = alone();
+    for wire in [Wire::Native, Wire::Hyper] {
+        let trial = Trial::of(Config { announce_close: false, ..Config::default() }, |url| LoadPlan {
+            headers: vec![("Connection".to_owned(), "close".to_owned())],
+            wire,
+            ..plan_of_hundred(url, Keepalive::On)
+        });
+        all_answered(&trial);
+        assert_eq!((trial.report.connections.opened, trial.report.connections.closed_by_server), (100, 0));
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::{TcpListener, TcpStream};
 
 use loadgen::plan::{Keepalive, LoadModel, ResponseCheck, Wire};
 use loadgen::{LoadPlan, Outcome, StopToken, run};
-use refsrv::{Config, Fault, FaultPlan, Service, When};
+use refsrv::{Config, Fault, FaultPlan, Framing, Service, When};
 
 use crate::support::{
     MS, SECOND, Trial, alone, assert_sound, capped, constant, floor_ns, holding, judge_timing, slot_top,
@@ -100,6 +100,18 @@ fn each_kind_of_failure_is_counted(wire: Wire) {
     let connections = &trial.report.connections;
     assert_eq!((connections.opened, connections.reused), (1 + 4 + 5 + 7, 1_000 - 17));
     assert_eq!((connections.closed_by_server, trial.stats.connections), (4 + 5 + 7, 17));
+}
+
+#[test]
+fn f13_an_answer_that_a_reset_cut_off_is_no_answer_even_where_the_close_would_end_it() {
+    let _alone = alone();
+    for wire in [Wire::Native, Wire::Hyper] {
+        let faults = FaultPlan::none().with(Fault::ResetMidBody, When::every(2));
+        let config = Config { framing: Framing::UntilClose, ..faulty(0, faults) };
+        let trial = Trial::of(config, |url| LoadPlan { wire, ..constant(url, 200.0, SECOND / 2) });
+        assert_eq!(trial.scheduled(), 100);
+        assert_outcomes(&trial, &[(Outcome::Reset, 50)]);
+    }
 }
 
 #[test]
