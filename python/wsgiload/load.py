@@ -257,7 +257,7 @@ def start(
         warmup_ns=_ns(warmup),
         arrivals=arrivals,
         on_busy=on_busy,
-        max_connections=max_connections or (connections if is_open else None),
+        max_connections=connections if is_open and max_connections is None else max_connections,
         max_pending=max_pending,
         think_time_ns=_ns(think_time),
         keepalive=keepalive,
@@ -276,7 +276,7 @@ def start(
             ca_file=None if ca_file is None else fspath(ca_file),
         ),
     )
-    level = Level(rate_per_s=rate) if rate is not None else Level(connections=connections or 1)
+    level = Level(rate_per_s=rate) if rate is not None else Level(connections=1 if connections is None else connections)
     return Handle(load_plan(url, request, load, profile or level, seed) | _until(precision, max_duration))
 
 

@@ -54,9 +54,11 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
         raise UsageError(f"{text!r}: there is no figure {figure!r}", f"choose one of {', '.join(figures)}")
     if figure in QUANTILES:
         return Threshold(text, figure, comparison, parse_duration_ns(limit))
-    scale = 0.01 if limit.endswith("%") and figure == "error_rate" else 1.0
+    is_share = limit.endswith("%")
+    if is_share and figure != "error_rate":
+        raise UsageError(f"{text!r}: {figure} is a rate per second and no share", "for a share write error_rate<5%")
     try:
-        return Threshold(text, figure, comparison, float(limit.removesuffix("%")) * scale)
+        return Threshold(text, figure, comparison, float(limit.removesuffix("%")) * (0.01 if is_share else 1.0))
     except ValueError:
         raise UsageError(f"{text!r}: {limit!r} is not a number", cure) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from jsonschema import Draft202012Validator
 import wsgiload
 from wsgiload.schema import load_schema
 
-from .command import Command, until
+from .command import SCRIPT, Command, until
 from .target import BODY, CountingServer, unused_port, wait_for
 
 LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
@@ -399,3 +400,44 @@ def test_ctrl_c_ends_the_generator_alone_with_130(target: CountingServer, comman
     assert running.end().code == 130
     until((command.folder / "out.json").exists, "a partial report")
     require_whole(json.loads((command.folder / "out.json").read_text()))
+
+
+@needs_loadgen
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(
+    target: CountingServer, command: Command, number: signal.Signals
+) -> None:
+    running = command.start(target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)])
+    wait_for(target, 20)
+    os.kill(running.pid, number)
+    assert running.end().code == 130
+    require_whole(json.loads((command.folder / "out.json").read_text()))
+
+
+@needs_loadgen
+def test_remarks_that_nobody_reads_end_no_load(target: CountingServer) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [str(LOADGEN), target.url, "-R", "200", "-d", "200ms", "--on-busy", "queue"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=writing, text=True, check=False, timeout=60)
+    os.close(writing)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["outcomes"]["ok"]) == (expected_code(report), target.answered)
+
+
+@needs_loadgen
+def test_a_process_without_descriptors_for_a_connection_is_told_so(target: CountingServer) -> None:
+    shell = f"ulimit -n 64; exec {LOADGEN} {target.url} -R 100 -d 100ms"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, target.answered) == (2, 0)
+    assert done.stderr.strip().endswith("raise the limit with: ulimit -n 65")
+
+
+def test_a_table_that_nobody_reads_costs_no_report(target: CountingServer, command: Command) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [str(SCRIPT), "load", target.url, "-R", "200", "-d", "200ms", "--json", str(command.folder / "out.json")]
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writing)
+    require_whole(json.loads((command.folder / "out.json").read_text()))
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)

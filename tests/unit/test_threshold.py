@@ -46,6 +46,7 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(
         ("p98<50ms", "'p98<50ms': there is no figure 'p98'; choose one of p50, p90, p95, p99"),
         ("p99<fast", "'fast' is not a duration"),
         ("goodput>much", "'goodput>much': 'much' is not a number"),
+        ("goodput>=95%", "'goodput>=95%': goodput is a rate per second and no share; for a share write error_rate<5%"),
     ],
 )
 def test_anything_else_is_refused_with_the_form(text: str, says: str) -> None:

@@ -20,14 +20,15 @@ pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), 
         LoadModel::Open(open) => open.max_connections,
         LoadModel::Closed(closed) => Some(closed.connections),
     };
-    match asked {
-        Some(asked) if asked > possible => Err(LoadError::Plan(format!(
-            "{asked} connections need more descriptors than the {descriptors} this process may open; \
+    let least = asked.unwrap_or(plan.threads);
+    if least > possible {
+        return Err(LoadError::Plan(format!(
+            "{least} connections need more descriptors than the {descriptors} this process may open; \
              raise the limit with: ulimit -n {}",
-            asked as u64 + SPARE_DESCRIPTORS
-        ))),
-        _ => Ok((asked, AUTOMATIC_MAX_CONNECTIONS.max(plan.threads).min(possible))),
+            least as u64 + SPARE_DESCRIPTORS
+        )));
     }
+    Ok((asked, AUTOMATIC_MAX_CONNECTIONS.max(plan.threads).min(possible)))
 }
 
 /// Raises the soft limit on descriptors to the hard one; returns what holds.

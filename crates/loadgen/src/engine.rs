@@ -76,6 +76,8 @@ pub(crate) struct Engine<'a, C, S> {
     now_ns: u64,
     /// When the latest wait ended.
     awake_since_ns: u64,
+    /// Until when the load goes on at most.
+    last_end_ns: u64,
 }
 
 /// An arrival that waits for a slot, and from when on there was none for it.
@@ -114,6 +116,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let now_ns = monotonic_ns();
         let reactor = Reactor::new().map_err(|source| LoadError::System { action: "watch sockets", source })?;
         Ok(Self {
+            last_end_ns: start_ns.saturating_add(orders.plan.longest_phases().load_ns()),
             books: Books::new(Recorder::new(orders.plan, start_ns).on(orders.course.clone())),
             orders,
             source,
@@ -134,12 +137,23 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         })
     }
 
-    /// Sends until no arrival will come any more, or a stop is asked for.
+    /// Sends until the time of the load is over and no arrival will come any more, or a stop is asked for. The end of a
+    /// load to which nothing comes is a part of it, too.
     pub fn drive(&mut self) -> Result<(), LoadError> {
-        while !self.source.is_exhausted(self.now_ns) && !self.orders.stop.is_stopped() {
-            self.turn(u64::MAX)?;
+        while !self.orders.stop.is_stopped() {
+            let end_ns = self.end_ns();
+            let is_time_over = self.now_ns >= end_ns;
+            if is_time_over && self.source.is_exhausted(self.now_ns) {
+                break;
+            }
+            self.turn(if is_time_over { u64::MAX } else { end_ns })?;
         }
         Ok(())
+    }
+
+    fn end_ns(&self) -> u64 {
+        let course = self.orders.course.as_ref();
+        course.map_or(u64::MAX, |course| course.ends().load_end_ns()).min(self.last_end_ns)
     }
 
     /// Waits for the answers that are still out, no longer than the plan allows.

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use arguments::Arguments;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use loadgen::{Level, LoadError, LoadReport, Outcome, StopToken};
+use tokio::signal::unix::{SignalKind, signal};
 
 const EXIT_USAGE: u8 = 2;
 const EXIT_SERVER: u8 = 97;
@@ -60,7 +61,7 @@ fn carry_out(arguments: &Arguments, given: &ArgMatches, stop: &StopToken) -> Res
         write_result(arguments, &text)?;
         return Err(Failure { message: "dry run: nothing was sent".to_owned(), exit_code: 0 });
     }
-    stop_on_ctrl_c(stop.clone())?;
+    stop_on_signals(stop.clone())?;
     let load = loadgen::prepare(&plan)?;
     let foreseen = load.remark().filter(|_| !arguments.quiet);
     foreseen.into_iter().for_each(complain);
@@ -104,21 +105,30 @@ fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "remarks go to standard error")]
+/// A remark for whoever reads standard error; it is no reason to end where nobody does.
 fn complain(message: &str) {
-    eprintln!("loadgen: {message}");
+    let _ = writeln!(std::io::stderr().lock(), "loadgen: {message}");
 }
 
-/// The first Ctrl-C ends the load, with its partial report; the default action is gone, so the load must end soon.
-fn stop_on_ctrl_c(stop: StopToken) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot watch for Ctrl-C: {error}"))?;
+/// The first Ctrl-C, `SIGTERM` or `SIGHUP` ends the load, with its partial report; their default action is gone, so the
+/// load must end soon.
+fn stop_on_signals(stop: StopToken) -> Result<(), String> {
+    let unwatched = |error: std::io::Error| format!("cannot watch for signals: {error}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(unwatched)?;
+    let inside = runtime.enter();
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(unwatched)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(unwatched)?;
+    drop(inside);
     std::thread::spawn(move || {
-        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
-            stop.stop();
-        }
+        runtime.block_on(async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+        });
+        stop.stop();
     });
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A read-only histogram for Python.
 
 use loadgen::LatencyHistogram;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
@@ -28,8 +29,12 @@ impl Histogram {
         Ok(PyBytes::new(py, &self.0.to_hdr_v2().map_err(to_python)?))
     }
 
-    fn quantile(&self, quantile: f64) -> Option<u64> {
-        self.0.quantile_ns(quantile)
+    fn quantile(&self, quantile: f64) -> PyResult<Option<u64>> {
+        if !(0.0..=1.0).contains(&quantile) {
+            let message = format!("a quantile lies between 0 and 1, not at {quantile}; p99 is 0.99");
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(self.0.quantile_ns(quantile))
     }
 
     fn count_above(&self, limit_ns: u64) -> u64 {

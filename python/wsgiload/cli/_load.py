@@ -92,10 +92,11 @@ def load(
         return EXIT_INTERRUPTED
     if observation is not None:
         report = Report(report.to_dict() | {"resources": observation.resources(report.to_dict())})
-    if json_file != "-":
-        print_load(report.to_dict(), Console())
+    # The file first: nobody may be there to read the table.
     if json_file is not None:
         write_json(report.to_dict(), json_file)
+    if json_file != "-":
+        print_load(report.to_dict(), Console())
     if not quiet:
         _tell_connect_failures(report)
         for alarm in alarms_of_load(report.to_dict()):

@@ -25,6 +25,11 @@ def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> N
     remarks = [f"--{name.replace('_', '-')} has no effect {why}" for name in names if _is_said(ctx, name)]
     if is_open and _is_said(ctx, "connections") and _is_said(ctx, "max_connections"):
         remarks.append("--connections has no effect beside --max-connections in an open loop")
+    is_capped = any(_is_said(ctx, name) for name in ("connections", "max_connections"))
+    if is_open and not is_capped and _is_said(ctx, "on_busy"):
+        remarks.append(
+            "--on-busy makes a difference only where the cap on connections is reached; --max-connections sets it"
+        )
     for remark in [] if ctx.params["quiet"] else remarks:
         complain(remark)
 

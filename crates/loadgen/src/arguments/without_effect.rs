@@ -6,6 +6,9 @@ use clap::parser::ValueSource;
 const OF_OPEN_LOOPS: &[&str] = &["arrivals", "on_busy", "max_connections", "max_pending"];
 const OF_CLOSED_LOOPS: &[&str] = &["think_time"];
 
+const ONLY_BEYOND_A_CAP: &str =
+    "makes a difference only where the cap on connections is reached; --max-connections sets it";
+
 /// A remark for each of them. They are not refused, so that one script can drive loads of both kinds.
 pub fn without_effect(given: &ArgMatches, is_open: bool) -> Vec<String> {
     let (flags, why) = if is_open {
@@ -20,6 +23,10 @@ pub fn without_effect(given: &ArgMatches, is_open: bool) -> Vec<String> {
         .collect::<Vec<_>>();
     if is_open && is_said(given, "connections") && is_said(given, "max_connections") {
         remarks.push("--connections has no effect beside --max-connections in an open loop".to_owned());
+    }
+    let is_capped = is_said(given, "connections") || is_said(given, "max_connections");
+    if is_open && !is_capped && is_said(given, "on_busy") {
+        remarks.push(format!("--on-busy {ONLY_BEYOND_A_CAP}"));
     }
     remarks
 }
@@ -53,6 +60,15 @@ mod tests {
     fn defaults_are_not_told() {
         assert!(remarked("loadgen http://h/ -c 8", false).is_empty());
         assert!(remarked("loadgen http://h/ -R 100 -c 8", true).is_empty());
+    }
+
+    #[test]
+    fn what_is_done_at_a_cap_is_told_where_no_cap_is_given() {
+        let remarked_with =
+            |more: &str| remarked(&format!("loadgen http://h/ -R 100 --on-busy queue {more}"), true);
+        assert_eq!(remarked_with(""), ["--on-busy"]);
+        assert!(remarked_with("-c 8").is_empty() && remarked_with("--max-connections 8").is_empty());
+        assert!(remarked("loadgen http://h/ -R 100", true).is_empty());
     }
 
     #[test]

@@ -40,8 +40,10 @@ pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) 
     let part_ns = evidence.response_p50_ns.unwrap_or(0) as f64 * limits.invalid_share_of_p50;
     if p99 > limits.invalid_p99_ns && p99 > part_ns {
         Finding::Doubt(Level::Invalid, blame, (p99, limits.invalid_p99_ns), message)
-    } else if p99 > limits.warn_p99_ns || p999 > limits.warn_p999_ns {
+    } else if p99 > limits.warn_p99_ns {
         Finding::Doubt(Level::Warn, blame, (p99, limits.warn_p99_ns), message)
+    } else if p999 > limits.warn_p999_ns {
+        Finding::Doubt(Level::Warn, blame, (p999, limits.warn_p999_ns), message)
     } else {
         Finding::Sound
     }

@@ -111,6 +111,7 @@ fn each_check_bites_at_its_limit() {
             Level::Warn,
             Evidence { send_lag_p99_ns: Some(300_000), send_lag_p999_ns: Some(400_000), ..sound() },
         ),
+        ("C5", Level::Warn, Evidence { send_lag_p999_ns: Some(6_000_000), ..sound() }),
         ("C5", Level::Invalid, Evidence { send_lag_p99_ns: Some(1_100_000), ..sound() }),
         ("C6", Level::Warn, Evidence { floor_ratio: Ok((0.5, 9.0)), ..sound() }),
         ("C6", Level::Warn, Evidence { floor_ratio: Ok((0.5, 2.0)), ..sound() }),

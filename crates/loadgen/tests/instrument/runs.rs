@@ -298,3 +298,23 @@ fn one_seed_draws_the_same_load_again() {
     assert_eq!(counts[0], counts[1]);
     assert_ne!(counts[0], counts[2]);
 }
+
+#[test]
+fn a_load_lasts_as_long_as_it_says_although_nothing_comes_any_more() {
+    let _alone = alone();
+    let few = |url: &str| constant(url, 10.0, SECOND);
+    let thinking = |url: &str| {
+        let mut plan = LoadPlan::closed(url, 2, SECOND);
+        let LoadModel::Closed(closed) = &mut plan.load else { panic!("a closed loop") };
+        closed.think_time_ns = 3_600 * SECOND;
+        plan
+    };
+    for (kind, plan_of) in [("open", &few as &dyn Fn(&str) -> LoadPlan), ("closed", &thinking)] {
+        let began = Instant::now();
+        let trial = Trial::of(Config::default(), plan_of);
+        let took_ns = began.elapsed().as_nanos();
+        assert_eq!(trial.report.measured_ns, SECOND, "{kind}");
+        assert!(took_ns >= u128::from(SECOND), "{kind}: it took {took_ns} ns");
+        assert!(!trial.has_reason("C7"), "{kind}: nobody was busy");
+    }
+}
