@@ -51,7 +51,7 @@ def summarise(
     return ResourceSummary(
         cpu_cores_mean=cores_mean,
         cpu_cores_peak=_peak_cores(inside),
-        cpu_ns_per_request=_per_request(cores_mean, window, ok_count),
+        cpu_ns_per_request=_per_request(cores_mean, window, ok_count) if _spans(inside, window) else None,
         memory_peak_bytes=max(memory, default=None) if memory_peak_bytes is None else memory_peak_bytes,
         memory_mean_bytes=round(fmean(memory)) if memory else None,
         throttled_period_ratio=_throttled(inside),
@@ -103,6 +103,16 @@ def _per_request(cores: float | None, window: tuple[int, int], ok_count: int | N
     if cores is None or not ok_count:
         return None
     return round(cores * (window[1] - window[0]) / ok_count)
+
+
+def _spans(samples: Iterable[Sample], window: tuple[int, int]) -> bool:
+    """Whether CPU time is known of the whole window but for a step or two at its ends, and not of a part of it, as of a
+    server that died: then its mean says nothing of the rest."""
+    times_ns = [t_ns for t_ns, _ in _points(samples, "cpu_usage_ns")]
+    if len(times_ns) < 2:
+        return False
+    usual_ns = median(later - earlier for earlier, later in pairwise(times_ns))
+    return max(times_ns[0] - window[0], window[1] - times_ns[-1]) <= 2 * usual_ns
 
 
 def _throttled(samples: Sequence[Sample]) -> float | None:

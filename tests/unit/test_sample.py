@@ -148,6 +148,14 @@ def test_no_request_no_cost_per_request() -> None:
     assert summarise(samples, (0, 100 * MS), None).cpu_ns_per_request is None
 
 
+def test_a_cost_per_request_needs_samples_of_the_whole_window() -> None:
+    samples = [at(t_ms, cpu_usage_ns=t_ms * MS // 2) for t_ms in range(0, 600, 100)]
+    assert summarise(samples, (0, 500 * MS), 10).cpu_ns_per_request == 25 * MS
+    assert summarise(samples, (0, 700 * MS), 10).cpu_ns_per_request == 35 * MS
+    died = summarise(samples, (0, 2000 * MS), 10)
+    assert died.cpu_ns_per_request is None and died.cpu_cores_mean == pytest.approx(0.5)
+
+
 def test_a_counter_that_went_back_is_unknown() -> None:
     samples = [at(0, cpu_usage_ns=9, listen_drops=9), at(100, cpu_usage_ns=3, listen_drops=0)]
     summary = summarise(samples, (0, 100 * MS), 1)

@@ -32,12 +32,15 @@ pub(crate) struct Exchanged {
     pub known_ns: u64,
     /// How much later than the kernel we had it; `None` where the kernel was not asked, or did not say.
     pub receive_delay_ns: Option<u64>,
-    /// Whether the server let the connection live.
+    /// Whether the connection lives on.
     pub is_reusable: bool,
+    /// Whether it was the server that ended the connection, or said that it would; else we do, of an answer that leaves
+    /// no other way, for example.
+    pub is_servers_end: bool,
 }
 
 impl Exchanged {
-    /// An exchange whose end was found just now, and the connection's with it.
+    /// An exchange whose end was found just now, and the server's end of the connection with it.
     pub fn unreusable(outcome: Outcome, status: Option<u16>) -> Self {
         let now_ns = monotonic_ns();
         Self {
@@ -47,6 +50,7 @@ impl Exchanged {
             known_ns: now_ns,
             receive_delay_ns: None,
             is_reusable: false,
+            is_servers_end: true,
         }
     }
 }

@@ -257,6 +257,7 @@ impl Exchange {
             known_ns: last_byte_ns,
             receive_delay_ns: None,
             is_reusable: !self.is_last,
+            is_servers_end: false,
         }
     }
 
@@ -266,10 +267,11 @@ impl Exchange {
 
     fn failed(&self, status: Option<u16>) -> Exchanged {
         // The server may refuse a request alone and keep its connection: no race with the end of one.
-        let outcome = match self.observed.end.get() {
+        let is_servers_end = self.observed.end.get();
+        let outcome = match is_servers_end {
             true => outcome_of_end(self.requests, &self.observed.stamps.get()),
             false => Outcome::Reset,
         };
-        Exchanged::unreusable(outcome, status)
+        Exchanged { is_servers_end, ..Exchanged::unreusable(outcome, status) }
     }
 }

@@ -213,18 +213,17 @@ impl Exchange {
             known_ns: last_byte_ns,
             receive_delay_ns: None,
             is_reusable,
+            is_servers_end: framing != Framing::Delimited { keeps_alive: true },
         }
     }
 
     /// Sorts a failure by how far the exchange had come.
     fn failed(&self, error: &hyper::Error, status: Option<u16>) -> Exchanged {
         let requests = if self.is_reused { 2 } else { 1 };
-        let outcome = if error.is_parse() || is_malformed_body(error) {
-            Outcome::BadBody
-        } else {
-            outcome_of_end(requests, &self.socket.stamps.get())
-        };
-        Exchanged::unreusable(outcome, status)
+        let is_servers_end = !(error.is_parse() || is_malformed_body(error));
+        let outcome =
+            if is_servers_end { outcome_of_end(requests, &self.socket.stamps.get()) } else { Outcome::BadBody };
+        Exchanged { is_servers_end, ..Exchanged::unreusable(outcome, status) }
     }
 }
 

@@ -212,9 +212,10 @@ impl WireConnection {
             End::Malformed | End::CutOff => false,
         };
         let (Some(head), true) = (head, is_complete) else {
+            let is_servers_end = end != End::Malformed;
             let outcome =
-                if end == End::Malformed { Outcome::BadBody } else { outcome_of_end(self.requests, &self.stamps) };
-            return Exchanged::unreusable(outcome, status);
+                if is_servers_end { outcome_of_end(self.requests, &self.stamps) } else { Outcome::BadBody };
+            return Exchanged { is_servers_end, ..Exchanged::unreusable(outcome, status) };
         };
         let outcome = outcome_of_answer(request, head.status, self.check.is_right(&request.expected_body));
         if head.is_until_close {
@@ -231,6 +232,7 @@ impl WireConnection {
             known_ns: self.read_ns,
             receive_delay_ns: self.receive_delay_ns,
             is_reusable,
+            is_servers_end: !head.keeps_alive,
         }
     }
 }

@@ -212,7 +212,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.source.set_cookies(connection.take_set_cookies());
         }
         if !exchanged.is_reusable {
-            self.let_go(index, !work.is_last);
+            self.let_go(index, exchanged.is_servers_end && !work.is_last);
         }
         self.ended(index, &completion);
     }

@@ -1,9 +1,10 @@
 //! How long connections live, and who ends them.
 
 use loadgen::plan::{Keepalive, Wire};
-use loadgen::{LoadPlan, Outcome};
+use loadgen::{LoadPlan, Outcome, StopToken, run};
 use refsrv::{Config, Framing};
 
+use crate::scripted::{Answer, ScriptedServer};
 use crate::support::{SECOND, Trial, alone, capped, constant, judge_timing};
 
 /// A hundred requests over one connection at a time.
@@ -84,6 +85,20 @@ fn an_answer_that_ends_with_its_connection_is_right_and_ends_it() {
     let trial = hundred(Config { framing: Framing::UntilClose, ..Config::default() }, Keepalive::On);
     all_answered(&trial);
     assert_eq!((trial.report.connections.opened, trial.report.connections.closed_by_server), (100, 100));
+}
+
+#[test]
+fn a_connection_that_we_end_for_what_came_over_it_was_not_closed_by_the_server() {
+    let _alone = alone();
+    for (answer, outcome) in [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi and more", Outcome::Ok),
+        ("SSH-2.0-OpenSSH_9.2\r\n", Outcome::BadBody),
+    ] {
+        let server = ScriptedServer::start(vec![Answer::of(answer)]);
+        let report = run(&constant(&server.url(), 100.0, SECOND / 5), &StopToken::new()).expect("a report");
+        assert_eq!((report.scheduled(), report.outcome(outcome)), (20, 20));
+        assert_eq!((report.connections.opened, report.connections.closed_by_server), (20, 0), "{answer}");
+    }
 }
 
 #[test]
