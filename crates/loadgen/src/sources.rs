@@ -66,8 +66,22 @@ impl SourceAddresses {
         self.ranges.iter().map(text).collect()
     }
 
+    /// An address has its ports once, however often it is named.
+    fn require_distinct(&self) -> Result<(), LoadError> {
+        let mut ranges = self.ranges.clone();
+        ranges.sort_by_key(|range| (range.first.is_ipv6(), number(range.first)));
+        for (one, next) in ranges.iter().zip(ranges.iter().skip(1)) {
+            let is_same_family = one.first.is_ipv4() == next.first.is_ipv4();
+            if is_same_family && number(next.first) - number(one.first) < u128::from(one.count) {
+                return Err(bad(format!("{} is named twice; name each once", next.first)));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses addresses that a connection to `server` cannot come from.
     pub fn check(&self, server: &SocketAddr) -> Result<(), LoadError> {
+        self.require_distinct()?;
         for range in &self.ranges {
             if range.first.is_ipv4() != server.is_ipv4() {
                 return Err(bad(format!(
@@ -77,6 +91,7 @@ impl SourceAddresses {
                 )));
             }
             for address in [range.first, offset(range.first, range.count - 1)] {
+                require_host(address)?;
                 bindable(address).map_err(|error| {
                     bad(format!("{address}: {error}; give addresses of this machine (list them with: ip address)"))
                 })?;
@@ -84,6 +99,16 @@ impl SourceAddresses {
         }
         Ok(())
     }
+}
+
+/// Refuses what a socket may be bound to, but no packet can come from.
+fn require_host(address: IpAddr) -> Result<(), LoadError> {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    if address.is_unspecified() || address.is_multicast() || is_broadcast {
+        let cure = "give addresses of this machine (list them with: ip address)";
+        return Err(bad(format!("{address} is no machine's own; {cure}")));
+    }
+    Ok(())
 }
 
 fn bad(message: String) -> LoadError {
@@ -177,6 +202,21 @@ mod tests {
             let message = sources(&[text]).expect_err(text).to_string();
             assert!(message.contains("127.0.0.2-127.0.0.50"), "{text}: {message}");
         }
+    }
+
+    #[test]
+    fn an_address_that_is_named_twice_or_is_nobodys_is_refused() {
+        let server: SocketAddr = "127.0.0.1:80".parse().expect("address");
+        let refused = |texts: &[&str]| {
+            sources(texts).expect("parsed").check(&server).map_err(|error| error.to_string()).expect_err("refused")
+        };
+        for texts in [&["127.0.0.5", "127.0.0.5"][..], &["127.0.0.9", "127.0.0.5", "127.0.0.0-127.0.0.8"]] {
+            assert!(refused(texts).contains("127.0.0.5 is named twice"), "{}", refused(texts));
+        }
+        for text in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
+            assert!(refused(&[text]).contains("is no machine's own"), "{}", refused(&[text]));
+        }
+        sources(&["127.0.0.6-127.0.0.9", "127.0.0.5"]).expect("parsed").check(&server).expect("neighbours");
     }
 
     #[test]
