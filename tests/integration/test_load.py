@@ -403,13 +403,10 @@ def test_ctrl_c_ends_the_generator_alone_with_130(target: CountingServer, comman
 
 
 @needs_loadgen
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(
-    target: CountingServer, command: Command, number: signal.Signals
-) -> None:
+def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(target: CountingServer, command: Command) -> None:
     running = command.start(target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)])
     wait_for(target, 20)
-    os.kill(running.pid, number)
+    os.kill(running.pid, signal.SIGTERM)
     assert running.end().code == 130
     require_whole(json.loads((command.folder / "out.json").read_text()))
 
@@ -436,8 +433,18 @@ def test_a_process_without_descriptors_for_a_connection_is_told_so(target: Count
 def test_a_table_that_nobody_reads_costs_no_report(target: CountingServer, command: Command) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    words = [str(SCRIPT), "load", target.url, "-R", "200", "-d", "200ms", "--json", str(command.folder / "out.json")]
-    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    words = ["load", target.url, "-R", "200", "-d", "200ms", "--json", "out.json", "--threshold", "goodput>=1000000"]
+    done = subprocess.run(
+        [str(SCRIPT), *words],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=command.folder,
+    )
     os.close(writing)
-    require_whole(json.loads((command.folder / "out.json").read_text()))
-    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    report = json.loads((command.folder / "out.json").read_text())
+    require_whole(report)
+    assert done.returncode == (expected_code(report) or 99), "the threshold is judged all the same"
+    assert "threshold goodput>=1000000 failed" in done.stderr and "Traceback" not in done.stderr

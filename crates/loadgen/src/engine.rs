@@ -317,7 +317,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             }),
         };
         if let Some(slot) = slot {
-            self.room_until_ns = self.now_ns;
+            if due.slot.is_none() {
+                self.room_until_ns = self.now_ns;
+            }
             return self.serve_in(slot, Arrival::unqueued(due.intended_ns, due.request));
         }
         let from_ns = due.intended_ns.max(self.room_until_ns);

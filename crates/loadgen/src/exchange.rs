@@ -187,9 +187,11 @@ impl Completion {
         if is_caught { self.ended_ns.checked_sub(self.arrival.eligible_ns) } else { None }
     }
 
-    /// From when on its slot could serve another: one that was dropped in a slot's hands never used it.
+    /// From when on its slot could serve another: one that was dropped in a slot's hands, and not while it connected,
+    /// never used it.
     pub fn freed_ns(&self) -> u64 {
-        if self.outcome == Outcome::Dropped { self.arrival.eligible_ns } else { self.ended_ns }
+        let is_unused = self.outcome == Outcome::Dropped && self.stamps.connect_start_ns == 0;
+        if is_unused { self.arrival.eligible_ns } else { self.ended_ns }
     }
 
     /// Time from the intended send to the end, whatever the end was.
@@ -261,8 +263,9 @@ mod tests {
 
     #[test]
     fn what_was_dropped_in_a_slots_hands_never_used_it() {
-        let dropped = Completion { outcome: Outcome::Dropped, ..completion() };
-        assert_eq!((completion().freed_ns(), dropped.freed_ns()), (2_500, 1_300));
+        let connecting = Completion { outcome: Outcome::Dropped, ..completion() };
+        let unused = Completion { stamps: Stamps::default(), ..connecting };
+        assert_eq!([completion(), connecting, unused].map(|one| one.freed_ns()), [2_500, 2_500, 1_300]);
     }
 
     #[test]

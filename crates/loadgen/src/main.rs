@@ -61,8 +61,8 @@ fn carry_out(arguments: &Arguments, given: &ArgMatches, stop: &StopToken) -> Res
         write_result(arguments, &text)?;
         return Err(Failure { message: "dry run: nothing was sent".to_owned(), exit_code: 0 });
     }
-    stop_on_signals(stop.clone())?;
     let load = loadgen::prepare(&plan)?;
+    stop_on_signals(stop.clone())?;
     let foreseen = load.remark().filter(|_| !arguments.quiet);
     foreseen.into_iter().for_each(complain);
     let report = load.run(stop)?;
@@ -110,7 +110,7 @@ fn complain(message: &str) {
     let _ = writeln!(std::io::stderr().lock(), "loadgen: {message}");
 }
 
-/// The first Ctrl-C, `SIGTERM` or `SIGHUP` ends the load, with its partial report; their default action is gone, so the
+/// The first Ctrl-C or `SIGTERM` ends the load, with its partial report; their default action is gone, so the
 /// load must end soon.
 fn stop_on_signals(stop: StopToken) -> Result<(), String> {
     let unwatched = |error: std::io::Error| format!("cannot watch for signals: {error}");
@@ -118,14 +118,12 @@ fn stop_on_signals(stop: StopToken) -> Result<(), String> {
     let inside = runtime.enter();
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unwatched)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(unwatched)?;
     drop(inside);
     std::thread::spawn(move || {
         runtime.block_on(async {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
             }
         });
         stop.stop();

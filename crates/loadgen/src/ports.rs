@@ -81,21 +81,20 @@ impl LocalPorts {
 /// Connections that an arrival opens and we end, on average; `None` where connections are kept. A session has its own,
 /// and as many more as its requests ask for.
 fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
-    let requests = mean_requests(&plan.sessions);
-    match (plan.keepalive, requests) {
-        (Keepalive::On, None) => None,
-        (Keepalive::On, Some(_)) => Some(1.0),
-        (Keepalive::Off, requests) => Some(requests.unwrap_or(1.0)),
-        (Keepalive::Requests(limit), None) => Some(1.0 / f64::from(limit.max(1))),
-        (Keepalive::Requests(limit), Some(requests)) => Some((requests / f64::from(limit.max(1))).max(1.0)),
+    let per_connection = match plan.keepalive {
+        Keepalive::On => None,
+        Keepalive::Off => Some(1),
+        Keepalive::Requests(limit) => Some(limit.max(1)),
+    };
+    if plan.sessions.is_empty() {
+        return per_connection.map(|requests| 1.0 / f64::from(requests));
     }
-}
-
-/// Requests of a session, on average; `None` where there are none.
-fn mean_requests(sessions: &[SessionPlan]) -> Option<f64> {
-    let weight: f64 = sessions.iter().map(|session| session.weight).sum();
-    let requests: f64 = sessions.iter().map(|session| session.weight * session.steps.len() as f64).sum();
-    (weight > 0.0).then(|| requests / weight)
+    let opened = |session: &SessionPlan| {
+        per_connection.map_or(1, |requests| session.steps.len().div_ceil(requests as usize)) as f64
+    };
+    let weight: f64 = plan.sessions.iter().map(|session| session.weight).sum();
+    let weighted: f64 = plan.sessions.iter().map(|session| session.weight * opened(session)).sum();
+    Some(weighted / weight)
 }
 
 /// When the kernel lets a new connection have the port of one that has ended; `None` when it waits for its release.
@@ -187,6 +186,7 @@ mod tests {
             (Keepalive::On, 1_064),
             (Keepalive::Off, 3_064),
             (Keepalive::Requests(2), 1_564),
+            (Keepalive::Requests(4), 1_314),
             (Keepalive::Requests(10), 1_064),
         ] {
             assert_eq!(LOOPBACK.needed(&LoadPlan { keepalive, ..kept.clone() }, 64), needed, "{keepalive:?}");

@@ -13,7 +13,7 @@ use crate::tracking::TrackedConnections;
 pub struct RunFacts {
     /// CPU time of all generator threads over the whole run, and of the one that watches the cores, in nanoseconds.
     pub cpu_ns: u64,
-    /// Cost of each generator thread from its start to its last send.
+    /// Cost of each generator thread from its start to the end of the load's time.
     pub costs: Vec<ThreadCost>,
     /// Share of the host's CPU time that the hypervisor took.
     pub steal_share: Option<f64>,

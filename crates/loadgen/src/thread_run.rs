@@ -36,7 +36,7 @@ pub(crate) struct ThreadPlan {
 /// What one thread brings back.
 pub(crate) struct ThreadRecord {
     pub recorder: Recorder,
-    /// Cost from its start to its last send.
+    /// Cost from its start to the end of the load's time.
     pub load: ThreadCost,
     /// CPU time over its whole life.
     pub cpu_ns: u64,

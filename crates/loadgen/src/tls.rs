@@ -199,6 +199,7 @@ impl TlsSession {
             Ok(0) => return Ok(Transfer::Over),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Transfer::NotNow),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(Transfer::Broken),
             Err(error) => return Err(Error::General(error.to_string())),
         }
         let now_ns = monotonic_ns();

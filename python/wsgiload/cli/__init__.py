@@ -56,10 +56,8 @@ def run(arguments: list[str] | None = None) -> int:
         return _complain("interrupted", EXIT_INTERRUPTED)
     except WsgiloadError as error:
         return _complain(str(error), error.exit_code)
-    except (BrokenPipeError, SystemExit):
-        return (
-            EXIT_OK  # whoever read our output has seen enough; click leaves that way on a broken pipe, and on no other
-        )
+    except BrokenPipeError:
+        return EXIT_OK  # whoever read our output has seen enough
     except OSError as error:
         return _complain(_system_words(error), EXIT_USAGE)
     return code if isinstance(code, int) else EXIT_OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, get_args
 
 import click
@@ -96,7 +97,8 @@ def load(
     if json_file is not None:
         write_json(report.to_dict(), json_file)
     if json_file != "-":
-        print_load(report.to_dict(), Console())
+        with suppress(SystemExit, BrokenPipeError):  # rich leaves so where nobody reads; the code is still ours to tell
+            print_load(report.to_dict(), Console())
     if not quiet:
         _tell_connect_failures(report)
         for alarm in alarms_of_load(report.to_dict()):

@@ -133,9 +133,9 @@ def _throttled_percent(cell: Cell) -> float | None:
 
 def _why_none_throttled(sweep: Sweep) -> str:
     """A limit that whole cores hold, or none, needs no quota, and without one the kernel counts no periods."""
-    quotas_us = [lookup(cell.raw, "limits", "read_back", "cpu_quota_us") for cell in sweep.cells]
-    had_quota = any(quota_us is not None and quota_us > 0 for quota_us in quotas_us)
-    return words.NOT_MEASURED if had_quota else "no CPU quota was set"
+    all_read = [read for cell in sweep.cells if (read := lookup(cell.raw, "limits", "read_back")) is not None]
+    had_quota = any((read.get("cpu_quota_us") or 0) > 0 for read in all_read)
+    return "no CPU quota was set" if all_read and not had_quota else words.NOT_MEASURED
 
 
 def _memory_mib(cell: Cell) -> float | None:

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
 use crate::engine::{Engine, STAMPED_ONE_IN, Waiting};
 use crate::exchange::{Arrival, Completion, Outcome};
-use crate::plan::ReceiveStamps;
+use crate::plan::{HttpVersion, ReceiveStamps};
 use crate::reactor::Readiness;
 use crate::slot::{Slot, Work, slot_of, token};
 use crate::source::{Next, Source};
@@ -104,7 +104,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else { return true };
         let shared = &self.orders.target.requests[work.arrival.request as usize];
         let request = self.source.own_request(index).unwrap_or(shared);
-        work.is_last = request.says_close || self.orders.plan.keepalive.is_last(connection.requests());
+        // HTTP/2 has no such field, and does not send it.
+        let says_close = request.says_close && self.orders.plan.http_version == HttpVersion::Http1;
+        work.is_last = says_close || self.orders.plan.keepalive.is_last(connection.requests());
         let is_fresh = work.connect_start_ns != 0;
         match connection.begin(request, work.is_last, now_ns) {
             Ok(ended) => {

@@ -302,7 +302,7 @@ fn one_seed_draws_the_same_load_again() {
 #[test]
 fn a_load_lasts_as_long_as_it_says_although_nothing_comes_any_more() {
     let _alone = alone();
-    let few = |url: &str| constant(url, 10.0, SECOND);
+    let few = |url: &str| constant(url, 2.0, SECOND);
     let thinking = |url: &str| {
         let mut plan = LoadPlan::closed(url, 2, SECOND);
         let LoadModel::Closed(closed) = &mut plan.load else { panic!("a closed loop") };
