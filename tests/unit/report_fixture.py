@@ -410,7 +410,7 @@ class _Maker:
                 "curtailed_spins": 0,
                 "receive_stamps": "kernel",
                 "stamp_doubts": {"disbelieved": 0, "clock_steps": 0},
-                "hiccups": {"count": 0, "total_ns": 0, "longest_ns": 0, "arrivals": 0},
+                "hiccups": {"count": 0, "total_ns": 0, "longest_ns": 0, "arrivals": 0, "answers": 0},
                 "throttled_periods": 0,
             },
             "targets": [],

@@ -10,6 +10,7 @@ mod service;
 mod tests;
 
 use std::collections::VecDeque;
+use std::io;
 
 use crate::books::Books;
 use crate::clock::{monotonic_ns, thread_cpu_ns};
@@ -51,6 +52,15 @@ pub(crate) struct Orders<'a> {
     pub course: Option<Course>,
 }
 
+impl Orders<'_> {
+    /// What to wait by. A wait for answers alone that lasts too long tells of a slow server or of a thread that stood
+    /// still, and without the kernel's word on when they came only a heartbeat knows which.
+    fn reactor(&self) -> io::Result<Reactor> {
+        let reactor = Reactor::new()?;
+        if self.target.has_kernel_instants(self.plan) { Ok(reactor) } else { reactor.with_heartbeat() }
+    }
+}
+
 /// The load of one thread under way.
 pub(crate) struct Engine<'a, C, S> {
     orders: Orders<'a>,
@@ -76,6 +86,8 @@ pub(crate) struct Engine<'a, C, S> {
     now_ns: u64,
     /// When the latest wait ended.
     awake_since_ns: u64,
+    /// Everything that had come by then has been read.
+    looked_ns: u64,
     /// Until when the load goes on at most.
     last_end_ns: u64,
 }
@@ -114,7 +126,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         start_ns: u64,
     ) -> Result<Self, LoadError> {
         let now_ns = monotonic_ns();
-        let reactor = Reactor::new().map_err(|source| LoadError::System { action: "watch sockets", source })?;
+        let reactor = orders.reactor().map_err(|source| LoadError::System { action: "watch sockets", source })?;
         Ok(Self {
             last_end_ns: start_ns.saturating_add(orders.plan.longest_phases().load_ns()),
             books: Books::new(Recorder::new(orders.plan, start_ns).on(orders.course.clone())),
@@ -134,6 +146,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             inbox: Inbox::new(),
             now_ns,
             awake_since_ns: now_ns,
+            looked_ns: now_ns,
         })
     }
 
@@ -207,6 +220,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.slots[index].is_yielding &= self.slots[index].generation != generation;
             self.attend_to(Readiness { token, is_hangup: false });
         }
+        if self.reactor.has_told_all() {
+            self.looked_ns = self.awake_since_ns;
+        }
         self.keep_books();
         Ok(())
     }
@@ -261,16 +277,17 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn waited(&mut self, &Wait { sleep_ns, after_ns, cpu_ns, count }: &Wait) {
         let before_ns = self.now_ns;
         let wake_ns = before_ns.saturating_add(sleep_ns);
+        let expected_ns = before_ns.saturating_add(self.reactor.longest_wait_ns(sleep_ns));
         match (count, sleep_ns) {
             (0, 0) => self.pacer.spun(before_ns, after_ns),
-            (0, _) => self.pacer.woke(after_ns.saturating_sub(wake_ns)),
+            (0, _) if after_ns >= wake_ns => self.pacer.woke(after_ns - wake_ns),
             _ => {}
         }
         let waited_ns = after_ns - before_ns;
         let awake_ns = if sleep_ns == 0 { waited_ns } else { cpu_ns.unwrap_or(0).min(waited_ns) };
         let busy_ns = before_ns - self.awake_since_ns;
         self.pacer.passed(busy_ns + awake_ns, waited_ns - awake_ns);
-        self.hiccups.note(wake_ns, after_ns);
+        self.hiccups.note(expected_ns, after_ns);
         (self.awake_since_ns, self.now_ns) = (after_ns, after_ns);
     }
 

@@ -18,6 +18,8 @@ pub struct Hiccups {
     pub longest_ns: u64,
     /// Arrivals that were intended in one.
     pub arrivals: u64,
+    /// Answers that may have come in one and waited to be read, where their instant is our own.
+    pub answers: u64,
     #[serde(skip)]
     latest: (u64, u64),
 }
@@ -39,12 +41,20 @@ impl Hiccups {
         self.arrivals += u64::from((self.latest.0..self.latest.1).contains(&intended_ns));
     }
 
+    /// An answer was read, to a request sent at `sent_ns`; all that had come by `looked_ns` had been read before. If the
+    /// loop stood still since then, nobody knows how much of its time it spent waiting for us.
+    pub(crate) fn answer(&mut self, sent_ns: u64, looked_ns: u64) {
+        let ended_ns = self.latest.1;
+        self.answers += u64::from(ended_ns > looked_ns && ended_ns > sent_ns);
+    }
+
     /// Adds another thread's.
     pub(crate) fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.total_ns += other.total_ns;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
         self.arrivals += other.arrivals;
+        self.answers += other.answers;
     }
 }
 
@@ -62,5 +72,23 @@ mod tests {
             hiccups.arrival(intended_ns);
         }
         assert_eq!((hiccups.count, hiccups.longest_ns, hiccups.arrivals), (1, 2 * SHORTEST_NS, 2));
+    }
+
+    #[test]
+    fn an_answer_may_have_waited_through_a_hiccup_since_the_last_look_if_its_request_was_out() {
+        let mut hiccups = Hiccups::default();
+        hiccups.answer(0, 0);
+        assert_eq!(hiccups.answers, 0, "there was none");
+        hiccups.note(100, 100 + 2 * SHORTEST_NS);
+        let ended_ns = 100 + 2 * SHORTEST_NS;
+        for (sent_ns, looked_ns, expected, case) in [
+            (50, 60, 1, "out before, looked for before"),
+            (100 + SHORTEST_NS, 60, 2, "went out meanwhile"),
+            (ended_ns, 60, 2, "went out afterwards"),
+            (50, ended_ns, 2, "had not come when the loop looked again"),
+        ] {
+            hiccups.answer(sent_ns, looked_ns);
+            assert_eq!(hiccups.answers, expected, "{case}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::batches::Batches;
 use crate::clock::NS_PER_MS;
-use crate::exchange::Completion;
+use crate::exchange::{Completion, Outcome};
 use crate::plan::LoadPlan;
 use crate::send_sample::SendSample;
 
@@ -12,23 +12,30 @@ const LATE_NS: u64 = NS_PER_MS;
 /// Notes of one thread, and after merging of the load.
 #[derive(Clone, Debug)]
 pub(crate) struct Observations {
+    measure_from_ns: u64,
     measure_to_ns: u64,
+    deadline_ns: Option<u64>,
     /// The measure phase in stretches.
     pub batches: Batches,
     /// Instants of consecutive sends.
     pub sends: SendSample,
     /// Requests that could have gone out inside the measurement and went out after it, by our own lateness.
     pub late_sends: u64,
+    /// Requests of the measurement that were dropped past their deadline and would have gone out but for our lateness.
+    pub late_drops: u64,
 }
 
 impl Observations {
     pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
         let (from, to) = plan.measure_window();
         Self {
+            measure_from_ns: start_ns + from,
             measure_to_ns: start_ns + to,
+            deadline_ns: plan.deadline_ns,
             batches: Batches::new(start_ns + from, start_ns + to),
             sends: SendSample::new(plan, start_ns),
             late_sends: 0,
+            late_drops: 0,
         }
     }
 
@@ -38,6 +45,9 @@ impl Observations {
         self.sends.note(completion.stamps.write_start_ns);
         if completion.stamps.write_start_ns >= self.measure_to_ns {
             self.late_sends += u64::from(self.is_late(completion));
+        }
+        if completion.outcome == Outcome::Dropped {
+            self.late_drops += u64::from(self.is_dropped_by_us(completion));
         }
     }
 
@@ -55,10 +65,17 @@ impl Observations {
         lag_ns > LATE_NS && sent_ns >= self.measure_to_ns && sent_ns - lag_ns < self.measure_to_ns
     }
 
+    fn is_dropped_by_us(&self, completion: &Completion) -> bool {
+        let Some((deadline_ns, lag_ns)) = self.deadline_ns.zip(completion.send_lag_ns()) else { return false };
+        let is_measured = (self.measure_from_ns..self.measure_to_ns).contains(&completion.arrival.intended_ns);
+        is_measured && completion.elapsed_ns().saturating_sub(lag_ns) < deadline_ns
+    }
+
     pub fn add(&mut self, other: &Self) {
         self.batches.add(&other.batches);
         self.sends.add(&other.sends);
         self.late_sends += other.late_sends;
+        self.late_drops += other.late_drops;
     }
 }
 
@@ -66,7 +83,7 @@ impl Observations {
 mod tests {
     use super::*;
     use crate::clock::NS_PER_S;
-    use crate::exchange::{Arrival, Outcome, Stamps};
+    use crate::exchange::{Arrival, Stamps};
 
     fn sent(intended_ns: u64, eligible_ns: u64, write_start_ns: u64) -> Completion {
         let stamps = Stamps { write_start_ns, ..Stamps::default() };
@@ -88,6 +105,33 @@ mod tests {
         for (completion, expected, case) in cases {
             observations.ended(&completion, Some(1));
             assert_eq!(observations.late_sends, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_missed_by_us_if_it_would_have_been_kept_without_our_lateness() {
+        let plan = LoadPlan { deadline_ns: Some(100), ..LoadPlan::open("http://h/", 100.0, NS_PER_S) };
+        let mut observations = Observations::new(&plan, 0);
+        let dropped = |intended_ns, waits_from_ns, eligible_ns, ended_ns| Completion {
+            arrival: Arrival::queued(intended_ns, waits_from_ns, eligible_ns, 0),
+            stamps: Stamps::default(),
+            outcome: Outcome::Dropped,
+            status: None,
+            ended_ns,
+        };
+        let connecting =
+            Completion { stamps: Stamps { connect_start_ns: 5, ..Stamps::default() }, ..dropped(0, 0, 0, 150) };
+        let cases = [
+            (dropped(0, 0, 150, 150), 0, "waited for a connection until then"),
+            (dropped(0, 0, 100, 150), 0, "was too late when it got one"),
+            (connecting, 0, "connecting took so long"),
+            (dropped(0, 0, 99, 150), 1, "had one in time, and was looked at too late"),
+            (dropped(0, 60, 150, 150), 2, "waited for us before it waited for a connection"),
+            (dropped(NS_PER_S, NS_PER_S, NS_PER_S, NS_PER_S + 150), 2, "was not measured"),
+        ];
+        for (completion, expected, case) in cases {
+            observations.ended(&completion, None);
+            assert_eq!(observations.late_drops, expected, "{case}");
         }
     }
 }

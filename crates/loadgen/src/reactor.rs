@@ -8,13 +8,19 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, read};
 use rustix::thread::set_current_timer_slack;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
-use crate::clock::NS_PER_S;
+use crate::clock::{NS_PER_MS, NS_PER_S};
 
 /// Events taken in one call.
 const BATCH: usize = 256;
+
+/// Between two beats: less than what counts as standing still.
+const HEARTBEAT_NS: u64 = 2 * NS_PER_MS;
+/// No slot has this number.
+const HEARTBEAT_TOKEN: u64 = u64::MAX;
 
 /// What happened to a socket.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +35,9 @@ pub(crate) struct Readiness {
 pub(crate) struct Reactor {
     epoll: OwnedFd,
     events: Vec<Event>,
+    /// Whether the last wait told of every socket that had something to tell at its end.
+    has_told_all: bool,
+    heartbeat: Option<OwnedFd>,
 }
 
 impl Reactor {
@@ -36,7 +45,28 @@ impl Reactor {
     pub fn new() -> std::io::Result<Self> {
         // Otherwise the kernel may wake an ordinary thread 50 µs late, to save wake-ups.
         set_current_timer_slack(NonZeroU64::new(1))?;
-        Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: Vec::with_capacity(BATCH) })
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(BATCH),
+            has_told_all: true,
+            heartbeat: None,
+        })
+    }
+
+    /// Ends every wait after `HEARTBEAT_NS` at most, with nothing to tell. By a timer of its own that goes on: a wait that
+    /// short would set the processor's timer each time, which costs as much as a third of a request.
+    pub fn with_heartbeat(mut self) -> std::io::Result<Self> {
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let each = Timespec { tv_sec: 0, tv_nsec: HEARTBEAT_NS as _ };
+        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: each, it_value: each })?;
+        epoll::add(&self.epoll, &timer, EventData::new_u64(HEARTBEAT_TOKEN), EventFlags::IN)?;
+        self.heartbeat = Some(timer);
+        Ok(self)
+    }
+
+    /// How long a wait of this length lasts at most.
+    pub fn longest_wait_ns(&self, timeout_ns: u64) -> u64 {
+        if self.heartbeat.is_some() { timeout_ns.min(HEARTBEAT_NS) } else { timeout_ns }
     }
 
     /// Watches a socket until it is closed. Edges, not levels: whoever is told has to read to the end.
@@ -52,11 +82,31 @@ impl Reactor {
             tv_sec: i64::try_from(timeout_ns / NS_PER_S).unwrap_or(i64::MAX),
             tv_nsec: (timeout_ns % NS_PER_S) as _,
         };
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)) {
-            Ok(count) => Ok(count),
+        let waited = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout));
+        self.has_told_all = waited.is_ok_and(|count| count < BATCH);
+        match waited {
+            Ok(_) => self.without_heartbeat(),
             Err(Errno::INTR) => Ok(0),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Takes the beat out of what the last wait found, which is how many others. The timer goes on once it was read.
+    fn without_heartbeat(&mut self) -> std::io::Result<usize> {
+        if let Some(timer) = &self.heartbeat {
+            let found = self.events.len();
+            self.events.retain(|event| event.data.u64() != HEARTBEAT_TOKEN);
+            if self.events.len() < found {
+                read(timer, &mut [0; size_of::<u64>()])?;
+            }
+        }
+        Ok(self.events.len())
+    }
+
+    /// Whether the last wait told of every socket that had something to tell at its end. One that a signal ended tells of
+    /// none.
+    pub fn has_told_all(&self) -> bool {
+        self.has_told_all
     }
 
     /// What happened to one of the sockets that the last wait found.
@@ -75,7 +125,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::clock::{NS_PER_MS, monotonic_ns};
+    use crate::clock::monotonic_ns;
 
     #[test]
     fn a_wait_ends_at_its_instant_and_not_before() {
@@ -85,6 +135,21 @@ mod tests {
             assert_eq!(reactor.wait(timeout_ns).expect("wait"), 0);
             assert!(monotonic_ns() - before_ns >= timeout_ns);
         }
+    }
+
+    #[test]
+    fn a_heart_beats_through_every_wait_and_tells_nothing() {
+        let mut reactor = Reactor::new().and_then(Reactor::with_heartbeat).expect("epoll");
+        let before_ns = monotonic_ns();
+        for _ in 0..5 {
+            assert_eq!(reactor.wait(10 * NS_PER_S).expect("wait"), 0);
+        }
+        let five_ns = monotonic_ns() - before_ns;
+        assert!((4 * HEARTBEAT_NS..10 * NS_PER_S).contains(&five_ns), "{five_ns}");
+        let (mut near, far) = UnixStream::pair().expect("pair");
+        reactor.register(far.as_fd(), 7).expect("register");
+        near.write_all(b"x").expect("write");
+        assert_eq!((reactor.wait(NS_PER_S).expect("wait"), reactor.event(0).token), (1, 7));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
 use crate::error::LoadError;
-use crate::plan::{LoadPlan, RequestPlan};
+use crate::plan::{HttpVersion, LoadPlan, ReceiveStamps, RequestPlan, Wire};
 use crate::request::{Request, RequestParts};
 use crate::route::Route;
 use crate::socket::Endpoint;
@@ -44,6 +44,13 @@ impl Target {
         let route = Route::prepare(plan, endpoint, tls)?;
         let requests = requests_of(plan, &uri, authority.as_str())?;
         Ok(Self { route, requests })
+    }
+
+    /// Whether the kernel says when an answer came.
+    pub fn has_kernel_instants(&self, plan: &LoadPlan) -> bool {
+        let is_our_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
+        let is_plain_tcp = matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
+        plan.receive_stamps() == ReceiveStamps::Kernel && is_our_wire && is_plain_tcp
     }
 }
 

@@ -207,6 +207,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         if ended_ns > expires_ns {
             return self.expired(index, &work, expires_ns);
         }
+        if exchanged.receive_delay_ns.is_none() || self.orders.plan.receive_stamps() != ReceiveStamps::Kernel {
+            self.hiccups.answer(work.started_ns, self.looked_ns);
+        }
         let mut completion = self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;

@@ -443,3 +443,24 @@ fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
         },
     );
 }
+
+#[test]
+fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            turns(&mut engine, 2);
+            script(|script| (script.answered_ns, script.asks_again) = (Some(0), true));
+            let readiness = Readiness { token: token(0, engine.slots[0].generation), is_hangup: false };
+            let now_ns = engine.look_at_clock();
+            engine.hiccups.note(now_ns - 10 * MS, now_ns);
+            engine.handle(readiness);
+            engine.serve_ready();
+            assert_eq!(engine.hiccups.answers, 1);
+            turns(&mut engine, 1);
+            engine.handle(readiness);
+            assert_eq!(engine.hiccups.answers, 1, "it had not come when the loop looked");
+        },
+    );
+}

@@ -49,17 +49,20 @@ pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) 
     }
 }
 
-/// C11: stalls of the generator's own loop, and what they did to the highest quantile that is usually read, p99.
+/// C11: stalls of the generator's own loop, and what they did to the highest quantile that is usually read, p99: requests
+/// became late, and where instants are our own, answers seem to have come later than they did.
 /// Method §5.1.
 pub(super) fn stood_still_for_few(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let hiccups = &evidence.hiccups;
     let tail = (evidence.scheduled as f64 * 0.01).max(1.0);
     let message = format!(
-        "the generator's loop stood still for up to {} (hiccups: {}, arrivals intended meanwhile: {})",
+        "the generator's loop stood still for up to {} (hiccups: {}, arrivals intended meanwhile: {}, answers that may \
+         have waited: {})",
         milliseconds(hiccups.longest_ns),
         hiccups.count,
-        hiccups.arrivals
+        hiccups.arrivals,
+        hiccups.answers
     );
-    let share = hiccups.arrivals as f64 / tail;
+    let share = (hiccups.arrivals + hiccups.answers) as f64 / tail;
     Finding::graded(blame(evidence, thresholds), share, thresholds.hiccups, message)
 }

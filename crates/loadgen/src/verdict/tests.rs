@@ -69,11 +69,12 @@ fn found(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
     Evidence { stationarity: told, ..sound() }
 }
 
-/// Hiccups that swallowed so many arrivals.
-fn hiccups(arrivals: u64) -> Hiccups {
+/// Hiccups that swallowed so many arrivals, and kept so many answers waiting.
+fn hiccups(arrivals: u64, answers: u64) -> Hiccups {
     let mut hiccups = Hiccups::default();
     hiccups.note(0, 10_000_000);
     (0..arrivals).for_each(|instant_ns| hiccups.arrival(instant_ns));
+    (0..answers).for_each(|_| hiccups.answer(0, 0));
     hiccups
 }
 
@@ -119,8 +120,10 @@ fn each_check_bites_at_its_limit() {
         ("C8", Level::Invalid, Evidence { run_queue_share: Some(0.02), ..sound() }),
         ("C9", Level::Invalid, Evidence { throttled_periods: Some(1), ..sound() }),
         ("C10", Level::Warn, Evidence { steal_share: Some(0.005), ..sound() }),
-        ("C11", Level::Warn, Evidence { hiccups: hiccups(1), ..sound() }),
-        ("C11", Level::Invalid, Evidence { hiccups: hiccups(2), ..sound() }),
+        ("C11", Level::Warn, Evidence { hiccups: hiccups(1, 0), ..sound() }),
+        ("C11", Level::Invalid, Evidence { hiccups: hiccups(2, 0), ..sound() }),
+        ("C11", Level::Warn, Evidence { hiccups: hiccups(0, 1), ..sound() }),
+        ("C11", Level::Invalid, Evidence { hiccups: hiccups(1, 1), ..sound() }),
         ("C12", Level::Invalid, Evidence { client_errors: 1, ..sound() }),
         ("C13", Level::Warn, Evidence { send_gaps: Ok(gaps(2.0, 0.01, 1.0)), ..sound() }),
         ("C13", Level::Warn, Evidence { send_gaps: Ok(gaps(1.0, 0.01, 5.0)), ..sound() }),

@@ -1,5 +1,5 @@
-//! A generator that reads an answer late: by the kernel's instants the server is not blamed for that, and by our own it
-//! shows that somebody is.
+//! A generator that reads an answer late: by the kernel's instants the server is not blamed for that, and where there are
+//! only our own, the verdict says whose doing it is.
 
 use std::thread;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
 }
 
 #[test]
-fn by_our_own_clock_the_same_answer_is_slow() {
+fn by_our_own_clock_the_same_answer_is_slow_and_the_verdict_says_why() {
     judge(3, |timing| {
         let others = Others::now();
         let report = stopped_once("user");
@@ -55,6 +55,14 @@ fn by_our_own_clock_the_same_answer_is_slow() {
         timing.expect(
             longest_ns >= Some(HOLD_NS + WAITED_NS),
             &format!("the slowest answer took {longest_ns:?} ns"),
+        );
+        let waited = report["client"]["hiccups"]["answers"].as_u64();
+        timing.expect(waited >= Some(1), &format!("answers that waited: {waited:?}"));
+        let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
+        let stood_still = reasons.iter().find(|reason| reason["check"] == "C11");
+        timing.expect(
+            stood_still.is_some_and(|reason| reason["level"] == "invalid"),
+            &format!("the verdict's reasons: {reasons:?}"),
         );
     });
 }
