@@ -1,10 +1,10 @@
-"""Holding back an interrupt until something that must not be left half done is done."""
+"""What an interrupt does while something goes on that must not be left half done."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -12,25 +12,32 @@ HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Finish the block first; a SIGINT or SIGTERM that came meanwhile is raised as KeyboardInterrupt after it.
+def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
+    """Within the block a SIGINT or SIGTERM calls ``act``, however many come, and raises nothing.
 
     A handler, not a signal mask: children would inherit the mask. Outside the main thread no signal arrives, so there
-    is nothing to hold back.
+    is nothing to do.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+    def handle(number: int, frame: FrameType | None) -> None:
+        act()
 
-    before = {number: signal.signal(number, note) for number in HELD_BACK}
+    before = {number: signal.signal(number, handle) for number in HELD_BACK}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Finish the block first; a SIGINT or SIGTERM that came meanwhile is raised as KeyboardInterrupt after it."""
+    came: list[bool] = []
+    with instead_of_interrupts(lambda: came.append(True)):
+        yield
     if came:
         raise KeyboardInterrupt

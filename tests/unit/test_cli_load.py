@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import signal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -38,7 +39,9 @@ class CannedHandle:
 
     def wait(self, timeout: float | None = None) -> bool:
         if self.is_interrupted and not self.stopped:
-            raise KeyboardInterrupt
+            # As a terminal and a supervisor send them at once.
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
         return self.adds_up_in_time
 
     def stop(self) -> None:
@@ -126,6 +129,18 @@ def test_a_place_where_the_result_could_not_be_written_is_refused_before_the_loa
     monkeypatch.setattr(_load, "Handle", None)
     assert run(["load", URL, "-R", "5", "--json", str(tmp_path / "gone" / "out.json")]) == 2
     assert capsys.readouterr().err == f"wsgiload: there is no folder {tmp_path / 'gone'}; make it, or choose another\n"
+
+
+@pytest.mark.parametrize("name", ["http://127.0.0.1:9/", "localhost:8000", "[::1]:80/app.json"])
+def test_the_url_is_not_taken_for_the_name_of_a_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["load", "-R", "5", "--json", name, URL]) == 2
+    assert f"--json took {name!r} for the name of a file" in capsys.readouterr().err
+
+
+def test_a_time_of_day_may_be_in_the_name_of_a_file(canned: type[CannedHandle], tmp_path: Path) -> None:
+    file = tmp_path / "run-12:30.json"
+    assert run(["load", URL, "-R", "5", "--quiet", "--json", str(file)]) == 0
+    assert json.loads(file.read_text()) == canned.report.to_dict()
 
 
 def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 
+from wsgiload.cli._output import complain
 from wsgiload.cli._progress import Progress
 from wsgiload.plan import Cell, Level
 from wsgiload.report.words import format_span
@@ -17,6 +21,21 @@ from .invented_cells import SCHEDULED, cell
 )
 def test_a_span_is_said_as_one_says_it(seconds: float, text: str) -> None:
     assert format_span(seconds) == text
+
+
+def test_a_progress_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    unread = os.fdopen(writing, "w", buffering=1)
+    monkeypatch.setattr(sys, "stderr", unread)
+    progress = Progress()
+    progress.planned(12, 130, 130)
+    progress.cell_started(Cell("a", Level(rate_per_s=1000.0), 1, 7), 1, 12)
+    progress.cell_ended(cell("a", p99_ns=3e6), 1, 12)
+    complain("and a remark")
+    sys.stderr.close()
+    with pytest.raises(BrokenPipeError):
+        unread.close()
 
 
 def test_how_long_it_takes_is_said_before_and_after_each_trial(capsys: pytest.CaptureFixture[str]) -> None:

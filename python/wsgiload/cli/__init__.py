@@ -16,6 +16,7 @@ from wsgiload.cli._capacity import capacity
 from wsgiload.cli._compare import compare
 from wsgiload.cli._doctor import doctor
 from wsgiload.cli._load import load
+from wsgiload.cli._output import complain
 from wsgiload.cli._report import report
 from wsgiload.cli._servers import servers
 from wsgiload.cli._sweep import sweep
@@ -79,7 +80,7 @@ def _usage_error(error: click.UsageError) -> int:
 
 
 def _complain(text: str, code: int) -> int:
-    click.echo(f"wsgiload: {text}", err=True)
+    complain(text)
     return code
 
 

@@ -20,11 +20,12 @@ from wsgiload.cli._options import (
     request_of,
     request_options,
 )
-from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.cli._without_effect import tell_without_effect
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
+from wsgiload.interrupts import instead_of_interrupts
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, ReceiveStamps, load_plan
 from wsgiload.precision import precision_sentence, until_precise
@@ -154,12 +155,18 @@ def _tell_connect_failures(report: Report) -> None:
 
 def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:
     """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
+    came: list[bool] = []
     with Handle(plan) as handle:
-        if not quiet:
-            click.echo(f"driving {plan['url']} …", err=True)
-        try:
-            handle.wait()
-        except KeyboardInterrupt:
+
+        def stop() -> None:
+            came.append(True)
             handle.stop()
-            return (handle.result() if handle.wait(STOP_TIMEOUT_S) else None), True
-        return handle.result(), False
+
+        if not quiet:
+            tell(f"driving {plan['url']} …")
+        # A second interrupt, such as that of a whole process group, must not cost the report.
+        with instead_of_interrupts(stop):
+            while not handle.wait(STOP_TIMEOUT_S):
+                if came and not handle.wait(STOP_TIMEOUT_S):
+                    return None, True
+            return handle.result(), bool(came)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from wsgiload.errors import UsageError
+
+# ``http://…`` and ``host:8000/…``, but not the time of day in the name of a file.
+_URL = re.compile(r"://|:\d+(/|$)")
 
 
 def write_json(data: Any, destination: str) -> None:
@@ -26,7 +32,7 @@ def write_json(data: Any, destination: str) -> None:
 def check_destinations(json_file: str | None, *others: Path | None) -> None:
     """Refuse, before anything is measured, a place where the result could not be written."""
     if json_file is not None and json_file != "-":
-        if ":" in json_file or not {".", "/"} & set(json_file):
+        if _URL.search(json_file) or not {".", "/"} & set(json_file):
             raise UsageError(
                 f"--json took {json_file!r} for the name of a file", "write --json=-, --json=FILE.json, or put it last"
             )
@@ -36,6 +42,15 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
             raise UsageError(f"there is no folder {path.absolute().parent}", "make it, or choose another")
 
 
+def tell(text: str, *, is_whole: bool = True) -> None:
+    """A line on standard error, or its beginning; where nobody reads it, that is no reason to end."""
+    try:
+        click.echo(text, err=True, nl=is_whole)
+    except BrokenPipeError:
+        # What was not written would be tried again at the very end, and fail there.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until then
+
+
 def complain(text: str) -> None:
-    """One line on standard error."""
-    click.echo(f"wsgiload: {text}", err=True)
+    """One line on standard error, by name."""
+    tell(f"wsgiload: {text}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
+from wsgiload.cli._output import tell
 from wsgiload.plan import Cell
 from wsgiload.report.words import (
     enough_requests,
@@ -26,31 +25,31 @@ class Progress(SweepEvents):
         self._left = ""
 
     def message(self, text: str) -> None:
-        click.echo(text, err=True)
+        tell(text)
 
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
         text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
         if longest_seconds > seconds:
             text += f"; up to {format_span(longest_seconds)} where the host does not become quiet"
-        click.echo(text, err=True)
+        tell(text)
 
     def estimated(self, seconds: float) -> None:
         self._left = f" (about {format_span(seconds)} left)" if seconds else ""
 
     def cell_started(self, cell: Cell, place: int, count: int) -> None:
-        click.echo(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", err=True, nl=False)
+        tell(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", is_whole=False)
         self._is_line_open = True
 
     def cell_ended(self, summary: dict[str, Any], place: int, count: int) -> None:
         self._is_line_open = False
         if summary["failure"] is not None:
-            click.echo(f"failed: {summary['failure']['message']}{self._left}", err=True)
+            tell(f"failed: {summary['failure']['message']}{self._left}")
             return
         quantile = 0.99 if enough_requests(summary["outcomes"]["scheduled"], 0.99) else 0.5
         bounds = summary["offered_quantiles_ns"].get(str(quantile))
         figure = format_bounds(bounds, quantile, summary["outcomes"])
-        click.echo(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}{self._left}", err=True)
+        tell(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}{self._left}")
 
     def ended(self) -> None:
         if self._is_line_open:
-            click.echo("interrupted", err=True)
+            tell("interrupted")
