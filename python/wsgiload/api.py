@@ -24,6 +24,7 @@ from wsgiload.plan import (
     Request,
     ResourceLimits,
     Size,
+    header_pairs,
 )
 from wsgiload.precision import parse_precision
 from wsgiload.procedure import usual_procedure
@@ -116,7 +117,7 @@ def sweep(
         request=Request(
             path=path or "/",
             method=method,
-            headers=tuple((headers or {}).items()),
+            headers=header_pairs(headers or {}),
             body=body,
             statuses=tuple(statuses),
             expected_body=bundled.expected_body if bundled and expected_body is None else expected_body,

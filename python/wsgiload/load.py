@@ -18,7 +18,17 @@ from wsgiload._loadgen import Histogram, LoadHandle, check_plan
 from wsgiload.check_thresholds import check_thresholds_of, require_of_generator
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
-from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, ReceiveStamps, Request, load_plan
+from wsgiload.plan import (
+    Arrivals,
+    Keepalive,
+    Level,
+    LoadOptions,
+    OnBusy,
+    ReceiveStamps,
+    Request,
+    header_pairs,
+    load_plan,
+)
 from wsgiload.precision import parse_precision, until_precise
 from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
 from wsgiload.transport import Transport
@@ -239,10 +249,9 @@ def start(
     profile = _profile(rate, ramp, steps, replay, replay_speed)
     is_open = rate is not None or profile is not None
     _require_effect(is_open, think_time, connections, max_connections, max_pending)
-    pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
     request = Request(
         method=method,
-        headers=pairs,
+        headers=header_pairs(headers),
         body=body,
         statuses=tuple(statuses),
         expected_body=expected_body,
@@ -325,9 +334,13 @@ def _profile(
     if replay is None and replay_speed != 1.0:
         raise UsageError("replay_speed was given without replay", "give the trace, too")
     if ramp is not None:
+        if not _is_row(ramp, 2, 3):
+            raise UsageError(f"{ramp!r} is no ramp", "give (from, to) or (from, to, seconds)")
         from_per_s, to_per_s, *seconds = ramp
         return Ramp(float(from_per_s), float(to_per_s), _ns(seconds[0]) if seconds else None)
     if steps is not None:
+        if not (_is_row(steps, 1) and all(_is_row(one, 2, 2) for one in steps)):
+            raise UsageError(f"{steps!r} are no steps", "give pairs of a rate and seconds")
         return Steps(tuple((float(of_step), _ns(seconds)) for of_step, seconds in steps))
     if replay is not None:
         offsets_ns = read_trace(replay) if isinstance(replay, str | PathLike) else trace_of(replay)
@@ -349,7 +362,14 @@ async def aload(url: str, **options: Any) -> Report:
         return handle.result()
 
 
+def _is_row(value: object, least: int, most: int | None = None) -> bool:
+    """Whether it is a sequence of so many things, and no text."""
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        return False
+    return least <= len(value) and (most is None or len(value) <= most)
+
+
 def _ns(seconds: float) -> int:
-    if not 0 <= seconds < 1e7:
+    if not isinstance(seconds, int | float) or not 0 <= seconds < 1e7:
         raise UsageError(f"{seconds!r} is not a duration in seconds")
     return round(seconds * NS_PER_S)

@@ -10,7 +10,7 @@ import math
 import random
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -82,6 +82,9 @@ class Request:
         for name, value in self.headers:
             allowed = bool(_TOKEN.fullmatch(name) and _FIELD_VALUE.fullmatch(value))
             _require(allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII")
+        _require(
+            self.body is None or isinstance(self.body, bytes), f"{self.body!r} is no body", 'give bytes, such as b"a=1"'
+        )
         _require(not (self.targets and self.sessions), "targets and sessions were both given", "give one of them")
 
     @property
@@ -324,6 +327,8 @@ def load_plan(
 ) -> dict[str, Any]:
     """The plan of one load as the generator takes it."""
     keepalive = load.keepalive
+    _require(url.isascii(), f"url {url!r} has characters that a URL cannot have", "percent-encode them")
+    _require(isinstance(seed, int) and 0 <= seed < 2**64, f"the seed {seed!r} is no whole number from 0 to 2^64 - 1")
     return {
         "url": url,
         "method": request.method,
@@ -391,6 +396,18 @@ def parse_keepalive(text: str) -> Keepalive:
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
     raise UsageError(f"{text!r} is not a keep-alive", "write on, off, or a number of requests per connection")
+
+
+def header_pairs(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Header fields of a mapping, or of pairs as they are."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    cure = 'write {"Accept": "*/*"}, or [("Accept", "*/*")]'
+    _require(not isinstance(headers, str), f"headers are no text, as {headers!r} is", cure)
+    fields = tuple(tuple(pair) for pair in pairs)
+    for field_of in fields:
+        are_texts = len(field_of) == 2 and all(isinstance(part, str) for part in field_of)
+        _require(are_texts, f"{field_of!r} is no name and value of a header field", cure)
+    return tuple((name, value) for name, value in fields)
 
 
 def parse_header(text: str) -> tuple[str, str]:

@@ -300,6 +300,17 @@ def test_a_bad_url_is_one_line_and_exit_code_2(command: Command) -> None:
     assert done.err.splitlines() == ['wsgiload: plan: url "nonsense": only http:// and https:// can be driven']
 
 
+def test_a_progress_that_nobody_reads_changes_nothing(target: CountingServer, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [str(SCRIPT), "load", target.url, "-R", "100", "-d", "300ms", "--think-time", "1s", "--json", "-"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=writing, check=False, timeout=60, cwd=tmp_path)
+    os.close(writing)
+    report = json.loads(done.stdout)
+    require_whole(report)
+    assert done.returncode == expected_code(report)
+
+
 def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(target: CountingServer, command: Command) -> None:
     running = command.start("load", target.url, "-R", 200, "-d", "60s", "--json", "out.json")
     wait_for(target, 50)
@@ -349,6 +360,17 @@ def test_an_interrupt_during_result_stops_the_load_behind_it(target: CountingSer
 
 
 # --- the generator alone
+
+
+@needs_loadgen
+def test_the_generator_alone_refuses_a_place_where_its_report_could_not_be_written(
+    target: CountingServer, command: Command
+) -> None:
+    for place, why in (("gone/out.json", "there is no folder gone"), (".", "it is a folder")):
+        done = command.run(target.url, "-R", 200, "-d", "60s", "--json", place, program=[str(LOADGEN)])
+        assert (done.code, done.out) == (2, "")
+        assert f"cannot write {place}: {why}" in done.err
+    assert target.answered == 0
 
 
 @needs_loadgen

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
+import os
 import signal
 from pathlib import Path
 from types import TracebackType
@@ -141,6 +143,18 @@ def test_a_time_of_day_may_be_in_the_name_of_a_file(canned: type[CannedHandle], 
     file = tmp_path / "run-12:30.json"
     assert run(["load", URL, "-R", "5", "--quiet", "--json", str(file)]) == 0
     assert json.loads(file.read_text()) == canned.report.to_dict()
+
+
+def test_a_body_is_sent_as_it_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["load", URL, "-R", "5", "--dry-run", "--quiet", "--body", os.fsdecode(b"\xff\xc3\xa9")]
+    assert run(words) == 0
+    assert base64.b64decode(json.loads(capsys.readouterr().out)["body_base64"]) == b"\xff\xc3\xa9"
+
+
+def test_a_url_that_is_no_text_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["load", URL + os.fsdecode(b"\xff"), "-R", "5"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "has characters that a URL cannot have; percent-encode them" in line
 
 
 def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
@@ -151,4 +152,19 @@ def test_a_wrong_argument_is_an_error_of_ours_before_any_thread_is_started() -> 
         wsgiload.start("http://127.0.0.1:9/", rate=1, duration=-3)
     with pytest.raises(wsgiload.UsageError, match="'A B' is not a request method"):
         wsgiload.start("http://127.0.0.1:9/", rate=1, method="A B")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"seed": -1}, "the seed -1 is no whole number"),
+        ({"headers": "X: y"}, "headers are no text"),
+        ({"headers": [("X",)]}, r"\('X',\) is no name and value of a header field"),
+        ({"body": "text"}, "'text' is no body; give bytes"),
+        ({"duration": "1s"}, "'1s' is not a duration in seconds"),
+        ({"max_connections": 1.5}, "load.open.max_connections: invalid type: floating point `1.5`"),
+    ]
+    for options, expected in wrong:
+        with pytest.raises(wsgiload.UsageError, match=expected):
+            wsgiload.start("http://127.0.0.1:9/", rate=1, **options)
+    with pytest.raises(wsgiload.UsageError, match=r"\(1,\) is no ramp"):
+        wsgiload.start("http://127.0.0.1:9/", ramp=(1,))  # type: ignore[arg-type]
+    with pytest.raises(wsgiload.UsageError, match="are no steps; give pairs"):
+        wsgiload.start("http://127.0.0.1:9/", steps=[(1,)])  # type: ignore[list-item]
     assert threading.active_count() == before

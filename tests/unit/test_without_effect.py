@@ -47,6 +47,12 @@ def test_of_two_caps_the_one_that_does_not_hold_is_told(capsys: pytest.CaptureFi
     assert remarked(words, capsys) == ["--connections"]
 
 
+def test_what_is_for_tls_is_told_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--insecure", "--ca-file", __file__]
+    assert remarked([*LOAD, *options], capsys) == ["--insecure", "--ca-file"]
+    assert remarked(["load", "https://127.0.0.1:9/", *options], capsys) == []
+
+
 def test_nothing_is_told_quietly_or_of_a_configuration_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

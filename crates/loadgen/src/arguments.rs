@@ -249,7 +249,8 @@ impl Arguments {
 
     /// What of the flags changes nothing.
     pub fn remarks(&self, given: &ArgMatches) -> Vec<String> {
-        without_effect::without_effect(given, self.is_open())
+        let is_tls = self.url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+        without_effect::without_effect(given, self.is_open(), is_tls)
     }
 
     fn is_open(&self) -> bool {

@@ -63,6 +63,7 @@ mod pacer;
 mod pacing;
 mod phases;
 pub mod plan;
+mod plan_text;
 mod ports;
 mod precision;
 mod rate_curve;

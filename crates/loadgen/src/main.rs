@@ -3,6 +3,7 @@
 mod arguments;
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::Arguments;
@@ -61,6 +62,7 @@ fn carry_out(arguments: &Arguments, given: &ArgMatches, stop: &StopToken) -> Res
         write_result(arguments, &text)?;
         return Err(Failure { message: "dry run: nothing was sent".to_owned(), exit_code: 0 });
     }
+    check_destination(arguments)?;
     let load = loadgen::prepare(&plan)?;
     stop_on_signals(stop.clone())?;
     let foreseen = load.remark().filter(|_| !arguments.quiet);
@@ -89,6 +91,23 @@ fn exit_code(report: &LoadReport, stop: &StopToken) -> u8 {
     } else {
         0
     }
+}
+
+/// Refuses, before anything is sent, a place where the report could not be written.
+fn check_destination(arguments: &Arguments) -> Result<(), String> {
+    let Some(path) = arguments.json.as_deref().filter(|path| *path != "-").map(Path::new) else { return Ok(()) };
+    if path.is_dir() {
+        return Err(format!("cannot write {}: it is a folder; name a file in it", path.display()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(format!(
+        "cannot write {}: there is no folder {}; make it, or choose another",
+        path.display(),
+        folder.display()
+    ))
 }
 
 fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {

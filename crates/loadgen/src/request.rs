@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -63,6 +63,7 @@ impl Request {
         if !headers.contains_key(HOST) {
             headers.insert(HOST, HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?);
         }
+        check_framing(&headers, body.as_ref().map_or(0, Bytes::len))?;
         if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
@@ -142,6 +143,23 @@ impl Request {
     /// Whether this status counts as right.
     pub fn accepts(&self, status: u16) -> bool {
         self.statuses.contains(&status)
+    }
+}
+
+/// Header fields of a request's own may not say that its body is another than the one that is sent: the server would wait
+/// for the rest, or take the rest for the next request.
+fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError> {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let message = "header Transfer-Encoding: a body is sent with its Content-Length; leave the header out";
+        return Err(bad(message.to_owned()));
+    }
+    let is_right = |value: &HeaderValue| value.to_str().is_ok_and(|text| text.trim().parse() == Ok(body_bytes));
+    match headers.get_all(CONTENT_LENGTH).iter().find(|value| !is_right(value)) {
+        None => Ok(()),
+        Some(value) => Err(bad(format!(
+            "header Content-Length: {} is not the length of the body, which is {body_bytes} bytes; leave the header out",
+            String::from_utf8_lossy(value.as_bytes())
+        ))),
     }
 }
 
@@ -241,6 +259,28 @@ mod tests {
             let expected = if says_close { value } else { "close" }.to_ascii_lowercase();
             assert!(last.contains(&format!("connection: {expected}\r\n")), "{last}");
             assert_eq!(last.matches("connection:").count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_header_that_frames_another_body_is_refused() {
+        let check = ResponseCheck::default();
+        let of = |name: &str, value: &str, body_base64| {
+            let headers = [(name.to_owned(), value.to_owned())];
+            Request::prepare(&RequestParts { body_base64, ..parts(&headers, &check) })
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of("content-length", "5", Some("aGVsbG8=")), Ok(()));
+        assert_eq!(of("content-length", "0", None), Ok(()));
+        for (name, value, body) in [
+            ("Content-Length", "6", Some("aGVsbG8=")),
+            ("Content-Length", "5", None),
+            ("Content-Length", "x", None),
+            ("Transfer-Encoding", "chunked", Some("aGVsbG8=")),
+        ] {
+            let error = of(name, value, body).expect_err("refused");
+            assert!(error.contains(name) && error.contains("leave the header out"), "{error}");
         }
     }
 

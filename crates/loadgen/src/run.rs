@@ -50,7 +50,7 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
     plan.validate()?;
     let mut target = Target::prepare(plan)?;
     let (asked, possible) = connection_cap(plan)?;
-    let (max_slots, source_ports) = target.route.fit_ports(plan, asked, possible)?;
+    let (max_slots, source_ports) = target.fit_ports(plan, asked, possible)?;
     Ok(PreparedLoad { plan: plan.clone(), target, max_slots, source_ports })
 }
 

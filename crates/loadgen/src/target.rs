@@ -7,7 +7,8 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
 use crate::error::LoadError;
-use crate::plan::{HttpVersion, LoadPlan, ReceiveStamps, RequestPlan, Wire};
+use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, Wire};
+use crate::ports::SourcePorts;
 use crate::request::{Request, RequestParts};
 use crate::route::Route;
 use crate::socket::Endpoint;
@@ -44,6 +45,21 @@ impl Target {
         let route = Route::prepare(plan, endpoint, tls)?;
         let requests = requests_of(plan, &uri, authority.as_str())?;
         Ok(Self { route, requests })
+    }
+
+    /// As [`Route::fit_ports`]. Requests that end their connections take ports as if none were kept.
+    pub fn fit_ports(
+        &mut self,
+        plan: &LoadPlan,
+        asked: Option<usize>,
+        possible: usize,
+    ) -> Result<(usize, Option<SourcePorts>), LoadError> {
+        let ends_some = plan.http_version == HttpVersion::Http1 && self.requests.iter().any(|one| one.says_close);
+        if !ends_some {
+            return self.route.fit_ports(plan, asked, possible);
+        }
+        let each_anew = LoadPlan { keepalive: Keepalive::Off, ..plan.clone() };
+        self.route.fit_ports(&each_anew, asked, possible)
     }
 
     /// Whether the kernel says when an answer came.
@@ -149,6 +165,7 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::NS_PER_S;
 
     fn plan(url: &str) -> LoadPlan {
         LoadPlan::open(url, 1.0, 1)
@@ -178,6 +195,21 @@ mod tests {
         assert!(head.starts_with("GET / HTTP/1.1\r\n"), "{head}");
         let (_, head) = prepared("http://127.0.0.1:8000?c=d");
         assert!(head.starts_with("GET /?c=d HTTP/1.1\r\n"), "{head}");
+    }
+
+    #[test]
+    fn requests_that_end_their_connections_take_ports_as_if_none_were_kept() {
+        let needed = |headers: &[(&str, &str)], http_version| {
+            let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let plan =
+                LoadPlan { headers, http_version, ..LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S) };
+            let mut target = Target::prepare(&plan).expect("target");
+            target.fit_ports(&plan, None, 10).expect("fits").1.expect("Linux").needed_at_most
+        };
+        let close = [("Connection", "close")];
+        assert_eq!(needed(&[], HttpVersion::Http1), 10);
+        assert_eq!(needed(&close, HttpVersion::Http1), 510);
+        assert_eq!(needed(&close, HttpVersion::Http2), 10, "which has no such field");
     }
 
     #[test]

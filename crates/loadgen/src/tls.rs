@@ -9,7 +9,7 @@ use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{AlertDescription, ClientConfig, ClientConnection, Error, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
 
 use crate::clock::monotonic_ns;
 use crate::error::LoadError;
@@ -264,6 +264,12 @@ fn broken_off() -> io::Error {
 /// A failed handshake, with its cure.
 fn explained(error: &Error) -> io::Error {
     io::Error::other(match error {
+        Error::InvalidCertificate(
+            reason @ (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }),
+        ) => format!(
+            "the server's certificate is for another name ({reason}); ask for it by that name in the URL, or switch the \
+             check off with --insecure"
+        ),
         Error::InvalidCertificate(reason) => format!(
             "the server's certificate is not accepted ({reason}); name its authority with --ca-file FILE, or switch \
              the check off with --insecure"

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadgen::{LoadError, LoadPlan, LoadReport, StopToken};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -27,7 +27,7 @@ impl LoadHandle {
     /// Starts the load that this plan (JSON) describes.
     #[new]
     fn new(plan_json: &str) -> PyResult<Self> {
-        let plan = parse_plan(plan_json)?;
+        let plan = LoadPlan::from_json(plan_json).map_err(to_python)?;
         let stop = StopToken::new();
         let token = stop.clone();
         let running =
@@ -72,14 +72,6 @@ impl LoadHandle {
         let report = ended.map_err(|_| PyRuntimeError::new_err("the generator panicked; please report this"))?;
         Ok(report.map_err(to_python)?.to_json())
     }
-}
-
-/// A plan that can be carried out, from its JSON.
-pub(crate) fn parse_plan(plan_json: &str) -> PyResult<LoadPlan> {
-    let plan: LoadPlan =
-        serde_json::from_str(plan_json).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    plan.validate().map_err(to_python)?;
-    Ok(plan)
 }
 
 impl LoadHandle {

@@ -7,6 +7,7 @@ mod sampler;
 
 use std::path::PathBuf;
 
+use loadgen::LoadPlan;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -26,7 +27,8 @@ fn build_info() -> (&'static str, &'static str, &'static str, Option<&'static st
 /// Refuses a plan (JSON) that cannot be carried out, without starting anything.
 #[pyfunction]
 fn check_plan(plan_json: &str) -> PyResult<()> {
-    loadgen::check(&handle::parse_plan(plan_json)?).map_err(errors::to_python)
+    let plan = LoadPlan::from_json(plan_json).map_err(errors::to_python)?;
+    loadgen::check(&plan).map_err(errors::to_python)
 }
 
 /// The weighted requests of a file, as the plan's `targets` (JSON).

@@ -308,7 +308,8 @@ def read_body(body: str | None, body_file: Path | None) -> bytes | None:
     """The request body of ``--body`` or ``--body-file``."""
     if body is not None and body_file is not None:
         raise UsageError("--body and --body-file were both given", "give one of them")
-    return body.encode() if body is not None else read_file(body_file)
+    # The bytes that were typed, whatever text they are.
+    return os.fsencode(body) if body is not None else read_file(body_file)
 
 
 def read_file(path: Path | None) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Options that were given and change nothing, because the load is of the other kind."""
+"""Options that were given and change nothing, because the load is of another kind."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from wsgiload.cli._output import complain
 
 _OF_OPEN_LOOPS = ("arrivals", "on_busy", "max_connections", "max_pending")
 _OF_CLOSED_LOOPS = ("think_time",)
+_OF_TLS = ("insecure", "ca_file")
 
 
 def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> None:
@@ -22,7 +23,11 @@ def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> N
         if is_open
         else (_OF_OPEN_LOOPS, f"in a closed loop; {open_by} makes an open one")
     )
-    remarks = [f"--{name.replace('_', '-')} has no effect {why}" for name in names if _is_said(ctx, name)]
+    remarks = [f"{_flag(name)} has no effect {why}" for name in names if _is_said(ctx, name)]
+    is_tls = ctx.params.get("url", "").lower().startswith("https://")
+    remarks += [
+        f"{_flag(name)} has no effect without https://" for name in _OF_TLS if not is_tls and _is_said(ctx, name)
+    ]
     if is_open and _is_said(ctx, "connections") and _is_said(ctx, "max_connections"):
         remarks.append("--connections has no effect beside --max-connections in an open loop")
     is_capped = any(_is_said(ctx, name) for name in ("connections", "max_connections"))
@@ -32,6 +37,10 @@ def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> N
         )
     for remark in [] if ctx.params["quiet"] else remarks:
         complain(remark)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _is_said(ctx: click.Context, name: str) -> bool:

@@ -1,4 +1,4 @@
-//! Flags that were given and change nothing, because the load is of the other kind.
+//! Flags that were given and change nothing, because the load is of another kind.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -6,11 +6,13 @@ use clap::parser::ValueSource;
 const OF_OPEN_LOOPS: &[&str] = &["arrivals", "on_busy", "max_connections", "max_pending"];
 const OF_CLOSED_LOOPS: &[&str] = &["think_time"];
 
+const OF_TLS: &[&str] = &["insecure", "ca_file"];
+
 const ONLY_BEYOND_A_CAP: &str =
     "makes a difference only where the cap on connections is reached; --max-connections sets it";
 
 /// A remark for each of them. They are not refused, so that one script can drive loads of both kinds.
-pub fn without_effect(given: &ArgMatches, is_open: bool) -> Vec<String> {
+pub fn without_effect(given: &ArgMatches, is_open: bool, is_tls: bool) -> Vec<String> {
     let (flags, why) = if is_open {
         (OF_CLOSED_LOOPS, "in an open loop, where a schedule says when requests are sent")
     } else {
@@ -21,6 +23,8 @@ pub fn without_effect(given: &ArgMatches, is_open: bool) -> Vec<String> {
         .filter(|flag| is_said(given, flag))
         .map(|flag| format!("--{} has no effect {why}", flag.replace('_', "-")))
         .collect::<Vec<_>>();
+    let of_tls = OF_TLS.iter().filter(|flag| !is_tls && is_said(given, flag));
+    remarks.extend(of_tls.map(|flag| format!("--{} has no effect without https://", flag.replace('_', "-"))));
     if is_open && is_said(given, "connections") && is_said(given, "max_connections") {
         remarks.push("--connections has no effect beside --max-connections in an open loop".to_owned());
     }
@@ -45,7 +49,7 @@ mod tests {
     /// The flags that a remark is about.
     fn remarked(words: &str, is_open: bool) -> Vec<String> {
         let given = Arguments::command().get_matches_from(words.split_ascii_whitespace());
-        let remarks = without_effect(&given, is_open);
+        let remarks = without_effect(&given, is_open, words.contains("https://"));
         remarks.iter().map(|remark| remark.split(' ').next().unwrap_or_default().to_owned()).collect()
     }
 
@@ -54,6 +58,12 @@ mod tests {
         let words = "loadgen http://h/ --arrivals poisson --on-busy grow --max-connections 9 --max-pending 5 --think-time 0s";
         assert_eq!(remarked(words, false), ["--arrivals", "--on-busy", "--max-connections", "--max-pending"]);
         assert_eq!(remarked(words, true), ["--think-time"]);
+    }
+
+    #[test]
+    fn what_is_for_tls_is_told_where_there_is_none() {
+        assert_eq!(remarked("loadgen http://h/ --insecure --ca-file f", false), ["--insecure", "--ca-file"]);
+        assert!(remarked("loadgen https://h/ --insecure --ca-file f", false).is_empty());
     }
 
     #[test]

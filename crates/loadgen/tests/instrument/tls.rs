@@ -101,6 +101,18 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn a_certificate_of_another_name_is_told_as_that() {
+    let _alone = alone();
+    let of_another = Certificate::for_names(&["example.org"]);
+    let server = answering(&of_another, b"hello".to_vec());
+    let report = fifty(&server, of_another.trusted(), |plan| plan);
+    only(&report, Outcome::Refused);
+    let cause = cause(&report);
+    assert!(cause.contains("example.org") && cause.contains("by that name in the URL"), "{cause}");
+    assert!(!cause.contains("--ca-file"), "{cause}");
+}
+
+#[test]
 fn a_certificate_that_nobody_vouches_for_is_refused_unless_that_is_asked_for() {
     let _alone = alone();
     let (own, others) = (Certificate::for_names(&["127.0.0.1"]), Certificate::for_names(&["127.0.0.1"]));
