@@ -38,6 +38,11 @@ impl Books {
         self.recorder.scheduled(intended_ns);
     }
 
+    /// As [`Recorder::is_measured`].
+    pub fn is_measured(&self, intended_ns: u64) -> bool {
+        self.recorder.is_measured(intended_ns)
+    }
+
     /// Notes the end of an arrival. Called once for each.
     pub fn ended(&mut self, completion: Completion) {
         if self.uncounted.len() == MOST_UNCOUNTED {

@@ -319,9 +319,16 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         while self.source.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
             let Some(due) = self.source.take_due() else { return };
             self.books.scheduled(due.intended_ns);
-            self.hiccups.arrival(due.intended_ns);
+            self.note_arrival(due.intended_ns);
             self.dispatch(due);
             self.serve_ready();
+        }
+    }
+
+    /// Notes whether an arrival that is measured was intended while the loop stood still.
+    fn note_arrival(&mut self, intended_ns: u64) {
+        if self.hiccups.has_kept_arrival(intended_ns) && self.books.is_measured(intended_ns) {
+            self.hiccups.arrivals += 1;
         }
     }
 

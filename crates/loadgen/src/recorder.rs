@@ -110,6 +110,11 @@ impl Recorder {
         }
     }
 
+    /// Whether an arrival that is intended then belongs to the measurement.
+    pub(crate) fn is_measured(&self, intended_ns: u64) -> bool {
+        self.phase_of(intended_ns) == Phase::Measure
+    }
+
     /// Where in `intervals` an instant of the measure phase belongs; mostly where the one before belonged.
     fn interval_of(&mut self, intended_ns: u64) -> Option<usize> {
         let (from_ns, index) = self.current_interval;

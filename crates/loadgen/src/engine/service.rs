@@ -207,9 +207,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         if ended_ns > expires_ns {
             return self.expired(index, &work, expires_ns);
         }
-        if exchanged.receive_delay_ns.is_none() || self.orders.plan.receive_stamps() != ReceiveStamps::Kernel {
-            self.hiccups.answer(work.started_ns, self.looked_ns);
-        }
+        self.note_answer(&work, exchanged);
         let mut completion = self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
@@ -220,6 +218,16 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.let_go(index, exchanged.is_servers_end && !work.is_last);
         }
         self.ended(index, &completion);
+    }
+
+    /// Notes whether an answer that is measured may have waited for a loop that stood still: not one whose instant the
+    /// kernel knows.
+    fn note_answer(&mut self, work: &Work, exchanged: &Exchanged) {
+        let may_have_waited = self.hiccups.may_have_kept_answer(work.started_ns, self.looked_ns);
+        if may_have_waited && self.books.is_measured(work.arrival.intended_ns) {
+            let is_kernels = self.orders.plan.receive_stamps() == ReceiveStamps::Kernel;
+            self.hiccups.answers += u64::from(!is_kernels || exchanged.receive_delay_ns.is_none());
+        }
     }
 
     /// Ends the slot's arrival.
@@ -236,7 +244,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         match self.source.after(index, completion) {
             Next::Serve(due) => {
                 self.books.scheduled(due.intended_ns);
-                self.hiccups.arrival(due.intended_ns);
+                self.note_arrival(due.intended_ns);
                 self.ready.push_back((index, Arrival::unqueued(due.intended_ns, due.request)));
             }
             Next::Reserved => {}

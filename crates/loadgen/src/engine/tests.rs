@@ -464,3 +464,23 @@ fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since()
         },
     );
 }
+
+#[test]
+fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
+    for (warmup_ns, expected) in [(0, (1, 1)), (30 * NS_PER_S, (0, 0))] {
+        with_engine(
+            |plan| plan.phases.warmup_ns = warmup_ns,
+            (1, 1),
+            |mut engine| {
+                turns(&mut engine, 2);
+                let now_ns = engine.look_at_clock();
+                engine.hiccups.note(now_ns - 10 * MS, now_ns);
+                engine.source.0.push_back(now_ns - MS);
+                script(|script| script.answered_ns = Some(0));
+                engine.handle(Readiness { token: token(0, engine.slots[0].generation), is_hangup: false });
+                turns(&mut engine, 1);
+                assert_eq!((engine.hiccups.arrivals, engine.hiccups.answers), expected);
+            },
+        );
+    }
+}
