@@ -25,7 +25,9 @@ def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         act()
 
-    before = {number: signal.signal(number, handle) for number in HELD_BACK}
+    # A shell has its jobs in the background ignore the terminal's interrupt.
+    heeded = [number for number in HELD_BACK if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heeded}
     try:
         yield
     finally:

@@ -370,6 +370,6 @@ def _is_row(value: object, least: int, most: int | None = None) -> bool:
 
 
 def _ns(seconds: float) -> int:
-    if not isinstance(seconds, int | float) or not 0 <= seconds < 1e7:
+    if isinstance(seconds, str | bytes) or not 0 <= seconds < 1e7:
         raise UsageError(f"{seconds!r} is not a duration in seconds")
     return round(seconds * NS_PER_S)

@@ -83,7 +83,9 @@ class Request:
             allowed = bool(_TOKEN.fullmatch(name) and _FIELD_VALUE.fullmatch(value))
             _require(allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII")
         _require(
-            self.body is None or isinstance(self.body, bytes), f"{self.body!r} is no body", 'give bytes, such as b"a=1"'
+            self.body is None or isinstance(self.body, bytes | bytearray),
+            f"{self.body!r} is no body",
+            'give bytes, such as b"a=1"',
         )
         _require(not (self.targets and self.sessions), "targets and sessions were both given", "give one of them")
 
@@ -402,11 +404,11 @@ def header_pairs(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> tupl
     """Header fields of a mapping, or of pairs as they are."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     cure = 'write {"Accept": "*/*"}, or [("Accept", "*/*")]'
-    _require(not isinstance(headers, str), f"headers are no text, as {headers!r} is", cure)
-    fields = tuple(tuple(pair) for pair in pairs)
-    for field_of in fields:
-        are_texts = len(field_of) == 2 and all(isinstance(part, str) for part in field_of)
-        _require(are_texts, f"{field_of!r} is no name and value of a header field", cure)
+    _require(not isinstance(headers, str | bytes), f"headers are no text, as {headers!r} is", cure)
+    fields = tuple(pairs)
+    for pair in fields:
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
+        _require(is_pair, f"{pair!r} is no name and value of a header field", cure)
     return tuple((name, value) for name, value in fields)
 
 

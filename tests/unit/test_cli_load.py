@@ -139,8 +139,21 @@ def test_the_url_is_not_taken_for_the_name_of_a_file(name: str, capsys: pytest.C
     assert f"--json took {name!r} for the name of a file" in capsys.readouterr().err
 
 
-def test_a_time_of_day_may_be_in_the_name_of_a_file(canned: type[CannedHandle], tmp_path: Path) -> None:
+def test_a_folder_is_no_place_for_a_result(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for place in (str(tmp_path), f"{tmp_path}/new/"):
+        assert run(["load", URL, "-R", "5", "--json", place]) == 2
+        assert "it is a folder; name a file in it" in capsys.readouterr().err
+
+
+def test_a_time_of_day_may_be_in_the_name_of_a_file(
+    canned: type[CannedHandle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "run-12:30.json"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs" / "at-16:11").mkdir(parents=True)
+    for name in ("logs/at-16:11/out.json", "./run-16:11"):
+        assert run(["load", URL, "-R", "5", "--quiet", "--json", name]) == 0
+        assert (tmp_path / name).is_file()
     assert run(["load", URL, "-R", "5", "--quiet", "--json", str(file)]) == 0
     assert json.loads(file.read_text()) == canned.report.to_dict()
 

@@ -155,6 +155,7 @@ def test_a_wrong_argument_is_an_error_of_ours_before_any_thread_is_started() -> 
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"seed": -1}, "the seed -1 is no whole number"),
         ({"headers": "X: y"}, "headers are no text"),
+        ({"headers": ["ab"]}, "'ab' is no name and value of a header field"),
         ({"headers": [("X",)]}, r"\('X',\) is no name and value of a header field"),
         ({"body": "text"}, "'text' is no body; give bytes"),
         ({"duration": "1s"}, "'1s' is not a duration in seconds"),

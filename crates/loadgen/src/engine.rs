@@ -220,7 +220,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.slots[index].is_yielding &= self.slots[index].generation != generation;
             self.attend_to(Readiness { token, is_hangup: false });
         }
-        if self.reactor.has_told_all() {
+        if self.reactor.has_told_all() && self.yielding.is_empty() {
             self.looked_ns = self.awake_since_ns;
         }
         self.keep_books();

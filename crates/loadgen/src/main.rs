@@ -96,7 +96,7 @@ fn exit_code(report: &LoadReport, stop: &StopToken) -> u8 {
 /// Refuses, before anything is sent, a place where the report could not be written.
 fn check_destination(arguments: &Arguments) -> Result<(), String> {
     let Some(path) = arguments.json.as_deref().filter(|path| *path != "-").map(Path::new) else { return Ok(()) };
-    if path.is_dir() {
+    if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(format!("cannot write {}: it is a folder; name a file in it", path.display()));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -68,7 +68,10 @@ impl Observations {
     fn is_dropped_by_us(&self, completion: &Completion) -> bool {
         let Some((deadline_ns, lag_ns)) = self.deadline_ns.zip(completion.send_lag_ns()) else { return false };
         let is_measured = (self.measure_from_ns..self.measure_to_ns).contains(&completion.arrival.intended_ns);
-        is_measured && completion.elapsed_ns().saturating_sub(lag_ns) < deadline_ns
+        let elapsed_ns = completion.elapsed_ns();
+        // What a full queue turned away missed no deadline.
+        let is_missed = elapsed_ns >= deadline_ns && elapsed_ns.saturating_sub(lag_ns) < deadline_ns;
+        is_measured && is_missed && lag_ns > LATE_NS
     }
 
     pub fn add(&mut self, other: &Self) {
@@ -110,14 +113,19 @@ mod tests {
 
     #[test]
     fn a_deadline_is_missed_by_us_if_it_would_have_been_kept_without_our_lateness() {
-        let plan = LoadPlan { deadline_ns: Some(100), ..LoadPlan::open("http://h/", 100.0, NS_PER_S) };
+        let plan = LoadPlan { deadline_ns: Some(100 * NS_PER_MS), ..LoadPlan::open("http://h/", 100.0, NS_PER_S) };
         let mut observations = Observations::new(&plan, 0);
-        let dropped = |intended_ns, waits_from_ns, eligible_ns, ended_ns| Completion {
-            arrival: Arrival::queued(intended_ns, waits_from_ns, eligible_ns, 0),
+        let dropped = |intended_ms: u64, waits_from_ms: u64, eligible_ms: u64, ended_ms: u64| Completion {
+            arrival: Arrival::queued(
+                intended_ms * NS_PER_MS,
+                waits_from_ms * NS_PER_MS,
+                eligible_ms * NS_PER_MS,
+                0,
+            ),
             stamps: Stamps::default(),
             outcome: Outcome::Dropped,
             status: None,
-            ended_ns,
+            ended_ns: ended_ms * NS_PER_MS,
         };
         let connecting =
             Completion { stamps: Stamps { connect_start_ns: 5, ..Stamps::default() }, ..dropped(0, 0, 0, 150) };
@@ -127,7 +135,9 @@ mod tests {
             (connecting, 0, "connecting took so long"),
             (dropped(0, 0, 99, 150), 1, "had one in time, and was looked at too late"),
             (dropped(0, 60, 150, 150), 2, "waited for us before it waited for a connection"),
-            (dropped(NS_PER_S, NS_PER_S, NS_PER_S, NS_PER_S + 150), 2, "was not measured"),
+            (dropped(0, 0, 99, 100), 2, "was hardly late"),
+            (dropped(0, 0, 0, 50), 2, "found the queue full"),
+            (dropped(1_000, 1_000, 1_000, 1_150), 2, "was not measured"),
         ];
         for (completion, expected, case) in cases {
             observations.ended(&completion, None);

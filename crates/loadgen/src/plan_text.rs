@@ -11,14 +11,18 @@ impl LoadPlan {
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
         let mut json = serde_json::Deserializer::from_str(text);
         let plan: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let (field, cause) = (error.path().to_string(), error.inner().to_string());
-            // Whoever made the text with a program knows no line of it.
-            let cause = cause.split(" at line ").next().unwrap_or_default();
-            LoadError::Plan(if field == "." { cause.to_owned() } else { format!("{field}: {cause}") })
+            let (field, cause) = (error.path().to_string(), in_words(error.inner()));
+            LoadError::Plan(if field == "." { cause } else { format!("{field}: {cause}") })
         })?;
+        json.end().map_err(|error| LoadError::Plan(in_words(&error)))?;
         plan.validate()?;
         Ok(plan)
     }
+}
+
+/// Without the line and the column: whoever made the text with a program knows neither.
+fn in_words(error: &serde_json::Error) -> String {
+    error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -45,6 +49,8 @@ mod tests {
             assert!(error.ends_with(expected), "{error}");
             assert!(!error.contains("line 1"), "{error}");
         }
+        let twice = LoadPlan::from_json(&format!("{value} {value}")).expect_err("two plans").to_string();
+        assert!(twice.contains("trailing"), "{twice}");
         let error = LoadPlan::from_json("[").expect_err("no JSON").to_string();
         assert!(!error.starts_with('.') && !error.contains("column"), "{error}");
     }

@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_heart_beats_through_every_wait_and_tells_nothing() {
-        let mut reactor = Reactor::new().and_then(Reactor::with_heartbeat).expect("epoll");
         let before_ns = monotonic_ns();
+        let mut reactor = Reactor::new().and_then(Reactor::with_heartbeat).expect("epoll");
         for _ in 0..5 {
             assert_eq!(reactor.wait(10 * NS_PER_S).expect("wait"), 0);
         }

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from wsgiload.calibrate import CalibrationPlan, calibrate
 from wsgiload.cli._options import ConfiguredCommand, together
-from wsgiload.cli._output import check_destinations, write_json
+from wsgiload.cli._output import check_destinations, tell, write_json
 from wsgiload.cli._sweep import sweep
 from wsgiload.cpus import assign_cpus, available_cpus, parse_cpu_list
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
@@ -63,7 +63,7 @@ def calibrate_command(
     if dry_run:
         write_json(plain(plan), json_file or "-")
         return EXIT_OK
-    document, path = calibrate(plan, (lambda text: None) if quiet else (lambda text: click.echo(text, err=True)))
+    document, path = calibrate(plan, (lambda text: None) if quiet else tell)
     if json_file != "-":
         print_calibration(document, Console())
         click.echo(f"kept in {path}")

@@ -17,7 +17,7 @@ from wsgiload.capacity_trials import require_closed_loop
 from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import DURATION, Parsed, together
-from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
 from wsgiload.cpus import available_cpus, named_cores
@@ -71,27 +71,27 @@ class _Progress(CapacityEvents):
     """One line per trial, on standard error."""
 
     def message(self, text: str) -> None:
-        click.echo(text, err=True)
+        tell(text)
 
     def planned(self, servers: int, seconds: float) -> None:
         whom = "1 server" if servers == 1 else f"{servers} servers"
-        click.echo(f"searching {whom}: about {format_span(seconds)}, if it takes as many trials as usual", err=True)
+        tell(f"searching {whom}: about {format_span(seconds)}, if it takes as many trials as usual")
 
     def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
         cell, judgement = trial.cell, trial.judgement
         if cell["failure"] is not None:
-            click.echo(f"{cell['id']}: failed: {cell['failure']['message']}", err=True)
+            tell(f"{cell['id']}: failed: {cell['failure']['message']}")
             return
         if judgement is None and trial.is_discarded:
-            click.echo(f"{cell['id']}: a closed loop, repeated: {verdict_words(cell['verdict'])}", err=True)
+            tell(f"{cell['id']}: a closed loop, repeated: {verdict_words(cell['verdict'])}")
             return
         if judgement is None:
             got = format_per_s(cell["rate_result"]["goodput_per_s"])
-            click.echo(f"{cell['id']}: a closed loop got {got}; the search begins below", err=True)
+            tell(f"{cell['id']}: a closed loop got {got}; the search begins below")
             return
         word = {True: "met", False: "missed", None: "repeated"}[judgement.met]
         told = f"{word}, {verdict_words(cell['verdict'])}" if judgement.met is not None else f"{word}: {judgement.why}"
-        click.echo(f"{cell['id']} {trial.phase}: {told}", err=True)
+        tell(f"{cell['id']} {trial.phase}: {told}")
 
 
 @click.command(cls=GridCommand, params=[param for param in sweep.params if param.name in _AS_IN_SWEEP])

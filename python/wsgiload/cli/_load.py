@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, get_args
 
 import click
@@ -25,7 +25,7 @@ from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.cli._without_effect import tell_without_effect
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
-from wsgiload.interrupts import instead_of_interrupts
+from wsgiload.interrupts import instead_of_interrupts, uninterrupted
 from wsgiload.load import Handle, Report, require_possible
 from wsgiload.plan import Level, LoadOptions, ReceiveStamps, load_plan
 from wsgiload.precision import precision_sentence, until_precise
@@ -87,16 +87,10 @@ def load(
     if dry_run:
         write_json(plan, json_file or "-")
         return EXIT_OK
-    with attached(options, url) as observation:
-        report, interrupted = _carry_out(plan, quiet)
+    report, interrupted = _measure(plan, options, quiet, json_file)
     if report is None:
         complain("interrupted before there was a report")
         return EXIT_INTERRUPTED
-    if observation is not None:
-        report = Report(report.to_dict() | {"resources": observation.resources(report.to_dict())})
-    # The file first: nobody may be there to read the table.
-    if json_file is not None:
-        write_json(report.to_dict(), json_file)
     if json_file != "-":
         with suppress(SystemExit, BrokenPipeError):  # rich leaves so where nobody reads; the code is still ours to tell
             print_load(report.to_dict(), Console())
@@ -151,6 +145,22 @@ def _tell_connect_failures(report: Report) -> None:
     """The outcome says that connections were not made, and no more."""
     for cause, count in report.to_dict()["connections"]["failures"].items():
         complain(f"could not connect, {count} times: {cause}")
+
+
+def _measure(
+    plan: dict[str, Any], options: dict[str, Any], quiet: bool, json_file: str | None
+) -> tuple[Report | None, bool]:
+    """The report, written where it was asked for, and whether an interrupt cut it short; a further one waits so long."""
+    with ExitStack() as until_written:
+        with attached(options, plan["url"]) as observation:
+            report, interrupted = _carry_out(plan, quiet)
+            until_written.enter_context(uninterrupted())
+        if report is not None and observation is not None:
+            report = Report(report.to_dict() | {"resources": observation.resources(report.to_dict())})
+        # Before the table: nobody may be there to read that.
+        if report is not None and json_file is not None:
+            write_json(report.to_dict(), json_file)
+    return report, interrupted
 
 
 def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:

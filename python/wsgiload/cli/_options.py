@@ -309,7 +309,7 @@ def read_body(body: str | None, body_file: Path | None) -> bytes | None:
     if body is not None and body_file is not None:
         raise UsageError("--body and --body-file were both given", "give one of them")
     # The bytes that were typed, whatever text they are.
-    return os.fsencode(body) if body is not None else read_file(body_file)
+    return body.encode(errors="surrogateescape") if body is not None else read_file(body_file)
 
 
 def read_file(path: Path | None) -> bytes | None:

@@ -14,7 +14,7 @@ import click
 from wsgiload.errors import UsageError
 
 # ``http://…`` and ``host:8000/…``, but not the time of day in the name of a file.
-_URL = re.compile(r"://|:\d+(/|$)")
+_URL = re.compile(r"://|^[^/]+:\d+(/|$)")
 
 
 def write_json(data: Any, destination: str) -> None:
@@ -36,8 +36,12 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
             raise UsageError(
                 f"--json took {json_file!r} for the name of a file", "write --json=-, --json=FILE.json, or put it last"
             )
+        if json_file.endswith("/"):
+            raise UsageError(f"cannot write {json_file}: it is a folder", "name a file in it")
         others = (*others, Path(json_file))
     for path in others:
+        if path is not None and path.is_dir():
+            raise UsageError(f"cannot write {path}: it is a folder", "name a file in it")
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(f"there is no folder {path.absolute().parent}", "make it, or choose another")
 
@@ -46,7 +50,7 @@ def tell(text: str, *, is_whole: bool = True) -> None:
     """A line on standard error, or its beginning; where nobody reads it, that is no reason to end."""
     try:
         click.echo(text, err=True, nl=is_whole)
-    except BrokenPipeError:
+    except OSError:
         # What was not written would be tried again at the very end, and fail there.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until then
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from wsgiload.catalogue import PROFILES, Catalogue, catalogue_rows, load_catalogue
 from wsgiload.check import check_servers
 from wsgiload.checks import read_checks, store_checks
-from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.contract import Profile
 from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
 from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
@@ -79,7 +79,7 @@ def install(names: tuple[str, ...], everything: bool, python: str | None, python
     """Make the environments of NAMES (default: those that need nothing of the system)."""
     chosen = load_catalogue().select(_selection(names, everything))
     interpreter = _interpreter(python, python_version)
-    outcomes = provision_all([found.server for found in chosen], interpreter, log=_tell)
+    outcomes = provision_all([found.server for found in chosen], interpreter, log=tell)
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, WsgiloadError)]
     for name, outcome in outcomes.items():
         if not isinstance(outcome, WsgiloadError):
@@ -128,7 +128,7 @@ def check(
     catalogue: Catalogue = load_catalogue()
     chosen = catalogue.select(_selection(names, everything))
     enter_scope("best-effort")
-    results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=_tell)
+    results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=tell)
     rows: list[dict[str, Any]] = [result.to_dict() for result in results]
     store_checks(chosen, rows)
     if json_file is not None:
@@ -138,10 +138,6 @@ def check(
     if markdown is not None:
         markdown.write_text(markdown_catalogue(catalogue, rows), encoding="utf-8")
     return EXIT_OK if all(result.passed for result in results) else EXIT_SERVER
-
-
-def _tell(text: str) -> None:
-    click.echo(text, err=True)
 
 
 def _selection(names: tuple[str, ...], everything: bool) -> tuple[str, ...] | None:

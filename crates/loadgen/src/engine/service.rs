@@ -81,6 +81,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let connect_ready_ns = self.look_at_clock();
         if let Some(work) = self.slots[index].work.as_mut() {
             work.connect_ready_ns = connect_ready_ns;
+            let work = *work;
+            self.note_wait(&work, work.connect_start_ns);
         }
         self.connections_now += 1;
         let counts = self.books.connections();
@@ -203,11 +205,11 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let ended_ns = exchanged.last_byte_ns;
         self.working_until(exchanged.known_ns);
         let Some(work) = self.slots[index].work.take() else { return };
+        self.note_answer(index, &work, exchanged);
         let expires_ns = work.started_ns.saturating_add(self.orders.plan.timeout_ns);
         if ended_ns > expires_ns {
             return self.expired(index, &work, expires_ns);
         }
-        self.note_answer(&work, exchanged);
         let mut completion = self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
@@ -222,11 +224,21 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     /// Notes whether an answer that is measured may have waited for a loop that stood still: not one whose instant the
     /// kernel knows.
-    fn note_answer(&mut self, work: &Work, exchanged: &Exchanged) {
-        let may_have_waited = self.hiccups.may_have_kept_answer(work.started_ns, self.looked_ns);
+    fn note_answer(&mut self, index: usize, work: &Work, exchanged: &Exchanged) {
+        let is_kernels = self.orders.plan.receive_stamps() == ReceiveStamps::Kernel;
+        if is_kernels && exchanged.receive_delay_ns.is_some() {
+            return;
+        }
+        let connection = self.slots[index].connection.as_ref();
+        let sent_ns = connection.map_or(work.started_ns, |connection| connection.stamps().write_start_ns);
+        self.note_wait(work, sent_ns);
+    }
+
+    /// Notes whether what has come since `from_ns` may have waited for a loop that stood still.
+    fn note_wait(&mut self, work: &Work, from_ns: u64) {
+        let may_have_waited = self.hiccups.may_have_kept_answer(from_ns, self.looked_ns);
         if may_have_waited && self.books.is_measured(work.arrival.intended_ns) {
-            let is_kernels = self.orders.plan.receive_stamps() == ReceiveStamps::Kernel;
-            self.hiccups.answers += u64::from(!is_kernels || exchanged.receive_delay_ns.is_none());
+            self.hiccups.answers += 1;
         }
     }
 

@@ -458,9 +458,16 @@ fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since()
             engine.handle(readiness);
             engine.serve_ready();
             assert_eq!(engine.hiccups.answers, 1);
-            turns(&mut engine, 1);
-            engine.handle(readiness);
-            assert_eq!(engine.hiccups.answers, 1, "it had not come when the loop looked");
+            // Where the test itself is stopped, that is another hiccup.
+            let is_told = (0..100).any(|_| {
+                turns(&mut engine, 1);
+                let before = (engine.hiccups.count, engine.hiccups.answers);
+                engine.handle(readiness);
+                engine.serve_ready();
+                assert!(engine.hiccups.count > before.0 || engine.hiccups.answers == before.1, "{before:?}");
+                engine.hiccups.count == before.0
+            });
+            assert!(is_told, "the host never lets the test run");
         },
     );
 }

@@ -97,7 +97,7 @@ impl Evidence {
             waited_for_connection_share: sending.waited as f64 / scheduled,
             max_connections: facts.max_connections,
             threads: plan.threads,
-            dropped: dropped_by_server(recorder),
+            dropped: dropped_by_server(plan, recorder),
             unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
             is_interrupted: facts.is_interrupted,
             sent_in_time_share: sent_in_time_share(plan, recorder),
@@ -145,14 +145,16 @@ fn offered_rates(plan: &LoadPlan, measured_ns: u64) -> Option<(f64, f64)> {
 fn sent_in_time_share(plan: &LoadPlan, recorder: &Recorder) -> Option<f64> {
     let LoadModel::Open(_) = &plan.load else { return None };
     let counts = recorder.phase(Phase::Measure);
-    let wanted = (counts.scheduled - dropped_by_server(recorder)).max(1) as f64;
+    let wanted = (counts.scheduled - dropped_by_server(plan, recorder)).max(1) as f64;
     let observations = recorder.observations();
     Some(1.0 - (observations.late_sends + observations.late_drops) as f64 / wanted)
 }
 
-/// What was dropped, but for what our own lateness dropped.
-fn dropped_by_server(recorder: &Recorder) -> u64 {
-    recorder.phase(Phase::Measure).of(Outcome::Dropped) - recorder.observations().late_drops
+/// What was dropped, but for what our own lateness dropped and C3 tells, which is of open loops alone.
+fn dropped_by_server(plan: &LoadPlan, recorder: &Recorder) -> u64 {
+    let is_open = matches!(&plan.load, LoadModel::Open(_));
+    let late_drops = if is_open { recorder.observations().late_drops } else { 0 };
+    recorder.phase(Phase::Measure).of(Outcome::Dropped) - late_drops
 }
 
 fn floor_ratio(floor: Option<&Floor>, measures: &Measures, uncertainty: &Uncertainty) -> Known<(f64, f64)> {
