@@ -15,20 +15,11 @@ from wsgiload.errors import UsageError
 from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, apps_of, parse_sizes, refuse_beside
 from wsgiload.mix import Mix, sessions_of, targets_of
 from wsgiload.objective import parse_objective
-from wsgiload.plan import (
-    DEFAULT_MAX_CONNECTIONS,
-    Arrivals,
-    Experiment,
-    Level,
-    LoadOptions,
-    Request,
-    ResourceLimits,
-    Size,
-    header_pairs,
-)
+from wsgiload.plan import DEFAULT_MAX_CONNECTIONS, Arrivals, Experiment, Level, LoadOptions, ResourceLimits, Size
 from wsgiload.precision import parse_precision
 from wsgiload.procedure import usual_procedure
 from wsgiload.rates import require_rates
+from wsgiload.request import Request, header_pairs
 from wsgiload.settings import runs_to_compare
 from wsgiload.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 from wsgiload.units import NS_PER_S

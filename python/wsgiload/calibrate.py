@@ -11,8 +11,9 @@ from wsgiload.calibration import Conditions, calibration, machine_of, store_cali
 from wsgiload.cpus import CpuPlan
 from wsgiload.drive import drive
 from wsgiload.host import host_facts
-from wsgiload.plan import Level, LoadOptions, Request, load_plan
+from wsgiload.plan import Level, LoadOptions, load_plan
 from wsgiload.reference_server import serving_reference
+from wsgiload.request import Request
 from wsgiload.sweep import pinned
 
 Json = dict[str, Any]

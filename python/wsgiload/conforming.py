@@ -13,9 +13,10 @@ from wsgiload.bundled import APPS_FOLDER
 from wsgiload.catalogue import ServerVariant
 from wsgiload.concurrency import Concurrency, probe_concurrency
 from wsgiload.contract import LaunchContext, Profile
-from wsgiload.plan import DEFAULT_TIMEOUT_NS, Request
+from wsgiload.plan import DEFAULT_TIMEOUT_NS
 from wsgiload.provision import Environment
 from wsgiload.readiness import Expectation
+from wsgiload.request import Request
 from wsgiload.serve import Place, Served, Service, serving
 from wsgiload.units import NS_PER_S
 

@@ -66,3 +66,9 @@ class LoadError(WsgiloadError):
     """The load generator could not carry out the plan."""
 
     exit_code = EXIT_INVALID
+
+
+def require(holds: bool, cause: str, cure: str | None = None) -> None:
+    """Refuse what cannot be used."""
+    if not holds:
+        raise UsageError(cause, cure)

@@ -18,18 +18,9 @@ from wsgiload._loadgen import Histogram, LoadHandle, check_plan
 from wsgiload.check_thresholds import check_thresholds_of, require_of_generator
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.mix import Mix, sessions_of, targets_of
-from wsgiload.plan import (
-    Arrivals,
-    Keepalive,
-    Level,
-    LoadOptions,
-    OnBusy,
-    ReceiveStamps,
-    Request,
-    header_pairs,
-    load_plan,
-)
+from wsgiload.plan import Arrivals, Keepalive, Level, LoadOptions, OnBusy, ReceiveStamps, load_plan
 from wsgiload.precision import parse_precision, until_precise
+from wsgiload.request import Request, header_pairs
 from wsgiload.schedule import LoadProfile, Ramp, Replay, Steps, measured_ns, read_trace, trace_of
 from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S

@@ -5,24 +5,22 @@ Nothing here starts, measures or writes anything.
 
 from __future__ import annotations
 
-import base64
 import math
 import random
-import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from wsgiload.bundled import bundled_app
 from wsgiload.check_thresholds import Thresholds, of_generator
 from wsgiload.contract import Profile
-from wsgiload.errors import UsageError
+from wsgiload.errors import UsageError, require
 from wsgiload.limits.model import Policy
 from wsgiload.precision import Precision
 from wsgiload.procedure import Procedure
+from wsgiload.request import Request, base64_of
 from wsgiload.schedule import LoadProfile, Replay
 from wsgiload.transport import Transport
 from wsgiload.units import NS_PER_S
@@ -45,80 +43,6 @@ LEAST_SAMPLE_INTERVAL_NS, LONGEST_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 HIGHEST_RATE_PER_S = 10_000_000
 MOST_USERS = 1_000_000
 MOST_THREADS = 256
-
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_PATH = re.compile(r"/[\x21-\x7e]*")
-# ASCII only: the probe and the generator would encode anything else differently.
-_FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
-
-
-def _require(holds: bool, cause: str, cure: str | None = None) -> None:
-    if not holds:
-        raise UsageError(cause, cure)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What each request is, and what counts as a right answer."""
-
-    path: str = "/"
-    method: str = "GET"
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
-    statuses: tuple[int, ...] = (200,)
-    expected_body: bytes | None = None
-    expected_length: int | None = None
-    expected_sha256: str | None = None
-    expected_regex: str | None = None
-    # As the generator's plan has them; instead of one request, whose headers and checks are then their defaults.
-    targets: tuple[Mapping[str, Any], ...] = ()
-    sessions: tuple[Mapping[str, Any], ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.path.startswith("/"):
-            raise UsageError(f"the path {self.path!r} does not begin with a slash", f"write --path /{self.path}")
-        _require(bool(_PATH.fullmatch(self.path)), f"the path {self.path!r} is no URL path", "percent-encode it")
-        _require(bool(_TOKEN.fullmatch(self.method)), f"{self.method!r} is not a request method", "write one like GET")
-        for name, value in self.headers:
-            allowed = bool(_TOKEN.fullmatch(name) and _FIELD_VALUE.fullmatch(value))
-            _require(allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII")
-        _require(
-            self.body is None or isinstance(self.body, bytes | bytearray),
-            f"{self.body!r} is no body",
-            'give bytes, such as b"a=1"',
-        )
-        _require(not (self.targets and self.sessions), "targets and sessions were both given", "give one of them")
-
-    @property
-    def first(self) -> Request:
-        """The request by itself, or the first of several: what a server is asked before it is measured."""
-        entries = [*self.targets, *(step for session in self.sessions for step in session["steps"])]
-        if not entries:
-            return self
-        one = entries[0]["request"]
-        own = tuple((str(name), str(value)) for name, value in one.get("headers", ()))
-        names = {name.lower() for name, _ in own}
-        url = urlsplit(one["url"])
-        checked = replace(self, **_checks(one["check"])) if one.get("check") else self
-        return replace(
-            checked,
-            path=(url.path or "/") + (f"?{url.query}" if url.query else ""),
-            method=one.get("method", "GET"),
-            headers=own + tuple(pair for pair in self.headers if pair[0].lower() not in names),
-            body=_bytes(one.get("body_base64")),
-            targets=(),
-            sessions=(),
-        )
-
-
-def _checks(check: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "statuses": tuple(check["statuses"]),
-        "expected_body": _bytes(check.get("body_base64")),
-        "expected_length": check.get("length"),
-        "expected_sha256": check.get("sha256"),
-        "expected_regex": check.get("regex"),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +76,15 @@ class LoadOptions:
     warmup_requests: int | None = None
 
     def __post_init__(self) -> None:
-        _require(self.duration_ns > 0, "the duration must be longer than 0")
-        _require(self.load_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
+        require(self.duration_ns > 0, "the duration must be longer than 0")
+        require(self.load_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
         least, most = LEAST_TIMEOUT_NS, LONGEST_TIMEOUT_NS
-        _require(least <= self.timeout_ns <= most, "the timeout must lie between 1ms and 1h")
-        _require(self.deadline_ns is None or self.deadline_ns > 0, "the deadline must be longer than 0")
-        _require(1 <= self.threads <= MOST_THREADS, f"threads must lie between 1 and {MOST_THREADS}")
+        require(least <= self.timeout_ns <= most, "the timeout must lie between 1ms and 1h")
+        require(self.deadline_ns is None or self.deadline_ns > 0, "the deadline must be longer than 0")
+        require(1 <= self.threads <= MOST_THREADS, f"threads must lie between 1 and {MOST_THREADS}")
         fewest = self.threads if self.max_connections is None else self.max_connections
-        _require(fewest >= self.threads, "max_connections must be at least the number of threads")
-        _require(self.max_pending is None or self.max_pending >= 0, "max_pending must be at least 0")
+        require(fewest >= self.threads, "max_connections must be at least the number of threads")
+        require(self.max_pending is None or self.max_pending >= 0, "max_pending must be at least 0")
 
     @property
     def load_ns(self) -> int:
@@ -190,9 +114,9 @@ class Level:
         rate, users = self.rate_per_s, self.connections
         if rate is not None:
             possible = math.isfinite(rate) and 0 < rate <= HIGHEST_RATE_PER_S
-            _require(possible, f"the rate {rate:g} does not lie above 0 and up to {HIGHEST_RATE_PER_S:,} per second")
+            require(possible, f"the rate {rate:g} does not lie above 0 and up to {HIGHEST_RATE_PER_S:,} per second")
         if users is not None:
-            _require(1 <= users <= MOST_USERS, f"{users} connections do not lie between 1 and {MOST_USERS:,}")
+            require(1 <= users <= MOST_USERS, f"{users} connections do not lie between 1 and {MOST_USERS:,}")
 
     @property
     def text(self) -> str:
@@ -271,11 +195,11 @@ class Experiment:
     def __post_init__(self) -> None:
         is_open = all(level.rate_per_s is not None for level in self.levels)
         counted = self.load.warmup_requests is not None
-        _require(is_open or not counted, "a warm-up by requests needs a rate", "give --warmup in seconds instead")
+        require(is_open or not counted, "a warm-up by requests needs a rate", "give --warmup in seconds instead")
         longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
-        _require(longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
+        require(longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included")
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
-        _require(possible, "the sample interval must lie between 1ms and 1s")
+        require(possible, "the sample interval must lie between 1ms and 1s")
 
     def served(self, name: str | None) -> ServedApp:
         """The bundled app of that name, asked in its own way; without a name the experiment's app."""
@@ -329,13 +253,13 @@ def load_plan(
 ) -> dict[str, Any]:
     """The plan of one load as the generator takes it."""
     keepalive = load.keepalive
-    _require(url.isascii(), f"url {url!r} has characters that a URL cannot have", "percent-encode them")
-    _require(isinstance(seed, int) and 0 <= seed < 2**64, f"the seed {seed!r} is no whole number from 0 to 2^64 - 1")
+    require(url.isascii(), f"url {url!r} has characters that a URL cannot have", "percent-encode them")
+    require(isinstance(seed, int) and 0 <= seed < 2**64, f"the seed {seed!r} is no whole number from 0 to 2^64 - 1")
     return {
         "url": url,
         "method": request.method,
         "headers": [list(pair) for pair in request.headers],
-        "body_base64": _base64(request.body),
+        "body_base64": base64_of(request.body),
         "targets": [dict(target) for target in request.targets],
         "sessions": [dict(session) for session in request.sessions],
         "load": _load_model(load, schedule),
@@ -355,7 +279,7 @@ def load_plan(
         "receive_stamps": load.receive_stamps,
         "check": {
             "statuses": list(request.statuses),
-            "body_base64": _base64(request.expected_body),
+            "body_base64": base64_of(request.expected_body),
             "length": request.expected_length,
             "sha256": request.expected_sha256,
             "regex": request.expected_regex,
@@ -376,14 +300,6 @@ def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, A
     return {"closed": {"connections": schedule.connections, "think_time_ns": load.think_time_ns}}
 
 
-def _base64(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
-
-
 def without_keepalive(load: LoadOptions) -> LoadOptions:
     """The same load with a connection per request, for a server that closes after each answer anyway."""
     return replace(load, keepalive="off")
@@ -398,26 +314,6 @@ def parse_keepalive(text: str) -> Keepalive:
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
     raise UsageError(f"{text!r} is not a keep-alive", "write on, off, or a number of requests per connection")
-
-
-def header_pairs(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Header fields of a mapping, or of pairs as they are."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    cure = 'write {"Accept": "*/*"}, or [("Accept", "*/*")]'
-    _require(not isinstance(headers, str | bytes), f"headers are no text, as {headers!r} is", cure)
-    fields = tuple(pairs)
-    for pair in fields:
-        is_pair = isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
-        _require(is_pair, f"{pair!r} is no name and value of a header field", cure)
-    return tuple((name, value) for name, value in fields)
-
-
-def parse_header(text: str) -> tuple[str, str]:
-    """``Name: value``."""
-    name, colon, value = text.partition(":")
-    if not colon or not _TOKEN.fullmatch(name.strip()):
-        raise UsageError(f"{text!r} is not a header field", "write it as 'Name: value'")
-    return name.strip(), value.strip()
 
 
 def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mapping[str, Any]:
@@ -477,7 +373,7 @@ def _as_list(cores: tuple[int, ...] | None) -> list[int] | None:
 def plain(value: object) -> Any:
     """Plain data for run.json: dataclasses as objects, bytes as base64, paths as text."""
     if isinstance(value, bytes):
-        return _base64(value)
+        return base64_of(value)
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):

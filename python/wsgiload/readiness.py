@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from wsgiload.errors import ServerError
 from wsgiload.launch import HOST, ServerProcess
 from wsgiload.listen_queue import listener_pids
-from wsgiload.plan import DEFAULT_TIMEOUT_NS, Request
+from wsgiload.plan import DEFAULT_TIMEOUT_NS
+from wsgiload.request import Request
 from wsgiload.units import NS_PER_S
 
 POLL_S = 0.02

@@ -16,8 +16,9 @@ from jsonschema import Draft202012Validator
 
 from wsgiload.catalogue import ServerVariant
 from wsgiload.contract import Server, Variant
-from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits
+from wsgiload.plan import Experiment, Level, LoadOptions, ResourceLimits
 from wsgiload.provision import Environment
+from wsgiload.request import Request
 from wsgiload.schema import load_schema
 from wsgiload.sweep import SweepResult, run_sweep
 

@@ -20,9 +20,10 @@ from wsgiload.calibration import (
 from wsgiload.errors import UsageError
 from wsgiload.host import host_facts
 from wsgiload.load import require_possible
-from wsgiload.plan import Level, LoadOptions, Request, load_plan
+from wsgiload.plan import Level, LoadOptions, load_plan
 from wsgiload.reference_server import find_reference_server
 from wsgiload.report.calibration import bias_sentences
+from wsgiload.request import Request
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]

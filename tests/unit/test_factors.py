@@ -30,7 +30,7 @@ from wsgiload.grid import apps_of, parse_sizes
 from wsgiload.interpreter import AppInterpreter
 from wsgiload.limits import Limits
 from wsgiload.objective import parse_objective
-from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request, Size, experiment_facts
+from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Size, experiment_facts
 from wsgiload.recommend import recommend, recommend_capacity
 from wsgiload.recommendations import recommendations
 from wsgiload.record import CellRecord, Failure, Setting
@@ -38,6 +38,7 @@ from wsgiload.report.cells import conditions, read_sweep
 from wsgiload.report.findings import headline, response_time_caption
 from wsgiload.report.html import _page_title
 from wsgiload.report.over_runs import comparison_lines
+from wsgiload.request import Request
 from wsgiload.run import Bench
 from wsgiload.schema import load_schema
 from wsgiload.settings import resolve_servers, runs_to_compare

@@ -13,7 +13,8 @@ from wsgiload.cpus import CpuPlan
 from wsgiload.errors import UsageError
 from wsgiload.intervene import further_runs, intervene, pairs_of, require_liftable
 from wsgiload.limits import Limits
-from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request, expand
+from wsgiload.plan import Cell, Experiment, Level, LoadOptions, expand
+from wsgiload.request import Request
 from wsgiload.student import t_quantile
 
 MS = 1_000_000

@@ -17,15 +17,14 @@ from wsgiload.plan import (
     Experiment,
     Level,
     LoadOptions,
-    Request,
     expand,
     experiment_facts,
     load_plan,
-    parse_header,
     parse_keepalive,
     plain,
     without_keepalive,
 )
+from wsgiload.request import Request, parse_header
 from wsgiload.units import NS_PER_S
 
 SERVERS = ("cheroot", "waitress", "wsgiref")

@@ -15,8 +15,8 @@ from wsgiload import cli
 from wsgiload.catalogue import ServerVariant
 from wsgiload.errors import ServerError
 from wsgiload.launch import HOST, ServerProcess, free_port
-from wsgiload.plan import Request
 from wsgiload.readiness import keeps_connections
+from wsgiload.request import Request
 from wsgiload.units import NS_PER_S
 
 from .test_summary import FOUND

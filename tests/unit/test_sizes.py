@@ -11,8 +11,9 @@ from wsgiload.bundled import BUNDLED
 from wsgiload.cli._grid import repeat_grid
 from wsgiload.errors import UsageError
 from wsgiload.grid import parse_sizes
-from wsgiload.plan import Experiment, Level, LoadOptions, Request, Size, experiment_facts
+from wsgiload.plan import Experiment, Level, LoadOptions, Size, experiment_facts
 from wsgiload.report.cells import conditions, label_of
+from wsgiload.request import Request
 from wsgiload.run import load_options_of
 from wsgiload.settings import resolve_servers
 

@@ -16,9 +16,10 @@ from wsgiload.errors import UsageError
 from wsgiload.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.host import host_facts
 from wsgiload.limits.model import Counters
-from wsgiload.plan import Experiment, Level, LoadOptions, Request, ResourceLimits, Size, expand, load_plan, plain
+from wsgiload.plan import Experiment, Level, LoadOptions, ResourceLimits, Size, expand, load_plan, plain
 from wsgiload.precision import Precision
 from wsgiload.procedure import Procedure
+from wsgiload.request import Request
 from wsgiload.sample import Sample
 from wsgiload.store import RunDirectory
 from wsgiload.stored_plan import read_plan, require_same_host, require_same_plan, require_same_versions, revive

@@ -19,8 +19,9 @@ from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
 from wsgiload.outside import OutsideCounts, TcpCounts
 from wsgiload.outside_checks import sent_at_most
-from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Request
+from wsgiload.plan import Cell, Experiment, Level, LoadOptions
 from wsgiload.record import CellRecord, Failure, Setting
+from wsgiload.request import Request
 from wsgiload.sample import Sample
 from wsgiload.schema import load_schema
 from wsgiload.summary import Progress, exit_code, summarise_cell, summarise_sweep

@@ -66,6 +66,7 @@ pub mod plan;
 mod plan_text;
 mod ports;
 mod precision;
+mod protocol;
 mod rate_curve;
 mod reactor;
 mod recorder;

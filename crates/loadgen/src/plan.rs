@@ -11,6 +11,7 @@ pub use crate::open_plan::{Arrivals, OnBusy, OpenLoop};
 pub use crate::phases::Phases;
 use crate::phases::require;
 pub use crate::precision::Precision;
+pub use crate::protocol::{HttpVersion, Keepalive, ReceiveStamps, TlsOptions, Wire};
 pub use crate::thresholds::Thresholds;
 pub use crate::trace::Trace;
 
@@ -101,52 +102,6 @@ pub struct LoadPlan {
     pub thresholds: Thresholds,
 }
 
-/// Version of HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HttpVersion {
-    /// HTTP/1.1.
-    #[default]
-    Http1,
-    /// HTTP/2, one request at a time on each connection: agreed on by ALPN over TLS, presumed without.
-    Http2,
-}
-
-/// Whom to trust over TLS.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TlsOptions {
-    /// Takes every certificate as it comes.
-    #[serde(default)]
-    pub insecure: bool,
-    /// PEM file of the authorities that are trusted; `None`: those of the system.
-    #[serde(default)]
-    pub ca_file: Option<String>,
-}
-
-/// Who frames the messages on a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Wire {
-    /// Our own framing: cheapest, and a due request goes out without a turn of the runtime.
-    #[default]
-    Native,
-    /// hyper: the second opinion.
-    Hyper,
-}
-
-/// Whose instants of answers are reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReceiveStamps {
-    /// The kernel's: when it had the bytes, however late we read them.
-    Kernel,
-    /// Our own; on one connection in sixteen the kernel is asked too, to tell how late we are.
-    Sampled,
-    /// Our own: after the read.
-    User,
-}
-
 /// Where the arrivals come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -166,31 +121,6 @@ pub struct ClosedLoop {
     /// Mean think time between an answer and the next request; exponentially distributed, 0 for none.
     #[serde(default)]
     pub think_time_ns: u64,
-}
-
-/// How long a connection is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Keepalive {
-    /// As long as the server allows.
-    #[default]
-    On,
-    /// One request per connection.
-    Off,
-    /// This many requests per connection.
-    Requests(u32),
-}
-
-impl Keepalive {
-    /// Whether a connection that has carried `served` requests must not carry more than the next one.
-    #[must_use]
-    pub fn is_last(self, served: u64) -> bool {
-        match self {
-            Self::On => false,
-            Self::Off => true,
-            Self::Requests(limit) => served + 1 >= u64::from(limit),
-        }
-    }
 }
 
 /// What counts as a right answer; anything else is a failure, however fast it came.

@@ -14,8 +14,9 @@ from wsgiload.check_thresholds import parse_check_threshold
 from wsgiload.config import read_defaults
 from wsgiload.errors import UsageError
 from wsgiload.mix import sessions_of, targets_of
-from wsgiload.plan import Request, parse_header, parse_keepalive
+from wsgiload.plan import parse_keepalive
 from wsgiload.precision import parse_precision
+from wsgiload.request import Request, parse_header
 from wsgiload.units import parse_connections, parse_cpus, parse_duration_ns, parse_rates, parse_size_bytes
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
