@@ -213,9 +213,10 @@ def start(
 
     With ``rate`` (requests per second) the load is open: arrivals follow a schedule, whatever the server does, and
     ``connections`` caps the connections. Arrivals beyond ``max_pending`` that wait for one are dropped and counted;
-    by default those of ten seconds wait. In place of one rate, ``ramp`` is ``(from, to)`` or ``(from, to, seconds)``,
-    ``steps`` are pairs ``(rate, seconds)``, and ``replay`` is a trace: a file, or offsets in seconds. Without any of
-    them the load is closed: ``connections`` users each wait for an answer before they ask again.
+    by default those of ten seconds wait, and ten for each connection at least. In place of one rate, ``ramp`` is
+    ``(from, to)`` or ``(from, to, seconds)``, ``steps`` are pairs ``(rate, seconds)``, and ``replay`` is a trace: a
+    file, or offsets in seconds. Without any of them the load is closed: ``connections`` users each wait for an
+    answer before they ask again.
 
     ``unix_socket`` is connected to instead of the URL's host, and ``source_addresses`` are local addresses that
     connections come from in turn, such as ``["127.0.0.2-127.0.0.50"]``. Over ``https://`` the server's certificate is

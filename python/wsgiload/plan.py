@@ -55,7 +55,7 @@ class LoadOptions:
     arrivals: Arrivals = "poisson"
     on_busy: OnBusy = "grow"
     max_connections: int | None = None
-    # Most arrivals that wait for a connection; None: ten seconds' worth.
+    # Most arrivals that wait for a connection; None: ten seconds' worth, and ten for each connection at least.
     max_pending: int | None = None
     think_time_ns: int = 0
     keepalive: Keepalive = "on"

@@ -113,10 +113,11 @@ pub struct Arguments {
     /// What an arrival does when every connection is busy
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
-    /// Most connections at once of an open loop
+    /// Most connections at once of an open loop; by default 4096, or what descriptors and ports allow
     #[arg(long)]
     max_connections: Option<usize>,
-    /// Most arrivals of an open loop that wait for a connection, by default ten seconds' worth; more are dropped
+    /// Most arrivals of an open loop that wait for a connection, by default ten seconds' worth and ten for each connection
+    /// at least; more are dropped
     #[arg(long)]
     max_pending: Option<usize>,
     /// Generator threads

@@ -44,7 +44,7 @@ pub struct Client {
     pub stamp_doubts: StampDoubts,
     /// Stalls of the generator's own loop of more than 5 ms.
     pub hiccups: Hiccups,
-    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU controller.
     pub throttled_periods: Option<u64>,
 }
 

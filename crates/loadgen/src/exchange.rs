@@ -22,7 +22,8 @@ pub enum Outcome {
     ConnectTimeout,
     /// The request was on its way, but its answer was not complete within the timeout.
     Timeout,
-    /// Never sent: the queue was full, or the deadline passed while it waited.
+    /// Never sent: every connection was busy and it was to be shed, the queue was full, or the deadline passed while it
+    /// waited.
     Dropped,
     /// Still in flight, or still queued, when the drain ended or the run was stopped.
     Unfinished,

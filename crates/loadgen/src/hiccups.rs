@@ -18,7 +18,8 @@ pub struct Hiccups {
     pub longest_ns: u64,
     /// Measured arrivals that were intended in one.
     pub arrivals: u64,
-    /// Measured answers that may have come in one and waited to be read, where their instant is our own.
+    /// Measured answers that may have come in one and waited to be read, where their instant is our own, and connections
+    /// that may have been made in one.
     pub answers: u64,
     #[serde(skip)]
     latest: (u64, u64),

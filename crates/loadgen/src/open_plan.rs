@@ -16,7 +16,8 @@ pub struct OpenLoop {
     pub on_busy: OnBusy,
     /// Most connections at once over all threads, each of which has its part and shares it with none; `None` takes what the process limits allow, at most 4,096.
     pub max_connections: Option<usize>,
-    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth.
+    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth, and
+    /// no fewer than ten for each connection.
     pub max_pending: Option<usize>,
 }
 
@@ -31,16 +32,16 @@ pub enum Arrivals {
     Constant,
 }
 
-/// What an arrival does when no connection is idle.
+/// What an arrival does when no connection is idle. Below the cap on connections it opens one, whatever is said here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
-    /// Opens a connection, up to `max_connections`; then it queues.
+    /// At the cap it waits, in FIFO order; the wait is recorded as pool wait.
     #[default]
     Grow,
-    /// Waits for one of `max_connections` in FIFO order; the wait is recorded as pool wait.
+    /// The same, said by who gives a cap so that arrivals queue there.
     Queue,
-    /// Is dropped and counted once `max_connections` are busy.
+    /// At the cap it is dropped and counted.
     Shed,
 }
 

@@ -58,7 +58,7 @@ pub struct LoadPlan {
     /// Longest time from the intended send; work that is later is dropped before it is sent.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
-    /// Generator threads, each with a runtime, connections and histograms of its own.
+    /// Generator threads, each with an event loop, connections and histograms of its own.
     #[serde(default = "default_threads")]
     pub threads: usize,
     /// Reproduces every random choice: arrivals, their split over threads, the choice of idle connection.

@@ -30,7 +30,7 @@ pub struct TlsOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wire {
-    /// Our own framing: cheapest, and a due request goes out without a turn of the runtime.
+    /// Our own framing: cheapest, and a due request is written at once.
     #[default]
     Native,
     /// hyper: the second opinion.

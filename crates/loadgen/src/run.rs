@@ -42,7 +42,7 @@ pub struct PreparedLoad {
     source_ports: Option<SourcePorts>,
 }
 
-/// Checks everything that can be checked before the first connection is opened.
+/// Checks everything that can be checked before the first connection of the load is opened.
 ///
 /// # Errors
 /// As [`run`].

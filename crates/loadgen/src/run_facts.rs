@@ -19,7 +19,7 @@ pub struct RunFacts {
     pub steal_share: Option<f64>,
     /// How its threads waited for the instant of a send.
     pub spin: Spin,
-    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU limit to look at.
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU controller.
     pub throttled_periods: Option<u64>,
     /// `CLOCK_REALTIME` at the instant at which the load began.
     pub start_realtime_ns: u64,

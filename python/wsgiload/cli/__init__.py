@@ -24,8 +24,9 @@ from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, WsgiloadError
 
 EXIT_CODES = """\b
 Exit codes: 0 done and valid (warnings allowed), 2 usage or configuration,
-97 a server could not start, died or ran out of memory, 98 measurement
-invalid, 99 a threshold failed, 130 interrupted (partial results are kept)."""
+97 a server could not start, died, ran out of memory or gave no right
+answer, 98 measurement invalid, 99 a threshold failed, 130 interrupted
+(partial results are kept)."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)

@@ -216,7 +216,8 @@ load_options = together(
     click.option(
         "--max-pending",
         type=click.IntRange(min=0),
-        help="Most arrivals that wait for a connection; more are dropped.  [default: ten seconds' worth]",
+        help="Most arrivals that wait for a connection; more are dropped.  [default: ten seconds' worth, and ten for each"
+        " connection at least]",
     ),
     click.option(
         "--think-time",

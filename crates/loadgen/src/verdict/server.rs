@@ -39,7 +39,11 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
         return warn(growth, limits.warn, message);
     }
     if in_system.growth.is_none() {
-        return Finding::NotChecked("fewer than 1,000 requests: their number in the system scatters too much");
+        return Finding::NotChecked(if evidence.is_interrupted {
+            "the run was stopped before its end"
+        } else {
+            "fewer than 1,000 requests: their number in the system scatters too much"
+        });
     }
     Finding::Sound
 }

@@ -160,6 +160,10 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
     let found: Vec<_> = not_checked.iter().map(|missing| missing.check).collect();
     assert_eq!(found, ["C8", "C6", "C15", "C14"]);
     assert!(not_checked.iter().all(|missing| !missing.reason.is_empty()), "{not_checked:?}");
+    let stopped = Evidence { is_interrupted: true, backlog: backlog(1.0, None, 0.0), ..sound() };
+    let (_, not_checked) = Verdict::judge(&stopped, &Thresholds::default());
+    let reason = not_checked.iter().find(|missing| missing.check == "C15").map(|missing| missing.reason);
+    assert_eq!(reason, Some("the run was stopped before its end"));
 }
 
 #[test]
