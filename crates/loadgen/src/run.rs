@@ -50,7 +50,8 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
     plan.validate()?;
     let mut target = Target::prepare(plan)?;
     let (asked, possible) = connection_cap(plan)?;
-    let (max_slots, source_ports) = target.fit_ports(plan, asked, possible)?;
+    let as_kept = LoadPlan { keepalive: target.shortest_keepalive(plan), ..plan.clone() };
+    let (max_slots, source_ports) = target.route.fit_ports(&as_kept, asked, possible)?;
     Ok(PreparedLoad { plan: plan.clone(), target, max_slots, source_ports })
 }
 
@@ -227,6 +228,7 @@ impl Drop for StopUnlessDone<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::NS_PER_S;
 
     #[test]
     fn a_thread_that_fails_stops_the_others_and_one_that_is_done_does_not() {
@@ -239,5 +241,15 @@ mod tests {
         };
         failing().expect_err("a failure");
         assert!(stop.is_stopped());
+    }
+
+    #[test]
+    fn ports_are_counted_for_requests_that_end_their_connections() {
+        let needed = |value: &str| {
+            let mut plan = LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S);
+            plan.headers = vec![("Connection".to_owned(), value.to_owned())];
+            prepare(&plan).expect("possible").source_ports.expect("Linux").needed_at_most
+        };
+        assert_eq!(needed("close"), needed("keep-alive") + 500);
     }
 }

@@ -8,7 +8,6 @@ use http::uri::{Authority, PathAndQuery};
 
 use crate::error::LoadError;
 use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, Wire};
-use crate::ports::SourcePorts;
 use crate::request::{Request, RequestParts};
 use crate::route::Route;
 use crate::socket::Endpoint;
@@ -47,19 +46,10 @@ impl Target {
         Ok(Self { route, requests })
     }
 
-    /// As [`Route::fit_ports`]. Requests that end their connections take ports as if none were kept.
-    pub fn fit_ports(
-        &mut self,
-        plan: &LoadPlan,
-        asked: Option<usize>,
-        possible: usize,
-    ) -> Result<(usize, Option<SourcePorts>), LoadError> {
+    /// How long connections are kept at the least: not at all, where some requests end theirs.
+    pub fn shortest_keepalive(&self, plan: &LoadPlan) -> Keepalive {
         let ends_some = plan.http_version == HttpVersion::Http1 && self.requests.iter().any(|one| one.says_close);
-        if !ends_some {
-            return self.route.fit_ports(plan, asked, possible);
-        }
-        let each_anew = LoadPlan { keepalive: Keepalive::Off, ..plan.clone() };
-        self.route.fit_ports(&each_anew, asked, possible)
+        if ends_some { Keepalive::Off } else { plan.keepalive }
     }
 
     /// Whether the kernel says when an answer came.
@@ -198,18 +188,17 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_end_their_connections_take_ports_as_if_none_were_kept() {
-        let needed = |headers: &[(&str, &str)], http_version| {
+    fn of_requests_that_end_their_connections_none_is_kept() {
+        let kept = |headers: &[(&str, &str)], http_version| {
             let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             let plan =
                 LoadPlan { headers, http_version, ..LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S) };
-            let mut target = Target::prepare(&plan).expect("target");
-            target.fit_ports(&plan, None, 10).expect("fits").1.expect("Linux").needed_at_most
+            Target::prepare(&plan).expect("target").shortest_keepalive(&plan)
         };
         let close = [("Connection", "close")];
-        assert_eq!(needed(&[], HttpVersion::Http1), 10);
-        assert_eq!(needed(&close, HttpVersion::Http1), 510);
-        assert_eq!(needed(&close, HttpVersion::Http2), 10, "which has no such field");
+        assert_eq!(kept(&[], HttpVersion::Http1), Keepalive::On);
+        assert_eq!(kept(&close, HttpVersion::Http1), Keepalive::Off);
+        assert_eq!(kept(&close, HttpVersion::Http2), Keepalive::On, "which has no such field");
     }
 
     #[test]

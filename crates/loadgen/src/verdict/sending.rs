@@ -5,7 +5,8 @@ use super::{Blame, Finding, Level, lateness, percent};
 use crate::thresholds::Thresholds;
 
 /// C3: of the requests that could go out inside the measurement, how many did. What was dropped, waited for a
-/// connection or failed to connect is not our lateness, unless that is what made it miss its deadline. Other generators are content with 0.99. Method §5.1.
+/// connection or failed to connect is not our lateness, unless that is what
+/// made it miss its deadline. Other generators are content with 0.99. Method §5.1.
 pub(super) fn all_went_out_in_time(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let Some(share) = evidence.sent_in_time_share else {
         return Finding::NotChecked("a closed loop sends when it is ready");

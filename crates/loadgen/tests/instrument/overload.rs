@@ -1,9 +1,9 @@
 //! F12: caps on connections are seen, named and accounted for.
 
-use loadgen::plan::{LoadModel, OnBusy};
+use loadgen::plan::OnBusy;
 use loadgen::{Blame, LoadPlan, Outcome};
 
-use crate::support::{MS, SECOND, Timing, Trial, alone, capped, holding, judge_timing, open_loop};
+use crate::support::{MS, SECOND, Timing, Trial, capped, holding, judge_timing, open_loop};
 
 /// Ten connections with this hold answer ten requests per 100 ms: where arrivals are 5 ms apart, a hold of a full
 /// 100 ms would just miss the arrival at its end.
@@ -87,41 +87,37 @@ fn by_default_connections_are_opened_as_they_are_needed() {
 
 #[test]
 fn what_is_later_than_its_deadline_is_dropped_unsent() {
-    let _alone = alone();
-    let trial = Trial::of(holding(100 * MS), |url| LoadPlan {
-        deadline_ns: Some(150 * MS),
-        ..capped(url, 50.0, SECOND, 1)
+    judge_timing(|timing| {
+        let trial = timing.trial(holding(100 * MS), |url| LoadPlan {
+            deadline_ns: Some(150 * MS),
+            ..capped(url, 50.0, SECOND, 1)
+        });
+        assert_eq!(trial.scheduled(), 50);
+        assert!(trial.count(Outcome::Dropped) > 0);
+        assert_eq!(trial.count(Outcome::Ok) + trial.count(Outcome::Dropped), 50);
+        assert_eq!(trial.count(Outcome::Ok), trial.stats.arrivals);
+        assert!(trial.report.measures().pool_wait.max_ns() < Some(150 * MS));
+        expect_no_lateness(timing, &trial);
     });
-    assert_eq!(trial.scheduled(), 50);
-    assert!(trial.count(Outcome::Dropped) > 0);
-    assert_eq!(trial.count(Outcome::Ok) + trial.count(Outcome::Dropped), 50);
-    assert_eq!(trial.count(Outcome::Ok), trial.stats.arrivals);
-    assert!(trial.report.measures().pool_wait.max_ns() < Some(150 * MS));
-    assert_is_servers(&trial);
 }
 
 #[test]
 fn what_a_full_queue_turns_away_is_no_lateness_whatever_the_deadline() {
-    let _alone = alone();
-    let trial = Trial::of(holding(100 * MS), |url| {
-        let mut plan = LoadPlan { deadline_ns: Some(SECOND), ..capped(url, 50.0, SECOND, 1) };
-        if let LoadModel::Open(open) = &mut plan.load {
-            open.on_busy = OnBusy::Shed;
-        }
-        plan
+    judge_timing(|timing| {
+        let trial = timing.trial(holding(100 * MS), |url| {
+            let mut plan = LoadPlan { deadline_ns: Some(SECOND), ..capped(url, 50.0, SECOND, 1) };
+            open_loop(&mut plan).on_busy = OnBusy::Shed;
+            plan
+        });
+        assert!(trial.count(Outcome::Dropped) > 0);
+        expect_no_lateness(timing, &trial);
     });
-    assert!(trial.count(Outcome::Dropped) > 0);
-    assert_is_servers(&trial);
 }
 
-/// That the verdict blames the server for every arrival that was dropped, unless the generator really was late.
-fn assert_is_servers(trial: &Trial) {
+/// That the verdict blames the server for every arrival that was dropped, and the generator for none.
+fn expect_no_lateness(timing: &mut Timing, trial: &Trial) {
     let reasons = &trial.report.verdict.reasons;
     let shed = reasons.iter().find(|reason| reason.check == "shed").map(|reason| (reason.value, reason.blame));
-    let late = reasons.iter().any(|reason| reason.check == "C3");
-    let is_host_quiet = trial.report.client.hiccups.count == 0;
-    if is_host_quiet {
-        assert_eq!(shed, Some((trial.count(Outcome::Dropped) as f64, Blame::Server)), "{reasons:?}");
-        assert!(!late, "{reasons:?}");
-    }
+    let all_shed = shed == Some((trial.count(Outcome::Dropped) as f64, Blame::Server));
+    timing.expect(all_shed && !trial.has_reason("C3"), &format!("the verdict's reasons: {reasons:?}"));
 }
