@@ -67,6 +67,15 @@ const SLEEP_BUDGET_NS: u64 = 20 * NS_PER_MS;
 /// Who owes more sleep than this has to take it.
 const MOST_SLEEP_OWED_NS: f64 = SLEEP_BUDGET_NS as f64 * LEAST_SLEEP_SHARE;
 
+/// Who owes more than this takes a nap where it makes no send late.
+const NAP_OWED_NS: f64 = MOST_SLEEP_OWED_NS / 4.0;
+
+/// A sleep that is shorter than this is all falling asleep and waking up.
+const LEAST_NAP_NS: u64 = 5_000;
+
+/// A host that wakes us later than this now and then does so whenever the timer is set.
+const MOST_NAP_LEAD_NS: u64 = 30_000;
+
 /// What waking up costs at least is told from so many wake-ups, so about one in as many comes too early and spins.
 const WAKE_UPS: usize = 16;
 
@@ -89,6 +98,11 @@ impl WakeUps {
     /// How much earlier a timer has to be set, so as not to be late by what every wake-up takes.
     fn lead_ns(&self) -> u64 {
         self.late_ns.iter().copied().min().map_or(0, |least_ns| least_ns.min(MOST_LEAD_NS))
+    }
+
+    /// How much earlier it has to be set, so as to be in time whatever the wake-up takes.
+    fn nap_lead_ns(&self) -> u64 {
+        self.late_ns.iter().copied().max().map_or(0, |most_ns| most_ns.min(MOST_NAP_LEAD_NS))
     }
 }
 
@@ -144,13 +158,18 @@ impl Pacer {
         let until_ns =
             |window_ns| due_ns.saturating_sub(window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS);
         let sleep_ns = until_ns(self.window_ns() + self.lead_ns);
-        let must_sleep = self.sleep_owed_ns > MOST_SLEEP_OWED_NS;
-        if sleep_ns > 0 || !must_sleep {
+        if sleep_ns > 0 || self.sleep_owed_ns <= NAP_OWED_NS {
             return sleep_ns;
         }
-        let forced_ns = until_ns(0);
-        self.curtailed += u64::from(self.window_ns() > 0 && forced_ns > 0);
-        forced_ns
+        let nap_ns = until_ns(self.wake_ups.nap_lead_ns());
+        let must_sleep = self.sleep_owed_ns > MOST_SLEEP_OWED_NS;
+        let taken_ns = match (nap_ns >= LEAST_NAP_NS, must_sleep) {
+            (true, _) => nap_ns,
+            (false, true) => until_ns(0),
+            (false, false) => 0,
+        };
+        self.curtailed += u64::from(self.window_ns() > 0 && taken_ns > 0);
+        taken_ns
     }
 
     /// Notes that a sleep ended, with nothing to tell, so much later than it was to.
@@ -176,7 +195,7 @@ impl Pacer {
     /// take some, on some virtual machines 20 µs, and what the kernel takes for sleep is what is left. It matters where
     /// sleep may have to be forced, not where a thread waits for sockets alone and sleeps whenever there is nothing to do.
     pub fn counts_sleep(&self, due_ns: u64) -> bool {
-        due_ns != u64::MAX && self.sleep_owed_ns > MOST_SLEEP_OWED_NS / 2.0
+        due_ns != u64::MAX && self.sleep_owed_ns > NAP_OWED_NS / 2.0
     }
 
     /// Time spent looking and finding nothing: CPU time that was spent for nothing but precision.
@@ -271,12 +290,34 @@ mod tests {
     }
 
     #[test]
+    fn who_owes_sleep_naps_where_the_send_is_far_enough_away() {
+        let mut pacer = Pacer::new(60_000);
+        (0..WAKE_UPS as u64).for_each(|late_us| pacer.woke((5 + late_us) * 1_000));
+        pacer.passed(SLEEP_BUDGET_NS / 8, 0);
+        assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 0, "a short burst may spin throughout");
+        pacer.passed(SLEEP_BUDGET_NS / 4, 0);
+        assert_eq!(
+            pacer.sleep_ns(0, 40_000, u64::MAX),
+            20_000,
+            "awake before the send, even as late as the latest of late"
+        );
+        assert_eq!(pacer.sleep_ns(0, 24_000, u64::MAX), 0, "too short to be worth it");
+        pacer.passed(SLEEP_BUDGET_NS, 0);
+        assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 20_000);
+        assert_eq!(pacer.sleep_ns(0, 24_000, u64::MAX), 24_000, "late rather than stopped by force");
+        assert_eq!(pacer.curtailed(), 3);
+
+        (0..WAKE_UPS).for_each(|_| pacer.woke(300_000));
+        assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 40_000 - MOST_NAP_LEAD_NS);
+    }
+
+    #[test]
     fn the_cost_of_a_sleep_is_counted_only_before_a_send_and_where_little_was_slept() {
         for asked_window_ns in [0, 60_000] {
             let mut pacer = Pacer::new(asked_window_ns);
-            pacer.passed(SLEEP_BUDGET_NS / 4, 0);
+            pacer.passed(SLEEP_BUDGET_NS / 16, 0);
             assert!(!pacer.counts_sleep(1), "a short burst");
-            pacer.passed(SLEEP_BUDGET_NS / 2, 0);
+            pacer.passed(SLEEP_BUDGET_NS / 8, 0);
             assert!(pacer.counts_sleep(1));
             assert!(!pacer.counts_sleep(u64::MAX), "answers alone are waited for");
             pacer.passed(0, NS_PER_MS);
