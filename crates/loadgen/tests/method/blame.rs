@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use refsrv::{Config, ReferenceServer, Service};
 use rustix::process::Signal;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::sched_setaffinity;
 use serde_json::Value;
 
 use crate::child::Generator;
+use crate::sleepers::{NAP, Sleepers, allowed_cores, only};
 use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
 
 /// How often each kind of trouble has to be told rightly, and how often it is made at most.
@@ -26,11 +26,6 @@ const SEEN_NS: u64 = 150 * MS;
 
 /// Much longer than a load.
 const LONGEST_HOG: Duration = Duration::from_secs(15);
-
-/// How long a thread that only sleeps does so, and by how much it may oversleep on an undisturbed host: less than the gap
-/// between two arrivals, so that no pause of the host that a check can see is overlooked.
-const NAP: Duration = Duration::from_millis(1);
-const LONGEST_OVERSLEEP: Duration = Duration::from_micros(1_500);
 
 /// Half the requests of a load.
 const HALF_A_LOAD: u64 = 375;
@@ -69,57 +64,6 @@ impl Trouble {
 fn has_check(report: &Value, check: &str, level: &str) -> bool {
     let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
     reasons.iter().any(|reason| reason["check"] == check && reason["level"] == level)
-}
-
-/// A thread on each core that only sleeps: a pause of the host keeps it from waking up, as it keeps the generator.
-struct Sleepers {
-    is_over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Duration>>,
-}
-
-impl Sleepers {
-    fn start() -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let threads = allowed_cores()
-            .into_iter()
-            .map(|core| {
-                let is_over = Arc::clone(&is_over);
-                thread::spawn(move || {
-                    sched_setaffinity(None, &only(core)).unwrap();
-                    longest_oversleep(&is_over)
-                })
-            })
-            .collect();
-        Self { is_over, threads }
-    }
-
-    /// What to say of the host, if it stood still long enough to disturb.
-    fn disturbance(self) -> Option<String> {
-        self.is_over.store(true, Ordering::Relaxed);
-        let longest = self.threads.into_iter().map(|thread| thread.join().unwrap()).max()?;
-        (longest > LONGEST_OVERSLEEP).then(|| format!("a core of the host stood still for {longest:?}"))
-    }
-}
-
-fn longest_oversleep(is_over: &AtomicBool) -> Duration {
-    let mut longest = Duration::ZERO;
-    while !is_over.load(Ordering::Relaxed) {
-        let begin = Instant::now();
-        thread::sleep(NAP);
-        longest = longest.max(begin.elapsed().saturating_sub(NAP));
-    }
-    longest
-}
-
-fn allowed_cores() -> Vec<usize> {
-    let allowed = sched_getaffinity(None).unwrap();
-    (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect()
-}
-
-fn only(core: usize) -> CpuSet {
-    let mut set = CpuSet::new();
-    set.set(core);
-    set
 }
 
 /// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly. Told wrongly there is

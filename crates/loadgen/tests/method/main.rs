@@ -1,7 +1,7 @@
 //! The method's acceptance tests in full size, and those that need more than one load to prove anything.
 //!
 //! The letters F1 to F22 and the tiers P (per request), V (same requests, both ends) and T (queueing theory) are those
-//! of the documented method. Tests that take a minute are ignored in the usual run and are run by `make test-long`,
+//! of `docs/method.md`. Tests that take a minute are ignored in the usual run and are run by `make test-long`,
 //! one at a time; `WSGILOAD_TEST_SECONDS` makes each of their loads shorter or longer than [`DEFAULT_SECONDS`].
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
@@ -21,6 +21,7 @@ mod intervals;
 mod late_reader;
 mod pathwise;
 mod queues;
+mod sleepers;
 mod stationarity;
 mod statistics;
 mod stop_rule;
