@@ -132,7 +132,7 @@ def between_run_share(runs: Sequence[Json], figure: str) -> float | None:
     """Share of the variance of the runs' logarithms that is between them; the rest is what each run says of itself.
 
     One-way random effects: the variance of the runs' values is that between runs and the mean of those within. None
-    where a run has no closed interval of its own. Method §6.2.
+    where a run has no closed interval of its own.
     """
     known = [within for cell in runs if (within := _variance_within(cell, figure)) is not None]
     values = [value for cell in runs if (value := figure_of(cell, figure)) is not None]

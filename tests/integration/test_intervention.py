@@ -1,4 +1,4 @@
-"""A server that is throttled at every request, and what lifting the limit changes: test F16 of the method.
+"""A server that is throttled at every request, and what lifting the limit changes: test F16 of docs/method.md.
 
 In full, with ``WSGILOAD_LONG_TESTS=1``: 20 requests, one in 2 s, in six pairs; ten minutes. Otherwise fewer of both.
 """

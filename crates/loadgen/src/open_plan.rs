@@ -28,7 +28,7 @@ pub enum Arrivals {
     /// Independent exponential gaps: what many independent users look like.
     #[default]
     Poisson,
-    /// Even gaps: flatters a server, see the documentation of the method.
+    /// Even gaps: they queue less than independent users do (`docs/method.md`).
     Constant,
 }
 

@@ -157,7 +157,7 @@ pub struct Bookkeeping {
 }
 
 impl Default for Table {
-    /// The thresholds of the documented method.
+    /// The defaults that `docs/checks.md` lists.
     fn default() -> Self {
         Self {
             scheduled: ScheduledLimits { warn_standard_errors: 4.0 },

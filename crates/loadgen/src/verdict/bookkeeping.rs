@@ -5,14 +5,14 @@ use super::{Blame, Finding, Level};
 use crate::thresholds::Thresholds;
 
 /// C1: the instants of an answer are in order and their differences add up. A difference of counts is no finding but an
-/// error: no report is made. Method §2.2 and §2.4.
+/// error: no report is made.
 pub(super) fn instants_agree(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!("{} answers have instants that contradict each other", evidence.inconsistent);
     Finding::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
 }
 
 /// C16: requests in the system, by who came and left, and by how long each stayed (Little's law, the edges integrated).
-/// Both are our own stamps, so this finds defects and no bias. Method §5.1.
+/// Both are our own stamps, so this finds defects and no bias.
 pub(super) fn two_counts_agree(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let (by_flows, by_stays) = evidence.in_system;
     let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);
@@ -32,7 +32,7 @@ pub(super) fn ran_to_its_end(evidence: &Evidence, _: &Thresholds) -> Finding {
 }
 
 /// C2: the schedule had as many arrivals as its rate promises: within four standard errors of a Poisson number, one of
-/// even gaps, all of a trace. Method §5.1.
+/// even gaps, all of a trace.
 pub(super) fn arrivals_are_as_planned(evidence: &Evidence, _: &Thresholds) -> Finding {
     let Some(expected) = evidence.expected_arrivals.filter(|_| !evidence.is_interrupted) else {
         return Finding::NotChecked(if evidence.is_interrupted {

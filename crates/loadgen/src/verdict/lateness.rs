@@ -18,7 +18,7 @@ pub(super) fn blame(evidence: &Evidence, thresholds: &Thresholds) -> Blame {
 }
 
 /// C4, the heart: each reported quantile against the same without our own lateness, request by request. The second is
-/// no result, because a late send changes what the server sees. Method §5.1.
+/// no result, because a late send changes what the server sees.
 pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let worst = evidence.lag_impact.iter().copied().max_by(|left, right| left.1.total_cmp(&right.1));
     let Some((quantile, share)) = worst else {
@@ -28,7 +28,7 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
     Finding::graded(blame(evidence, thresholds), share, thresholds.lag_impact, message)
 }
 
-/// C5: lateness in itself, grave only where it is a good part of the usual response time. Method §5.1.
+/// C5: lateness in itself, grave only where it is a good part of the usual response time.
 pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let (Some(p99_ns), Some(p999_ns)) = (evidence.send_lag_p99_ns, evidence.send_lag_p999_ns) else {
         return Finding::NotChecked("nothing was sent");
@@ -51,7 +51,6 @@ pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) 
 
 /// C11: stalls of the generator's own loop, and what they did to the highest quantile that is usually read, p99: requests
 /// became late, and where instants are our own, answers seem to have come later than they did.
-/// Method §5.1.
 pub(super) fn stood_still_for_few(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let hiccups = &evidence.hiccups;
     let tail = (evidence.scheduled as f64 * 0.01).max(1.0);

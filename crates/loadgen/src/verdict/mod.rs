@@ -1,6 +1,6 @@
 //! Was it me? Judges whether the figures of a run can be trusted, and whose fault it is when they cannot.
 //!
-//! Each check of the documented method is one function of the [`evidence`] and the thresholds; [`CHECKS`] lists them
+//! Each check (`docs/checks.md`) is one function of the [`evidence`] and the thresholds; [`CHECKS`] lists them
 //! in the order in which equally grave reasons are told, so that a cause comes before what follows from it. Where its
 //! evidence is missing, a check says why it could not look.
 
@@ -45,7 +45,7 @@ pub enum Blame {
 /// One doubt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reason {
-    /// Identifier of the check, as in the documented method.
+    /// Identifier of the check, as in `docs/checks.md`.
     pub check: String,
     /// How grave it is.
     pub level: Level,

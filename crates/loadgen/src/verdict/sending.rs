@@ -6,7 +6,7 @@ use crate::thresholds::Thresholds;
 
 /// C3: of the requests that could go out inside the measurement, how many did. What was dropped, waited for a
 /// connection or failed to connect is not our lateness, unless that is what
-/// made it miss its deadline. Other generators are content with 0.99. Method §5.1.
+/// made it miss its deadline. Other generators are content with 0.99.
 pub(super) fn all_went_out_in_time(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let Some(share) = evidence.sent_in_time_share else {
         return Finding::NotChecked("a closed loop sends when it is ready");
@@ -28,7 +28,7 @@ pub(super) fn all_went_out_in_time(evidence: &Evidence, thresholds: &Thresholds)
 }
 
 /// C6: a figure near to what the generator measures of a server that answers at once tells of the generator. Below
-/// three times that it is printed as a bound; the load stands. Method §5.1 and §5.2.
+/// three times that it is printed as a bound; the load stands.
 pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let (quantile, ratio) = match evidence.floor_ratio {
         Ok(lowest) => lowest,
@@ -50,7 +50,7 @@ pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thre
 }
 
 /// C13: consecutive sends, all threads together, against a Poisson process. The statistic finds what harms nobody at
-/// high rates, so only the distance invalidates. Method §5.3.
+/// high rates, so only the distance invalidates.
 pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let gaps = match evidence.send_gaps {
         Ok(gaps) => gaps,
@@ -78,7 +78,7 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
     Finding::warn_above(blame, deviation, limits.warn_dispersion, message)
 }
 
-/// C20: threads that share one schedule measure one server, so their quantiles differ by chance alone. Method §5.1.
+/// C20: threads that share one schedule measure one server, so their quantiles differ by chance alone.
 pub(super) fn threads_agree(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let differing = match evidence.differing_threads {
         Ok(differing) => differing as f64,

@@ -6,7 +6,7 @@ use crate::stationarity::{Backlog, State};
 use crate::thresholds::Thresholds;
 
 /// C15: a backlog that grows through the measurement, or a queue that is full: more was offered than the server can
-/// serve, and every quantile grows with the duration. Method §5.1; the growth is the slope of the requests in the system
+/// serve, and every quantile grows with the duration. The growth is the slope of the requests in the system
 /// by the duration and their mean, which is 2 where it starts at nothing.
 pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let limits = &thresholds.backlog;
@@ -49,7 +49,7 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
 }
 
 /// C14: the response times stay what they are. Beyond a drift that KPSS confirms, a jump by more than a quarter is
-/// more than one quantile can describe. Method §5.4.
+/// more than one quantile can describe.
 pub(super) fn stayed_as_it_was(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let told = &evidence.stationarity;
     let limits = &thresholds.stationarity;
@@ -85,7 +85,7 @@ pub(super) fn stayed_as_it_was(evidence: &Evidence, thresholds: &Thresholds) -> 
     }
 }
 
-/// Where connections are capped and all were busy, the load was a closed one. Method §3.2.
+/// Where connections are capped and all were busy, the load was a closed one.
 pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds) -> Finding {
     let waited = evidence.waited_for_connection_share;
     let message = format!(
@@ -108,14 +108,14 @@ fn pools(evidence: &Evidence) -> String {
     }
 }
 
-/// What was dropped counts as not answered. Method §3.2.
+/// What was dropped counts as not answered.
 pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message =
         format!("overload: {} arrivals were shed and count as not answered{}", evidence.dropped, pools(evidence));
     Finding::warn_above(Blame::Server, evidence.dropped as f64, 0.0, message)
 }
 
-/// No quantile stands without the share that it leaves out. Method §2.5.
+/// No quantile stands without the share that it leaves out.
 pub(super) fn everything_was_answered(evidence: &Evidence, _: &Thresholds) -> Finding {
     let failed = evidence.unanswered_share;
     let message = format!("{} of the offered requests were not answered correctly", percent(failed));

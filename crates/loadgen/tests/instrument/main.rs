@@ -2,7 +2,7 @@
 //!
 //! What is exact is asserted exactly, always: counts, bounds that no machine can break, identities. What depends on
 //! how fast this machine is goes through [`support::judge_timing`], which tells a wrong instrument from a busy host.
-//! The letters F1 to F13 are those of the documented method's acceptance tests.
+//! The letters F1 to F13 are those of the acceptance tests in `docs/method.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
