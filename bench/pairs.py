@@ -97,6 +97,12 @@ def own_lag_us(record: Record, name: str) -> float | None:
     return value
 
 
+def clock_late_us(record: Record, name: str) -> float | None:
+    """How late a loop on the client's core was, after the run, that only read the clock."""
+    value: float | None = (record.get("clock_late_us") or {}).get(name)
+    return value
+
+
 def _per_request(record: Record, *names: str) -> float | None:
     requests = record.get("requests")
     if not requests or any(record.get(name) is None for name in names):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.arrivals import constant_arrivals, poisson_arrivals, server_lateness_us, server_quantiles_us
+from bench.clock import clock_late_us
 from bench.generators import Generator, find_program
 from bench.load import Load, Output, OutputError
 from bench.measure import MemorySample, Usage, run_child, sample_memory, wait_until_quiet
@@ -116,6 +117,7 @@ def _record(step: Step, bench: Bench, servers: _Servers) -> Record:
         server = servers.get(step.server, place)
         record |= _measured(step.section, step.generator, replace(load, url=server.url), client, server.port)
         if step.server.logs:
+            record["clock_late_us"] = clock_late_us(client)
             servers.stop()
             record["server_log"] = _server_log(server, load)
     except (OutputError, ServerError, OSError) as error:

@@ -6,11 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bench import pairs
-from bench.pairs import Record, Spread, arrival, error_us, own_lag_us, paired_ratio, server_late_us, spread
+from bench.pairs import (
+    Record,
+    Spread,
+    arrival,
+    clock_late_us,
+    error_us,
+    own_lag_us,
+    paired_ratio,
+    server_late_us,
+    spread,
+)
 
 DASH = "–"
 _MIB = 1024 * 1024
 _FEWEST_CALLS = 0.005
+_HOST_HEADER = ("clock late p99 / p99.9", "server late p99 / p99.9")
 
 
 def render(results: Mapping[str, Any]) -> str:
@@ -197,7 +208,8 @@ def _open(runs: Sequence[Record]) -> list[str]:
         "## Open loop: send times as the server sees them\n\n"
         "64 connections, medians over rounds, µs. *Gap error*: how far each gap between arrivals is from 1/rate. "
         "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the generator says of itself. "
-        "*Server late*: how late the server was with its own answers; tails up to that are not the generator's."
+        "*Clock late*: how late a loop that only reads the clock was on the client's core, right after the run. "
+        "*Server late*: how late the server was with its own answers. Tails up to these are not the generator's."
     )
     parts = [text]
     for (rate, arrivals), group in groups(runs, "rate_per_s", "arrivals").items():
@@ -229,13 +241,13 @@ def _random(runs: Sequence[Record]) -> str:
 
 
 def _pace_and_cost_header(named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
-    return ("server late p99 / p99.9", "arrivals/s", "CPU µs per request", *(f"to {one}" for one in _anchors(named)))
+    return (*_HOST_HEADER, "arrivals/s", "CPU µs per request", *(f"to {one}" for one in _anchors(named)))
 
 
 def _pace_and_cost(own: Sequence[Record], named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
     pace = number(_median(own, lambda run: arrival(run, "rate_per_s")), 0)
     ratios = [ranged(paired_ratio(own, named.get(anchor, []), pairs.cpu_us)) for anchor in _anchors(named)]
-    return _server_late(own), pace, number(_median(own, pairs.cpu_us), 1), *ratios
+    return *_host_late(own), pace, number(_median(own, pairs.cpu_us), 1), *ratios
 
 
 def _anchors(named: Mapping[str, Sequence[Record]]) -> list[str]:
@@ -243,8 +255,10 @@ def _anchors(named: Mapping[str, Sequence[Record]]) -> list[str]:
     return ["oha", *(["wrk2"] if "wrk2" in named else [])]
 
 
-def _server_late(runs: Sequence[Record]) -> str:
-    return _quantiles(runs, server_late_us, ("server_late_p99_us", "server_late_p99_9_us"))
+def _host_late(runs: Sequence[Record]) -> tuple[str, str]:
+    """What is late without any generator's doing."""
+    clock = _quantiles(runs, clock_late_us, ("0.99", "0.999"))
+    return clock, _quantiles(runs, server_late_us, ("server_late_p99_us", "server_late_p99_9_us"))
 
 
 def _own_lag(runs: Sequence[Record]) -> str:
@@ -271,7 +285,7 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
         "error p99",
         "p50 error to oha",
         "p99 error to oha",
-        "server late p99 / p99.9",
+        *_HOST_HEADER,
         "requests",
     )
     for (rate, server), group in groups(runs, "rate_per_s", "server").items():
@@ -281,7 +295,7 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
             errors = [ranged(_median(own, _error(share)), 0) for share in ("0.5", "0.99")]
             ratios = [ranged(paired_ratio(own, named.get("oha", []), _error(share))) for share in ("0.5", "0.99")]
             rows.append(
-                (name, *errors, *ratios, _server_late(own), number(_median(own, lambda run: run.get("requests")), 0))
+                (name, *errors, *ratios, *_host_late(own), number(_median(own, lambda run: run.get("requests")), 0))
             )
         parts.append(f"### {rate:,}/s, constant, {_sizes(group)}, {server}\n\n{table(header, rows)}")
     return parts

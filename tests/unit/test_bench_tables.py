@@ -117,11 +117,21 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     paced = {"rate_per_s": 1000, "arrivals": "constant", "spin": "0s", "quantiles_us": {"0.5": 2100.0, "0.99": 2200.0}}
     log = {"arrivals": {"gap_error_p50_us": 1.0, "rate_per_s": 999.6}, "quantiles_us": {"0.5": 2000.0, "0.99": 2150.0}}
     log["late"] = {"server_late_p99_us": 7.0}
-    held = run("loadgen", 0, 0.5, section="open", server_log=log, **paced)
+    late = {"0.5": 0.0, "0.99": 12.0, "0.999": 40.0}
+    held = run("loadgen", 0, 0.5, section="open", server_log=log, clock_late_us=late, **paced)
     true = run("loadgen", 0, 0.5, section="accuracy", server="refsrv, 2ms, sleeping", server_log=log, **paced)
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
-    assert row(page([held]), "loadgen, spin 0s") == ["1.0 / – / –", "–", "–", "7.0 / –", "1,000", "5.0", "–"]
+    assert row(page([held]), "loadgen, spin 0s") == [
+        "1.0 / – / –",
+        "–",
+        "–",
+        "12.0 / 40.0",
+        "7.0 / –",
+        "1,000",
+        "5.0",
+        "–",
+    ]
     with_wrk2 = page([held, run("wrk2", 0, 1.0, section="open", **(paced | {"spin": None}))])
     assert row(with_wrk2, "loadgen, spin 0s")[-2:] == ["–", "0.50 [0.50–0.50]"]
     assert row(page([true]), "loadgen, spin 0s")[:2] == ["100 [100–100]", "50 [50–50]"]
