@@ -404,6 +404,7 @@ class _Maker:
                 "busy_share": 0.11,
                 "steal_share": 0.0,
                 "scheduling": "realtime",
+                "real_time_off_share": 0.0,
                 "spin": {"window_ns": 60_000, "reason": "automatic"},
                 "spin_off_share": 0.0,
                 "spin_cpu_seconds": 0.4,

@@ -180,6 +180,9 @@ def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
         ({"spin_off_share": 0.25, "curtailed_spins": 1}, "idle time; the spin before sends was cut short once"),
         ({"curtailed_spins": 1}, "was cut short once"),
         ({"curtailed_spins": 1_200}, "was cut short 1,200 times"),
+        ({"real_time_off_share": None}, None),
+        ({"real_time_off_share": 0.0004}, None),
+        ({"real_time_off_share": 0.07}, "real-time priority was given up for 7.0 % of the load"),
     ],
 )
 def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
@@ -187,7 +190,7 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
 ) -> None:
     report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
     report["client"] |= client
-    target = console(width=200)
+    target = console(width=300)
     print_load(report, target)
     last = shown(target)[-1]
     assert (said in last and last.startswith("generator: ")) if said else not last.startswith("generator")

@@ -29,6 +29,9 @@ pub struct Client {
     pub steal_share: Option<f64>,
     /// How the generator's threads were scheduled.
     pub scheduling: Option<Scheduling>,
+    /// Share of the load in which its threads were busy with their real-time priority given up, so as not to be stopped by
+    /// force. `None` at ordinary priority, and where they may not take it back.
+    pub real_time_off_share: Option<f64>,
     /// How it waited for the instant of a send: it looks at its sockets again and again for the last part.
     pub spin: Spin,
     /// Share of the load in which it did not spin, because its cores had hardly any idle time. `None` where that was not
@@ -36,7 +39,8 @@ pub struct Client {
     pub spin_off_share: Option<f64>,
     /// CPU time that the spin cost, in seconds.
     pub spin_cpu_seconds: f64,
-    /// How often the spin was cut short because a thread had slept for less than 7 % of the time.
+    /// How often the spin was cut short, because a real-time thread that may not give its priority up for a while had slept
+    /// for less than 7 % of the time.
     pub curtailed_spins: u64,
     /// Whose instants of answers the report has. Over Unix sockets, TLS and hyper they are our own.
     pub receive_stamps: ReceiveStamps,
@@ -66,6 +70,7 @@ impl Client {
             busy_share: facts.busiest_share(),
             steal_share: facts.steal_share,
             scheduling: facts.costs.first().and_then(|cost| cost.scheduling),
+            real_time_off_share: facts.real_time_off_share(),
             spin: facts.spin,
             spin_off_share: facts.spin_off_share(),
             spin_cpu_seconds: facts.costs.iter().map(|cost| cost.spin_cpu_ns).sum::<u64>() as f64

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::clock::{NS_PER_MS, NS_PER_S};
 use crate::idle_time::IdleTime;
+use crate::rest::Rest;
 
 /// A wait is cut into slices of this length, so that a stop is noticed soon.
 const SLICE_NS: u64 = 50 * NS_PER_MS;
@@ -56,20 +57,6 @@ impl Spin {
     }
 }
 
-/// Share of the time that a thread has to sleep at least. One that never does is stopped by force sooner or later, and
-/// then for tens of milliseconds: the kernel keeps a twentieth of each second for ordinary work. A little more than that,
-/// because each such sleep makes a send late.
-const LEAST_SLEEP_SHARE: f64 = 0.07;
-
-/// The share is kept over this long, so that a short burst may spin throughout.
-const SLEEP_BUDGET_NS: u64 = 20 * NS_PER_MS;
-
-/// Who owes more sleep than this has to take it.
-const MOST_SLEEP_OWED_NS: f64 = SLEEP_BUDGET_NS as f64 * LEAST_SLEEP_SHARE;
-
-/// Who owes more than this takes a nap where it makes no send late.
-const NAP_OWED_NS: f64 = MOST_SLEEP_OWED_NS / 4.0;
-
 /// A sleep that is shorter than this is all falling asleep and waking up.
 const LEAST_NAP_NS: u64 = 5_000;
 
@@ -116,8 +103,7 @@ pub(crate) struct Pacer {
     lead_ns: u64,
     wake_ups: WakeUps,
     spin_ns: u64,
-    /// How much of the sleep that is due has not been taken yet; spinning adds to it.
-    sleep_owed_ns: f64,
+    rest: Rest,
     curtailed: u64,
     /// For how long it would have spun before sends, but did not.
     off_ns: u64,
@@ -132,7 +118,7 @@ impl Pacer {
             lead_ns: 0,
             wake_ups: WakeUps::default(),
             spin_ns: 0,
-            sleep_owed_ns: 0.0,
+            rest: Rest::not_at_all(),
             curtailed: 0,
             off_ns: 0,
         }
@@ -141,6 +127,11 @@ impl Pacer {
     /// The same, with no spin while there is hardly any idle time.
     pub fn within(self, idle_time: Option<Arc<IdleTime>>) -> Self {
         Self { idle_time, ..self }
+    }
+
+    /// The same, with what a thread of its priority owes of rest.
+    pub fn resting(self, rest: Rest) -> Self {
+        Self { rest, ..self }
     }
 
     /// How long before a send it spins now.
@@ -158,12 +149,12 @@ impl Pacer {
         let until_ns =
             |window_ns| due_ns.saturating_sub(window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS);
         let sleep_ns = until_ns(self.window_ns() + self.lead_ns);
-        if sleep_ns > 0 || self.sleep_owed_ns <= NAP_OWED_NS {
+        self.rest.change_priority(sleep_ns > 0 && due_ns != u64::MAX);
+        if sleep_ns > 0 || !self.rest.should_sleep() {
             return sleep_ns;
         }
         let nap_ns = until_ns(self.wake_ups.nap_lead_ns());
-        let must_sleep = self.sleep_owed_ns > MOST_SLEEP_OWED_NS;
-        let taken_ns = match (nap_ns >= LEAST_NAP_NS, must_sleep) {
+        let taken_ns = match (nap_ns >= LEAST_NAP_NS, self.rest.must_sleep()) {
             (true, _) => nap_ns,
             (false, true) => until_ns(0),
             (false, false) => 0,
@@ -185,17 +176,20 @@ impl Pacer {
 
     /// Notes how a stretch of time was spent.
     pub fn passed(&mut self, busy_ns: u64, slept_ns: u64) {
-        let owed_ns = self.sleep_owed_ns + busy_ns as f64 * LEAST_SLEEP_SHARE / (1.0 - LEAST_SLEEP_SHARE);
         self.off_ns += if self.is_off() { busy_ns + slept_ns } else { 0 };
-        // A long sleep is no credit for later: the kernel does not count it as one.
-        self.sleep_owed_ns = (owed_ns - slept_ns as f64).max(0.0);
+        self.rest.passed(busy_ns, slept_ns);
     }
 
-    /// Whether the CPU time of the next sleep has to be counted, with a send due at `due_ns`. Going to sleep and waking up
-    /// take some, on some virtual machines 20 µs, and what the kernel takes for sleep is what is left. It matters where
-    /// sleep may have to be forced, not where a thread waits for sockets alone and sleeps whenever there is nothing to do.
+    /// Whether the CPU time of the next sleep has to be counted, with a send due at `due_ns`. It matters where there may be
+    /// too little sleep, not where a thread waits for sockets alone and sleeps whenever there is nothing to do.
     pub fn counts_sleep(&self, due_ns: u64) -> bool {
-        due_ns != u64::MAX && self.sleep_owed_ns > NAP_OWED_NS / 2.0
+        due_ns != u64::MAX && self.rest.counts_sleep()
+    }
+
+    /// For how long the thread was busy with its real-time priority given up; `None` where it did not have to, or could
+    /// not.
+    pub fn as_ordinary_ns(&self) -> Option<u64> {
+        self.rest.as_ordinary_ns()
     }
 
     /// Time spent looking and finding nothing: CPU time that was spent for nothing but precision.
@@ -217,6 +211,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rest::{BUDGET_NS, LEAST_REST_SHARE};
 
     #[test]
     fn the_window_before_a_send_is_not_slept_through() {
@@ -270,10 +265,9 @@ mod tests {
         assert_eq!(pacer.spin_ns(), 400 + LONGEST_LOOK_NS);
     }
 
-    #[test]
-    fn a_thread_that_only_spins_has_to_sleep_before_it_is_made_to() {
-        let (mut pacer, mut now_ns, mut slept_ns) = (Pacer::new(60_000), 0, 0);
-        // A send every 50 µs: the window never ends.
+    /// Spins throughout, with a send every 50 µs for a second: the share of the time that it slept.
+    fn slept_share(pacer: &mut Pacer) -> f64 {
+        let (mut now_ns, mut slept_ns) = (0, 0);
         for send in 1..=20_000 {
             let due_ns = send * 50_000;
             while now_ns < due_ns {
@@ -284,25 +278,38 @@ mod tests {
                 now_ns += step_ns;
             }
         }
-        let share = slept_ns as f64 / now_ns as f64;
-        assert!((share - LEAST_SLEEP_SHARE).abs() < 0.01, "{share}");
+        slept_ns as f64 / now_ns as f64
+    }
+
+    #[test]
+    fn a_real_time_thread_that_only_spins_sleeps_before_it_is_made_to() {
+        let mut pacer = Pacer::new(60_000).resting(Rest::asleep());
+        let share = slept_share(&mut pacer);
+        assert!((share - LEAST_REST_SHARE).abs() < 0.01, "{share}");
         assert!(pacer.curtailed() > 1_000, "{}", pacer.curtailed());
     }
 
     #[test]
-    fn who_owes_sleep_naps_where_the_send_is_far_enough_away() {
+    fn an_ordinary_thread_may_spin_throughout() {
         let mut pacer = Pacer::new(60_000);
+        assert_eq!((slept_share(&mut pacer), pacer.curtailed()), (0.0, 0));
+        assert!(!pacer.counts_sleep(1));
+    }
+
+    #[test]
+    fn who_owes_sleep_naps_where_the_send_is_far_enough_away() {
+        let mut pacer = Pacer::new(60_000).resting(Rest::asleep());
         (0..WAKE_UPS as u64).for_each(|late_us| pacer.woke((5 + late_us) * 1_000));
-        pacer.passed(SLEEP_BUDGET_NS / 8, 0);
+        pacer.passed(BUDGET_NS / 8, 0);
         assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 0, "a short burst may spin throughout");
-        pacer.passed(SLEEP_BUDGET_NS / 4, 0);
+        pacer.passed(BUDGET_NS / 4, 0);
         assert_eq!(
             pacer.sleep_ns(0, 40_000, u64::MAX),
             20_000,
             "awake before the send, even as late as the latest of late"
         );
         assert_eq!(pacer.sleep_ns(0, 24_000, u64::MAX), 0, "too short to be worth it");
-        pacer.passed(SLEEP_BUDGET_NS, 0);
+        pacer.passed(BUDGET_NS, 0);
         assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 20_000);
         assert_eq!(pacer.sleep_ns(0, 24_000, u64::MAX), 24_000, "late rather than stopped by force");
         assert_eq!(pacer.curtailed(), 3);
@@ -314,10 +321,10 @@ mod tests {
     #[test]
     fn the_cost_of_a_sleep_is_counted_only_before_a_send_and_where_little_was_slept() {
         for asked_window_ns in [0, 60_000] {
-            let mut pacer = Pacer::new(asked_window_ns);
-            pacer.passed(SLEEP_BUDGET_NS / 16, 0);
+            let mut pacer = Pacer::new(asked_window_ns).resting(Rest::asleep());
+            pacer.passed(BUDGET_NS / 16, 0);
             assert!(!pacer.counts_sleep(1), "a short burst");
-            pacer.passed(SLEEP_BUDGET_NS / 8, 0);
+            pacer.passed(BUDGET_NS / 8, 0);
             assert!(pacer.counts_sleep(1));
             assert!(!pacer.counts_sleep(u64::MAX), "answers alone are waited for");
             pacer.passed(0, NS_PER_MS);

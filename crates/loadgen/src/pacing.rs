@@ -5,6 +5,7 @@ use rustix::thread::sched_getaffinity;
 use crate::idle_time::IdleWatch;
 use crate::pacer::{Pacer, Spin, SpinReason};
 use crate::plan::{LoadModel, LoadPlan};
+use crate::rest::Rest;
 
 /// How the threads of a load wait, and who watches whether they may.
 pub(crate) struct Pacing {
@@ -24,7 +25,8 @@ impl Pacing {
         let has_own_core = !plan.shares_cores && has_core_for_each(plan.threads);
         let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_own_core);
         let idle_watch = (spin.reason == SpinReason::Automatic).then(|| IdleWatch::start(plan.threads));
-        let pacer = Pacer::new(spin.window_ns).within(idle_watch.as_ref().map(IdleWatch::seen));
+        let idle_time = idle_watch.as_ref().map(IdleWatch::seen);
+        let pacer = Pacer::new(spin.window_ns).within(idle_time).resting(Rest::for_heirs());
         Self { spin, pacer, idle_watch }
     }
 

@@ -46,9 +46,19 @@ impl RunFacts {
     /// Share of the threads' time in which they did not spin, because the cores had hardly any idle time; `None` where
     /// that was not looked at.
     pub(crate) fn spin_off_share(&self) -> Option<f64> {
-        let off_ns: u64 = self.costs.iter().map(|cost| cost.spin_off_ns).sum::<Option<u64>>()?;
+        self.share_of_time(|cost| cost.spin_off_ns)
+    }
+
+    /// Share of the threads' time in which they were busy with their real-time priority given up; `None` where they did
+    /// not have to, or could not.
+    pub(crate) fn real_time_off_share(&self) -> Option<f64> {
+        self.share_of_time(|cost| cost.real_time_off_ns)
+    }
+
+    fn share_of_time(&self, part_ns: impl Fn(&ThreadCost) -> Option<u64>) -> Option<f64> {
+        let part_ns: u64 = self.costs.iter().map(part_ns).sum::<Option<u64>>()?;
         let wall_ns: u64 = self.costs.iter().map(|cost| cost.wall_ns).sum();
-        Some((off_ns as f64 / wall_ns.max(1) as f64).min(1.0))
+        Some((part_ns as f64 / wall_ns.max(1) as f64).min(1.0))
     }
 
     /// What cast doubt on the kernel's stamps, all threads together.

@@ -18,11 +18,13 @@ pub struct ThreadCost {
     pub curtailed_spins: u64,
     /// For how long the spin was off, because the cores had hardly any idle time; `None` where that was not looked at.
     pub spin_off_ns: Option<u64>,
+    /// For how long it was busy with its real-time priority given up; `None` where it did not have to, or could not.
+    pub real_time_off_ns: Option<u64>,
     /// Wall time from the first to the last instant of the thread's work.
     pub wall_ns: u64,
     /// Time spent runnable but not running; `None` where the kernel does not say.
     pub run_queue_wait_ns: Option<u64>,
-    /// How the thread was scheduled; `None` where the kernel does not say.
+    /// How the thread was scheduled at first; `None` where the kernel does not say.
     pub scheduling: Option<Scheduling>,
     /// Gaps in which its loop should have been turning and was not.
     pub hiccups: Hiccups,
@@ -74,11 +76,17 @@ pub(crate) struct CostMeter {
     cpu_ns: u64,
     wall_ns: u64,
     run_queue_wait_ns: Option<u64>,
+    scheduling: Option<Scheduling>,
 }
 
 impl CostMeter {
     pub fn start() -> Self {
-        Self { cpu_ns: thread_cpu_ns(), wall_ns: monotonic_ns(), run_queue_wait_ns: run_queue_wait_ns() }
+        Self {
+            cpu_ns: thread_cpu_ns(),
+            wall_ns: monotonic_ns(),
+            run_queue_wait_ns: run_queue_wait_ns(),
+            scheduling: scheduling(),
+        }
     }
 
     pub fn stop(&self, pacer: &Pacer) -> ThreadCost {
@@ -88,9 +96,10 @@ impl CostMeter {
             spin_cpu_ns: pacer.spin_ns(),
             curtailed_spins: pacer.curtailed(),
             spin_off_ns: pacer.off_ns(),
+            real_time_off_ns: pacer.as_ordinary_ns(),
             wall_ns: monotonic_ns() - self.wall_ns,
             run_queue_wait_ns: waited,
-            scheduling: scheduling(),
+            scheduling: self.scheduling,
             hiccups: Hiccups::default(),
             stamp_doubts: StampDoubts::default(),
         }

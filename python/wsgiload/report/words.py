@@ -237,6 +237,9 @@ def failure_words(failure: Json) -> str:
     return f"failed: {failure['step']}: {str(failure['message']).strip()}"
 
 
+# A smaller share of a load would be shown as nothing.
+_LEAST_SHARE_TOLD = 0.001
+
 _SPIN_WORDS = {
     "off_at_this_rate": "no spin before sends, which at this rate would take a fifth of a core or more",
     "off_on_shared_cores": "no spin before sends, because the generator shares its cores",
@@ -251,7 +254,15 @@ def pacing_words(client: Json) -> str | None:
         said.append(f"the spin before sends was {off}: its cores had hardly any idle time")
     if curtailed := client["curtailed_spins"]:
         times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
-        said.append(f"the spin before sends was cut short {times}, because a thread has to sleep for 7 % of the time")
+        said.append(
+            f"the spin before sends was cut short {times}: a real-time thread that may not change its priority has to "
+            "sleep for 7 % of the time"
+        )
+    if (off_share := client["real_time_off_share"] or 0.0) >= _LEAST_SHARE_TOLD:
+        said.append(
+            f"real-time priority was given up for {format_ratio(off_share)} of the load: the kernel keeps that share "
+            "for ordinary threads"
+        )
     return "; ".join(said) or _SPIN_WORDS.get(client["spin"]["reason"])
 
 

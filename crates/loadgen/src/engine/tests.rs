@@ -14,6 +14,7 @@ use crate::connection::{ExchangeStamps, Exchanged, NothingSent, Progress};
 use crate::plan::ReceiveStamps;
 use crate::recorder::Phase;
 use crate::request::Request;
+use crate::rest::Rest;
 use crate::route::Route;
 use crate::slot::token;
 use crate::source::Next;
@@ -321,6 +322,7 @@ fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
             |_| {},
             (0, 1),
             |mut engine| {
+                engine.pacer = Pacer::new(0).resting(Rest::asleep());
                 engine.now_ns = monotonic_ns() - 50 * MS;
                 engine.awake_since_ns = engine.now_ns;
                 engine.waited(&Wait { sleep_ns, after_ns: engine.now_ns + 50 * MS, cpu_ns, count: 0 });

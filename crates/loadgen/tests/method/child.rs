@@ -21,6 +21,12 @@ impl Generator {
         Self::start_as(Command::new("sh").args(["-c", enter, procs_file, program]).args(arguments))
     }
 
+    /// Starts it by other commands, each of which becomes the next: `["chrt", "-r", "10"]`.
+    pub fn start_by(commands: &[&str], arguments: &[&str]) -> Self {
+        let program = env!("CARGO_BIN_EXE_loadgen");
+        Self::start_as(Command::new(commands[0]).args(&commands[1..]).arg(program).args(arguments))
+    }
+
     fn start_as(command: &mut Command) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the generator starts");
         Self(Some(child))

@@ -21,6 +21,7 @@ mod intervals;
 mod late_reader;
 mod pathwise;
 mod queues;
+mod real_time;
 mod sleepers;
 mod stationarity;
 mod statistics;
