@@ -156,7 +156,8 @@ DIALECTS = {
             _vegeta,
             report=("report", "-type", "json"),
             stdin=lambda load: f"GET {load.url}\n",
-            version=("-version",),
+            # `go install` leaves empty what its own -version prints, but for the version of Go.
+            version=(),
         ),
         # No load generator: what the kernel asks of every one of them.
         Dialect("floor", "make bench", outputs.parse_floor, _floor),

@@ -1,4 +1,4 @@
-"""What the generators of ``bench`` really printed, shortened. vegeta and zrk: the examples of their documentation."""
+"""What the generators of ``bench`` really printed, shortened. zrk: the example of its documentation."""
 
 LOADGEN = """\
 {"measured_ns": 1000000000,
@@ -132,12 +132,11 @@ FORTIO = """\
 }"""
 
 VEGETA = """\
-{
-  "latencies": {"total": 237119463, "mean": 2371194, "50th": 2854306, "90th": 3228223, "95th": 3478629,
-                "99th": 3530000, "max": 3660505, "min": 1949582},
-  "duration": 990000000, "wait": 10000000, "requests": 100, "rate": 101.01, "success": 0.98,
-  "status_codes": {"0": 1, "200": 98, "503": 1}, "errors": []
-}"""
+{"latencies":{"total":252876805,"mean":2528768,"50th":2460715,"90th":2688094,"99th":5289690,"max":6918807},
+ "bytes_in":{"total":509,"mean":5.09},"earliest":"2026-11-24T02:25:01.43972977Z",
+ "end":"2026-11-24T02:25:02.432721916Z","duration":990530190,"wait":2461956,"requests":100,
+ "rate":100.95603446473449,"throughput":98.69161643902872,"success":0.98,
+ "status_codes":{"0":1,"200":98,"503":1},"errors":["503 Service Unavailable","unexpected EOF"]}"""
 
 ZRK = """\
 {
