@@ -183,6 +183,10 @@ def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
         ({"real_time_off_share": None}, None),
         ({"real_time_off_share": 0.0004}, None),
         ({"real_time_off_share": 0.07}, "real-time priority was given up for 7.0 % of the load"),
+        (
+            {"real_time_off_share": 0.01, "spin": {"window_ns": 0, "reason": "off_at_this_rate"}},
+            "would take a fifth of a core or more; real-time priority was given up",
+        ),
     ],
 )
 def test_a_spin_that_limited_itself_is_told_of_an_open_loop(

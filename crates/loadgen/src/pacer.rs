@@ -149,7 +149,7 @@ impl Pacer {
         let until_ns =
             |window_ns| due_ns.saturating_sub(window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS);
         let sleep_ns = until_ns(self.window_ns() + self.lead_ns);
-        self.rest.change_priority(sleep_ns > 0 && due_ns != u64::MAX);
+        self.rest.change_priority(sleep_ns >= LEAST_NAP_NS && due_ns != u64::MAX);
         if sleep_ns > 0 || !self.rest.should_sleep() {
             return sleep_ns;
         }

@@ -1,7 +1,7 @@
 //! How a real-time thread keeps within its time: the kernel keeps a twentieth of each second for ordinary threads, and stops
 //! by force, for tens of milliseconds, who leaves them less.
 
-use crate::clock::NS_PER_MS;
+use crate::clock::{NS_PER_MS, monotonic_ns, thread_cpu_ns};
 use crate::real_time::RealTime;
 
 /// Share of the time in which a real-time thread has to rest: to sleep, or to be an ordinary thread. A little more than
@@ -17,6 +17,12 @@ const MOST_OWED_NS: f64 = BUDGET_NS as f64 * LEAST_REST_SHARE;
 /// Who owes more than this takes it where it makes no send late.
 const WORTHWHILE_NS: f64 = MOST_OWED_NS / 4.0;
 
+/// Who may give its priority up looks at its CPU time this often.
+const LOOK_NS: u64 = 200_000;
+
+/// Of a sleep no more than this brings the next look nearer: who sleeps long has rested anyway.
+const MOST_SLEPT_NS: u64 = 20_000;
+
 /// How a thread rests.
 #[derive(Clone, Copy, Debug)]
 enum Way {
@@ -28,6 +34,19 @@ enum Way {
     Asleep,
 }
 
+/// Wall and CPU time of the calling thread at an instant.
+#[derive(Clone, Copy, Debug)]
+struct Clocks {
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Clocks {
+    fn read() -> Self {
+        Self { wall_ns: monotonic_ns(), cpu_ns: thread_cpu_ns() }
+    }
+}
+
 /// What a thread owes of rest, and how it takes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rest {
@@ -36,6 +55,10 @@ pub(crate) struct Rest {
     owed_ns: f64,
     is_ordinary: bool,
     as_ordinary_ns: u64,
+    read_clocks: fn() -> Clocks,
+    looked: Option<Clocks>,
+    /// How much has happened since.
+    unlooked_ns: u64,
 }
 
 impl Rest {
@@ -43,8 +66,7 @@ impl Rest {
     pub fn for_heirs() -> Self {
         Self::by(match RealTime::of_this_thread() {
             None => Way::NotAtAll,
-            Some(real_time) if real_time.can_be_taken_back() => Way::AsOrdinary(real_time),
-            Some(_) => Way::Asleep,
+            Some(real_time) => real_time.that_can_be_taken_back().map_or(Way::Asleep, Way::AsOrdinary),
         })
     }
 
@@ -60,19 +82,32 @@ impl Rest {
     }
 
     fn by(way: Way) -> Self {
-        Self { way, owed_ns: 0.0, is_ordinary: false, as_ordinary_ns: 0 }
+        let read_clocks = Clocks::read;
+        Self {
+            way,
+            owed_ns: 0.0,
+            is_ordinary: false,
+            as_ordinary_ns: 0,
+            read_clocks,
+            looked: None,
+            unlooked_ns: 0,
+        }
     }
 
     /// Gives the calling thread's priority up where that is worth while, and takes it back when it has rested. Who is about
     /// to sleep until a send rests by that, and wakes up sooner as a real-time thread.
     pub fn change_priority(&mut self, is_about_to_sleep: bool) {
         let Way::AsOrdinary(real_time) = self.way else { return };
-        // Who is refused what was permitted before the start stays what it is, and tries again.
-        self.is_ordinary = if self.is_ordinary {
-            (self.owed_ns > 0.0 && !is_about_to_sleep) || real_time.take_back().is_err()
-        } else {
-            self.owed_ns > WORTHWHILE_NS && !is_about_to_sleep && real_time.give_up().is_ok()
-        };
+        if self.is_ordinary && (self.owed_ns <= 0.0 || is_about_to_sleep) {
+            self.look();
+            // Who is refused what was permitted before the start stays an ordinary thread, and tries again.
+            self.is_ordinary = real_time.take_back().is_err();
+        } else if !self.is_ordinary && self.owed_ns > WORTHWHILE_NS && !is_about_to_sleep {
+            self.look();
+            // Everyone may become an ordinary thread; an error would be one of the niceness.
+            let _ = real_time.give_up();
+            self.is_ordinary = true;
+        }
     }
 
     /// Whether it should sleep if no send is late by it.
@@ -85,25 +120,48 @@ impl Rest {
         matches!(self.way, Way::Asleep) && self.owed_ns > MOST_OWED_NS
     }
 
-    /// Notes how a stretch of time was spent.
+    /// Notes how a stretch of time was spent, as far as is known without looking at CPU time.
     pub fn passed(&mut self, busy_ns: u64, slept_ns: u64) {
-        if matches!(self.way, Way::NotAtAll) {
-            return;
+        match self.way {
+            Way::NotAtAll => {}
+            Way::Asleep => self.spent(busy_ns, slept_ns),
+            Way::AsOrdinary(_) => {
+                self.unlooked_ns += busy_ns + slept_ns.min(MOST_SLEPT_NS);
+                if self.unlooked_ns >= LOOK_NS {
+                    self.look();
+                }
+            }
         }
-        self.as_ordinary_ns += if self.is_ordinary { busy_ns } else { 0 };
-        let added_ns = if self.is_ordinary {
+    }
+
+    /// Looks at the kernel's account of the time since the last look. What looks like sleep may be none: a wait that found
+    /// something at once, or what going to sleep and waking up took.
+    fn look(&mut self) {
+        let now = (self.read_clocks)();
+        if let Some(before) = self.looked.replace(now) {
+            let busy_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
+            self.spent(busy_ns, now.wall_ns.saturating_sub(before.wall_ns).saturating_sub(busy_ns));
+        }
+        self.unlooked_ns = 0;
+    }
+
+    fn spent(&mut self, busy_ns: u64, slept_ns: u64) {
+        let worked_ns = if self.is_ordinary {
+            self.as_ordinary_ns += busy_ns;
             -(busy_ns as f64)
         } else {
             busy_ns as f64 * LEAST_REST_SHARE / (1.0 - LEAST_REST_SHARE)
         };
-        // A long sleep is no credit for later: the kernel does not count it as one.
-        self.owed_ns = (self.owed_ns + added_ns - slept_ns as f64).max(0.0);
+        // More of it than was due is credit, for a rest lasts a turn of the loop at least.
+        let owed_ns = (self.owed_ns + worked_ns).max(-(BUDGET_NS as f64));
+        // A long sleep is none: the kernel does not count it as one.
+        self.owed_ns = (owed_ns - slept_ns as f64).max(owed_ns.min(0.0));
     }
 
     /// Whether the CPU time of the next sleep has to be counted. Going to sleep and waking up take some, on some virtual
     /// machines 20 µs, and what the kernel takes for sleep is what is left.
     pub fn counts_sleep(&self) -> bool {
-        self.owed_ns > WORTHWHILE_NS / 2.0
+        matches!(self.way, Way::Asleep) && self.owed_ns > WORTHWHILE_NS / 2.0
     }
 
     /// For how long it was busy as an ordinary thread; `None` for one that always is, or never.
@@ -114,6 +172,7 @@ impl Rest {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::fs;
 
     use thread_priority::{
@@ -154,34 +213,74 @@ mod tests {
         (fields[38].parse().expect("policy"), fields[16].parse().expect("niceness"))
     }
 
-    #[test]
-    fn a_real_time_thread_is_an_ordinary_one_for_its_share_and_then_what_it_was() {
+    thread_local! {
+        static CLOCKS: Cell<Clocks> = const { Cell::new(Clocks { wall_ns: 0, cpu_ns: 0 }) };
+    }
+
+    /// Makes the calling thread a real-time one, whose clocks stand still; `None` where nobody can be one.
+    fn real_time_rest() -> Option<Rest> {
         let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
         let priority = ThreadPriority::Crossplatform(3.try_into().expect("a priority"));
-        if set_thread_priority_and_policy(thread_native_id(), priority, policy).is_err() {
-            return; // Nobody here can have real-time priority.
-        }
-        let mut rest = Rest::for_heirs();
-        let (mut ordinary_ns, step_ns, steps) = (0, 10_000, 20_000);
-        for _ in 0..steps {
-            rest.change_priority(false);
-            assert!(!rest.must_sleep());
-            match scheduled() {
-                (0, -10) => ordinary_ns += step_ns,
-                (policy, _) => assert_eq!(policy, 2, "round robin"),
-            }
-            rest.passed(step_ns, 0);
-        }
-        assert_eq!(rest.as_ordinary_ns(), Some(ordinary_ns));
-        let share = ordinary_ns as f64 / (steps * step_ns) as f64;
-        assert!((share - LEAST_REST_SHARE).abs() < 0.005, "{share}");
+        set_thread_priority_and_policy(thread_native_id(), priority, policy).ok()?;
+        let rest = Rest { read_clocks: || CLOCKS.get(), ..Rest::for_heirs() };
+        matches!(rest.way, Way::AsOrdinary(_)).then_some(rest)
+    }
 
-        rest.passed(BUDGET_NS, 0);
+    /// A stretch of time, of which the thread believes to have slept `slept_ns`.
+    fn pass(rest: &mut Rest, [wall_ns, cpu_ns, slept_ns]: [u64; 3]) {
+        let before = CLOCKS.get();
+        CLOCKS.set(Clocks { wall_ns: before.wall_ns + wall_ns, cpu_ns: before.cpu_ns + cpu_ns });
+        rest.passed(wall_ns - slept_ns, slept_ns);
+    }
+
+    /// The share of the time in which it is an ordinary thread, of so many stretches that are like this.
+    fn ordinary_share(stretch: [u64; 3], stretches: u64) -> Option<f64> {
+        let mut rest = real_time_rest()?;
+        let mut ordinary = 0;
+        for _ in 0..stretches {
+            rest.change_priority(false);
+            assert!(!rest.should_sleep() && !rest.must_sleep() && !rest.counts_sleep());
+            let (policy, niceness) = scheduled();
+            assert!((policy, niceness) == (0, -10) || policy == 2, "round robin: {policy}");
+            ordinary += u64::from(policy == 0);
+            pass(&mut rest, stretch);
+        }
+        rest.look();
+        let told_ns = rest.as_ordinary_ns().expect("it was one");
+        assert!(told_ns.abs_diff(ordinary * stretch[1]) <= LOOK_NS + stretch[1], "{told_ns} {ordinary}");
+        Some(ordinary as f64 / stretches as f64)
+    }
+
+    #[test]
+    fn a_busy_real_time_thread_is_an_ordinary_one_for_its_share_however_long_its_turns() {
+        let looks_like_sleep = [10_000, 10_000, 7_000];
+        for stretch in
+            [[10_000, 10_000, 0], looks_like_sleep, [1_000_000, 1_000_000, 0], [2_500_000, 2_500_000, 0]]
+        {
+            let Some(share) = ordinary_share(stretch, 20_000) else { return };
+            assert!((share - LEAST_REST_SHARE).abs() < 0.005, "{stretch:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_real_time_thread_that_sleeps_for_its_share_stays_one() {
+        for stretch in [[100_000, 92_000, 8_000], [5_000_000, 40_000, 4_960_000]] {
+            let Some(share) = ordinary_share(stretch, 2_000) else { return };
+            assert_eq!(share, 0.0, "{stretch:?}");
+        }
+    }
+
+    #[test]
+    fn who_gave_its_priority_up_takes_it_back_before_it_sleeps_and_after() {
+        let Some(mut rest) = real_time_rest() else { return };
+        rest.look();
+        pass(&mut rest, [BUDGET_NS, BUDGET_NS, 0]);
         for (is_about_to_sleep, policy) in [(true, 2), (false, 0), (true, 2), (false, 0)] {
             rest.change_priority(is_about_to_sleep);
             assert_eq!(scheduled().0, policy);
         }
-        rest.passed(0, BUDGET_NS);
+        pass(&mut rest, [BUDGET_NS, 0, BUDGET_NS]);
+        rest.look();
         rest.change_priority(false);
         assert_eq!(scheduled().0, 2, "it has slept");
     }

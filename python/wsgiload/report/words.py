@@ -258,12 +258,14 @@ def pacing_words(client: Json) -> str | None:
             f"the spin before sends was cut short {times}: a real-time thread that may not change its priority has to "
             "sleep for 7 % of the time"
         )
+    if not said and (spin_words := _SPIN_WORDS.get(client["spin"]["reason"])):
+        said.append(spin_words)
     if (off_share := client["real_time_off_share"] or 0.0) >= _LEAST_SHARE_TOLD:
         said.append(
-            f"real-time priority was given up for {format_ratio(off_share)} of the load: the kernel keeps that share "
-            "for ordinary threads"
+            f"real-time priority was given up for {format_ratio(off_share)} of the load: the kernel stops who is busy "
+            "with it for more than 95 % of a second"
         )
-    return "; ".join(said) or _SPIN_WORDS.get(client["spin"]["reason"])
+    return "; ".join(said) or None
 
 
 def reason_words(reason: Json) -> str:
