@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import datetime
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -192,6 +193,8 @@ def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, aga
     if results["client_core"] == results["server_core"]:
         print("one core for client and server: the figures disturb each other", file=sys.stderr)
     started = time.monotonic()
+    # As of `timeout` or a supervisor.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for record in carry_out(planned, bench, tell_on_stderr):
             results["runs"].append(record)
