@@ -410,6 +410,7 @@ class _Maker:
                 "spin_cpu_seconds": 0.4,
                 "curtailed_spins": 0,
                 "receive_stamps": "kernel",
+                "own_instants": 3,
                 "stamp_doubts": {"disbelieved": 0, "clock_steps": 0},
                 "hiccups": {"count": 0, "total_ns": 0, "longest_ns": 0, "arrivals": 0, "answers": 0},
                 "throttled_periods": 0,

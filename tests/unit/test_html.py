@@ -13,7 +13,7 @@ import pytest
 from wsgiload.errors import UsageError
 from wsgiload.report import write_html
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.findings import headline, limit_facts, resource_caption, response_time_caption
+from wsgiload.report.findings import generator_facts, headline, limit_facts, resource_caption, response_time_caption
 
 from .report_fixture import read_summary, write_run
 
@@ -120,6 +120,28 @@ def test_validity_lists_every_doubt_once(page: Page) -> None:
     assert "24 cells: 19 valid, 3 warn, 1 invalid, 1 failed." in page.text
     assert page.text.count("keep-alive not honoured: measured with a new connection per request") == 1
     assert page.text.count("the generator's own lateness moved p99 by 8.3 %") == 1
+
+
+@pytest.mark.parametrize(
+    ("stalls", "said"),
+    [
+        ((0, 0), "Its loop never stood still."),
+        ((2, 7_000_000), "Its loop stood still 3 times in all cells together, 9.00 ms at most."),
+    ],
+)
+def test_the_generators_own_costs_are_told_at_their_worst(run_dir: Path, stalls: tuple[int, int], said: str) -> None:
+    one: dict[str, object] = {"count": min(stalls[0], 1), "longest_ns": 9_000_000 if stalls[0] else 0}
+    other: dict[str, object] = {"count": stalls[0], "longest_ns": stalls[1]}
+    costs: dict[str, object] = {"cpu_per_request_ns": 30_000.0, "busy_share": 0.4, "run_queue_wait_ns": None}
+    less: dict[str, object] = {"cpu_per_request_ns": None, "busy_share": 0.1, "run_queue_wait_ns": 4_000_000}
+    loads = {"a": {"client": {**costs, "hiccups": one}}, "b": {"client": {**less, "hiccups": other}}, "c": {}}
+    facts = generator_facts(read_sweep({"experiment": {}, "cells": []}), loads)
+    assert facts[-4:] == [
+        "The client waited for a CPU 4.00 ms at worst in one cell.",
+        "Its busiest thread was busy for 40.0 % of a cell at worst.",
+        "It spent 30.0 µs of CPU time per answer at worst.",
+        said,
+    ]
 
 
 def test_a_failure_that_is_not_the_servers_is_not_held_against_it(tmp_path: Path, source: str) -> None:

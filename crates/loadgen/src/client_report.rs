@@ -42,8 +42,11 @@ pub struct Client {
     /// How often the spin was cut short, because a real-time thread that may not give its priority up for a while had slept
     /// for less than 7 % of the time.
     pub curtailed_spins: u64,
-    /// Whose instants of answers the report has. Over Unix sockets, TLS and hyper they are our own.
+    /// Whose instants the right answers have, most of them. Over Unix sockets, TLS and hyper they are our own.
     pub receive_stamps: ReceiveStamps,
+    /// How many of them have our own instant, so that a delay of ours may be in their response time: where the kernel's
+    /// were asked for, those that the server ended by closing, and those whose stamp is missing or in doubt.
+    pub own_instants: u64,
     /// What cast doubt on the kernel's; such answers have our own.
     pub stamp_doubts: StampDoubts,
     /// Stalls of the generator's own loop of more than 5 ms.
@@ -77,6 +80,7 @@ impl Client {
                 / NS_PER_S as f64,
             curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),
             receive_stamps: stamps_in_use(plan, recorder),
+            own_instants: own_instants(plan, recorder),
             stamp_doubts: facts.stamp_doubts(),
             hiccups: facts.hiccups(),
             throttled_periods: facts.throttled_periods,
@@ -86,5 +90,16 @@ impl Client {
 
 /// What was asked for, where it was to be had.
 fn stamps_in_use(plan: &LoadPlan, recorder: &Recorder) -> ReceiveStamps {
-    if recorder.has_receive_delays() { plan.receive_stamps() } else { ReceiveStamps::User }
+    let told = recorder.receive_delays();
+    match plan.receive_stamps() {
+        ReceiveStamps::Kernel if told <= own_instants(plan, recorder) => ReceiveStamps::User,
+        _ if told == 0 => ReceiveStamps::User,
+        stamps => stamps,
+    }
+}
+
+fn own_instants(plan: &LoadPlan, recorder: &Recorder) -> u64 {
+    let right = recorder.phase(Phase::Measure).of(Outcome::Ok);
+    let has_kernels = plan.receive_stamps() == ReceiveStamps::Kernel;
+    if has_kernels { right.saturating_sub(recorder.receive_delays()) } else { right }
 }

@@ -54,10 +54,14 @@ pub(crate) struct Orders<'a> {
 
 impl Orders<'_> {
     /// What to wait by. A wait for answers alone that lasts too long tells of a slow server or of a thread that stood
-    /// still, and without the kernel's word on when they came only a heartbeat knows which.
+    /// still, and without the kernel's word on when they came only a heartbeat knows which. Where the kernel is asked, it
+    /// begins with the first answer that has no such word.
     fn reactor(&self) -> io::Result<Reactor> {
-        let reactor = Reactor::new()?;
-        if self.target.has_kernel_instants(self.plan) { Ok(reactor) } else { reactor.with_heartbeat() }
+        let mut reactor = Reactor::new()?;
+        if !self.target.may_have_kernel_instants(self.plan) {
+            reactor.want_heartbeat();
+        }
+        Ok(reactor)
     }
 }
 

@@ -98,9 +98,9 @@ impl Tally {
         &self.send_lag
     }
 
-    /// Whether the kernel said of any answer when it came.
-    pub fn has_receive_delays(&self) -> bool {
-        self.receive_delay.count() > 0
+    /// Of how many right answers the kernel said when they came.
+    pub fn receive_delays(&self) -> u64 {
+        self.receive_delay.count()
     }
 
     /// What it comes to, with the response times of the slices.

@@ -38,6 +38,8 @@ pub(crate) struct Reactor {
     /// Whether the last wait told of every socket that had something to tell at its end.
     has_told_all: bool,
     heartbeat: Option<OwnedFd>,
+    /// Whether waits are to end after `HEARTBEAT_NS` at most.
+    wants_heartbeat: bool,
 }
 
 impl Reactor {
@@ -50,18 +52,24 @@ impl Reactor {
             events: Vec::with_capacity(BATCH),
             has_told_all: true,
             heartbeat: None,
+            wants_heartbeat: false,
         })
     }
 
-    /// Ends every wait after `HEARTBEAT_NS` at most, with nothing to tell. By a timer of its own that goes on: a wait that
-    /// short would set the processor's timer each time, which costs as much as a third of a request.
-    pub fn with_heartbeat(mut self) -> std::io::Result<Self> {
+    /// Ends every wait from the next on after `HEARTBEAT_NS` at most, with nothing to tell.
+    pub fn want_heartbeat(&mut self) {
+        self.wants_heartbeat = true;
+    }
+
+    /// By a timer of its own that goes on: a wait that short would set the processor's timer each time, which costs as much
+    /// as a third of a request.
+    fn begin_heartbeat(&mut self) -> std::io::Result<()> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let each = Timespec { tv_sec: 0, tv_nsec: HEARTBEAT_NS as _ };
         timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: each, it_value: each })?;
         epoll::add(&self.epoll, &timer, EventData::new_u64(HEARTBEAT_TOKEN), EventFlags::IN)?;
         self.heartbeat = Some(timer);
-        Ok(self)
+        Ok(())
     }
 
     /// How long a wait of this length lasts at most.
@@ -77,6 +85,9 @@ impl Reactor {
 
     /// Waits no longer than `timeout_ns`; 0 only looks. Says how many sockets have something to tell.
     pub fn wait(&mut self, timeout_ns: u64) -> std::io::Result<usize> {
+        if self.wants_heartbeat && self.heartbeat.is_none() {
+            self.begin_heartbeat()?;
+        }
         self.events.clear();
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout_ns / NS_PER_S).unwrap_or(i64::MAX),
@@ -140,7 +151,8 @@ mod tests {
     #[test]
     fn a_heart_beats_through_every_wait_and_tells_nothing() {
         let before_ns = monotonic_ns();
-        let mut reactor = Reactor::new().and_then(Reactor::with_heartbeat).expect("epoll");
+        let mut reactor = Reactor::new().expect("epoll");
+        reactor.want_heartbeat();
         for _ in 0..5 {
             assert_eq!(reactor.wait(10 * NS_PER_S).expect("wait"), 0);
         }

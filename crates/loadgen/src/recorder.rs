@@ -290,10 +290,10 @@ impl Recorder {
         self.tally.measures(response)
     }
 
-    /// Whether the kernel said of any answer when it came.
+    /// Of how many right answers of the measure phase the kernel said when they came.
     #[must_use]
-    pub fn has_receive_delays(&self) -> bool {
-        self.tally.has_receive_delays()
+    pub fn receive_delays(&self) -> u64 {
+        self.tally.receive_delays()
     }
 
     /// Elapsed times of the requests of the measure phase whose answer nobody waited for any longer.

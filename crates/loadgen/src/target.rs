@@ -52,8 +52,8 @@ impl Target {
         if ends_some { Keepalive::Off } else { plan.keepalive }
     }
 
-    /// Whether the kernel says when an answer came.
-    pub fn has_kernel_instants(&self, plan: &LoadPlan) -> bool {
+    /// Whether the kernel says when an answer came, as far as it stamps this one.
+    pub fn may_have_kernel_instants(&self, plan: &LoadPlan) -> bool {
         let is_our_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
         let is_plain_tcp = matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
         plan.receive_stamps() == ReceiveStamps::Kernel && is_our_wire && is_plain_tcp

@@ -149,6 +149,9 @@ def status_counts(sweep: Sweep) -> str:
     return f"{words.plural(len(sweep.cells), 'cell')}: {', '.join(counts)}"
 
 
+_CLIENT_COSTS = ("run_queue_wait_ns", "busy_share", "cpu_per_request_ns")
+
+
 def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
     """How well the load generator itself did, by its own account."""
     facts = []
@@ -165,10 +168,25 @@ def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
         f"{words.format_count(dropped)} requests were scheduled and never sent; "
         f"{words.format_count(errors)} failed in the client itself."
     )
-    waits = [value for load in loads.values() if (value := lookup(load, "client", "run_queue_wait_ns")) is not None]
-    if waits:
-        facts.append(f"The client waited for a CPU {words.format_duration_ns(max(waits))} at worst in one cell.")
+    worst = {key: max(found) for key in _CLIENT_COSTS if (found := _of_client(loads, key))}
+    if "run_queue_wait_ns" in worst:
+        wait = words.format_duration_ns(worst["run_queue_wait_ns"])
+        facts.append(f"The client waited for a CPU {wait} at worst in one cell.")
+    if "busy_share" in worst:
+        facts.append(f"Its busiest thread was busy for {words.format_ratio(worst['busy_share'])} of a cell at worst.")
+    if "cpu_per_request_ns" in worst:
+        cost = words.format_duration_ns(worst["cpu_per_request_ns"])
+        facts.append(f"It spent {cost} of CPU time per answer at worst.")
+    stalls = [stall for load in loads.values() if (stall := lookup(load, "client", "hiccups")) is not None]
+    if stalls:
+        count, longest_ns = sum(stall["count"] for stall in stalls), max(stall["longest_ns"] for stall in stalls)
+        times = f"{words.plural(count, 'time')} in all cells together, {words.format_duration_ns(longest_ns)} at most"
+        facts.append(f"Its loop stood still {times}." if count else "Its loop never stood still.")
     return facts
+
+
+def _of_client(loads: dict[str, Json], key: str) -> list[float]:
+    return [value for load in loads.values() if (value := lookup(load, "client", key)) is not None]
 
 
 def limit_facts(sweep: Sweep) -> list[str]:

@@ -354,6 +354,7 @@ def _outcomes_line(report: Json) -> Text:
     connections = report.get("connections") or {}
     opened = words.format_count(connections.get("opened"))
     lines = [f"requests: {', '.join(kinds)}", f"connections opened: {opened}"]
+    lines.append(f"generator used: {words.client_words(report['client'])}")
     if report.get("sessions"):
         lines.append(_sessions_line(report["sessions"]))
     if report.get("resources"):

@@ -246,6 +246,26 @@ _SPIN_WORDS = {
 }
 
 
+def client_words(client: Json) -> str:
+    """What the generator cost, how long it could not run, and whose instants the answers have."""
+    waited_ns, stalls = client["run_queue_wait_ns"], client["hiccups"]
+    said = [
+        f"{format_duration_ns(client['cpu_per_request_ns'])} of CPU time per answer",
+        f"busy for {format_ratio(client['busy_share'])} of the time",
+        f"waited for a core for {NOT_MEASURED if waited_ns is None else format_duration_ns(waited_ns)}",
+        f"stood still {plural(stalls['count'], 'time')}, {format_duration_ns(stalls['longest_ns'])} at most"
+        if stalls["count"]
+        else "never stood still",
+    ]
+    if client["receive_stamps"] != "kernel":
+        said.append("answers timed by its own clock")
+    elif own := client["own_instants"]:
+        said.append(f"answers timed by the kernel, {format_count(own)} of them by its own clock")
+    else:
+        said.append("answers timed by the kernel")
+    return ", ".join(said)
+
+
 def pacing_words(client: Json) -> str | None:
     """How the generator waited for its sends, as far as that limited itself; None where nothing did."""
     said = []

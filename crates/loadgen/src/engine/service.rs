@@ -61,7 +61,12 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.reactor.register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
         (slot.is_hung_up, slot.is_yielding) = (false, false);
-        self.go_on_connecting(index)
+        let is_made = self.go_on_connecting(index)?;
+        if !is_made {
+            // Of a connection that is made meanwhile the kernel has no word.
+            self.reactor.want_heartbeat();
+        }
+        Ok(is_made)
     }
 
     /// A sample is a fixed set of slots: asking is a property of the socket.
@@ -223,12 +228,13 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     /// Notes whether an answer that is measured may have waited for a loop that stood still: not one whose instant the
-    /// kernel knows.
+    /// kernel knows. From the first of them on, a heartbeat knows when the loop stands still.
     fn note_answer(&mut self, index: usize, work: &Work, exchanged: &Exchanged) {
         let is_kernels = self.orders.plan.receive_stamps() == ReceiveStamps::Kernel;
         if is_kernels && exchanged.receive_delay_ns.is_some() {
             return;
         }
+        self.reactor.want_heartbeat();
         let connection = self.slots[index].connection.as_ref();
         let sent_ns = connection.map_or(work.started_ns, |connection| connection.stamps().write_start_ns);
         self.note_wait(work, sent_ns);

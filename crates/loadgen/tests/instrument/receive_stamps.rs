@@ -1,8 +1,9 @@
 //! Whose instants of answers a report has, end to end.
 
 use loadgen::plan::ReceiveStamps;
-use loadgen::{LoadPlan, Outcome};
+use loadgen::{LoadPlan, Outcome, StopToken, run};
 
+use crate::scripted::{Answer, ScriptedServer};
 use crate::support::{MS, SECOND, Trial, alone, constant, holding};
 
 /// A load with these stamps; of how many of its answers the kernel told the instant.
@@ -24,6 +25,24 @@ fn the_kernel_tells_of_every_answer_or_of_none() {
     assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::Kernel, 100));
     let (trial, told) = stamped(Some(ReceiveStamps::User), hundred);
     assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::User, 0));
+}
+
+#[test]
+fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
+    let _alone = alone();
+    let of_five = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    let until_close = "HTTP/1.1 200 OK\r\n\r\nhello";
+    for (unstamped, said) in [(20, ReceiveStamps::Kernel), (80, ReceiveStamps::User)] {
+        let stamped = (unstamped..100).map(|_| Answer::of(of_five));
+        let server =
+            ScriptedServer::start(stamped.chain((0..unstamped).map(|_| Answer::closing(until_close))).collect());
+        let report = run(&constant(&server.url(), 200.0, SECOND / 2), &StopToken::new()).expect("a report");
+        let client = &report.client;
+        assert_eq!(
+            (report.outcome(Outcome::Ok), client.own_instants, client.receive_stamps),
+            (100, unstamped, said)
+        );
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
+use refsrv::{Config, Framing};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -19,9 +20,9 @@ const WAITED_NS: u64 = 90 * MS;
 
 /// The report of one user without think time, whose generator was stopped once, and the longest that an answer took in
 /// the server.
-fn stopped_once(timing: &mut Timing, stamps: &str) -> (Value, u64) {
+fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, u64) {
     let (others, sleepers) = (Others::now(), Sleepers::start());
-    let server = server_with(holding(HOLD_NS));
+    let server = server_with(Config { framing, ..holding(HOLD_NS) });
     let url = url_of(&server);
     let generator =
         Generator::start(&[&url, "--connections", "1", "--duration", "1s", "--receive-stamps", stamps]);
@@ -31,7 +32,6 @@ fn stopped_once(timing: &mut Timing, stamps: &str) -> (Value, u64) {
     generator.signal(Signal::CONT);
     let report = generator.report();
     timing.disturbed_by(sleepers.disturbance().into_iter().chain(others.disturbance()));
-    assert_eq!(report["client"]["receive_stamps"], stamps);
     let in_server_ns = server.log().iter().filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns)).max();
     (report, in_server_ns.expect("it has answered"))
 }
@@ -39,7 +39,8 @@ fn stopped_once(timing: &mut Timing, stamps: &str) -> (Value, u64) {
 #[test]
 fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
     judge(3, |timing| {
-        let (report, in_server_ns) = stopped_once(timing, "kernel");
+        let (report, in_server_ns) = stopped_once(timing, "kernel", Framing::ContentLength);
+        assert_eq!(report["client"]["receive_stamps"], "kernel");
         let delay_ns = report["receive_delay_ns"]["max"].as_u64();
         timing.expect(delay_ns >= Some(WAITED_NS), &format!("the answer waited for {delay_ns:?} ns"));
         let longest_ns = report["service_time_ns"]["max"].as_u64();
@@ -47,10 +48,15 @@ fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
     });
 }
 
-#[test]
-fn by_our_own_clock_the_same_answer_is_slow_and_the_verdict_says_why() {
+/// That all instants are our own, the answer is slow by them, and the verdict says why.
+fn blames_the_generator(stamps: &str, framing: Framing) {
     judge(3, |timing| {
-        let (report, _) = stopped_once(timing, "user");
+        let (report, _) = stopped_once(timing, stamps, framing);
+        let client = &report["client"];
+        assert_eq!(
+            (&client["receive_stamps"], &client["own_instants"]),
+            (&"user".into(), &report["outcomes"]["ok"])
+        );
         assert!(report["receive_delay_ns"].is_null(), "{}", report["receive_delay_ns"]);
         let longest_ns = report["service_time_ns"]["max"].as_u64();
         timing.expect(
@@ -66,4 +72,14 @@ fn by_our_own_clock_the_same_answer_is_slow_and_the_verdict_says_why() {
             &format!("the verdict's reasons: {reasons:?}"),
         );
     });
+}
+
+#[test]
+fn by_our_own_clock_the_same_answer_is_slow_and_the_verdict_says_why() {
+    blames_the_generator("user", Framing::ContentLength);
+}
+
+#[test]
+fn of_answers_that_end_with_their_connection_the_kernel_tells_nothing_and_the_verdict_says_why_one_is_slow() {
+    blames_the_generator("kernel", Framing::UntilClose);
 }
