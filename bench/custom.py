@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from bench.generators import Call, Dialect, Generator
+from bench.generators import Call, Dialect, Generator, find_program
 from bench.load import Load, Output, OutputError
 
 _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
@@ -37,16 +37,39 @@ def read_description(path: Path) -> Generator:
         raise ValueError(f"{path}: unknown {sorted(unknown)}, missing {sorted(absent)}")
     if described.get("quantile_unit", "us") not in _MICROSECONDS:
         raise ValueError(f"{path}: quantile_unit is one of {', '.join(_MICROSECONDS)}")
-    return Generator(described["name"], _dialect(described), Path(described["program"]))
+    try:
+        return Generator(described["name"], _dialect(described), _program(described["program"]))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _program(name: str) -> Path:
+    found = find_program(name)
+    if found is None:
+        raise ValueError(f"program {name!r} is not here, or may not be run")
+    return found.absolute()
+
+
+def _pattern(key: str, text: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{key} {text!r} is no regular expression: {error}") from None
+    if not pattern.groups:
+        raise ValueError(f"{key} {text!r} has no group (...) round its number")
+    return pattern
 
 
 def _dialect(described: dict[str, Any]) -> Dialect:
+    requests = _pattern("requests", described["requests"])
+    quantiles = {name: _pattern(f"quantile {name}", text) for name, text in described.get("quantiles", {}).items()}
+
     def parse(text: str) -> Output:
-        found = re.search(described["requests"], text)
+        found = requests.search(text)
         if found is None:
             raise OutputError(f"{described['name']} printed nothing that fits '{described['requests']}'")
         scale = _MICROSECONDS[described.get("quantile_unit", "us")]
-        matches = {name: re.search(pattern, text) for name, pattern in described.get("quantiles", {}).items()}
+        matches = {name: pattern.search(text) for name, pattern in quantiles.items()}
         return Output(
             requests=int(found[1]),
             quantiles_us={name: float(match[1]) * scale for name, match in matches.items() if match},
@@ -56,14 +79,16 @@ def _dialect(described: dict[str, Any]) -> Dialect:
         described["name"],
         "give its path",
         parse,
-        _call(described.get("closed")),
-        _call(described.get("open")),
+        _call("closed", described.get("closed")),
+        _call("open", described.get("open")),
     )
 
 
-def _call(template: list[str] | None) -> Call | None:
+def _call(key: str, template: list[str] | None) -> Call | None:
     if template is None:
         return None
+    if not isinstance(template, list) or not all(isinstance(word, str) for word in template):
+        raise ValueError(f"{key} is a list of words, such as ['--users', '{{connections}}', '{{url}}']")
 
     def words(load: Load) -> list[str]:
         values = {
@@ -74,4 +99,9 @@ def _call(template: list[str] | None) -> Call | None:
         }
         return [word.format_map(values) for word in template]
 
+    try:
+        words(Load("http://127.0.0.1/", 1, 1, 1))
+    except LookupError as error:
+        known = "{url}, {connections}, {seconds} and {rate}"
+        raise ValueError(f"{key}: there is no placeholder {{{error.args[0]}}}, only {known}") from None
     return words

@@ -65,9 +65,17 @@ def _said(path: Path | None, arguments: tuple[str, ...]) -> str | None:
 
 
 def _commit() -> str | None:
-    commit = _output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]).strip()
-    changed = _output(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no"]).strip()
-    return (commit + (" with changes" if changed else "")) or None
+    commit = _git("rev-parse", "--short", "HEAD")
+    return f"{commit} with changes" if commit and _git("status", "--porcelain", "--untracked-files=no") else commit
+
+
+def _git(*words: str) -> str | None:
+    """What git prints of this repository; None where this is none."""
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
 
 
 def _output(words: list[str]) -> str:

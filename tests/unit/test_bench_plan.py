@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from bench import run
+from bench import host, run
 from bench.custom import read_description
 from bench.generators import DIALECTS, Generator, read_given
 from bench.load import Load, OutputError
@@ -162,7 +162,7 @@ def test_what_is_given_wrongly_is_said(word: str, complaint: str) -> None:
 def test_an_unknown_generator_can_be_described(tmp_path: Path) -> None:
     description = tmp_path / "mine.toml"
     description.write_text(
-        'name = "mine"\nprogram = "/opt/mine"\nclosed = ["-u", "{connections}", "{url}"]\n'
+        f'name = "mine"\nprogram = "{sys.executable}"\nclosed = ["-u", "{{connections}}", "{{url}}"]\n'
         "requests = 'answered: (\\d+)'\nquantile_unit = \"ms\"\nquantiles = { \"0.5\" = 'p50 ([\\d.]+)' }\n"
     )
     dialect = read_description(description).dialect
@@ -176,6 +176,37 @@ def test_an_unknown_generator_can_be_described(tmp_path: Path) -> None:
     description.write_text('name = "mine"\nprogram = "x"\nrequets = "y"\n')
     with pytest.raises(ValueError, match=r"unknown \['requets'\], missing \['requests'\]"):
         read_description(description)
+
+
+@pytest.mark.parametrize(
+    ("changed", "to", "complaint"),
+    [
+        ("PROGRAM", "/nowhere/mine", "program '/nowhere/mine' is not here"),
+        ("{connections}", "{users}", r"closed: there is no placeholder \{users\}, only \{url\}"),
+        ('["-u", "{connections}"]', '"-u {connections}"', "closed is a list of words"),
+        ("answered: (\\d+)", "answered: (", "requests 'answered: \\(' is no regular expression"),
+        ("answered: (\\d+)", "answered", "requests 'answered' has no group"),
+        ("p50 ([\\d.]+)", "p50 [", "quantile 0.5 'p50 \\[' is no regular expression"),
+    ],
+)
+def test_a_description_that_is_wrong_is_refused_before_anything_runs(
+    tmp_path: Path, changed: str, to: str, complaint: str
+) -> None:
+    right = (
+        'name = "mine"\nprogram = "PROGRAM"\nclosed = ["-u", "{connections}"]\n'
+        "requests = 'answered: (\\d+)'\nquantiles = { \"0.5\" = 'p50 ([\\d.]+)' }\n"
+    )
+    assert changed in right
+    description = tmp_path / "mine.toml"
+    description.write_text(right.replace(changed, to).replace("PROGRAM", sys.executable))
+    with pytest.raises(ValueError, match=complaint):
+        read_description(description)
+
+
+def test_no_commit_is_named_outside_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert host.versions([])["wsgiload commit"] is None
 
 
 def test_a_child_is_pinned_fed_and_its_time_is_its_own() -> None:

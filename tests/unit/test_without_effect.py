@@ -53,6 +53,30 @@ def test_what_is_for_tls_is_told_where_there_is_none(capsys: pytest.CaptureFixtu
     assert remarked(["load", "https://127.0.0.1:9/", *options], capsys) == []
 
 
+def test_a_spin_is_told_where_no_send_has_an_instant(capsys: pytest.CaptureFixture[str]) -> None:
+    closed = [*LOAD, "--connections", "8", "--spin", "60us"]
+    assert remarked(closed, capsys) == ["--spin"]
+    assert remarked([*closed, "--think-time", "1ms"], capsys) == []
+    assert remarked([*LOAD, "--rate", "5", "--spin", "60us"], capsys) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["http://127.0.0.1:9/", "--http2"], True),
+        (["http://127.0.0.1:9/", "--unix-socket", "/nowhere"], True),
+        (["https://127.0.0.1:9/"], True),
+        (["http://127.0.0.1:9/"], False),
+    ],
+)
+def test_stamps_of_the_kernel_are_told_where_it_has_none(
+    words: Sequence[str], told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["load", *words, "--rate", "5", "--receive-stamps"]
+    assert remarked([*command, "kernel"], capsys) == ["--receive-stamps"] * told
+    assert remarked([*command, "user"], capsys) == []
+
+
 def test_nothing_is_told_quietly_or_of_a_configuration_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

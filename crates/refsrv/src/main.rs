@@ -11,6 +11,22 @@ use refsrv::spec::{self, SpecError, Stall};
 use refsrv::{Config, Endpoint, FaultPlan, FaultRule, Framing, Lateness, ReferenceServer, Service, log};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// What the fast mode does not do.
+const NOT_IN_FAST_MODE: [&str; 12] = [
+    "hold",
+    "seed",
+    "servers",
+    "stall",
+    "faults",
+    "framing",
+    "no_stamps",
+    "requests_per_connection",
+    "no_announce_close",
+    "cpu",
+    "spin",
+    "log",
+];
+
 /// A reference HTTP/1.1 server whose every answer time is known exactly.
 ///
 /// Prints `listening on ADDRESS` and serves until SIGTERM, SIGINT, or the end of --for.
@@ -64,7 +80,7 @@ struct Arguments {
     #[arg(long, default_value = "60us", value_parser = spec::parse_duration_ns)]
     spin: u64,
     /// Answer fixed bytes to every blank line: no holds, faults, stamps or log
-    #[arg(long, conflicts_with_all = ["hold", "servers", "stall", "faults", "log"])]
+    #[arg(long, conflicts_with_all = NOT_IN_FAST_MODE)]
     fast: bool,
     /// End after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = spec::parse_duration_ns)]

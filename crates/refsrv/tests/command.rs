@@ -75,12 +75,15 @@ fn it_ends_by_itself_when_the_time_is_up() {
 
 #[test]
 fn usage_errors_exit_with_2_and_say_what_would_be_right() {
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--listen", "0.0.0.0:0"], "not a loopback address"),
         (&["--hold", "fast"], "a hold such as 2ms"),
         (&["--hold", "exp:1ms", "--stall", "1s/10s"], "constant --hold"),
         (&["--fault", "oops@1"], "FAULT@WHEN"),
         (&["--servers", "0"], "servers must be at least 1"),
+        (&["--fast", "--hold", "1ms"], "cannot be used with"),
+        (&["--fast", "--framing", "chunked"], "cannot be used with"),
+        (&["--fast", "--requests-per-connection", "1"], "cannot be used with"),
     ];
     for (arguments, expected) in cases {
         let mut child = refsrv(arguments).spawn().expect("the binary starts");

@@ -10,6 +10,7 @@ from wsgiload.cli._output import complain
 _OF_OPEN_LOOPS = ("arrivals", "on_busy", "max_connections", "max_pending")
 _OF_CLOSED_LOOPS = ("think_time",)
 _OF_TLS = ("insecure", "ca_file")
+_WITH_OWN_INSTANTS = "over TLS, Unix sockets and HTTP/2, where answers are timed by the generator's own clock"
 
 
 def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> None:
@@ -30,6 +31,12 @@ def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> N
     ]
     if is_open and _is_said(ctx, "connections") and _is_said(ctx, "max_connections"):
         remarks.append("--connections has no effect beside --max-connections in an open loop")
+    has_instants = is_open or any(_is_said(ctx, name) for name in ("think_time", "sessions"))
+    if not has_instants and _is_said(ctx, "spin"):
+        remarks.append("--spin has no effect in a closed loop without --think-time")
+    asks_kernel = _is_said(ctx, "receive_stamps") and ctx.params["receive_stamps"] != "user"
+    if asks_kernel and (is_tls or ctx.params.get("http2") or ctx.params.get("unix_socket")):
+        remarks.append(f"--receive-stamps has no effect {_WITH_OWN_INSTANTS}")
     is_capped = any(_is_said(ctx, name) for name in ("connections", "max_connections"))
     if is_open and not is_capped and _is_said(ctx, "on_busy"):
         remarks.append(

@@ -8,6 +8,9 @@ const OF_CLOSED_LOOPS: &[&str] = &["think_time"];
 
 const OF_TLS: &[&str] = &["insecure", "ca_file"];
 
+const WITH_OWN_INSTANTS: &str =
+    "over TLS, Unix sockets, HTTP/2 and hyper, where answers are timed by the generator's own clock";
+
 const ONLY_BEYOND_A_CAP: &str =
     "makes a difference only where the cap on connections is reached; --max-connections sets it";
 
@@ -32,7 +35,25 @@ pub fn without_effect(given: &ArgMatches, is_open: bool, is_tls: bool) -> Vec<St
     if is_open && !is_capped && is_said(given, "on_busy") {
         remarks.push(format!("--on-busy {ONLY_BEYOND_A_CAP}"));
     }
+    let has_instants = is_open || is_said(given, "think_time") || is_said(given, "sessions");
+    if !has_instants && is_said(given, "spin") {
+        remarks.push("--spin has no effect in a closed loop without --think-time".to_owned());
+    }
+    if asks_kernel(given) && (is_tls || has_own_instants(given)) {
+        remarks.push(format!("--receive-stamps has no effect {WITH_OWN_INSTANTS}"));
+    }
     remarks
+}
+
+fn asks_kernel(given: &ArgMatches) -> bool {
+    is_said(given, "receive_stamps")
+        && given.get_raw("receive_stamps").is_some_and(|mut all| all.any(|one| one != "user"))
+}
+
+/// Whether no answer has a stamp of the kernel's, TLS apart.
+fn has_own_instants(given: &ArgMatches) -> bool {
+    let is_hyper = given.get_raw("wire").is_some_and(|mut all| all.any(|one| one == "hyper"));
+    is_hyper || given.get_flag("http2") || is_said(given, "unix_socket")
 }
 
 fn is_said(given: &ArgMatches, flag: &str) -> bool {
@@ -64,6 +85,24 @@ mod tests {
     fn what_is_for_tls_is_told_where_there_is_none() {
         assert_eq!(remarked("loadgen http://h/ --insecure --ca-file f", false), ["--insecure", "--ca-file"]);
         assert!(remarked("loadgen https://h/ --insecure --ca-file f", false).is_empty());
+    }
+
+    #[test]
+    fn a_spin_is_told_where_no_send_has_an_instant() {
+        assert_eq!(remarked("loadgen http://h/ -c 8 --spin 60us", false), ["--spin"]);
+        assert!(remarked("loadgen http://h/ -c 8 --spin 60us --think-time 1ms", false).is_empty());
+        assert!(remarked("loadgen http://h/ -c 8 -R 100 --spin 60us", true).is_empty());
+    }
+
+    #[test]
+    fn stamps_of_the_kernel_are_told_where_it_has_none() {
+        for without in ["--wire hyper", "--http2", "--unix-socket s"] {
+            let words = format!("loadgen http://h/ -c 8 {without} --receive-stamps");
+            assert_eq!(remarked(&format!("{words} kernel"), false), ["--receive-stamps"], "{without}");
+            assert!(remarked(&format!("{words} user"), false).is_empty(), "{without}");
+        }
+        assert_eq!(remarked("loadgen https://h/ -c 8 --receive-stamps sampled", false), ["--receive-stamps"]);
+        assert!(remarked("loadgen http://h/ -c 8 --receive-stamps kernel", false).is_empty());
     }
 
     #[test]
