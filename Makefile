@@ -18,7 +18,7 @@ help: ## List the targets
 sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 2000 and 3000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
 
-test: build ## Run every test
+test: build ## Run the tests; test-long and test-vm run the rest
 	@# One test needs a library of bjoern's, and is skipped where that cannot be installed.
 	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
 	cargo test --release --locked --workspace --exclude wsgiload-pybind

@@ -48,6 +48,19 @@ impl KnownQueue {
         }
         bisect(below, above, |time| is_within(time) < quantile)
     }
+
+    /// The mean response time, in mean service times, where the servers are busy for a share `utilisation` of the time
+    /// (M/M/c by Erlang's C; M/D/1 by Pollaczek and Khinchine; D/M/1 by the root of its equation).
+    #[must_use]
+    pub fn mean_response(self, utilisation: f64) -> f64 {
+        match self {
+            Self::Mmc { servers } => {
+                1.0 + erlang_c(servers, utilisation) / (f64::from(servers) * (1.0 - utilisation))
+            }
+            Self::Md1 => 1.0 + utilisation / (2.0 * (1.0 - utilisation)),
+            Self::Dm1 => 1.0 / (1.0 - dm1_root(utilisation)),
+        }
+    }
 }
 
 /// Where `is_below` changes from true to false, between a number for which it is true and one for which it is not.
