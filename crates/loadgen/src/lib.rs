@@ -32,6 +32,7 @@ mod connection_cap;
 mod connection_counts;
 mod cookies;
 mod decoder;
+mod descriptors;
 mod distribution;
 mod draw;
 mod duration;

@@ -4,6 +4,7 @@ use crate::arrivals::{Share, Stream};
 use crate::clock::thread_cpu_ns;
 use crate::closed_loop::{ClosedPlan, ClosedSource};
 use crate::connection::Connection;
+use crate::descriptors::have_own_table;
 use crate::draw::Draw;
 use crate::engine::{BusyPolicy, Engine, Orders};
 use crate::error::LoadError;
@@ -115,6 +116,7 @@ fn run_engine<C: Connection, S: Source>(
     source: S,
 ) -> ThreadResult {
     let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
+    have_own_table();
     let plan = &own.plan;
     let orders = Orders { plan, target: &own.target, policy, stop: stop.clone(), course: own.course.clone() };
     let idle = IdleSlots::new(plan.seed, own.thread);
