@@ -242,6 +242,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     /// Sends first: one that is due is late from now on, and an answer that has come keeps its place in the socket.
+    #[inline(always)]
     fn attend_to(&mut self, event: Readiness) {
         self.dispatch_due();
         self.handle(event);

@@ -95,6 +95,7 @@ impl Socket {
     }
 
     /// Hands bytes to the kernel, as many as it takes.
+    #[inline(always)]
     pub fn send(&self, bytes: &[u8]) -> Transfer {
         loop {
             match send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
@@ -107,6 +108,7 @@ impl Socket {
     }
 
     /// Takes what has come, as much as `buffer` holds.
+    #[inline(always)]
     pub fn receive(&self, buffer: &mut [u8]) -> Transfer {
         loop {
             match recv(&self.descriptor, &mut *buffer, RecvFlags::empty()) {

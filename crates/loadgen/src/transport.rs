@@ -31,6 +31,7 @@ impl Transport {
     }
 
     /// As [`Socket::send`].
+    #[inline(always)]
     pub fn send(&self, bytes: &[u8]) -> Transfer {
         match &self.tls {
             None => self.socket.send(bytes),
@@ -39,6 +40,7 @@ impl Transport {
     }
 
     /// As [`Socket::receive`].
+    #[inline(always)]
     pub fn receive(&self, buffer: &mut [u8]) -> Transfer {
         match &self.tls {
             None => self.socket.receive(buffer),
@@ -57,6 +59,7 @@ impl Transport {
     }
 
     /// When the socket delivered what `receive` has just returned: under TLS, before it was decrypted.
+    #[inline(always)]
     pub fn received_ns(&self) -> u64 {
         match &self.tls {
             None => monotonic_ns(),

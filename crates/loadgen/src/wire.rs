@@ -82,6 +82,7 @@ impl Connection for WireConnection {
         self.transport.is_connected()
     }
 
+    #[inline(always)]
     fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
         self.decoder.reset(request.is_head());
         if request.keeps_cookies {
@@ -98,6 +99,7 @@ impl Connection for WireConnection {
         Ok(None)
     }
 
+    #[inline(always)]
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress {
         self.is_hangup |= is_hangup;
         if self.written < request.bytes(self.is_last).len() {
@@ -132,6 +134,7 @@ impl Connection for WireConnection {
 
 impl WireConnection {
     /// Writes what the socket takes of the request; the last call's result.
+    #[inline(always)]
     fn write(&mut self, request: &Request) -> Transfer {
         let bytes = request.bytes(self.is_last);
         loop {
@@ -145,6 +148,7 @@ impl WireConnection {
     }
 
     /// Reads and decodes what has come.
+    #[inline(always)]
     fn read(&mut self, request: &Request, inbox: &mut Inbox) -> Progress {
         for _ in 0..MOST_READS_AT_ONCE {
             let received = self.receive(inbox);
@@ -181,6 +185,7 @@ impl WireConnection {
         Progress::Yielding
     }
 
+    #[inline(always)]
     fn receive(&self, inbox: &mut Inbox) -> Received {
         if self.receive_stamps != ReceiveStamps::User {
             return inbox.receive_stamped(self.transport.as_fd());
@@ -189,6 +194,7 @@ impl WireConnection {
     }
 
     /// Notes that bytes were read just now, and when they had come.
+    #[inline(always)]
     fn stamp(&mut self, queued_realtime_ns: Option<u64>, inbox: &mut Inbox) {
         let now_ns = self.transport.received_ns();
         let earliest_ns = self.stamps.last_byte_ns.max(self.stamps.write_start_ns);

@@ -1,4 +1,7 @@
 //! One arrival in the hands of a slot, from its connection to its place in the books.
+//!
+//! Functions between the loop and a call of the socket are inlined always, here and below: returning from each of them
+//! right after the kernel had the processor costs more than what they do (decision 6).
 
 use crate::connection::{Connection, Exchanged, NothingSent, Progress, connect_failure};
 use crate::engine::{Engine, STAMPED_ONE_IN, Waiting};
@@ -10,6 +13,7 @@ use crate::source::{Next, Source};
 
 impl<C: Connection, S: Source> Engine<'_, C, S> {
     /// Gives an arrival to a slot.
+    #[inline(always)]
     pub(super) fn serve_in(&mut self, index: usize, arrival: Arrival) {
         while index >= self.slots.len() {
             self.slots.push(Slot::new());
@@ -22,6 +26,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     /// Sends the slot's request over its connection, or over a new one, unless it is too late for that.
+    #[inline(always)]
     fn attempt(&mut self, index: usize) {
         while !self.drop_late(index) {
             if self.slots[index].has_lost_connection() {
@@ -105,6 +110,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     /// Writes the slot's request; `false` when nothing went out and another connection may be tried.
+    #[inline(always)]
     fn send(&mut self, index: usize) -> bool {
         let now_ns = self.now_ns;
         let slot = &mut self.slots[index];
@@ -181,6 +187,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     /// Reads what has come for the slot's request.
+    #[inline(always)]
     fn advance(&mut self, index: usize, work: &Work, is_hangup: bool) -> Progress {
         let shared = &self.orders.target.requests[work.arrival.request as usize];
         let request = self.source.own_request(index).unwrap_or(shared);
@@ -188,6 +195,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         connection.map_or(Progress::Waiting, |connection| connection.advance(request, is_hangup, &mut self.inbox))
     }
 
+    #[inline(always)]
     fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
         match self.advance(index, work, is_hangup) {
             Progress::Waiting => {}
