@@ -6,9 +6,9 @@ docs/alarms.md says which cause stands for which alarm.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
-import sys
 import textwrap
 import time
 from collections.abc import Sequence
@@ -62,16 +62,6 @@ HOLDS_ITS_THREAD = """
         time.sleep(0.040)
         start_response("200 OK", [("Content-Length", "2")])
         return [b"ok"]
-"""
-# Starts ``wsgiload`` with these words, a limit of descriptors, and most of them already in use.
-WITH_DESCRIPTORS_IN_USE = """
-import os, resource, sys
-
-limit, in_use = 160, 100
-resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-for _ in range(in_use):
-    os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
-os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
@@ -152,10 +142,12 @@ def test_v5_ports_run_short(command: Command) -> None:
 
 @needs_reference
 def test_v5_descriptors_are_used_up(command: Command) -> None:
-    """A hundred requests of a second each, by a process that can open some forty descriptors more."""
+    """A hundred requests of a second each, by a process that may open forty descriptors from then on."""
     with reference("--hold", "1s") as url:
-        words = [sys.executable, "-c", WITH_DESCRIPTORS_IN_USE, str(SCRIPT), "load", url]
-        done = command.run("--rate", 100, "--duration", "2s", "--max-connections", 90, program=words)
+        running = command.start("load", url, "--rate", 100, "--duration", "2s", "--max-connections", 90)
+        until(lambda: "driving" in running.err, "the load")
+        resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (40, 40))
+        done = running.end()
     assert "V5" in alarms(done), done.err
     assert done.code == 98
     assert "invalid: client" in done.out
