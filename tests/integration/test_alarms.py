@@ -148,6 +148,8 @@ def test_v5_descriptors_are_used_up(command: Command) -> None:
         until(lambda: "driving" in running.err, "the load")
         resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (40, 40))
         done = running.end()
+    assert "Traceback (most recent call last)" not in done.err, done.err
+    command.require_nothing_left()
     assert "V5" in alarms(done), done.err
     assert done.code == 98
     assert "invalid: client" in done.out
