@@ -84,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--connections", type=_numbers, metavar="N,N", help="connections of the closed loop")
     parser.add_argument("--rates", type=_numbers, metavar="N,N", help="rates of the open loop, per second")
     parser.add_argument("--accuracy-rates", type=_numbers, metavar="N,N", help="rates against the 2 ms server")
+    parser.add_argument(
+        "--spins", type=lambda text: tuple(text.split(",")), metavar="TIME,TIME", help="spin windows: 2ms,60us,0s"
+    )
     parser.add_argument("--generator", action="append", default=[], metavar="NAME[:DIALECT]=PATH")
     parser.add_argument("--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,NAME", help="only these generators")
@@ -129,6 +132,7 @@ def _scope(arguments: argparse.Namespace) -> Scope:
         "connections": arguments.connections,
         "rates_per_s": arguments.rates,
         "accuracy_rates_per_s": arguments.accuracy_rates,
+        "spins": arguments.spins,
     }
     if arguments.sections and "all" not in arguments.sections:
         chosen["sections"] = tuple(arguments.sections)

@@ -22,13 +22,25 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
 
 
-def settled(log: Sequence[LogEntry]) -> list[int]:
-    """Instants of arrival in ns, without the first tenth of the time."""
+def settled(log: Sequence[LogEntry]) -> list[LogEntry]:
+    """What arrived after the first tenth of the time."""
     if not log:
         return []
     first, last = log[0].arrive_ns, log[-1].arrive_ns
     begin = first + (last - first) * _SETTLING_SHARE
-    return [entry.arrive_ns for entry in log if entry.arrive_ns >= begin]
+    return [entry for entry in log if entry.arrive_ns >= begin]
+
+
+def arrival_instants(log: Sequence[LogEntry]) -> tuple[list[int], bool]:
+    """Settled instants of arrival in ns, ascending, and whether the kernel stamped them.
+
+    Its stamps are not late by what a server takes to wake up and read, as the log's own instants are. Never a mixture.
+    """
+    entries = settled(log)
+    stamps = [entry.queued_ns for entry in entries if entry.queued_ns is not None]
+    if entries and len(stamps) == len(entries):
+        return sorted(stamps), True
+    return [entry.arrive_ns for entry in entries], False
 
 
 def constant_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, float] | None:
@@ -36,7 +48,7 @@ def constant_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, f
 
     An arrival is late by its distance from the latest even schedule that no arrival is ahead of.
     """
-    instants = settled(log)
+    instants, _ = arrival_instants(log)
     if len(instants) < _FEWEST:
         return None
     period_ns = 1e9 / rate_per_s
@@ -57,7 +69,7 @@ def poisson_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, fl
     shorter gaps cannot be seen. The dispersion (variance over mean of the counts in windows) is 1 for Poisson
     arrivals, 0 for even ones and more for bursts, and small delays do not change it.
     """
-    instants = settled(log)
+    instants, _ = arrival_instants(log)
     if len(instants) < _FEWEST:
         return None
     gaps_s = sorted((late - early) / 1e9 for early, late in itertools.pairwise(instants))

@@ -16,7 +16,6 @@ SECTIONS = ("closed", "syscalls", "memory", "open", "accuracy")
 _CONNECTIONS = 64
 _MANY = 10_000
 _FEW = 100
-_SPINS = ("60us", "0s")
 # How long the server of the accuracy spins before each answer, and the share of a core from which that never ends.
 _SERVER_SPIN_US = 60
 _SPINNING_SHARE = 0.8
@@ -37,6 +36,8 @@ class Scope:
     connections: tuple[int, ...] = (1, 16, 64, 256)
     rates_per_s: tuple[int, ...] = (1_000, 5_000, 20_000)
     accuracy_rates_per_s: tuple[int, ...] = (1_000, 5_000, 20_000)
+    # Windows of the generators that can be told one; memory is measured with the last of them.
+    spins: tuple[str, ...] = ("60us", "0s")
 
     def quick(self) -> Scope:
         """A few minutes: enough to see that all works, too little to quote."""
@@ -123,19 +124,19 @@ def _memory(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
             yield Step("memory", 0, generator, nginx, Load("", connections, seconds))
     # 5,000 per second, each held for a little under two seconds, keep nearly 10,000 connections busy.
     holding = refsrv_holding("1950ms", "0s", logs=False)
-    for contender in _contenders(generators):
-        if contender.spin in (None, _SPINS[-1]):
+    for contender in _contenders(generators, scope.spins):
+        if contender.spin in (None, scope.spins[-1]):
             load = Load("", _MANY, max(scope.memory_seconds, 5), 5_000, spin=contender.spin)
             yield _paced("memory", 0, contender, holding, load)
 
 
 def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
-    contenders = _contenders(generators)
+    contenders = _contenders(generators, scope.spins)
     for rate in scope.rates_per_s:
-        # Two requests are there at any time, and the server spins until they are due: its own waking up is
-        # not taken for lateness of the client.
-        hold = f"{2_000_000_000 // rate}ns"
-        server = refsrv_holding(hold, hold, logs=True)
+        # Two requests are there at any time, and the server spins until they are due, and no send wakes it up.
+        # They are due halfway between two even arrivals: an answer and a request are never under way at once.
+        hold = f"{2_500_000_000 // rate}ns"
+        server = refsrv_holding(hold, hold, logs=True, stamps=True)
         for arrivals in ("constant", "poisson"):
             able = [one for one in contenders if arrivals == "constant" or one.generator.dialect.paces]
             load = Load("", _CONNECTIONS, scope.open_seconds, rate, arrivals)
@@ -145,7 +146,7 @@ def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 
 
 def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
-    contenders = _contenders(generators)
+    contenders = _contenders(generators, scope.spins)
     for rate in scope.accuracy_rates_per_s:
         # Where it would spin throughout it sleeps: an answer that is late by that is late in its log, too.
         spins = rate * _SERVER_SPIN_US / 1e6 < _SPINNING_SHARE
@@ -170,10 +171,10 @@ def _closed_loop(generators: Sequence[Generator], server: ServerSpec) -> list[Ge
     ]
 
 
-def _contenders(generators: Sequence[Generator]) -> list[Contender]:
+def _contenders(generators: Sequence[Generator], spins: Sequence[str]) -> list[Contender]:
     found = []
     for generator in generators:
         if generator.dialect.open_loop:
-            spins = _SPINS if generator.dialect.paces else (None,)
-            found += [Contender(generator, spin) for spin in spins]
+            windows = spins if generator.dialect.paces else (None,)
+            found += [Contender(generator, spin) for spin in windows]
     return found

@@ -12,7 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.arrivals import constant_arrivals, poisson_arrivals, server_lateness_us, server_quantiles_us
+from bench.arrivals import (
+    arrival_instants,
+    constant_arrivals,
+    poisson_arrivals,
+    server_lateness_us,
+    server_quantiles_us,
+)
 from bench.clock import clock_late_us
 from bench.generators import Generator, find_program
 from bench.load import Load, Output, OutputError
@@ -217,6 +223,7 @@ def _server_log(server: Server, load: Load) -> Record:
     return {
         "requests": len(server.log),
         "arrivals": see(server.log, load.rate_per_s),
+        "stamped_by_kernel": arrival_instants(server.log)[1],
         "quantiles_us": server_quantiles_us(server.log),
         "late": server_lateness_us(server.log),
     }

@@ -62,12 +62,14 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One request as ``refsrv`` saw it, in ns of CLOCK_MONOTONIC; no ``write_ns`` where nothing was answered."""
+    """One request as ``refsrv`` saw it, in ns of CLOCK_MONOTONIC; no ``write_ns`` where nothing was answered, no
+    ``queued_ns`` where the kernel was not asked when it had the request."""
 
     arrive_ns: int
     # When its answer was due.
     finish_ns: int
     write_ns: int | None
+    queued_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -87,9 +89,12 @@ NGINX = ServerSpec("nginx")
 REFSRV_FAST = ServerSpec("refsrv, fast", ("--fast",))
 
 
-def refsrv_holding(hold: str, spin: str, *, logs: bool) -> ServerSpec:
-    """``refsrv`` that holds each request for ``hold`` and spins ``spin`` before each answer."""
-    arguments = ("--hold", hold, "--spin", spin, "--no-stamps")
+def refsrv_holding(hold: str, spin: str, *, logs: bool, stamps: bool = False) -> ServerSpec:
+    """``refsrv`` that holds each request for ``hold`` and spins ``spin`` before each answer.
+
+    With ``stamps`` its log also says when the kernel had each request.
+    """
+    arguments = ("--hold", hold, "--spin", spin, "--no-stamps", *(("--receive-stamps",) if stamps else ()))
     waits = {"0s": "sleeping", hold: "spinning throughout"}.get(spin, f"spinning {spin}")
     return ServerSpec(f"refsrv, {hold}, {waits}", arguments, logs=logs, fresh=True, is_spinning=spin == hold)
 
@@ -113,10 +118,16 @@ def read_log(path: Path) -> list[LogEntry]:
     with path.open(newline="") as file:
         rows = csv.DictReader(file)
         entries = [
-            LogEntry(int(row["arrive_ns"]), int(row["finish_ns"]), int(row["write_ns"]) if row["write_ns"] else None)
+            LogEntry(
+                int(row["arrive_ns"]), int(row["finish_ns"]), _optional(row["write_ns"]), _optional(row["queued_ns"])
+            )
             for row in rows
         ]
     return sorted(entries, key=lambda entry: entry.arrive_ns)
+
+
+def _optional(cell: str) -> int | None:
+    return int(cell) if cell else None
 
 
 def _refsrv(spec: ServerSpec, directory: Path, placement: Placement) -> tuple[subprocess.Popen[bytes], Server]:

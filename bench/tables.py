@@ -204,8 +204,10 @@ def _mebibytes(count: float | None) -> str:
 def _open(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
+    by_kernel = all((run.get("server_log") or {}).get("stamped_by_kernel") for run in runs if "failure" not in run)
     text = (
         "## Open loop: send times as the server sees them\n\n"
+        f"Arrivals are those {'of the kernel at the server' if by_kernel else 'that the server read'}. "
         "64 connections, medians over rounds, µs. *Gap error*: how far each gap between arrivals is from 1/rate. "
         "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the generator says of itself. "
         "*Clock late*: how late a loop that only reads the clock was on the client's core, right after the run. "

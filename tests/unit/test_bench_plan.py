@@ -53,7 +53,7 @@ def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(monkeypat
     assert asked == {
         "refsrv, fast": {True},
         "nginx": {True},
-        "refsrv, 2000000ns, spinning throughout": {False},
+        "refsrv, 2500000ns, spinning throughout": {False},
         "refsrv, 2ms, spinning 60us": {True},
     }
 
@@ -91,7 +91,7 @@ def test_loadgen_paces_with_and_without_spinning() -> None:
     # Each round has a schedule of its own, and all generators of a round the same one.
     assert all(step.load.seed == step.round for step in planned)
     assert describe(planned[0]).startswith(
-        "open: loadgen, spin 60us, 1000/s constant, refsrv, 2000000ns, spinning throughout, 64"
+        "open: loadgen, spin 60us, 1000/s constant, refsrv, 2500000ns, spinning throughout, 64"
     )
 
 
@@ -116,6 +116,15 @@ def test_the_server_of_the_accuracy_sleeps_where_it_would_spin_throughout() -> N
         (5_000, "60us", "refsrv, 2ms, spinning 60us"),
         (20_000, "0s", "refsrv, 2ms, sleeping"),
     }
+
+
+def test_windows_are_for_the_generators_that_can_be_told_one() -> None:
+    planned = steps(Scope(sections=("open", "memory"), spins=("2ms", "0s"), rates_per_s=(1_000,)), GENERATORS)
+    told = {
+        (step.section, step.load.spin) for step in planned if step.generator.name == "loadgen" and step.load.rate_per_s
+    }
+    assert told == {("open", "2ms"), ("open", "0s"), ("memory", "0s")}
+    assert {step.load.spin for step in planned if step.generator.name == "oha"} == {None}
 
 
 def test_quick_is_a_few_minutes_and_all_is_under_an_hour() -> None:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import math
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench import pairs
-from bench.arrivals import constant_arrivals, poisson_arrivals, quantile, server_lateness_us, server_quantiles_us
+from bench.arrivals import (
+    arrival_instants,
+    constant_arrivals,
+    poisson_arrivals,
+    quantile,
+    server_lateness_us,
+    server_quantiles_us,
+)
 from bench.measure import count_connections
-from bench.servers import LogEntry
+from bench.servers import LogEntry, read_log
 from bench.tables import render
 
 
@@ -122,6 +130,10 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     true = run("loadgen", 0, 0.5, section="accuracy", server="refsrv, 2ms, sleeping", server_log=log, **paced)
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
+    assert "Arrivals are those that the server read." in page([held])
+    stamped = held | {"server_log": log | {"stamped_by_kernel": True}}
+    assert "Arrivals are those of the kernel at the server." in page([stamped])
+    assert "Arrivals are those that the server read." in page([stamped, held])
     assert row(page([held]), "loadgen, spin 0s") == [
         "1.0 / – / –",
         "–",
@@ -158,6 +170,34 @@ def test_the_beginning_of_a_load_is_left_out() -> None:
     found = constant_arrivals(log, 1_000)
     assert found is not None
     assert found["gap_error_p99_9_us"] == 0.0
+
+
+def test_what_the_kernel_stamped_tells_how_even_arrivals_are() -> None:
+    # The server wakes up late for every tenth request, and reads two of them in the wrong order.
+    late = [200_000 if number % 10 == 0 else 0 for number in range(2_000)]
+    log = [LogEntry(n * 1_000_000 + late[n], 0, None, n * 1_000_000) for n in range(2_000)]
+    log[700], log[701] = log[701], log[700]
+    found = constant_arrivals(log, 1_000)
+    assert found is not None
+    assert (found["gap_error_p99_us"], found["gap_error_p99_9_us"], found["late_p99_us"]) == (0.0, 0.0, 0.0)
+    assert arrival_instants(log) == ([n * 1_000_000 for n in range(200, 2_000)], True)
+
+
+def test_stamps_are_not_mixed_with_what_the_server_read() -> None:
+    log = [LogEntry(n * 1_000_000 + 50, 0, None, n * 1_000_000) for n in range(1_000)]
+    log[0] = LogEntry(50, 0, None)
+    assert arrival_instants(log)[1], "the kernel begins to stamp a moment after it was asked"
+    log[500] = LogEntry(500_000_050, 0, None)
+    assert arrival_instants(log) == ([n * 1_000_000 + 50 for n in range(100, 1_000)], False)
+    assert arrival_instants([]) == ([], False)
+
+
+def test_a_log_is_read_with_what_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns\n1,9,2,11,,never-answered,\n0,5,2,7,8,answered,4\n"
+    )
+    assert read_log(path) == [LogEntry(5, 7, 8, 4), LogEntry(9, 11, None, None)]
 
 
 def test_random_arrivals_are_told_from_even_ones_and_bursts() -> None:

@@ -5,10 +5,31 @@
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+/// Nanoseconds per second.
+pub(crate) const NS_PER_S: u64 = 1_000_000_000;
+
+/// Two looks at one clock that are further apart than this had something else in between, such as another program.
+const WIDEST_READING_NS: u64 = 1_000;
+
+/// So often is it tried to read both clocks closely.
+const MOST_READINGS: usize = 10;
+
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 #[must_use]
 pub fn now_ns() -> u64 {
     to_ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// How far `CLOCK_REALTIME` is ahead, in nanoseconds, to half a microsecond; `None` on a core that is too busy to read both
+/// clocks together, and where the wall clock is behind the time since the start.
+pub(crate) fn realtime_ahead_ns() -> Option<u64> {
+    (0..MOST_READINGS).find_map(|_| {
+        let before_ns = now_ns();
+        let realtime_ns = to_ns(clock_gettime(ClockId::Realtime));
+        let between_ns = now_ns() - before_ns;
+        let is_close = between_ns <= WIDEST_READING_NS;
+        is_close.then(|| realtime_ns.checked_sub(before_ns + between_ns / 2)).flatten()
+    })
 }
 
 /// Uses up `cpu_ns` of this thread's CPU time, however long that takes on the wall clock.
@@ -27,7 +48,7 @@ pub fn burn_cpu(cpu_ns: u64) {
 /// Splits nanoseconds into the kernel's seconds and nanoseconds.
 pub(crate) fn to_timespec(ns: u64) -> Timespec {
     // Both parts fit: u64::MAX ns is 585 years, and the remainder is below 1e9.
-    Timespec { tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX), tv_nsec: (ns % 1_000_000_000) as _ }
+    Timespec { tv_sec: i64::try_from(ns / NS_PER_S).unwrap_or(i64::MAX), tv_nsec: (ns % NS_PER_S) as _ }
 }
 
 fn thread_cpu_ns() -> u64 {
@@ -37,7 +58,7 @@ fn thread_cpu_ns() -> u64 {
 fn to_ns(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
-    seconds * 1_000_000_000 + nanoseconds
+    seconds * NS_PER_S + nanoseconds
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub struct Config {
     pub spin_ns: u64,
     /// Whether to keep the log.
     pub log: bool,
+    /// Whether the log also has the kernel's instants of arrival, over TCP ([`crate::LogEntry::queued_ns`]).
+    pub receive_stamps: bool,
     /// Answer fixed bytes to every blank line and do nothing else: no plan, no faults, no log,
     /// no request bodies. `body` is still honoured.
     pub fast: bool,
@@ -59,6 +61,7 @@ impl Default for Config {
             // Covers the 20-40 us a timerfd wakes late on an idle virtual CPU.
             spin_ns: 60_000,
             log: true,
+            receive_stamps: false,
             fast: false,
         }
     }
@@ -78,6 +81,9 @@ impl Config {
         }
         if matches!(self.listen, Endpoint::Unix(_)) && self.faults.resets() {
             return Err(ConfigError { field: "faults", must_be: "without reset: only TCP aborts a connection" });
+        }
+        if matches!(self.listen, Endpoint::Unix(_)) && self.receive_stamps {
+            return Err(ConfigError { field: "receive_stamps", must_be: "off: the kernel stamps only TCP" });
         }
         self.service.validate()?;
         self.faults.validate()
@@ -99,6 +105,12 @@ mod tests {
         let faults = FaultPlan::none().with(Fault::ResetMidBody, When::every(2));
         let config = Config { listen: Endpoint::Unix("s".into()), faults, ..Config::default() };
         assert_eq!(config.validate().expect_err("must be refused").field, "faults");
+    }
+
+    #[test]
+    fn a_unix_socket_has_no_stamps() {
+        let config = Config { listen: Endpoint::Unix("s".into()), receive_stamps: true, ..Config::default() };
+        assert_eq!(config.validate().expect_err("must be refused").field, "receive_stamps");
     }
 
     #[test]

@@ -5,9 +5,11 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::answer::{Answer, Framing, Layout, reason};
+use crate::arrival::{Arrival, StampedReceiver};
 use crate::clock::{burn_cpu, now_ns};
 use crate::fault::Fault;
 use crate::http::{HeadError, RequestHead, parse_head};
@@ -22,18 +24,34 @@ const LINGER_NS: u64 = 1_000_000_000;
 const LINGER_BYTES: usize = 1 << 20;
 
 /// A connection over TCP or over a Unix socket.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + AsFd + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + AsFd + Unpin {
+    /// Calls `read` when something may have come, and again as long as it would block.
+    async fn when_readable<T>(&self, read: impl FnMut() -> io::Result<T>) -> io::Result<T>;
+}
 
-impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> Stream for S {}
+impl Stream for TcpStream {
+    async fn when_readable<T>(&self, read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        self.async_io(Interest::READABLE, read).await
+    }
+}
+
+impl Stream for UnixStream {
+    async fn when_readable<T>(&self, read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        self.async_io(Interest::READABLE, read).await
+    }
+}
 
 /// Serves a connection until either side closes it.
 pub(crate) async fn serve(stream: impl Stream, shared: Rc<Shared>) {
-    let connection = Connection { stream, shared, received: Vec::new(), answered: 0, is_stale: false };
+    let stamped = shared.config.receive_stamps.then(StampedReceiver::new);
+    let connection = Connection { stream, stamped, shared, received: Vec::new(), answered: 0, is_stale: false };
     connection.run().await;
 }
 
 struct Connection<S> {
     stream: S,
+    /// Receives, where the kernel's stamps are wanted.
+    stamped: Option<StampedReceiver>,
     shared: Rc<Shared>,
     /// Received but not yet used.
     received: Vec<u8>,
@@ -43,7 +61,7 @@ struct Connection<S> {
 }
 
 enum Next {
-    Request(RequestHead, u64),
+    Request(RequestHead, Arrival),
     Refused(HeadError),
     Closed,
 }
@@ -58,15 +76,15 @@ enum Then {
 impl<S: Stream> Connection<S> {
     async fn run(mut self) {
         loop {
-            let (head, arrive_ns) = match self.next_request().await {
-                Next::Request(head, arrive_ns) => (head, arrive_ns),
+            let (head, arrival) = match self.next_request().await {
+                Next::Request(head, arrival) => (head, arrival),
                 Next::Refused(error) => return self.refuse(error).await,
                 Next::Closed => return,
             };
             if self.is_stale {
                 return self.shared.count(|stats| stats.stale_closed += 1);
             }
-            match self.exchange(head, arrive_ns).await {
+            match self.exchange(head, arrival).await {
                 Then::Continue => {}
                 Then::Close => return,
                 Then::HoldOpen => return self.discard_until_closed().await,
@@ -76,37 +94,42 @@ impl<S: Stream> Connection<S> {
 
     async fn next_request(&mut self) -> Next {
         // A pipelined request is here already and arrives, for the queue, now.
-        let mut received_ns = now_ns();
+        let mut arrival = Arrival::now();
         loop {
             match parse_head(&self.received) {
                 Ok(Some(head)) => {
                     self.received.drain(..head.head_bytes);
-                    return Next::Request(head, received_ns);
+                    return Next::Request(head, arrival);
                 }
                 Ok(None) => {}
                 Err(error) => return Next::Refused(error),
             }
-            if !self.receive().await {
-                return Next::Closed;
+            match self.receive().await {
+                Some(latest) => arrival = latest,
+                None => return Next::Closed,
             }
-            received_ns = now_ns();
         }
     }
 
-    /// Receives more bytes; false at the end of the connection.
-    async fn receive(&mut self) -> bool {
-        self.received.reserve(RECEIVE_BYTES);
-        matches!(self.stream.read_buf(&mut self.received).await, Ok(count) if count > 0)
+    /// Receives more bytes; `None` at the end of the connection.
+    async fn receive(&mut self) -> Option<Arrival> {
+        let Some(stamped) = &mut self.stamped else {
+            self.received.reserve(RECEIVE_BYTES);
+            let count = self.stream.read_buf(&mut self.received).await.ok()?;
+            return (count > 0).then(Arrival::now);
+        };
+        let (stream, received) = (&self.stream, &mut self.received);
+        stream.when_readable(|| stamped.receive(stream.as_fd(), received)).await.ok()?
     }
 
-    async fn exchange(&mut self, head: RequestHead, arrive_ns: u64) -> Then {
-        let (slot, fault) = self.shared.arrive(arrive_ns);
+    async fn exchange(&mut self, head: RequestHead, arrival: Arrival) -> Then {
+        let (slot, fault) = self.shared.arrive(arrival.read_ns);
         let is_last = self.is_last(&head);
         // Laid out while there is time, so that nothing but the write is left when it is due.
         let mut answer = self.lay_out(&head, &slot, fault, is_last);
         if !self.discard_body(head.body_bytes).await {
             self.shared.depart(now_ns());
-            self.shared.record(&slot, None, Outcome::ClientGone);
+            self.shared.record(&slot, arrival.queued_ns, None, Outcome::ClientGone);
             return Then::Close;
         }
         self.shared.timer.sleep_until(slot.finish_ns).await;
@@ -119,7 +142,7 @@ impl<S: Stream> Connection<S> {
         let attempted_ns = (outcome != Outcome::NeverAnswered).then_some(write_ns);
         // Logged before the client can see the close, so that a client that has seen
         // everything finds everything in the log.
-        self.shared.record(&slot, attempted_ns, outcome);
+        self.shared.record(&slot, arrival.queued_ns, attempted_ns, outcome);
         self.answered += 1;
         self.is_stale = outcome == Outcome::StaleClose;
         match outcome {
@@ -171,7 +194,7 @@ impl<S: Stream> Connection<S> {
             if left == 0 {
                 return true;
             }
-            if !self.receive().await {
+            if self.receive().await.is_none() {
                 return false;
             }
         }
@@ -226,7 +249,7 @@ impl<S: Stream> Connection<S> {
     async fn discard_at_most(&mut self, bytes: usize) {
         let mut left = bytes;
         self.received.clear();
-        while left > 0 && self.receive().await {
+        while left > 0 && self.receive().await.is_some() {
             left = left.saturating_sub(self.received.len());
             self.received.clear();
         }

@@ -30,6 +30,7 @@
 //! - All times are integer nanoseconds of `CLOCK_MONOTONIC`.
 
 mod answer;
+mod arrival;
 pub mod clock;
 mod command;
 mod config;

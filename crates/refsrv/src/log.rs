@@ -50,6 +50,9 @@ pub struct LogEntry {
     pub id: u64,
     /// Right after the recv that completed the request head; also X-Arrive.
     pub arrive_ns: u64,
+    /// When the kernel had queued the last bytes of the head, however late they were read; `None` where it was not asked
+    /// ([`crate::Config::receive_stamps`]), for a pipelined request, and where its stamp is not to be believed.
+    pub queued_ns: Option<u64>,
     /// How long it occupied a server; also X-Hold.
     pub hold_ns: u64,
     /// When the answer was due.
@@ -111,16 +114,17 @@ impl fmt::Display for Lateness {
 /// # Errors
 /// Whatever the target says.
 pub fn write_csv(mut target: impl Write, entries: &[LogEntry]) -> io::Result<()> {
-    writeln!(target, "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome")?;
+    writeln!(target, "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns")?;
     for entry in entries {
-        let LogEntry { id, arrive_ns, hold_ns, finish_ns, write_ns, outcome } = entry;
-        write!(target, "{id},{arrive_ns},{hold_ns},{finish_ns},")?;
-        if let Some(write_ns) = write_ns {
-            write!(target, "{write_ns}")?;
-        }
-        writeln!(target, ",{outcome}")?;
+        let LogEntry { id, arrive_ns, queued_ns, hold_ns, finish_ns, write_ns, outcome } = entry;
+        let (write_ns, queued_ns) = (cell(*write_ns), cell(*queued_ns));
+        writeln!(target, "{id},{arrive_ns},{hold_ns},{finish_ns},{write_ns},{outcome},{queued_ns}")?;
     }
     target.flush()
+}
+
+fn cell(time_ns: Option<u64>) -> String {
+    time_ns.map_or_else(String::new, |time_ns| time_ns.to_string())
 }
 
 #[cfg(test)]
@@ -132,16 +136,17 @@ mod tests {
         let entry = LogEntry {
             id: 0,
             arrive_ns: 5,
+            queued_ns: None,
             hold_ns: 2,
             finish_ns: 7,
             write_ns: None,
             outcome: Outcome::NeverAnswered,
         };
-        let late = LogEntry { write_ns: Some(9), outcome: Outcome::Status(503), ..entry };
+        let late = LogEntry { write_ns: Some(9), queued_ns: Some(4), outcome: Outcome::Status(503), ..entry };
         let mut csv = Vec::new();
         write_csv(&mut csv, &[entry, late]).expect("a Vec takes everything");
-        let expected = "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome\n\
-                        0,5,2,7,,never-answered\n0,5,2,7,9,status-503\n";
+        let expected = "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns\n\
+                        0,5,2,7,,never-answered,\n0,5,2,7,9,status-503,4\n";
         assert_eq!(String::from_utf8(csv).expect("ASCII"), expected);
         assert_eq!((entry.late_ns(), late.late_ns()), (None, Some(2)));
     }
@@ -151,6 +156,7 @@ mod tests {
         let entry = |id: u64| LogEntry {
             id,
             arrive_ns: 0,
+            queued_ns: None,
             hold_ns: 1_000,
             finish_ns: 1_000,
             write_ns: (id > 0).then_some(1_000 + id),

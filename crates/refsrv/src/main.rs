@@ -12,7 +12,7 @@ use refsrv::{Config, Endpoint, FaultPlan, FaultRule, Framing, Lateness, Referenc
 use tokio::signal::unix::{SignalKind, signal};
 
 /// What the fast mode does not do.
-const NOT_IN_FAST_MODE: [&str; 12] = [
+const NOT_IN_FAST_MODE: [&str; 13] = [
     "hold",
     "seed",
     "servers",
@@ -25,6 +25,7 @@ const NOT_IN_FAST_MODE: [&str; 12] = [
     "cpu",
     "spin",
     "log",
+    "receive_stamps",
 ];
 
 /// A reference HTTP/1.1 server whose every answer time is known exactly.
@@ -88,6 +89,9 @@ struct Arguments {
     /// Write one CSV line per request here, at the end, and to stderr how late the answers were
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Log also when the kernel had each request, however late it was read; over TCP
+    #[arg(long, requires = "log")]
+    receive_stamps: bool,
 }
 
 /// Exit code for a usage or configuration error, as clap's own.
@@ -131,6 +135,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         cpu_ns: arguments.cpu,
         spin_ns: arguments.spin,
         log: arguments.log.is_some(),
+        receive_stamps: arguments.receive_stamps,
         fast: arguments.fast,
     })
 }

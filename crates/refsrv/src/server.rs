@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{LocalSet, spawn_local};
 
+use crate::arrival::ask_for_stamps;
 use crate::clock::now_ns;
 use crate::command::{Command, Ending, answer_command};
 use crate::config::Config;
@@ -75,6 +76,9 @@ impl ReferenceServer {
 
     fn open(config: Config) -> io::Result<Self> {
         let (listener, endpoint) = config.listen.listen()?;
+        if config.receive_stamps {
+            ask_for_stamps(&listener)?;
+        }
         let epoch_ns = now_ns();
         let (commands, inbox) = mpsc::unbounded_channel();
         let builder = std::thread::Builder::new().name("refsrv".to_owned());

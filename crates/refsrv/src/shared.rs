@@ -88,12 +88,12 @@ impl Shared {
     }
 
     /// Logs what became of a request.
-    pub(crate) fn record(&self, slot: &Slot, write_ns: Option<u64>, outcome: Outcome) {
+    pub(crate) fn record(&self, slot: &Slot, queued_ns: Option<u64>, write_ns: Option<u64>, outcome: Outcome) {
         if !self.config.log {
             return;
         }
         let Slot { id, arrive_ns, hold_ns, finish_ns, .. } = *slot;
-        let entry = LogEntry { id, arrive_ns, hold_ns, finish_ns, write_ns, outcome };
+        let entry = LogEntry { id, arrive_ns, queued_ns, hold_ns, finish_ns, write_ns, outcome };
         self.state.borrow_mut().log.push(entry);
     }
 

@@ -60,10 +60,10 @@ fn it_serves_until_a_signal_and_then_writes_its_log() {
         assert!(running.child.wait().expect("it ends").success());
         let csv = std::fs::read_to_string(&log.0).expect("a log");
         let lines: Vec<_> = csv.lines().collect();
-        assert_eq!(lines[0], "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome");
+        assert_eq!(lines[0], "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns");
         assert_eq!(lines.len(), 5);
-        assert!(lines[1].starts_with("0,") && lines[1].ends_with(",answered"));
-        assert!(lines[2].starts_with("1,") && lines[2].ends_with(",status-503"));
+        assert!(lines[1].starts_with("0,") && lines[1].ends_with(",answered,"));
+        assert!(lines[2].starts_with("1,") && lines[2].ends_with(",status-503,"));
     }
 }
 
@@ -75,7 +75,7 @@ fn it_ends_by_itself_when_the_time_is_up() {
 
 #[test]
 fn usage_errors_exit_with_2_and_say_what_would_be_right() {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--listen", "0.0.0.0:0"], "not a loopback address"),
         (&["--hold", "fast"], "a hold such as 2ms"),
         (&["--hold", "exp:1ms", "--stall", "1s/10s"], "constant --hold"),
@@ -84,6 +84,7 @@ fn usage_errors_exit_with_2_and_say_what_would_be_right() {
         (&["--fast", "--hold", "1ms"], "cannot be used with"),
         (&["--fast", "--framing", "chunked"], "cannot be used with"),
         (&["--fast", "--requests-per-connection", "1"], "cannot be used with"),
+        (&["--receive-stamps"], "--log <FILE>"),
     ];
     for (arguments, expected) in cases {
         let mut child = refsrv(arguments).spawn().expect("the binary starts");

@@ -430,3 +430,41 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     assert_eq!(again.addr(), server.addr());
     assert_eq!(Client::connect(again.addr()).get().expect("an answer").number("X-Id"), 0);
 }
+
+/// What two readings of two clocks may be apart.
+const CLOCKS_NS: u64 = 5_000;
+
+#[test]
+fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
+    // Burning CPU time before each answer keeps the one thread from reading what the others send meanwhile.
+    let server = start(Config { receive_stamps: true, cpu_ns: 20 * MS, ..constant(0) });
+    // The kernel begins to stamp a moment after it was asked.
+    let mut warm_up = Client::connect(server.addr());
+    let warmed = (0..100).position(|number| {
+        warm_up.get().expect("an answer");
+        log_of(&server, number + 1)[number].queued_ns.is_some()
+    });
+    let warmed = warmed.expect("loopback has stamps") + 1;
+
+    let mut clients: Vec<_> = (0..4).map(|_| Client::connect(server.addr())).collect();
+    let sends: Vec<_> = clients
+        .iter_mut()
+        .map(|client| {
+            let from_ns = clock::now_ns();
+            client.send(GET);
+            from_ns..=clock::now_ns()
+        })
+        .collect();
+    for client in &mut clients {
+        client.response().expect("an answer");
+    }
+    let log = log_of(&server, warmed + 4);
+    let mut queued: Vec<_> = log[warmed..].iter().map(|entry| entry.queued_ns.expect("a stamp")).collect();
+    queued.sort_unstable();
+    for (send, queued_ns) in sends.iter().zip(queued) {
+        let (from_ns, to_ns) = (send.start() - CLOCKS_NS, send.end() + CLOCKS_NS);
+        assert!((from_ns..=to_ns).contains(&queued_ns), "{from_ns} {queued_ns} {to_ns}");
+    }
+    assert!(log.iter().all(|entry| entry.queued_ns <= Some(entry.arrive_ns)));
+    assert_eq!(server.stats().arrivals, log.len() as u64);
+}

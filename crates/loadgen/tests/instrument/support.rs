@@ -206,8 +206,13 @@ pub struct Timing {
 impl Timing {
     /// Runs a load and notes whether the host let it alone.
     pub fn trial(&mut self, config: Config, plan: impl FnOnce(&str) -> LoadPlan) -> Trial {
+        self.observe(|| Trial::of(config, plan))
+    }
+
+    /// As [`Self::trial`], for a load that is carried out in another way.
+    pub fn observe(&mut self, carry_out: impl FnOnce() -> Trial) -> Trial {
         let others = Others::now();
-        let trial = Trial::of(config, plan);
+        let trial = carry_out();
         self.note_host(&others, &trial.report);
         if let Some(late) = refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS) {
             self.disturbances.push(format!("the server itself was late: {late}"));

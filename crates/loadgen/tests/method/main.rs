@@ -19,6 +19,7 @@ mod full_size;
 mod histograms;
 mod intervals;
 mod late_reader;
+mod own_core;
 mod pathwise;
 mod queues;
 mod real_time;
