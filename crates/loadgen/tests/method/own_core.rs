@@ -98,7 +98,7 @@ impl ClockLateness {
             let late_ns = (total_ns - allowed_ns) / (index + 1) as f64;
             let next_ns = self.pauses_ns.get(index + 1).copied().unwrap_or(0);
             if late_ns >= next_ns as f64 {
-                return late_ns as u64;
+                return late_ns.round() as u64;
             }
         }
         0
