@@ -85,6 +85,31 @@ def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
     assert found[2][0] == "keep-alive not honoured: measured with a new connection per request"
 
 
+@pytest.mark.parametrize(
+    ("check", "figures", "worst"),
+    [
+        ("C5", [(586_000, 200_000), (1_200_000, 1_000_000)], "586000"),
+        ("C12", [(400, 1_000), (800, 1_000)], "400"),
+        ("C3", [(7, 0), (9, 0)], "9"),
+        ("failure", [(None, None), (None, None)], "None"),
+    ],
+    ids=["two limits", "a least", "none allowed", "no figure"],
+)
+def test_the_worst_cell_is_the_one_that_is_farthest_beyond_its_limit(
+    run_dir: Path, check: str, figures: list[tuple[int | None, int | None]], worst: str
+) -> None:
+    for ordered in (figures, figures[::-1]):
+        summary = read_summary(run_dir)
+        summary["cells"] = summary["cells"][: len(ordered)]
+        for cell, (value, limit) in zip(summary["cells"], ordered, strict=True):
+            reason = {"check": check, "level": "warn", "message": f"found {value}", "value": value, "limit": limit}
+            cell["verdict"] = {"status": "warn", "blame": "client", "reasons": [reason]}
+            cell["notes"] = []
+        said = [sentence for sentence, _, _ in remarks(read_sweep(summary)) if "found" in sentence]
+        assert len(said) == 1
+        assert f"found {worst}" in said[0]
+
+
 def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -> None:
     assert sweep_lines(read_summary(run_dir))[-1] == (
         "No inference between servers possible from 1 run. "

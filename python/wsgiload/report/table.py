@@ -6,6 +6,7 @@ above every number, and what is not valid is explained in words under the table,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -221,7 +222,7 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
             places.setdefault((key, str(reason["level"])), []).append((reason, cell))
     remarks = []
     for (_, level), entries in places.items():
-        worst, _ = max(entries, key=lambda entry: _figure(entry[0]))
+        worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
         sentence = words.reason_words(worst)
         if len({str(reason["message"]) for reason, _ in entries}) > 1:
             sentence += f" (the worst of {len(entries)} cells)"
@@ -245,9 +246,14 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     return remarks
 
 
-def _figure(reason: Json) -> float:
-    value = reason["value"]
-    return float(value) if isinstance(value, int | float) else 0.0
+def _transgression(reason: Json) -> tuple[float, float]:
+    """How many times beyond its limit a figure is, on whichever side, and the figure itself.
+
+    One check can have several limits (C5: p99, p99.9), so its figures alone do not compare.
+    """
+    value, limit = (float(one) if isinstance(one, int | float) else 0.0 for one in (reason["value"], reason["limit"]))
+    is_comparable = value > 0 and limit > 0
+    return (max(value / limit, limit / value) if is_comparable else math.inf), value
 
 
 def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
