@@ -1,7 +1,8 @@
 //! A core for the generator alone, another for the server, and what a clock on the generator's core says of the host.
 
+use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loadgen::LoadPlan;
 use loadgen::clock::monotonic_ns;
@@ -10,7 +11,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::sched_setaffinity;
 
 use crate::sleepers::{allowed_cores, only};
-use crate::support::{Timing, Trial, server_with, url_of};
+use crate::support::{TICKS_PER_SECOND, Timing, Trial, server_with, url_of};
 
 /// The least niceness. As a real-time thread the generator would have to rest.
 const MOST_URGENT: i32 = -20;
@@ -21,8 +22,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Two readings that are farther apart than this had something between them; the loop itself takes some 50 ns.
 const LEAST_PAUSE_NS: u64 = 1_000;
 
-/// Drives a load from one core at a server on another, and notes if the clock alone was late on the generator's core: by
-/// more than a limit, in more than a share of all instants. `limits` has both.
+/// Drives a load from one core at a server on another, and notes if the host was late on the generator's core by more than
+/// a limit, in more than a share of all instants. `limits` has both.
 pub fn trial_on_own_core(
     timing: &mut Timing,
     config: Config,
@@ -35,8 +36,13 @@ pub fn trial_on_own_core(
     let server = on_core(server_core, || server_with(config));
     let plan = plan(&url_of(&server));
     let before = urgently_on_core(client_core, ClockLateness::look);
+    let stolen = Stolen::from(client_core);
     let trial = timing.observe(|| urgently_on_core(client_core, || Trial::on(&server, &plan)));
+    let share = stolen.share();
     let after = urgently_on_core(client_core, ClockLateness::look);
+    let least = limits.iter().map(|(share, _)| *share).fold(1.0, f64::min);
+    let cause = format!("the hypervisor took the generator's core for {share} of the time");
+    timing.disturbed_by((share >= least).then_some(cause));
     timing.disturbed_by(limits.iter().filter_map(|&(share, limit_ns)| {
         let late_ns = before.quantile_ns(1.0 - share).max(after.quantile_ns(1.0 - share));
         let worst =
@@ -61,6 +67,33 @@ fn urgently_on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T 
         let _ = setpriority_process(None, MOST_URGENT);
         work()
     })
+}
+
+/// Time that a hypervisor takes from a core.
+#[derive(Debug)]
+struct Stolen {
+    core: usize,
+    ticks: u64,
+    since: Instant,
+}
+
+impl Stolen {
+    fn from(core: usize) -> Self {
+        Self { core, ticks: Self::ticks(core), since: Instant::now() }
+    }
+
+    /// Of the time since then.
+    fn share(&self) -> f64 {
+        let ticks = Self::ticks(self.core) - self.ticks;
+        ticks as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64()
+    }
+
+    fn ticks(core: usize) -> u64 {
+        let host = fs::read_to_string("/proc/stat").unwrap();
+        let line = host.lines().find_map(|line| line.strip_prefix(&format!("cpu{core} "))).unwrap();
+        // user nice system idle iowait irq softirq steal
+        line.split_ascii_whitespace().nth(7).unwrap().parse().unwrap()
+    }
 }
 
 /// How late a loop that only reads the clock was: no generator on that core can be less late.
