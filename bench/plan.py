@@ -133,8 +133,8 @@ def _memory(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
     contenders = _contenders(generators, scope.spins)
     for rate in scope.rates_per_s:
-        # Two requests are there at any time, and the server spins until they are due, and no send wakes it up.
-        # They are due halfway between two even arrivals: an answer and a request are never under way at once.
+        # It spins until the next answer is due, so that few sends have to wake it up, none of even ones. Those are due
+        # halfway between two arrivals: an answer and a request are not under way at once.
         hold = f"{2_500_000_000 // rate}ns"
         server = refsrv_holding(hold, hold, logs=True, stamps=True)
         for arrivals in ("constant", "poisson"):

@@ -63,7 +63,7 @@ class ServerSpec:
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One request as ``refsrv`` saw it, in ns of CLOCK_MONOTONIC; no ``write_ns`` where nothing was answered, no
-    ``queued_ns`` where the kernel was not asked when it had the request."""
+    ``queued_ns`` where the kernel did not say, or not credibly, when it had the request."""
 
     arrive_ns: int
     # When its answer was due.
@@ -94,7 +94,7 @@ def refsrv_holding(hold: str, spin: str, *, logs: bool, stamps: bool = False) ->
 
     With ``stamps`` its log also says when the kernel had each request.
     """
-    arguments = ("--hold", hold, "--spin", spin, "--no-stamps", *(("--receive-stamps",) if stamps else ()))
+    arguments = ("--hold", hold, "--spin", spin, "--no-stamps", *(("--log-queued",) if stamps else ()))
     waits = {"0s": "sleeping", hold: "spinning throughout"}.get(spin, f"spinning {spin}")
     return ServerSpec(f"refsrv, {hold}, {waits}", arguments, logs=logs, fresh=True, is_spinning=spin == hold)
 

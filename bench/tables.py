@@ -204,20 +204,30 @@ def _mebibytes(count: float | None) -> str:
 def _open(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
-    by_kernel = all((run.get("server_log") or {}).get("stamped_by_kernel") for run in runs if "failure" not in run)
     text = (
         "## Open loop: send times as the server sees them\n\n"
-        f"Arrivals are those {'of the kernel at the server' if by_kernel else 'that the server read'}. "
+        f"{_whose_arrivals(runs)} "
         "64 connections, medians over rounds, µs. *Gap error*: how far each gap between arrivals is from 1/rate. "
         "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the generator says of itself. "
         "*Clock late*: how late a loop that only reads the clock was on the client's core, right after the run. "
-        "*Server late*: how late the server was with its own answers. Tails up to these are not the generator's."
+        "*Server late*: how late the server was with its own answers."
     )
     parts = [text]
     for (rate, arrivals), group in groups(runs, "rate_per_s", "arrivals").items():
         make = _even if arrivals == "constant" else _random
         parts.append(f"### {rate:,}/s, {arrivals}, {_sizes(group)}\n\n{make(group)}")
     return parts
+
+
+def _whose_arrivals(runs: Sequence[Record]) -> str:
+    """By whose instants arrivals are told, and so which tails are not the generator's."""
+    logs = [run["server_log"] for run in runs if run.get("server_log")]
+    read = sum(1 for log in logs if not log.get("stamped_by_kernel"))
+    if logs and not read:
+        return "Arrivals are the kernel's stamps at the server: tails up to *clock late* are not the generator's."
+    those = "" if read == len(logs) else f" in {read} of {len(logs)} runs, else the kernel's stamps"
+    tails = "tails up to *clock late* and *server late* are not the generator's"
+    return f"Arrivals are the instants at which the server had read the request{those}: {tails}."
 
 
 def _even(runs: Sequence[Record]) -> str:

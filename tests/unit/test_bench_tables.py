@@ -130,10 +130,10 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     true = run("loadgen", 0, 0.5, section="accuracy", server="refsrv, 2ms, sleeping", server_log=log, **paced)
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
-    assert "Arrivals are those that the server read." in page([held])
+    assert "the instants at which the server had read the request: tails" in page([held])
     stamped = held | {"server_log": log | {"stamped_by_kernel": True}}
-    assert "Arrivals are those of the kernel at the server." in page([stamped])
-    assert "Arrivals are those that the server read." in page([stamped, held])
+    assert "Arrivals are the kernel's stamps at the server: tails" in page([stamped])
+    assert "had read the request in 1 of 2 runs, else the kernel's stamps: tails" in page([stamped, held])
     assert row(page([held]), "loadgen, spin 0s") == [
         "1.0 / – / –",
         "–",

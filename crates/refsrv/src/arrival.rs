@@ -14,12 +14,15 @@ use crate::clock::{NS_PER_S, now_ns, realtime_ahead_ns};
 
 const RECEIVE_BYTES: usize = 4096;
 
+/// How far a stamp may lie outside its wait before it is not believed: clocks are read together to so much.
+const TOLERANCE_NS: u64 = 5_000;
+
 /// When bytes arrived. Nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// Right after the recv that delivered the last of them.
     pub read_ns: u64,
-    /// When the kernel had queued the last of them; `None` where it was not asked or is not to be believed.
+    /// When the kernel had queued the last bytes of that recv; `None` where it was not asked or is not to be believed.
     pub queued_ns: Option<u64>,
 }
 
@@ -40,7 +43,7 @@ pub(crate) fn ask_for_stamps(listener: &impl AsFd) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct StampedReceiver {
     control: Vec<u8>,
-    /// Nothing that is still to come was queued before.
+    /// What is still to come was hardly queued before.
     last_read_ns: u64,
 }
 
@@ -70,7 +73,8 @@ impl StampedReceiver {
     /// a step of the former has put it before the last read or after this one.
     fn believed(&self, stamp_ns: u64, read_ns: u64) -> Option<u64> {
         let queued_ns = stamp_ns.checked_sub(realtime_ahead_ns()?)?;
-        (self.last_read_ns..=read_ns).contains(&queued_ns).then_some(queued_ns)
+        let plausible = self.last_read_ns.saturating_sub(TOLERANCE_NS)..=read_ns + TOLERANCE_NS;
+        plausible.contains(&queued_ns).then(|| queued_ns.min(read_ns))
     }
 }
 

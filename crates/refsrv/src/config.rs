@@ -38,7 +38,7 @@ pub struct Config {
     /// Whether to keep the log.
     pub log: bool,
     /// Whether the log also has the kernel's instants of arrival, over TCP ([`crate::LogEntry::queued_ns`]).
-    pub receive_stamps: bool,
+    pub log_queued: bool,
     /// Answer fixed bytes to every blank line and do nothing else: no plan, no faults, no log,
     /// no request bodies. `body` is still honoured.
     pub fast: bool,
@@ -61,7 +61,7 @@ impl Default for Config {
             // Covers the 20-40 us a timerfd wakes late on an idle virtual CPU.
             spin_ns: 60_000,
             log: true,
-            receive_stamps: false,
+            log_queued: false,
             fast: false,
         }
     }
@@ -82,8 +82,8 @@ impl Config {
         if matches!(self.listen, Endpoint::Unix(_)) && self.faults.resets() {
             return Err(ConfigError { field: "faults", must_be: "without reset: only TCP aborts a connection" });
         }
-        if matches!(self.listen, Endpoint::Unix(_)) && self.receive_stamps {
-            return Err(ConfigError { field: "receive_stamps", must_be: "off: the kernel stamps only TCP" });
+        if matches!(self.listen, Endpoint::Unix(_)) && self.log_queued {
+            return Err(ConfigError { field: "log_queued", must_be: "off: the kernel stamps only TCP" });
         }
         self.service.validate()?;
         self.faults.validate()
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn a_unix_socket_has_no_stamps() {
-        let config = Config { listen: Endpoint::Unix("s".into()), receive_stamps: true, ..Config::default() };
-        assert_eq!(config.validate().expect_err("must be refused").field, "receive_stamps");
+        let config = Config { listen: Endpoint::Unix("s".into()), log_queued: true, ..Config::default() };
+        assert_eq!(config.validate().expect_err("must be refused").field, "log_queued");
     }
 
     #[test]

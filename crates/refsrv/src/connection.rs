@@ -43,7 +43,7 @@ impl Stream for UnixStream {
 
 /// Serves a connection until either side closes it.
 pub(crate) async fn serve(stream: impl Stream, shared: Rc<Shared>) {
-    let stamped = shared.config.receive_stamps.then(StampedReceiver::new);
+    let stamped = shared.config.log_queued.then(StampedReceiver::new);
     let connection = Connection { stream, stamped, shared, received: Vec::new(), answered: 0, is_stale: false };
     connection.run().await;
 }

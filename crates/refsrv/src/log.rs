@@ -50,8 +50,9 @@ pub struct LogEntry {
     pub id: u64,
     /// Right after the recv that completed the request head; also X-Arrive.
     pub arrive_ns: u64,
-    /// When the kernel had queued the last bytes of the head, however late they were read; `None` where it was not asked
-    /// ([`crate::Config::receive_stamps`]), for a pipelined request, and where its stamp is not to be believed.
+    /// When the kernel had queued what the read that completed the head delivered last, however late that read was; `None`
+    /// where it was not asked ([`crate::Config::log_queued`]), for a pipelined request, and where its stamp is not to be
+    /// believed.
     pub queued_ns: Option<u64>,
     /// How long it occupied a server; also X-Hold.
     pub hold_ns: u64,

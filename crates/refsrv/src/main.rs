@@ -25,7 +25,7 @@ const NOT_IN_FAST_MODE: [&str; 13] = [
     "cpu",
     "spin",
     "log",
-    "receive_stamps",
+    "log_queued",
 ];
 
 /// A reference HTTP/1.1 server whose every answer time is known exactly.
@@ -91,7 +91,7 @@ struct Arguments {
     log: Option<PathBuf>,
     /// Log also when the kernel had each request, however late it was read; over TCP
     #[arg(long, requires = "log")]
-    receive_stamps: bool,
+    log_queued: bool,
 }
 
 /// Exit code for a usage or configuration error, as clap's own.
@@ -135,7 +135,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         cpu_ns: arguments.cpu,
         spin_ns: arguments.spin,
         log: arguments.log.is_some(),
-        receive_stamps: arguments.receive_stamps,
+        log_queued: arguments.log_queued,
         fast: arguments.fast,
     })
 }

@@ -76,7 +76,7 @@ impl ReferenceServer {
 
     fn open(config: Config) -> io::Result<Self> {
         let (listener, endpoint) = config.listen.listen()?;
-        if config.receive_stamps {
+        if config.log_queued {
             ask_for_stamps(&listener)?;
         }
         let epoch_ns = now_ns();

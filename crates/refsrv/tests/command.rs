@@ -84,7 +84,7 @@ fn usage_errors_exit_with_2_and_say_what_would_be_right() {
         (&["--fast", "--hold", "1ms"], "cannot be used with"),
         (&["--fast", "--framing", "chunked"], "cannot be used with"),
         (&["--fast", "--requests-per-connection", "1"], "cannot be used with"),
-        (&["--receive-stamps"], "--log <FILE>"),
+        (&["--log-queued"], "--log <FILE>"),
     ];
     for (arguments, expected) in cases {
         let mut child = refsrv(arguments).spawn().expect("the binary starts");

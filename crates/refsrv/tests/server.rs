@@ -437,7 +437,7 @@ const CLOCKS_NS: u64 = 5_000;
 #[test]
 fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
     // Burning CPU time before each answer keeps the one thread from reading what the others send meanwhile.
-    let server = start(Config { receive_stamps: true, cpu_ns: 20 * MS, ..constant(0) });
+    let server = start(Config { log_queued: true, cpu_ns: 20 * MS, ..constant(0) });
     // The kernel begins to stamp a moment after it was asked.
     let mut warm_up = Client::connect(server.addr());
     let warmed = (0..100).position(|number| {

@@ -6,7 +6,6 @@ above every number, and what is not valid is explained in words under the table,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -214,14 +213,15 @@ def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
 
 
 def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
-    places: dict[tuple[str, str], list[tuple[Json, Cell]]] = {}
+    places: dict[tuple[str, str, str], list[tuple[Json, Cell]]] = {}
     for cell in sweep.cells:
         for reason in lookup(cell.raw, "verdict", "reasons") or ():
             # A failure's sentence is its own; a check's sentences differ by the figure only.
             key = reason["check"] if reason["check"] != "failure" else reason["message"]
-            places.setdefault((key, str(reason["level"])), []).append((reason, cell))
+            # Figures with different limits do not compare (C5: p99, p99.9; C15: what grows, what is unstable).
+            places.setdefault((key, str(reason["level"]), str(reason["limit"])), []).append((reason, cell))
     remarks = []
-    for (_, level), entries in places.items():
+    for (_, level, _), entries in places.items():
         worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
         sentence = words.reason_words(worst)
         if len({str(reason["message"]) for reason, _ in entries}) > 1:
@@ -246,14 +246,12 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     return remarks
 
 
-def _transgression(reason: Json) -> tuple[float, float]:
-    """How many times beyond its limit a figure is, on whichever side, and the figure itself.
-
-    One check can have several limits (C5: p99, p99.9), so its figures alone do not compare.
-    """
-    value, limit = (float(one) if isinstance(one, int | float) else 0.0 for one in (reason["value"], reason["limit"]))
-    is_comparable = value > 0 and limit > 0
-    return (max(value / limit, limit / value) if is_comparable else math.inf), value
+def _transgression(reason: Json) -> float:
+    """How far beyond its limit a figure is, on whichever side: too large, too small, or too far from nothing."""
+    value, limit = (
+        abs(float(one)) if isinstance(one, int | float) else 0.0 for one in (reason["value"], reason["limit"])
+    )
+    return abs(value - limit)
 
 
 def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:

@@ -274,8 +274,8 @@ pub fn judge(attempts: usize, attempt: impl FnMut(&mut Timing)) {
     judge_after(1, attempts, attempt);
 }
 
-/// As [`judge`], for times so short that the host can spoil them and nobody sees it: a failure is what so many attempts
-/// show that nothing disturbed, for a defect shows in each of them.
+/// As [`judge`], for times so short that a disturbance can go unseen: it fails only after this many attempts that deviate
+/// and in which nothing was seen, for a defect shows in each of them.
 #[track_caller]
 pub fn judge_after(undisturbed: usize, attempts: usize, mut attempt: impl FnMut(&mut Timing)) {
     let caller = Location::caller();

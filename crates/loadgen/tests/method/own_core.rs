@@ -1,17 +1,22 @@
 //! A core for the generator alone, another for the server, and what a clock on the generator's core says of the host.
 
 use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use loadgen::LoadPlan;
 use loadgen::clock::monotonic_ns;
 use refsrv::Config;
-use rustix::process::setpriority_process;
+use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::sched_setaffinity;
 
 use crate::sleepers::{allowed_cores, only};
+use crate::statistics::quantile;
 use crate::support::{TICKS_PER_SECOND, Timing, Trial, server_with, url_of};
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 
 /// The least niceness. As a real-time thread the generator would have to rest.
 const MOST_URGENT: i32 = -20;
@@ -21,6 +26,12 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Two readings that are farther apart than this had something between them; the loop itself takes some 50 ns.
 const LEAST_PAUSE_NS: u64 = 1_000;
+
+/// How often the time of a send is taken, over how many connections, and how long the core sleeps before each: as at a
+/// usual rate, nothing is warm.
+const SENDS: usize = 500;
+const CONNECTIONS: usize = 64;
+const BEFORE_A_SEND: Duration = Duration::from_micros(300);
 
 /// Drives a load from one core at a server on another, and notes if the host was late on the generator's core by more than
 /// a limit, in more than a share of all instants. `limits` has both.
@@ -38,18 +49,36 @@ pub fn trial_on_own_core(
     let before = urgently_on_core(client_core, ClockLateness::look);
     let stolen = Stolen::from(client_core);
     let trial = timing.observe(|| urgently_on_core(client_core, || Trial::on(&server, &plan)));
-    let share = stolen.share();
+    timing.disturbed_by(stolen.disturbance(limits));
     let after = urgently_on_core(client_core, ClockLateness::look);
-    let least = limits.iter().map(|(share, _)| *share).fold(1.0, f64::min);
-    let cause = format!("the hypervisor took the generator's core for {share} of the time");
-    timing.disturbed_by((share >= least).then_some(cause));
     timing.disturbed_by(limits.iter().filter_map(|&(share, limit_ns)| {
         let late_ns = before.quantile_ns(1.0 - share).max(after.quantile_ns(1.0 - share));
-        let worst =
-            format!("on the generator's core, the clock alone was late by {late_ns} ns in {share} of the time");
+        let worst = format!("the clock alone was late by {late_ns} ns in {share:.4} of the time");
         (late_ns > limit_ns).then_some(worst)
     }));
+    let niceness = urgently_on_core(client_core, || getpriority_process(None));
+    let is_permitted = niceness.is_ok_and(|niceness| niceness == MOST_URGENT);
+    timing.disturbed_by((!is_permitted).then(|| format!("a niceness of {MOST_URGENT} is not permitted")));
     trial
+}
+
+/// How long the second of two sends at once takes on the generator's core, to a peer that need not be woken up: median.
+pub fn time_of_a_send_ns() -> u64 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let ends: Vec<_> =
+        (0..CONNECTIONS).map(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap())).collect();
+    let second_of_two_ns = |pair: &[(TcpStream, _)]| {
+        thread::sleep(BEFORE_A_SEND);
+        (&pair[0].0).write_all(REQUEST).unwrap();
+        let begin_ns = monotonic_ns();
+        (&pair[1].0).write_all(REQUEST).unwrap();
+        monotonic_ns() - begin_ns
+    };
+    let all = || ends.chunks_exact(2).cycle().take(SENDS).map(second_of_two_ns).collect();
+    let mut times_ns: Vec<u64> = urgently_on_core(allowed_cores()[0], all);
+    times_ns.sort_unstable();
+    quantile(&times_ns, 0.5)
 }
 
 /// Threads inherit core and niceness, so what happens in one of its own does not touch the test's.
@@ -63,7 +92,7 @@ fn on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
 
 fn urgently_on_core<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> T {
     on_core(core, || {
-        // Who may not is at the mercy of others, which the checks of the load will tell.
+        // Who may not is at the mercy of others, which is noted after the load.
         let _ = setpriority_process(None, MOST_URGENT);
         work()
     })
@@ -82,10 +111,14 @@ impl Stolen {
         Self { core, ticks: Self::ticks(core), since: Instant::now() }
     }
 
-    /// Of the time since then.
-    fn share(&self) -> f64 {
-        let ticks = Self::ticks(self.core) - self.ticks;
-        ticks as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64()
+    /// What to say of the hypervisor, if it took the core for more than the smallest share of the time since then. The
+    /// kernel's account leaves out what is less than a tick.
+    fn disturbance(&self, limits: &[(f64, u64)]) -> Option<String> {
+        let ticks = Self::ticks(self.core).saturating_sub(self.ticks);
+        let share = (ticks + 1) as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64();
+        let least = limits.iter().map(|(share, _)| *share).fold(1.0, f64::min);
+        let cause = format!("the hypervisor took the generator's core for up to {share:.4} of the time");
+        (ticks > 0 && share > least).then_some(cause)
     }
 
     fn ticks(core: usize) -> u64 {
