@@ -65,9 +65,9 @@ def constant_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, f
 def poisson_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, float] | None:
     """Against a Poisson schedule: how far the gaps are from the exponential law, and how the counts vary.
 
-    The Kolmogorov–Smirnov distance has a floor of about the rate times what one request takes client and server:
-    shorter gaps cannot be seen. The dispersion (variance over mean of the counts in windows) is 1 for Poisson
-    arrivals, 0 for even ones and more for bursts, and small delays do not change it.
+    The Kolmogorov–Smirnov distance has a floor of about the rate times what one send takes, or one read where the
+    server took the instants: there are no shorter gaps. The dispersion (variance over mean of the counts in windows)
+    is 1 for Poisson arrivals, 0 for even ones and more for bursts, and small delays do not change it.
     """
     instants, _ = arrival_instants(log)
     if len(instants) < _FEWEST:
