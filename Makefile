@@ -41,6 +41,7 @@ check: build ## Formatting, lints, types and the stub of the extension
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check python servers tests tools bench
 	$(BIN)/ruff check python servers tests tools bench
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
 

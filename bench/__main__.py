@@ -5,8 +5,8 @@ Examples:
     python -m bench closed --quick           a small part, to see that it works
     python -m bench open --generator zrk=PATH
     python -m bench closed --generator before:loadgen=PATH    two builds, paired
-    python -m bench sampler 5 10             what sampling a server costs, and whether the client notices
-    python -m bench render bench/results/NAME.json
+    python -m bench sampler 5 10             what sampling a server costs, and whether the client
+    notices python -m bench render bench/results/NAME.json
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from bench.store import RESULTS, new_path, write
 from bench.tables import render
 
 _REAL_TIME = (
-    "real-time (SCHED_RR) for client and server, ordinary for memory, system calls and the server of the open loop"
+    "real-time (SCHED_RR) for client and server, ordinary for memory, system calls "
+    "and the server of the open loop"
 )
 
 
@@ -49,7 +50,10 @@ def main() -> int:
         return sampler.main(arguments.sections[1:])
     unknown = set(arguments.sections) - {*SECTIONS, "all"}
     if unknown:
-        parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)} and all")
+        parser.error(
+            f"no section is called {', '.join(sorted(unknown))}; there are "
+            f"{', '.join(SECTIONS)} and all"
+        )
     try:
         generators, missing = _generators(arguments)
     except ValueError as error:
@@ -72,29 +76,59 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("sections", nargs="*", help=f"{', '.join(SECTIONS)}, all; or render FILE to print its tables")
+    parser.add_argument(
+        "sections",
+        nargs="*",
+        help=f"{', '.join(SECTIONS)}, all; or render FILE to print its tables",
+    )
     parser.add_argument("--quick", action="store_true", help="a few minutes; not to be quoted")
     parser.add_argument("--rounds", type=int, help="rounds of the closed loop")
     parser.add_argument("--seconds", type=int, help="length of a closed-loop run")
     parser.add_argument("--open-rounds", type=int, help="rounds of the open loop")
     parser.add_argument("--open-seconds", type=int, help="length of an open-loop run")
     parser.add_argument("--memory-seconds", type=int, help="how long 10,000 connections are held")
-    parser.add_argument("--connections", type=_numbers, metavar="N,N", help="connections of the closed loop")
-    parser.add_argument("--rates", type=_numbers, metavar="N,N", help="rates of the open loop, per second")
-    parser.add_argument("--accuracy-rates", type=_numbers, metavar="N,N", help="rates against the 2 ms server")
     parser.add_argument(
-        "--spins", type=lambda text: tuple(text.split(",")), metavar="TIME,TIME", help="spin windows: 2ms,60us,0s"
+        "--connections", type=_numbers, metavar="N,N", help="connections of the closed loop"
+    )
+    parser.add_argument(
+        "--rates", type=_numbers, metavar="N,N", help="rates of the open loop, per second"
+    )
+    parser.add_argument(
+        "--accuracy-rates", type=_numbers, metavar="N,N", help="rates against the 2 ms server"
+    )
+    parser.add_argument(
+        "--spins",
+        type=lambda text: tuple(text.split(",")),
+        metavar="TIME,TIME",
+        help="spin windows: 2ms,60us,0s",
     )
     parser.add_argument("--generator", action="append", default=[], metavar="NAME[:DIALECT]=PATH")
-    parser.add_argument("--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py")
-    parser.add_argument("--only", type=lambda text: text.split(","), metavar="NAME,NAME", help="only these generators")
-    parser.add_argument("--priority", choices=("rr", "ordinary", "auto"), default="auto", help="rr: real-time")
-    parser.add_argument("--awake", action="store_true", help="idle cores poll instead of halting; needs root")
-    parser.add_argument("--again", type=int, default=3, metavar="N", help="times that a disturbed run is made again")
+    parser.add_argument(
+        "--generator-file", action="append", default=[], metavar="FILE", help="see bench/custom.py"
+    )
+    parser.add_argument(
+        "--only",
+        type=lambda text: text.split(","),
+        metavar="NAME,NAME",
+        help="only these generators",
+    )
+    parser.add_argument(
+        "--priority", choices=("rr", "ordinary", "auto"), default="auto", help="rr: real-time"
+    )
+    parser.add_argument(
+        "--awake", action="store_true", help="idle cores poll instead of halting; needs root"
+    )
+    parser.add_argument(
+        "--again", type=int, default=3, metavar="N", help="times that a disturbed run is made again"
+    )
     parser.add_argument("--output", type=Path, metavar="DIRECTORY", default=RESULTS)
-    parser.add_argument("--dry-run", action="store_true", help="say how long it would take, and stop")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say how long it would take, and stop"
+    )
     return parser
 
 
@@ -149,10 +183,13 @@ def _left_out(missing: Sequence[Missing], scope: Scope) -> list[str]:
     return sentences
 
 
-def _results(arguments: argparse.Namespace, generators: list[Generator], left_out: list[str]) -> dict[str, Any]:
+def _results(
+    arguments: argparse.Namespace, generators: list[Generator], left_out: list[str]
+) -> dict[str, Any]:
     if arguments.priority == "rr" and not real_time_permitted():
         raise SystemExit(
-            "--priority rr is not permitted here: run as root, or give CAP_SYS_NICE, or take --priority auto"
+            "--priority rr is not permitted here: run as root, or give CAP_SYS_NICE, or take "
+            "--priority auto"
         )
     real_time = arguments.priority != "ordinary" and real_time_permitted()
     client, server = choose_cores()
@@ -179,7 +216,9 @@ def _wakefulness(awake: bool) -> Iterator[None]:
             try:
                 stack.enter_context(cores_awake())
             except OSError as error:
-                raise SystemExit(f"--awake: {error.filename}: {error.strerror}; run as root, or leave it out") from None
+                raise SystemExit(
+                    f"--awake: {error.filename}: {error.strerror}; run as root, or leave it out"
+                ) from None
         yield
 
 
@@ -193,7 +232,11 @@ def _file(arguments: argparse.Namespace, results: dict[str, Any]) -> Path:
 
 def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, again: int) -> None:
     real_time = results["real_time"]
-    bench = Bench(Placement(results["client_core"], real_time), Placement(results["server_core"], real_time), again)
+    bench = Bench(
+        Placement(results["client_core"], real_time),
+        Placement(results["server_core"], real_time),
+        again,
+    )
     if results["client_core"] == results["server_core"]:
         print("one core for client and server: the figures disturb each other", file=sys.stderr)
     started = time.monotonic()
@@ -211,7 +254,9 @@ def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, aga
         write(path, results, page)
     print(page)
     print(
-        f"\n{results['took_s'] / 60:.1f} minutes; written: {path} and {path.with_suffix('.md').name}", file=sys.stderr
+        f"\n{results['took_s'] / 60:.1f} minutes; written: {path} and "
+        f"{path.with_suffix('.md').name}",
+        file=sys.stderr,
     )
 
 

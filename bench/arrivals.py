@@ -1,4 +1,5 @@
-"""What the server's own log says of a generator: how evenly requests arrived, and how long they took there. Pure."""
+"""What the server's own log says of a generator: how evenly requests arrived, and how long they
+took there. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def settled(log: Sequence[LogEntry]) -> list[LogEntry]:
 def arrival_instants(log: Sequence[LogEntry]) -> tuple[list[int], bool]:
     """Settled instants of arrival in ns, ascending, and whether the kernel stamped them.
 
-    Its stamps are not late by what a server takes to wake up and read, as the log's own instants are. Never a mixture.
+    Its stamps are not late by what a server takes to wake up and read, as the log's own instants
+    are. Never a mixture.
     """
     entries = settled(log)
     stamps = [entry.queued_ns for entry in entries if entry.queued_ns is not None]
@@ -63,11 +65,13 @@ def constant_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, f
 
 
 def poisson_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, float] | None:
-    """Against a Poisson schedule: how far the gaps are from the exponential law, and how the counts vary.
+    """Against a Poisson schedule: how far the gaps are from the exponential law, and how the counts
+    vary.
 
-    The Kolmogorov–Smirnov distance has a floor of about the rate times what one send takes, or one read where the
-    server took the instants: there are no shorter gaps. The dispersion (variance over mean of the counts in windows)
-    is 1 for Poisson arrivals, 0 for even ones and more for bursts, and small delays do not change it.
+    The Kolmogorov–Smirnov distance has a floor of about the rate times what one send takes, or one
+    read where the server took the instants: there are no shorter gaps. The dispersion (variance
+    over mean of the counts in windows) is 1 for Poisson arrivals, 0 for even ones and more for
+    bursts, and small delays do not change it.
     """
     instants, _ = arrival_instants(log)
     if len(instants) < _FEWEST:
@@ -87,14 +91,17 @@ def poisson_arrivals(log: Sequence[LogEntry], rate_per_s: float) -> dict[str, fl
 
 def server_quantiles_us(log: Sequence[LogEntry]) -> dict[str, float] | None:
     """How long requests were at the server, by its own log."""
-    times_us = [(entry.write_ns - entry.arrive_ns) / 1e3 for entry in log if entry.write_ns is not None]
+    times_us = [
+        (entry.write_ns - entry.arrive_ns) / 1e3 for entry in log if entry.write_ns is not None
+    ]
     if not times_us:
         return None
     return {"0.5": quantile(times_us, 0.5), "0.99": quantile(times_us, 0.99)}
 
 
 def server_lateness_us(log: Sequence[LogEntry]) -> dict[str, float] | None:
-    """How late the server began its own answers: what disturbed it, no generator is to blame for."""
+    """How late the server began its own answers: what disturbed it, no generator is to blame
+    for."""
     late_ns = [entry.write_ns - entry.finish_ns for entry in log if entry.write_ns is not None]
     return _quantiles("server_late", late_ns) if late_ns else None
 

@@ -62,17 +62,24 @@ def _pattern(key: str, text: str) -> re.Pattern[str]:
 
 def _dialect(described: dict[str, Any]) -> Dialect:
     requests = _pattern("requests", described["requests"])
-    quantiles = {name: _pattern(f"quantile {name}", text) for name, text in described.get("quantiles", {}).items()}
+    quantiles = {
+        name: _pattern(f"quantile {name}", text)
+        for name, text in described.get("quantiles", {}).items()
+    }
 
     def parse(text: str) -> Output:
         found = requests.search(text)
         if found is None:
-            raise OutputError(f"{described['name']} printed nothing that fits '{described['requests']}'")
+            raise OutputError(
+                f"{described['name']} printed nothing that fits '{described['requests']}'"
+            )
         scale = _MICROSECONDS[described.get("quantile_unit", "us")]
         matches = {name: pattern.search(text) for name, pattern in quantiles.items()}
         return Output(
             requests=int(found[1]),
-            quantiles_us={name: float(match[1]) * scale for name, match in matches.items() if match},
+            quantiles_us={
+                name: float(match[1]) * scale for name, match in matches.items() if match
+            },
         )
 
     return Dialect(
@@ -88,7 +95,9 @@ def _call(key: str, template: list[str] | None) -> Call | None:
     if template is None:
         return None
     if not isinstance(template, list) or not all(isinstance(word, str) for word in template):
-        raise ValueError(f"{key} is a list of words, such as ['--users', '{{connections}}', '{{url}}']")
+        raise ValueError(
+            f"{key} is a list of words, such as ['--users', '{{connections}}', '{{url}}']"
+        )
 
     def words(load: Load) -> list[str]:
         values = {
@@ -103,5 +112,7 @@ def _call(key: str, template: list[str] | None) -> Call | None:
         words(Load("http://127.0.0.1/", 1, 1, 1))
     except LookupError as error:
         known = "{url}, {connections}, {seconds} and {rate}"
-        raise ValueError(f"{key}: there is no placeholder {{{error.args[0]}}}, only {known}") from None
+        raise ValueError(
+            f"{key}: there is no placeholder {{{error.args[0]}}}, only {known}"
+        ) from None
     return words

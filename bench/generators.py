@@ -1,6 +1,7 @@
 """The load generators: how each is found, installed, called and read.
 
-To add one, add its ``Dialect`` here and its parser to ``outputs``, or describe it in a file (``custom``).
+To add one, add its ``Dialect`` here and its parser to ``outputs``, or describe it in a file
+(``custom``).
 """
 
 from __future__ import annotations
@@ -25,18 +26,21 @@ Call = Callable[[Load], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to talk to one generator. ``closed`` and ``open_loop`` give the arguments; None: it cannot do that."""
+    """How to talk to one generator. ``closed`` and ``open_loop`` give the arguments; None: it
+    cannot do that."""
 
     name: str
     install: str
     parse: Callable[[str], Output]
     closed: Call | None = None
     open_loop: Call | None = None
-    # Arguments of a second call that turns what the first one printed into a report; not part of the cost.
+    # Arguments of a second call that turns what the first one printed into a report; not part of
+    # the cost.
     report: tuple[str, ...] = ()
     stdin: Callable[[Load], str] = lambda _: ""
     version: tuple[str, ...] = ("--version",)
-    # It keeps a connection only if the answer says `Connection: keep-alive`, which refsrv never does.
+    # It keeps a connection only if the answer says `Connection: keep-alive`, which refsrv never
+    # does.
     needs_keep_alive_header: bool = False
     # It can be told a spin window and a law of arrivals.
     paces: bool = False
@@ -91,7 +95,16 @@ def _ab(load: Load) -> list[str]:
 
 
 def _oha(load: Load) -> list[str]:
-    return ["-z", f"{load.seconds}s", "-c", str(load.connections), "--no-tui", "--output-format", "json", load.url]
+    return [
+        "-z",
+        f"{load.seconds}s",
+        "-c",
+        str(load.connections),
+        "--no-tui",
+        "--output-format",
+        "json",
+        load.url,
+    ]
 
 
 def _oha_paced(load: Load) -> list[str]:
@@ -109,7 +122,19 @@ def _hey_paced(load: Load) -> list[str]:
 def _fortio(load: Load) -> list[str]:
     # A resolution of 10 µs instead of its 1 ms; uniform: connections are not all sent at once.
     rate = "0" if load.rate_per_s is None else str(load.rate_per_s)
-    words = ["load", "-quiet", "-json", "-", "-p", "50,99", "-r", "0.00001", "-uniform", "-qps", rate]
+    words = [
+        "load",
+        "-quiet",
+        "-json",
+        "-",
+        "-p",
+        "50,99",
+        "-r",
+        "0.00001",
+        "-uniform",
+        "-qps",
+        rate,
+    ]
     return [*words, "-c", str(load.connections), "-t", f"{load.seconds}s", load.url]
 
 
@@ -122,7 +147,15 @@ def _vegeta(load: Load) -> list[str]:
 
 def _zrk(load: Load) -> list[str]:
     pace = ["--closed"] if load.rate_per_s is None else [f"-R{load.rate_per_s}"]
-    return ["-t1", f"-c{load.connections}", f"-d{load.seconds}s", *pace, "--format", "json", load.url]
+    return [
+        "-t1",
+        f"-c{load.connections}",
+        f"-d{load.seconds}s",
+        *pace,
+        "--format",
+        "json",
+        load.url,
+    ]
 
 
 def _floor(load: Load) -> list[str]:
@@ -144,10 +177,19 @@ DIALECTS = {
         Dialect("loadgen", "make build", outputs.parse_loadgen, _loadgen, _loadgen, paces=True),
         Dialect("wrk", _apt("wrk"), outputs.parse_wrk, _wrk, version=("-v",)),
         Dialect("h2load", _apt("nghttp2-client"), outputs.parse_h2load, _h2load, _h2load_paced),
-        Dialect("ab", _apt("apache2-utils"), outputs.parse_ab, _ab, version=("-V",), needs_keep_alive_header=True),
+        Dialect(
+            "ab",
+            _apt("apache2-utils"),
+            outputs.parse_ab,
+            _ab,
+            version=("-V",),
+            needs_keep_alive_header=True,
+        ),
         Dialect("oha", "bench/install", outputs.parse_oha, _oha, _oha_paced),
         Dialect("hey", "bench/install", outputs.parse_hey, _hey, _hey_paced, version=()),
-        Dialect("fortio", "bench/install", outputs.parse_fortio, _fortio, _fortio, version=("version",)),
+        Dialect(
+            "fortio", "bench/install", outputs.parse_fortio, _fortio, _fortio, version=("version",)
+        ),
         Dialect(
             "vegeta",
             "bench/install",
@@ -161,9 +203,17 @@ DIALECTS = {
         ),
         # No load generator: what the kernel asks of every one of them.
         Dialect("floor", "make bench", outputs.parse_floor, _floor),
-        # These two come from nowhere that this harness installs from: give their path with --generator.
-        # wrk2 calibrates for ten seconds.
-        Dialect("wrk2", "--generator wrk2=PATH", outputs.parse_wrk, None, _wrk2, version=("-v",), least_seconds=13),
+        # These two come from nowhere that this harness installs from: give their path with
+        # --generator. wrk2 calibrates for ten seconds.
+        Dialect(
+            "wrk2",
+            "--generator wrk2=PATH",
+            outputs.parse_wrk,
+            None,
+            _wrk2,
+            version=("-v",),
+            least_seconds=13,
+        ),
         Dialect("zrk", "--generator zrk=PATH", outputs.parse_zrk, _zrk, _zrk),
     )
 }
@@ -188,15 +238,20 @@ def find_generators(given: list[Generator]) -> tuple[list[Generator], list[Missi
             continue
         path = find_program(dialect.name)
         if path is None:
-            missing.append(Missing(dialect.name, f"{dialect.name} is not installed: {dialect.install}"))
+            missing.append(
+                Missing(dialect.name, f"{dialect.name} is not installed: {dialect.install}")
+            )
         else:
             named[dialect.name] = Generator(dialect.name, dialect, path)
     order = list(DIALECTS)
-    return sorted(named.values(), key=lambda one: order.index(one.name) if one.name in order else len(order)), missing
+    return sorted(
+        named.values(), key=lambda one: order.index(one.name) if one.name in order else len(order)
+    ), missing
 
 
 def read_given(word: str) -> Generator:
-    """``NAME=PATH`` or ``NAME:DIALECT=PATH``: a program given by path. ValueError says what is wrong with it."""
+    """``NAME=PATH`` or ``NAME:DIALECT=PATH``: a program given by path. ValueError says what is
+    wrong with it."""
     name, equals, path = word.partition("=")
     name, _, spoken = name.partition(":")
     dialect = DIALECTS.get(spoken or name)
@@ -204,7 +259,10 @@ def read_given(word: str) -> Generator:
         raise ValueError(f"'{word}' is not NAME=PATH")
     if dialect is None:
         known = ", ".join(DIALECTS)
-        raise ValueError(f"'{spoken or name}' is none of {known}: write NAME:DIALECT=PATH, or use --generator-file")
+        raise ValueError(
+            f"'{spoken or name}' is none of {known}: write NAME:DIALECT=PATH, or use "
+            "--generator-file"
+        )
     if not os.access(path, os.X_OK):
         raise ValueError(f"'{path}' is not a program that can be run")
     return Generator(name, dialect, Path(path).resolve())

@@ -1,4 +1,5 @@
-"""Facts of the machine and the versions of the tools that a result depends on. No host name, no path."""
+"""Facts of the machine and the versions of the tools that a result depends on. No host name, no
+path."""
 
 from __future__ import annotations
 
@@ -55,7 +56,12 @@ def generator_version(generator: Generator) -> str | None:
 
 def slug(facts: dict[str, Any]) -> str:
     """The machine in a file name: its processor and how many cores."""
-    model = re.sub(r"\((R|TM)\)|processor|cpu|@.*|\d+-core", " ", facts["cpu_model"] or "unknown", flags=re.IGNORECASE)
+    model = re.sub(
+        r"\((R|TM)\)|processor|cpu|@.*|\d+-core",
+        " ",
+        facts["cpu_model"] or "unknown",
+        flags=re.IGNORECASE,
+    )
     return re.sub(r"[^a-z0-9]+", "-", f"{model} {facts['cores']} cores".lower()).strip("-")
 
 
@@ -66,13 +72,19 @@ def _said(path: Path | None, arguments: tuple[str, ...]) -> str | None:
 
 def _commit() -> str | None:
     commit = _git("rev-parse", "--short", "HEAD")
-    return f"{commit} with changes" if commit and _git("status", "--porcelain", "--untracked-files=no") else commit
+    return (
+        f"{commit} with changes"
+        if commit and _git("status", "--porcelain", "--untracked-files=no")
+        else commit
+    )
 
 
 def _git(*words: str) -> str | None:
     """What git prints of this repository; None where this is none."""
     try:
-        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() or None
@@ -80,7 +92,9 @@ def _git(*words: str) -> str | None:
 
 def _output(words: list[str]) -> str:
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False, errors="replace")
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=20, check=False, errors="replace"
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout + done.stderr
@@ -95,7 +109,9 @@ def _text(path: str) -> str | None:
 
 def _field(path: str, name: str) -> str | None:
     lines = (_raw(path)).splitlines()
-    found = [line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name]
+    found = [
+        line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name
+    ]
     return found[0] if found else None
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One load. Without a rate it is closed: every connection asks again as soon as it was answered."""
+    """One load. Without a rate it is closed: every connection asks again as soon as it was
+    answered."""
 
     url: str
     connections: int

@@ -51,12 +51,19 @@ def run_child(
     timeout_s: float,
     tick: Callable[[int], None] | None = None,
 ) -> Usage:
-    """Run to the end, or kill it after ``timeout_s``; ``tick`` is called with the pid five times a second."""
-    with tempfile.TemporaryFile() as fed, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+    """Run to the end, or kill it after ``timeout_s``; ``tick`` is called with the pid five times a
+    second."""
+    with (
+        tempfile.TemporaryFile() as fed,
+        tempfile.TemporaryFile() as stdout,
+        tempfile.TemporaryFile() as stderr,
+    ):
         fed.write(stdin.encode())
         fed.seek(0)
         ticks, started = _cpu_ticks(), time.monotonic()
-        process = subprocess.Popen(words, stdin=fed, stdout=stdout, stderr=stderr, preexec_fn=placement.before_exec())
+        process = subprocess.Popen(
+            words, stdin=fed, stdout=stdout, stderr=stderr, preexec_fn=placement.before_exec()
+        )
         status, used = _wait(process, started + timeout_s, tick)
         wall_s = time.monotonic() - started
         stdout.seek(0)
@@ -101,7 +108,8 @@ def _wait(
 def sample_memory(pid: int, port: int, started: float) -> MemorySample | None:
     """Resident memory and open connections of a child; None if it is gone.
 
-    ``ru_maxrss`` would not do: it remembers the harness that the child was before it became the program.
+    ``ru_maxrss`` would not do: it remembers the harness that the child was before it became the
+    program.
     """
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -119,7 +127,9 @@ def count_connections(table: str, port: int) -> int:
     """Established connections to a port of this machine, from the text of /proc/net/tcp."""
     remote = f":{port:04X}"
     rows = (line.split()[2:4] for line in table.splitlines()[1:])
-    return sum(1 for row in rows if len(row) == 2 and row[0].endswith(remote) and row[1] == _ESTABLISHED)
+    return sum(
+        1 for row in rows if len(row) == 2 and row[0].endswith(remote) and row[1] == _ESTABLISHED
+    )
 
 
 def wait_until_quiet(at_most_s: float, look_s: float = 0.3) -> None:

@@ -1,4 +1,5 @@
-"""Reads what each generator prints. Pure: text in, ``Output`` out; ``OutputError`` where there is no count."""
+"""Reads what each generator prints. Pure: text in, ``Output`` out; ``OutputError`` where there is
+no count."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ def parse_loadgen(text: str) -> Output:
         requests=outcomes["ok"],
         failed=outcomes["scheduled"] - outcomes["ok"] - outcomes.get("unfinished", 0),
         elapsed_s=report["measured_ns"] / 1e9,
-        quantiles_us={name: quantiles[name] / 1e3 for name in ("0.5", "0.99") if quantiles.get(name) is not None},
+        quantiles_us={
+            name: quantiles[name] / 1e3
+            for name in ("0.5", "0.99")
+            if quantiles.get(name) is not None
+        },
         remarks={name: value for name, value in remarks.items() if value is not None},
     )
 
@@ -45,11 +50,15 @@ def parse_floor(text: str) -> Output:
 def parse_wrk(text: str) -> Output:
     """``wrk --latency`` and ``wrk2``, which print alike."""
     done = _search("wrk", r"(\d+) requests in ([\d.]+)(us|ms|s|m),", text)
-    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
+    errors = re.search(
+        r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text
+    )
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
     failed = sum(int(count) for count in errors.groups()) if errors else 0
     found = re.findall(r"^\s*(50|99)(?:\.0+)?%\s+([\d.]+)(us|ms|s|m)\s*$", text, re.MULTILINE)
-    quantiles = {_QUANTILES[percent]: float(value) * _SECONDS[unit] * 1e6 for percent, value, unit in found}
+    quantiles = {
+        _QUANTILES[percent]: float(value) * _SECONDS[unit] * 1e6 for percent, value, unit in found
+    }
     bad = int(refused[1]) if refused else 0
     return Output(int(done[1]) - bad, failed + bad, float(done[2]) * _SECONDS[done[3]], quantiles)
 
@@ -63,7 +72,8 @@ def parse_h2load(text: str) -> Output:
 
 
 def parse_ab(text: str) -> Output:
-    """``ab``; its quantiles are whole milliseconds, which is too coarse to compare, so they are left out."""
+    """``ab``; its quantiles are whole milliseconds, which is too coarse to compare, so they are
+    left out."""
     complete = int(_search("ab", r"Complete requests:\s+(\d+)", text)[1])
     failed = int(_search("ab", r"Failed requests:\s+(\d+)", text)[1])
     elapsed = _search("ab", r"Time taken for tests:\s+([\d.]+) seconds", text)
@@ -96,7 +106,12 @@ def parse_hey(text: str) -> Output:
     broken = sum(int(count) for count in re.findall(r"^\s*\[(\d+)\]", errors, re.MULTILINE))
     failed = sum(int(count) for _, count in statuses) - good + broken
     found = re.findall(r"^\s*(50|99)%+ in ([\d.]+) secs", text, re.MULTILINE)
-    return Output(good, failed, float(total[1]), {_QUANTILES[percent]: float(value) * 1e6 for percent, value in found})
+    return Output(
+        good,
+        failed,
+        float(total[1]),
+        {_QUANTILES[percent]: float(value) * 1e6 for percent, value in found},
+    )
 
 
 def parse_fortio(text: str) -> Output:
@@ -110,7 +125,9 @@ def parse_fortio(text: str) -> Output:
         requests=good,
         failed=sum(codes.values()) - good,
         elapsed_s=report["ActualDuration"] / 1e9,
-        quantiles_us={ours: quantiles[theirs] for theirs, ours in _QUANTILES.items() if theirs in quantiles},
+        quantiles_us={
+            ours: quantiles[theirs] for theirs, ours in _QUANTILES.items() if theirs in quantiles
+        },
     )
 
 
@@ -148,7 +165,12 @@ def parse_strace(text: str) -> dict[str, int]:
     for line in text.splitlines():
         words = line.split()
         # % time, seconds, usecs/call, calls, [errors,] name
-        if len(words) in (5, 6) and words[3].isdigit() and words[-1] != "total" and not words[-1].startswith("-"):
+        if (
+            len(words) in (5, 6)
+            and words[3].isdigit()
+            and words[-1] != "total"
+            and not words[-1].startswith("-")
+        ):
             calls[words[-1]] = int(words[3])
     if not calls:
         raise OutputError("strace printed no table of system calls")

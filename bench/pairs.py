@@ -1,6 +1,7 @@
 """The statistics of the tables: medians over rounds, and ratios of runs of the same round. Pure.
 
-Absolute times drift with the machine from one minute to the next; two runs of one round drift together.
+Absolute times drift with the machine from one minute to the next; two runs of one round drift
+together.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def system_us(record: Record) -> float | None:
 
 
 def requests_per_s(record: Record) -> float | None:
-    """By the generator's own count and clock, or the asked-for time where it does not tell its own."""
+    """By the generator's own count and clock, or the asked-for time where it does not tell its
+    own."""
     requests = record.get("requests")
     if not requests:
         return None

@@ -1,4 +1,5 @@
-"""Where a process runs and how urgently: one core for the server, another for the client, and a priority for both."""
+"""Where a process runs and how urgently: one core for the server, another for the client, and a
+priority for both."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _NOFILE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A core, and whether the process runs at real-time priority (SCHED_RR), which keeps neighbours away."""
+    """A core, and whether the process runs at real-time priority (SCHED_RR), which keeps neighbours
+    away."""
 
     core: int
     real_time: bool
@@ -52,7 +54,8 @@ def real_time_permitted() -> bool:
 
 
 def open_files_possible() -> int:
-    """How many files a child may have open at most: more than the limit of this process where that is permitted."""
+    """How many files a child may have open at most: more than the limit of this process where that
+    is permitted."""
     if _hard_limit() >= _NOFILE:
         return _NOFILE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

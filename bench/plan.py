@@ -16,7 +16,8 @@ SECTIONS = ("closed", "syscalls", "memory", "open", "accuracy")
 _CONNECTIONS = 64
 _MANY = 10_000
 _FEW = 100
-# How long the server of the accuracy spins before each answer, and the share of a core from which that never ends.
+# How long the server of the accuracy spins before each answer, and the share of a core from which
+# that never ends.
 _SERVER_SPIN_US = 60
 _SPINNING_SHARE = 0.8
 # What a run costs beside its load: start, stop, reading the log.
@@ -25,7 +26,8 @@ _OVERHEAD_S = {"closed": 0.15, "syscalls": 0.5, "memory": 3.0, "open": 0.5, "acc
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much is measured. ``rounds`` are those of the closed loop; the open loop has ``open_rounds``."""
+    """How much is measured. ``rounds`` are those of the closed loop; the open loop has
+    ``open_rounds``."""
 
     sections: tuple[str, ...] = SECTIONS
     rounds: int = 9
@@ -55,7 +57,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One run of one generator against one server. The URL of its load is filled in when the server listens."""
+    """One run of one generator against one server. The URL of its load is filled in when the server
+    listens."""
 
     section: str
     round: int
@@ -78,7 +81,8 @@ class Contender:
 
 
 def steps(scope: Scope, generators: Sequence[Generator]) -> list[Step]:
-    """Everything, in order. Within a round each generator runs once; the next round begins with the next one."""
+    """Everything, in order. Within a round each generator runs once; the next round begins with the
+    next one."""
     makers = {
         "closed": _closed,
         "syscalls": _syscalls,
@@ -86,7 +90,12 @@ def steps(scope: Scope, generators: Sequence[Generator]) -> list[Step]:
         "open": _open,
         "accuracy": _accuracy,
     }
-    return [step for name in SECTIONS if name in scope.sections for step in makers[name](scope, generators)]
+    return [
+        step
+        for name in SECTIONS
+        if name in scope.sections
+        for step in makers[name](scope, generators)
+    ]
 
 
 def duration_s(planned: Sequence[Step]) -> float:
@@ -95,7 +104,8 @@ def duration_s(planned: Sequence[Step]) -> float:
 
 
 def rotated(ones: Sequence[T], by: int) -> list[T]:
-    """The same ones, beginning with another, so that nobody always runs after the same neighbour."""
+    """The same ones, beginning with another, so that nobody always runs after the same
+    neighbour."""
     start = by % len(ones) if ones else 0
     return [*ones[start:], *ones[:start]]
 
@@ -122,7 +132,8 @@ def _memory(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
         seconds = scope.memory_seconds if connections == _MANY else 2
         for generator in _closed_loop(generators, nginx):
             yield Step("memory", 0, generator, nginx, Load("", connections, seconds))
-    # 5,000 per second, each held for a little under two seconds, keep nearly 10,000 connections busy.
+    # 5,000 per second, each held for a little under two seconds, keep nearly 10,000 connections
+    # busy.
     holding = refsrv_holding("1950ms", "0s", logs=False)
     for contender in _contenders(generators, scope.spins):
         if contender.spin in (None, scope.spins[-1]):
@@ -133,12 +144,15 @@ def _memory(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
     contenders = _contenders(generators, scope.spins)
     for rate in scope.rates_per_s:
-        # It spins until the next answer is due, so that few sends have to wake it up, none of even ones. Those are due
-        # halfway between two arrivals: an answer and a request are not under way at once.
+        # It spins until the next answer is due, so that few sends have to wake it up, none of even
+        # ones. Those are due halfway between two arrivals: an answer and a request are not under
+        # way at once.
         hold = f"{2_500_000_000 // rate}ns"
         server = refsrv_holding(hold, hold, logs=True, stamps=True)
         for arrivals in ("constant", "poisson"):
-            able = [one for one in contenders if arrivals == "constant" or one.generator.dialect.paces]
+            able = [
+                one for one in contenders if arrivals == "constant" or one.generator.dialect.paces
+            ]
             load = Load("", _CONNECTIONS, scope.open_seconds, rate, arrivals)
             for number in range(scope.open_rounds):
                 for contender in rotated(able, number):
@@ -148,7 +162,8 @@ def _open(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
 def _accuracy(scope: Scope, generators: Sequence[Generator]) -> Iterator[Step]:
     contenders = _contenders(generators, scope.spins)
     for rate in scope.accuracy_rates_per_s:
-        # Where it would spin throughout it sleeps: an answer that is late by that is late in its log, too.
+        # Where it would spin throughout it sleeps: an answer that is late by that is late in its
+        # log, too.
         spins = rate * _SERVER_SPIN_US / 1e6 < _SPINNING_SHARE
         server = refsrv_holding("2ms", f"{_SERVER_SPIN_US}us" if spins else "0s", logs=True)
         load = Load("", _CONNECTIONS, scope.open_seconds, rate)
@@ -167,7 +182,8 @@ def _closed_loop(generators: Sequence[Generator], server: ServerSpec) -> list[Ge
     return [
         one
         for one in generators
-        if one.dialect.closed and not (one.dialect.needs_keep_alive_header and server.name != NGINX.name)
+        if one.dialect.closed
+        and not (one.dialect.needs_keep_alive_header and server.name != NGINX.name)
     ]
 
 

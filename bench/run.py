@@ -1,4 +1,5 @@
-"""Carries out the steps of a plan and returns one record for each. A run that fails leaves its reason."""
+"""Carries out the steps of a plan and returns one record for each. A run that fails leaves its
+reason."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ from bench.servers import Server, ServerError, ServerSpec, running
 
 # A generator that has not ended by then never will.
 _PATIENCE_S = 30.0
-# Share of the time of all cores that a hypervisor may take. A tick of its account is 0.17 % of 3 s on two cores.
+# Share of the time of all cores that a hypervisor may take. A tick of its account is 0.17 % of 3 s
+# on two cores.
 MOST_STOLEN_SHARE = 0.002
 _QUIET_WITHIN_S = 5.0
 
@@ -46,9 +48,11 @@ class Bench:
     again: int = 0
 
 
-def carry_out(planned: Sequence[Step], bench: Bench, tell: Callable[[str], None]) -> Iterator[Record]:
-    """One record for each step, as they come, and those of disturbed runs before the ones that supersede them; ``tell``
-    is given a line before each."""
+def carry_out(
+    planned: Sequence[Step], bench: Bench, tell: Callable[[str], None]
+) -> Iterator[Record]:
+    """One record for each step, as they come, and those of disturbed runs before the ones that
+    supersede them; ``tell`` is given a line before each."""
     with _Servers(bench.server) as servers:
         for number, step in enumerate(planned, start=1):
             for left in range(bench.again, -1, -1):
@@ -67,7 +71,11 @@ def _was_disturbed(record: Record) -> bool:
 
 def describe(step: Step) -> str:
     """One line for a person."""
-    pace = "closed loop" if step.load.rate_per_s is None else f"{step.load.rate_per_s}/s {step.load.arrivals}"
+    pace = (
+        "closed loop"
+        if step.load.rate_per_s is None
+        else f"{step.load.rate_per_s}/s {step.load.arrivals}"
+    )
     spin = f", spin {step.load.spin}" if step.load.spin else ""
     where = f"{step.server.name}, {step.load.connections} connections"
     return f"{step.section}: {step.generator.name}{spin}, {pace}, {where}, round {step.round + 1}"
@@ -114,14 +122,17 @@ def _record(step: Step, bench: Bench, servers: _Servers) -> Record:
         "spin": load.spin,
         "seed": load.seed,
     }
-    # Memory does not depend on priority, and what samples it must not be starved; nor can strace hurry.
+    # Memory does not depend on priority, and what samples it must not be starved; nor can strace
+    # hurry.
     relaxed = step.section in ("memory", "syscalls")
     client = bench.client.ordinary() if relaxed else bench.client
     # At real-time priority the kernel would stop a spinning server for a twentieth of each second.
     place = bench.server.ordinary() if relaxed or step.server.is_spinning else bench.server
     try:
         server = servers.get(step.server, place)
-        record |= _measured(step.section, step.generator, replace(load, url=server.url), client, server.port)
+        record |= _measured(
+            step.section, step.generator, replace(load, url=server.url), client, server.port
+        )
         if step.server.logs:
             record["clock_late_us"] = clock_late_us(client)
             servers.stop()
@@ -132,7 +143,9 @@ def _record(step: Step, bench: Bench, servers: _Servers) -> Record:
     return record
 
 
-def _measured(section: str, generator: Generator, load: Load, client: Placement, port: int) -> Record:
+def _measured(
+    section: str, generator: Generator, load: Load, client: Placement, port: int
+) -> Record:
     if section == "syscalls":
         return _count_syscalls(generator, load, client)
     if section != "memory":
@@ -168,8 +181,14 @@ def _drive(
     call = dialect.closed if load.rate_per_s is None else dialect.open_loop
     assert call is not None, "the plan asks only for what a generator can do"
     words = [*prefix, str(generator.path), *call(load)]
-    usage = run_child(words, client, stdin=dialect.stdin(load), timeout_s=load.seconds + _PATIENCE_S, tick=tick)
-    text = _report(generator, usage.stdout) if dialect.report else usage.stdout.decode(errors="replace")
+    usage = run_child(
+        words, client, stdin=dialect.stdin(load), timeout_s=load.seconds + _PATIENCE_S, tick=tick
+    )
+    text = (
+        _report(generator, usage.stdout)
+        if dialect.report
+        else usage.stdout.decode(errors="replace")
+    )
     try:
         output = _understood(generator, text)
     except OutputError as error:
@@ -182,7 +201,9 @@ def _understood(generator: Generator, text: str) -> Output:
     try:
         output = generator.dialect.parse(text)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise OutputError(f"{generator.name} printed something else than it used to: {error!r}") from None
+        raise OutputError(
+            f"{generator.name} printed something else than it used to: {error!r}"
+        ) from None
     if output.requests == 0:
         raise OutputError(f"{generator.name} had no answer")
     return output
@@ -190,7 +211,9 @@ def _understood(generator: Generator, text: str) -> Output:
 
 def _report(generator: Generator, stdout: bytes) -> str:
     words = [str(generator.path), *generator.dialect.report]
-    return subprocess.run(words, input=stdout, capture_output=True, check=False).stdout.decode(errors="replace")
+    return subprocess.run(words, input=stdout, capture_output=True, check=False).stdout.decode(
+        errors="replace"
+    )
 
 
 def _costs(usage: Usage, output: Output) -> Record:
@@ -213,8 +236,14 @@ def _count_syscalls(generator: Generator, load: Load, client: Placement) -> Reco
         raise OutputError("strace is not installed: apt-get install strace")
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         table = Path(directory) / "calls"
-        _, output = _drive(generator, load, client, prefix=(str(strace), "-c", "-f", "-o", str(table)))
-        return {"requests": output.requests, "failed": output.failed, "calls": parse_strace(table.read_text())}
+        _, output = _drive(
+            generator, load, client, prefix=(str(strace), "-c", "-f", "-o", str(table))
+        )
+        return {
+            "requests": output.requests,
+            "failed": output.failed,
+            "calls": parse_strace(table.read_text()),
+        }
 
 
 def _server_log(server: Server, load: Load) -> Record:

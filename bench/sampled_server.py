@@ -1,7 +1,9 @@
-"""A program: `refsrv` in a control group of its own, sampled by wsgiload; `bench.sampler` starts it.
+"""A program: `refsrv` in a control group of its own, sampled by wsgiload; `bench.sampler` starts
+it.
 
-Prints the server's port, reads the client's process from a line, samples until its standard input ends, then prints
-what that cost as JSON. The one file of the benchmarks that uses the product, as a user's program would.
+Prints the server's port, reads the client's process from a line, samples until its standard input
+ends, then prints what that cost as JSON. The one file of the benchmarks that uses the product, as a
+user's program would.
 """
 
 from __future__ import annotations
@@ -13,17 +15,23 @@ import tempfile
 import time
 from pathlib import Path
 
-from wsgiload.launch import HOST, free_port
 from wsgiload.limits import Limits, select_backend
-from wsgiload.listen_queue import read_listen_queue
-from wsgiload.sample import Sampler
+from wsgiload.sampling.listen_queue import read_listen_queue
+from wsgiload.sampling.sampler import Sampler
+from wsgiload.serving.launch import HOST, free_port
 
 NS_PER_S = 1_000_000_000
 
 
 def main() -> int:
-    """Arguments: the server's program, its core, ours, and the interval in nanoseconds (0: do not sample)."""
-    program, core, own_core, interval_ns = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    """Arguments: the server's program, its core, ours, and the interval in nanoseconds (0: do not
+    sample)."""
+    program, core, own_core, interval_ns = (
+        sys.argv[1],
+        int(sys.argv[2]),
+        int(sys.argv[3]),
+        int(sys.argv[4]),
+    )
     os.sched_setaffinity(0, [own_core, core])
     limits = Limits(memory_bytes=2**28, pids=64, server_cpus=(core,))
     group = select_backend(limits).create(limits, "bench")
@@ -31,12 +39,21 @@ def main() -> int:
     port = free_port()
     try:
         with tempfile.TemporaryFile() as log:
-            group.spawn([program, "--listen", f"{HOST}:{port}"], env=dict(os.environ), cwd=Path("/"), log=log)
+            group.spawn(
+                [program, "--listen", f"{HOST}:{port}"],
+                env=dict(os.environ),
+                cwd=Path("/"),
+                log=log,
+            )
             while read_listen_queue(port) is None:
                 time.sleep(0.01)
             print(
                 json.dumps(
-                    _sample(Sampler(group, port=port, pids=group.pids, interval_ns=interval_ns or 1), interval_ns, port)
+                    _sample(
+                        Sampler(group, port=port, pids=group.pids, interval_ns=interval_ns or 1),
+                        interval_ns,
+                        port,
+                    )
                 )
             )
     finally:
@@ -57,7 +74,11 @@ def _sample(sampler: Sampler, interval_ns: int, port: int) -> dict[str, float | 
     # Parsing waits until the load is over, so it is no part of the cost.
     samples = sampler.stop()
     late = sorted(sample.late_ns for sample in samples)
-    return {"core_share": used_ns / length_ns, "samples": len(samples), "late_p50_ns": late[len(late) // 2]}
+    return {
+        "core_share": used_ns / length_ns,
+        "samples": len(samples),
+        "late_p50_ns": late[len(late) // 2],
+    }
 
 
 if __name__ == "__main__":

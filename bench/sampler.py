@@ -1,7 +1,9 @@
-"""What sampling costs, and whether the client notices: `python -m bench sampler [ROUNDS] [SECONDS]`.
+"""What sampling costs, and whether the client notices: `python -m bench sampler [ROUNDS]
+[SECONDS]`.
 
-Each round runs the same load without a sampler, every 100 ms and every 10 ms, in an order of its own; the client's p50
-is compared within rounds. Sampler and client share a core, which is the worst case.
+Each round runs the same load without a sampler, every 100 ms and every 10 ms, in an order of its
+own; the client's p50 is compared within rounds. Sampler and client share a core, which is the worst
+case.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def main(words: Sequence[str]) -> int:
     began_s = time.monotonic()
     for number in range(rounds):
         for interval_ms in random.Random(number).sample(INTERVALS_MS, len(INTERVALS_MS)):
-            record = {"section": "sampler", "round": number, "seconds": seconds} | run(interval_ms, seconds, cores)
+            record = {"section": "sampler", "round": number, "seconds": seconds} | run(
+                interval_ms, seconds, cores
+            )
             print(json.dumps(record), file=sys.stderr)
             results["runs"].append(record)
     results["took_s"] = round(time.monotonic() - began_s)
@@ -62,7 +66,9 @@ def _facts(cores: tuple[int, int]) -> Record:
         "client_core": cores[0],
         "server_core": cores[1],
         "host": host_facts(),
-        "versions": {name: said for name, said in versions([]).items() if name == "wsgiload commit"},
+        "versions": {
+            name: said for name, said in versions([]).items() if name == "wsgiload commit"
+        },
         "left_out": [],
         "runs": [],
     }
@@ -71,18 +77,41 @@ def _facts(cores: tuple[int, int]) -> Record:
 def run(interval_ms: int, seconds: int, cores: tuple[int, int]) -> Record:
     """One load, and what the sampler beside it used."""
     client, server = cores
-    program = [str(ROOT / "target/release/refsrv"), str(server), str(client), str(interval_ms * 1_000_000)]
+    program = [
+        str(ROOT / "target/release/refsrv"),
+        str(server),
+        str(client),
+        str(interval_ms * 1_000_000),
+    ]
     with subprocess.Popen(
-        [sys.executable, str(_PROGRAM), *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(_PROGRAM), *program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as sampled:
         assert sampled.stdin is not None and sampled.stdout is not None
         port = int(sampled.stdout.readline())
-        load = [str(ROOT / "target/release/loadgen"), f"http://127.0.0.1:{port}/", "--json", "-", "--quiet"]
+        load = [
+            str(ROOT / "target/release/loadgen"),
+            f"http://127.0.0.1:{port}/",
+            "--json",
+            "-",
+            "--quiet",
+        ]
         load += ["-R", str(RATE_PER_S), "-d", f"{seconds}s", "--warmup", "500ms"]
-        done = run_child(load, Placement(client, real_time=False), timeout_s=seconds + _SPARE_S, tick=_teller(sampled))
+        done = run_child(
+            load,
+            Placement(client, real_time=False),
+            timeout_s=seconds + _SPARE_S,
+            tick=_teller(sampled),
+        )
         cost: Record = json.loads(sampled.communicate("")[0])
     quantiles = json.loads(done.stdout)["response_time_ns"]["quantiles"]
-    record: Record = {"interval_ms": interval_ms, "p50_us": quantiles["0.5"] / 1e3, "p99_us": quantiles["0.99"] / 1e3}
+    record: Record = {
+        "interval_ms": interval_ms,
+        "p50_us": quantiles["0.5"] / 1e3,
+        "p99_us": quantiles["0.99"] / 1e3,
+    }
     return record | cost | {"steal_share": done.steal_share}
 
 

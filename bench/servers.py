@@ -1,4 +1,5 @@
-"""The servers that the generators are run against: nginx, and ``refsrv`` in its fast mode or with a log."""
+"""The servers that the generators are run against: nginx, and ``refsrv`` in its fast mode or with a
+log."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ class ServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """Which server, and how it answers. ``fresh``: a new process, and so a new port, for every run. ``is_spinning``: it
-    hardly ever sleeps."""
+    """Which server, and how it answers. ``fresh``: a new process, and so a new port, for every run.
+    ``is_spinning``: it hardly ever sleeps."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -62,8 +63,9 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One request as ``refsrv`` saw it, in ns of CLOCK_MONOTONIC; no ``write_ns`` where nothing was answered, no
-    ``queued_ns`` where the kernel did not say, or not credibly, when it had the request."""
+    """One request as ``refsrv`` saw it, in ns of CLOCK_MONOTONIC; no ``write_ns`` where nothing was
+    answered, no ``queued_ns`` where the kernel did not say, or not credibly, when it had the
+    request."""
 
     arrive_ns: int
     # When its answer was due.
@@ -94,9 +96,18 @@ def refsrv_holding(hold: str, spin: str, *, logs: bool, stamps: bool = False) ->
 
     With ``stamps`` its log also says when the kernel had each request.
     """
-    arguments = ("--hold", hold, "--spin", spin, "--no-stamps", *(("--log-queued",) if stamps else ()))
+    arguments = (
+        "--hold",
+        hold,
+        "--spin",
+        spin,
+        "--no-stamps",
+        *(("--log-queued",) if stamps else ()),
+    )
     waits = {"0s": "sleeping", hold: "spinning throughout"}.get(spin, f"spinning {spin}")
-    return ServerSpec(f"refsrv, {hold}, {waits}", arguments, logs=logs, fresh=True, is_spinning=spin == hold)
+    return ServerSpec(
+        f"refsrv, {hold}, {waits}", arguments, logs=logs, fresh=True, is_spinning=spin == hold
+    )
 
 
 @contextlib.contextmanager
@@ -119,7 +130,10 @@ def read_log(path: Path) -> list[LogEntry]:
         rows = csv.DictReader(file)
         entries = [
             LogEntry(
-                int(row["arrive_ns"]), int(row["finish_ns"]), _optional(row["write_ns"]), _optional(row["queued_ns"])
+                int(row["arrive_ns"]),
+                int(row["finish_ns"]),
+                _optional(row["write_ns"]),
+                _optional(row["queued_ns"]),
             )
             for row in rows
         ]
@@ -130,7 +144,9 @@ def _optional(cell: str) -> int | None:
     return int(cell) if cell else None
 
 
-def _refsrv(spec: ServerSpec, directory: Path, placement: Placement) -> tuple[subprocess.Popen[bytes], Server]:
+def _refsrv(
+    spec: ServerSpec, directory: Path, placement: Placement
+) -> tuple[subprocess.Popen[bytes], Server]:
     words = [str(_program("refsrv", "make build")), "--listen", "127.0.0.1:0", *spec.arguments]
     if spec.logs:
         words += ["--log", str(directory / "log.csv")]
@@ -143,12 +159,16 @@ def _refsrv(spec: ServerSpec, directory: Path, placement: Placement) -> tuple[su
     return process, Server(int(line[-1].rpartition(":")[2]), [])
 
 
-def _nginx(spec: ServerSpec, directory: Path, placement: Placement) -> tuple[subprocess.Popen[bytes], Server]:
+def _nginx(
+    spec: ServerSpec, directory: Path, placement: Placement
+) -> tuple[subprocess.Popen[bytes], Server]:
     port = _free_port()
     configuration = directory / "nginx.conf"
     configuration.write_text(_NGINX.format(directory=directory, port=port))
     nginx = _program("nginx", "apt-get install nginx-light")
-    process = _start([str(nginx), "-p", str(directory), "-c", str(configuration)], placement, subprocess.DEVNULL)
+    process = _start(
+        [str(nginx), "-p", str(directory), "-c", str(configuration)], placement, subprocess.DEVNULL
+    )
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

@@ -1,4 +1,5 @@
-"""Markdown tables from the raw results. Pure; a figure that is missing is a dash, and its reason stands below."""
+"""Markdown tables from the raw results. Pure; a figure that is missing is a dash, and its reason
+stands below."""
 
 from __future__ import annotations
 
@@ -89,14 +90,18 @@ def _median(runs: Sequence[Record], figure: Callable[[Record], float | None]) ->
 def _head(results: Mapping[str, Any], runs: Sequence[Record]) -> str:
     host, versions = results["host"], results["versions"]
     facts = [
-        f"- {host['cpu_model']}, {host['cores']} cores{', virtual' if host['hypervisor'] else ''}, {host['memory']}",
-        f"- {host['os']}, Linux {host['kernel']}, TCP congestion control {host['tcp_congestion_control']}, "
+        f"- {host['cpu_model']}, {host['cores']} "
+        f"cores{', virtual' if host['hypervisor'] else ''}, {host['memory']}",
+        f"- {host['os']}, Linux {host['kernel']}, TCP congestion control "
+        f"{host['tcp_congestion_control']}, "
         f"CPU governor {host['cpu_governor'] or 'unknown'}, clock {host['clocksource']}",
         f"- Scheduling: {results['priority']}; "
-        f"{'idle cores kept awake; ' if results.get('awake') else ''}load average at the start {host['load_average']}; "
+        f"{'idle cores kept awake; ' if results.get('awake') else ''}load average at the start "
+        f"{host['load_average']}; "
         f"{_stolen(runs)}{_made_again(results['runs'])}",
         f"- Client on core {results['client_core']}, server on core {results['server_core']}",
-        "- Versions: " + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()),
+        "- Versions: "
+        + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()),
         *(f"- Left out: {reason}" for reason in results["left_out"]),
     ]
     if results["quick"]:
@@ -108,7 +113,10 @@ def _stolen(runs: Sequence[Record]) -> str:
     stolen = spread(run.get("steal_share") for run in runs)
     if stolen is None:
         return "what a hypervisor took is unknown"
-    return f"a hypervisor took {stolen.median:.1%} of the time (median run), {stolen.most:.1%} (worst run)"
+    return (
+        f"a hypervisor took {stolen.median:.1%} of the time (median run), {stolen.most:.1%} "
+        "(worst run)"
+    )
 
 
 def _made_again(runs: Sequence[Record]) -> str:
@@ -119,7 +127,10 @@ def _made_again(runs: Sequence[Record]) -> str:
 def _closed(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
-    parts = ["## Closed loop\n\nCPU time of the client per request, one thread; ratios are of runs of the same round."]
+    parts = [
+        "## Closed loop\n\nCPU time of the client per request, one thread; ratios are of runs "
+        "of the same round."
+    ]
     header = ("", "CPU µs", "user", "system", "to wrk", "loadgen to it", "requests/s")
     for (server, connections), group in groups(runs, "server", "connections").items():
         named = _labelled(group)
@@ -136,7 +147,10 @@ def _closed(runs: Sequence[Record]) -> list[str]:
             )
             for name, own in named.items()
         ]
-        title = f"### {server}: {connections} connection{'s' if connections > 1 else ''}, {_sizes(group)}"
+        title = (
+            f"### {server}: {connections} connection{'s' if connections > 1 else ''}, "
+            f"{_sizes(group)}"
+        )
         parts.append(f"{title}\n\n{table(header, rows)}")
     return parts
 
@@ -144,9 +158,14 @@ def _closed(runs: Sequence[Record]) -> list[str]:
 def _syscalls(runs: Sequence[Record]) -> list[str]:
     if not runs:
         return []
-    parts = ["## System calls per request\n\nOne run each under `strace -c -f`, 64 connections, start-up included."]
+    parts = [
+        "## System calls per request\n\nOne run each under `strace -c -f`, 64 connections, "
+        "start-up included."
+    ]
     for (server,), group in groups(runs, "server").items():
-        rows = [(_label(run), number(pairs.calls_per_request(run)), _most_called(run)) for run in group]
+        rows = [
+            (_label(run), number(pairs.calls_per_request(run)), _most_called(run)) for run in group
+        ]
         parts.append(f"### {server}\n\n{table(('', 'calls', 'of which'), rows)}")
     return parts
 
@@ -156,19 +175,37 @@ def _most_called(run: Record) -> str:
     if not calls or not requests:
         return DASH
     ordered = sorted(calls.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {count / requests:.2f}" for name, count in ordered if count / requests >= _FEWEST_CALLS)
+    return ", ".join(
+        f"{name} {count / requests:.2f}"
+        for name, count in ordered
+        if count / requests >= _FEWEST_CALLS
+    )
 
 
 def _memory(runs: Sequence[Record]) -> list[str]:
     parts = []
     closed = [run for run in runs if run["rate_per_s"] is None]
     if closed:
-        parts.append(f"## Memory\n\nMost resident memory of the client, closed loop, nginx.\n\n{_held(closed)}")
+        parts.append(
+            "## Memory\n\nMost resident memory of the client, closed loop, "
+            f"nginx.\n\n{_held(closed)}"
+        )
     paced = [run for run in runs if run["rate_per_s"] is not None]
     if paced:
         first = paced[0]
-        text = f"### Open loop at {first['rate_per_s']:,}/s, each request held so long that most connections are busy"
-        header = ("", "most MiB", "MiB after a third", "MiB at the end", "connections", "answered", "failed")
+        text = (
+            f"### Open loop at {first['rate_per_s']:,}/s, each request held so long that "
+            "most connections are busy"
+        )
+        header = (
+            "",
+            "most MiB",
+            "MiB after a third",
+            "MiB at the end",
+            "connections",
+            "answered",
+            "failed",
+        )
         parts.append(f"{text}\n\n{table(header, [_driven(run) for run in paced])}")
     return parts
 
@@ -176,14 +213,22 @@ def _memory(runs: Sequence[Record]) -> list[str]:
 def _held(runs: Sequence[Record]) -> str:
     sizes = [run["connections"] for run in runs]
     few, many = min(sizes), max(sizes)
-    header = ("", f"{few} connections, MiB", f"{many:,} connections, MiB", "KiB per connection", "open at most")
+    header = (
+        "",
+        f"{few} connections, MiB",
+        f"{many:,} connections, MiB",
+        "KiB per connection",
+        "open at most",
+    )
     rows = []
     for name, own in _labelled(runs).items():
         peaks = {run["connections"]: run.get("peak_rss_bytes") for run in own}
         opened = {run["connections"]: run.get("most_connections") for run in own}
         low, high = peaks.get(few), peaks.get(many)
         each = (high - low) / (many - few) / 1024 if low and high and many > few else None
-        rows.append((name, _mebibytes(low), _mebibytes(high), number(each), number(opened.get(many), 0)))
+        rows.append(
+            (name, _mebibytes(low), _mebibytes(high), number(each), number(opened.get(many), 0))
+        )
     return table(header, rows)
 
 
@@ -207,9 +252,12 @@ def _open(runs: Sequence[Record]) -> list[str]:
     text = (
         "## Open loop: send times as the server sees them\n\n"
         f"{_whose_arrivals(runs)} "
-        "64 connections, medians over rounds, µs. *Gap error*: how far each gap between arrivals is from 1/rate. "
-        "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the generator says of itself. "
-        "*Clock late*: how late a loop that only reads the clock was on the client's core, right after the run. "
+        "64 connections, medians over rounds, µs. *Gap error*: how far each gap between "
+        "arrivals is from 1/rate. "
+        "*Late*: how far each arrival is behind an even schedule. *Own lag*: what the "
+        "generator says of itself. "
+        "*Clock late*: how late a loop that only reads the clock was on the client's core, "
+        "right after the run. "
         "*Server late*: how late the server was with its own answers."
     )
     parts = [text]
@@ -224,18 +272,28 @@ def _whose_arrivals(runs: Sequence[Record]) -> str:
     logs = [run["server_log"] for run in runs if run.get("server_log")]
     read = sum(1 for log in logs if not log.get("stamped_by_kernel"))
     if logs and not read:
-        return "Arrivals are the kernel's stamps at the server: tails up to *clock late* are not the generator's."
+        return (
+            "Arrivals are the kernel's stamps at the server: tails up to *clock late* are "
+            "not the generator's."
+        )
     those = "" if read == len(logs) else f" in {read} of {len(logs)} runs, else the kernel's stamps"
     tails = "tails up to *clock late* and *server late* are not the generator's"
     return f"Arrivals are the instants at which the server had read the request{those}: {tails}."
 
 
 def _even(runs: Sequence[Record]) -> str:
-    header = ("", "gap error p50 / p99 / p99.9", "late p50 / p99 / p99.9", "own lag p50 / p99 / p99.9")
+    header = (
+        "",
+        "gap error p50 / p99 / p99.9",
+        "late p50 / p99 / p99.9",
+        "own lag p50 / p99 / p99.9",
+    )
     rows = []
     named = _labelled(runs)
     for name, own in named.items():
-        gaps = _quantiles(own, arrival, ("gap_error_p50_us", "gap_error_p99_us", "gap_error_p99_9_us"))
+        gaps = _quantiles(
+            own, arrival, ("gap_error_p50_us", "gap_error_p99_us", "gap_error_p99_9_us")
+        )
         late = _quantiles(own, arrival, ("late_p50_us", "late_p99_us", "late_p99_9_us"))
         rows.append((name, gaps, late, _own_lag(own), *_pace_and_cost(own, named)))
     return table((*header, *_pace_and_cost_header(named)), rows)
@@ -248,22 +306,35 @@ def _random(runs: Sequence[Record]) -> str:
         distance = number(_median(own, lambda run: arrival(run, "ks_distance")), 4)
         dispersion = number(_median(own, lambda run: arrival(run, "dispersion")))
         rows.append((name, distance, dispersion, _own_lag(own), *_pace_and_cost(own, named)))
-    header = ("", "distance of the gaps from the exponential law", "dispersion", "own lag p50 / p99 / p99.9")
+    header = (
+        "",
+        "distance of the gaps from the exponential law",
+        "dispersion",
+        "own lag p50 / p99 / p99.9",
+    )
     return table((*header, *_pace_and_cost_header(named)), rows)
 
 
 def _pace_and_cost_header(named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
-    return (*_HOST_HEADER, "arrivals/s", "CPU µs per request", *(f"to {one}" for one in _anchors(named)))
+    return (
+        *_HOST_HEADER,
+        "arrivals/s",
+        "CPU µs per request",
+        *(f"to {one}" for one in _anchors(named)),
+    )
 
 
 def _pace_and_cost(own: Sequence[Record], named: Mapping[str, Sequence[Record]]) -> tuple[str, ...]:
     pace = number(_median(own, lambda run: arrival(run, "rate_per_s")), 0)
-    ratios = [ranged(paired_ratio(own, named.get(anchor, []), pairs.cpu_us)) for anchor in _anchors(named)]
+    ratios = [
+        ranged(paired_ratio(own, named.get(anchor, []), pairs.cpu_us)) for anchor in _anchors(named)
+    ]
     return *_host_late(own), pace, number(_median(own, pairs.cpu_us), 1), *ratios
 
 
 def _anchors(named: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Whose cost precision is weighed against: oha's, and that of a generator that waits by millisecond timers."""
+    """Whose cost precision is weighed against: oha's, and that of a generator that waits by
+    millisecond timers."""
     return ["oha", *(["wrk2"] if "wrk2" in named else [])]
 
 
@@ -277,7 +348,9 @@ def _own_lag(runs: Sequence[Record]) -> str:
     return _quantiles(runs, own_lag_us, ("0.5", "0.99", "0.999"))
 
 
-def _quantiles(runs: Sequence[Record], figure: Callable[[Record, str], float | None], names: Sequence[str]) -> str:
+def _quantiles(
+    runs: Sequence[Record], figure: Callable[[Record, str], float | None], names: Sequence[str]
+) -> str:
     medians = [spread(figure(run, name) for run in runs) for name in names]
     return DASH if not any(medians) else " / ".join(number(median, 1) for median in medians)
 
@@ -287,7 +360,8 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
         return []
     text = (
         "## Accuracy against a server that holds each request for 2 ms\n\n"
-        "Reported quantile less the one in the server's own log, µs, medians over rounds with the least and the most. "
+        "Reported quantile less the one in the server's own log, µs, medians over rounds with "
+        "the least and the most. "
         "The way through the kernel, which the server cannot see, is part of it for all."
     )
     parts = [text]
@@ -305,11 +379,22 @@ def _accuracy(runs: Sequence[Record]) -> list[str]:
         rows = []
         for name, own in named.items():
             errors = [ranged(_median(own, _error(share)), 0) for share in ("0.5", "0.99")]
-            ratios = [ranged(paired_ratio(own, named.get("oha", []), _error(share))) for share in ("0.5", "0.99")]
+            ratios = [
+                ranged(paired_ratio(own, named.get("oha", []), _error(share)))
+                for share in ("0.5", "0.99")
+            ]
             rows.append(
-                (name, *errors, *ratios, *_host_late(own), number(_median(own, lambda run: run.get("requests")), 0))
+                (
+                    name,
+                    *errors,
+                    *ratios,
+                    *_host_late(own),
+                    number(_median(own, lambda run: run.get("requests")), 0),
+                )
             )
-        parts.append(f"### {rate:,}/s, constant, {_sizes(group)}, {server}\n\n{table(header, rows)}")
+        parts.append(
+            f"### {rate:,}/s, constant, {_sizes(group)}, {server}\n\n{table(header, rows)}"
+        )
     return parts
 
 
@@ -322,11 +407,20 @@ def _sampler(runs: Sequence[Record]) -> list[str]:
         return []
     text = (
         f"## Sampling a server while it is loaded, {_sizes(runs)}\n\n"
-        "The whole sampling process, on the client's core; parsing is left for after the load. The client's p50 is "
+        "The whole sampling process, on the client's core; parsing is left for after the load. "
+        "The client's p50 is "
         "compared within rounds."
     )
-    header = ("sampled every", "% of a core", "late p50, µs", "client p50, µs", "p50 to that without")
-    of_interval = {interval_ms: group for (interval_ms,), group in groups(runs, "interval_ms").items()}
+    header = (
+        "sampled every",
+        "% of a core",
+        "late p50, µs",
+        "client p50, µs",
+        "p50 to that without",
+    )
+    of_interval = {
+        interval_ms: group for (interval_ms,), group in groups(runs, "interval_ms").items()
+    }
     without = of_interval.get(0, [])
     rows = []
     for interval_ms in sorted(of_interval, key=lambda value: value or float("inf"), reverse=True):
@@ -358,9 +452,12 @@ def _failures(runs: Sequence[Record]) -> str:
     for run in runs:
         if "failure" in run:
             line = (
-                f"{run['section']}, {_label(run)}, {run['server']}, {run['connections']} connections: {run['failure']}"
+                f"{run['section']}, {_label(run)}, {run['server']}, {run['connections']} "
+                f"connections: {run['failure']}"
             )
             seen[line] = seen.get(line, 0) + 1
     if not seen:
         return ""
-    return "## Runs without a result\n\n" + "\n".join(f"- {line} (×{count})" for line, count in seen.items())
+    return "## Runs without a result\n\n" + "\n".join(
+        f"- {line} (×{count})" for line, count in seen.items()
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
 
 REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
@@ -12,7 +12,8 @@ NOTES = (
     f"listen_backlog as everywhere (default 1024; {REFERENCE})",
     "no TCP_NODELAY: an answer without Content-Length can wait 40 ms for a delayed acknowledgement "
     "(https://github.com/jonashaag/bjoern/blob/master/bjoern/server.c)",
-    "a blocking app blocks the process; there is no access log and no timeout; pipelined requests hang",
+    "a blocking app blocks the process; there is no access log and no timeout; pipelined "
+    "requests hang",
 )
 
 
@@ -52,7 +53,11 @@ SERVER = Server(
             keepalive=True,
             uses_workers=True,
             uses_threads=False,
-            notes=(*NOTES, f"reuse_port: the kernel spreads connections over the processes' sockets ({REFERENCE})"),
+            notes=(
+                *NOTES,
+                "reuse_port: the kernel spreads connections over the processes' sockets "
+                f"({REFERENCE})",
+            ),
             stock_notes=(f"one process, backlog 1024 ({REFERENCE})",),
             unix_socket=True,
             helpers=1,

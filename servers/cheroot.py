@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 SOURCE = "https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py"
 
@@ -39,7 +39,8 @@ SERVER = Server(
                 f"request_queue_size = backlog: the default 5 makes clients retransmit ({SOURCE})",
                 f"keep_alive_conn_limit = None: by default only 10 connections are kept ({SOURCE})",
                 f"timeout longer than the run (default 10 s; {SOURCE})",
-                "HTTP/1.0 keep-alive only for the exact spelling 'Keep-Alive'; there is no access log",
+                "HTTP/1.0 keep-alive only for the exact spelling 'Keep-Alive'; there is no "
+                "access log",
             ),
             stock_notes=(f"10 threads, backlog 5, 10 connections kept, for 10 s each ({SOURCE})",),
             unix_socket=True,

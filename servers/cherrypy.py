@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://docs.cherrypy.dev/en/latest/pkg/cherrypy._cpserver.html"
 
@@ -37,13 +37,16 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 f"server.thread_pool as budgeted (default 10; {REFERENCE})",
-                f"server.socket_queue_size = backlog: the default 5 makes clients retransmit ({REFERENCE})",
+                "server.socket_queue_size = backlog: the default 5 makes clients retransmit "
+                f"({REFERENCE})",
                 f"server.socket_timeout longer than the run (default 10 s; {REFERENCE})",
                 "keep_alive_conn_limit = None: by default only 10 connections are kept "
                 "(https://github.com/cherrypy/cheroot/blob/main/cheroot/server.py)",
                 f"environment production, engine.autoreload off, no screen log ({REFERENCE})",
             ),
-            stock_notes=(f"10 threads, backlog 5, 10 connections kept, autoreload on ({REFERENCE})",),
+            stock_notes=(
+                f"10 threads, backlog 5, 10 connections kept, autoreload on ({REFERENCE})",
+            ),
             unix_socket=True,
             extra=True,
         ),

@@ -1,17 +1,28 @@
-"""Circus with Chaussette: a supervisor that binds one socket and hands it to every process of a backend."""
+"""Circus with Chaussette: a supervisor that binds one socket and hands it to every process of a
+backend."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import Framing, LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import (
+    Framing,
+    LaunchContext,
+    Needed,
+    Server,
+    Variant,
+    option,
+    runner,
+)
 
 CIRCUS = "https://circus.readthedocs.io/en/latest/for-ops/sockets/"
 CHAUSSETTE = "https://chaussette.readthedocs.io/"
 
 NOTES = (
-    f"numprocesses as budgeted, one shared socket with the backlog of the run (default 2048; {CIRCUS})",
-    f"chaussette's log of requests off; it writes one line per request with some backends ({CHAUSSETTE})",
+    "numprocesses as budgeted, one shared socket with the backlog of the run (default 2048; "
+    f"{CIRCUS})",
+    "chaussette's log of requests off; it writes one line per request with some backends "
+    f"({CHAUSSETTE})",
     "endpoints of circus are Unix sockets in the run's own folder, so that several can run at once",
 )
 STOCK_NOTES = (f"one process, backlog 2048, chaussette's log on ({CIRCUS})",)
@@ -21,7 +32,14 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
     """Our runner writes circus's configuration and becomes ``circusd``."""
     return [
         *runner(context, Path(__file__), "run_circus.py"),
-        *("--host", context.host, "--port", str(context.port), "--folder", str(context.scratch_dir)),
+        *(
+            "--host",
+            context.host,
+            "--port",
+            str(context.port),
+            "--folder",
+            str(context.scratch_dir),
+        ),
         *("--backend", variant.name),
         *option("--workers", context.workers),
         *(option("--threads", context.threads) if variant.uses_threads else ()),
@@ -33,7 +51,13 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 
 def _variant(
-    backend: str, keepalive: bool, framing: Framing, note: str, *, uses_threads: bool = False, closes: bool = False
+    backend: str,
+    keepalive: bool,
+    framing: Framing,
+    note: str,
+    *,
+    uses_threads: bool = False,
+    closes: bool = False,
 ) -> Variant:
     return Variant(
         name=backend,
@@ -69,7 +93,8 @@ SERVER = Server(
             "gevent",
             True,
             "chunked",
-            "chaussette offers gevent on Python 2 only; our runner registers the same class, and gives it back the "
+            "chaussette offers gevent on Python 2 only; our runner registers the same class, "
+            "and gives it back the "
             f"wsgi.errors that a newer gevent takes from it ({CHAUSSETTE})",
         ),
         _variant(
@@ -77,7 +102,8 @@ SERVER = Server(
             True,
             "chunked",
             "waitress.serve on the inherited socket: chaussette's class fails with waitress 3 "
-            f"('Invalid host/port specified'; {CHAUSSETTE}); its settings are those of waitress itself",
+            f"('Invalid host/port specified'; {CHAUSSETTE}); its settings are those of "
+            "waitress itself",
             uses_threads=True,
         ),
         _variant(

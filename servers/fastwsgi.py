@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://github.com/remittor/fastpysgi"
 
@@ -39,7 +39,8 @@ SERVER = Server(
             notes=(
                 f"server.backlog as everywhere (default 2048; {REFERENCE})",
                 f"server.tcp_nodelay = 1: with Nagle's algorithm small writes wait ({REFERENCE})",
-                "several workers listen on sockets of their own with SO_REUSEPORT; there is no access log",
+                "several workers listen on sockets of their own with SO_REUSEPORT; there is no "
+                "access log",
                 f"answers are collected, and get a Content-Length ({REFERENCE})",
             ),
             stock_notes=(f"one process, backlog 2048, Nagle's algorithm on ({REFERENCE})",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 
@@ -37,7 +37,8 @@ SERVER = Server(
             notes=(
                 f"log=None: by default every request is written to standard error ({REFERENCE})",
                 f"backlog as everywhere (default 128; {REFERENCE})",
-                "gevent.monkey.patch_all() before the app is imported: the app's sleeps and sockets yield",
+                "gevent.monkey.patch_all() before the app is imported: the app's sleeps and "
+                "sockets yield",
                 "idle connections are never closed; compute-bound code blocks the loop",
             ),
             stock_notes=(f"a line on standard error for every request ({REFERENCE})",),

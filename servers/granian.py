@@ -1,10 +1,11 @@
-"""granian: a server in Rust that runs the app in Python threads; processes below one main process."""
+"""granian: a server in Rust that runs the app in Python threads; processes below one main
+process."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://github.com/emmett-framework/granian#options"
 
@@ -18,7 +19,10 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *option("--blocking-threads", context.threads),
         *option("--backlog", context.backlog),
         # One above, for the prober: connections beyond it are not accepted.
-        *option("--backpressure", None if context.max_connections is None else context.max_connections + 1),
+        *option(
+            "--backpressure",
+            None if context.max_connections is None else context.max_connections + 1,
+        ),
         *context.when_tuned("--http", "1", "--no-ws", "--log-level", "warning", "--no-access-log"),
         *context.when_tuned("--http1-header-read-timeout", 60_000),
         context.app,
@@ -40,14 +44,20 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                f"--blocking-threads as budgeted: by default as many as half the backpressure ({REFERENCE})",
-                f"--backpressure above the load: it limits connections, by default backlog / workers ({REFERENCE})",
+                "--blocking-threads as budgeted: by default as many as half the backpressure "
+                f"({REFERENCE})",
+                "--backpressure above the load: it limits connections, by default backlog / "
+                f"workers ({REFERENCE})",
                 f"--http 1 --no-ws: no detection of protocols that are not measured ({REFERENCE})",
                 f"the access log is off by default; --log-level warning ({REFERENCE})",
-                "its WSGI loop also closes a connection whose next request does not come within 60 s, the most that "
+                "its WSGI loop also closes a connection whose next request does not come "
+                "within 60 s, the most that "
                 f"--http1-header-read-timeout takes ({REFERENCE})",
             ),
-            stock_notes=(f"one process, threads as needed up to 512, backlog and backpressure 1024 ({REFERENCE})",),
+            stock_notes=(
+                "one process, threads as needed up to 512, backlog and backpressure 1024 "
+                f"({REFERENCE})",
+            ),
             unix_socket=True,
             helpers=1,
         ),

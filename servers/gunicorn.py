@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
 
 SHARED_MEMORY = Path("/dev/shm")
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
@@ -12,9 +12,12 @@ NGINX = "https://nginx.org/en/docs/http/ngx_http_upstream_module.html#keepalive"
 
 NOTES = (
     f"--timeout 0: no worker is killed for being busy (default 30 s; {SETTINGS}#timeout)",
-    f"--worker-tmp-dir /dev/shm: the heartbeat file must not wait for a disk ({SETTINGS}#worker-tmp-dir)",
-    "--no-control-socket: since 27 all instances of one user would share one path below the home directory",
-    "--config names an empty file: a gunicorn.conf.py in the app's folder would change the server unseen",
+    "--worker-tmp-dir /dev/shm: the heartbeat file must not wait for a disk "
+    f"({SETTINGS}#worker-tmp-dir)",
+    "--no-control-socket: since 27 all instances of one user would share one path below the "
+    "home directory",
+    "--config names an empty file: a gunicorn.conf.py in the app's folder would change the "
+    "server unseen",
     f"--graceful-timeout 2: bounds the stop, not the run ({SETTINGS}#graceful-timeout)",
     "the access log is off and workers are not recycled by default; nothing is preloaded",
 )
@@ -31,7 +34,16 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
     socket = context.scratch_dir / "gunicorn.sock"
     return [
         *runner(context, Path(__file__), "run_behind_nginx.py"),
-        *("--host", context.host, "--port", str(context.port), "--socket", str(socket), "--protocol", "http"),
+        *(
+            "--host",
+            context.host,
+            "--port",
+            str(context.port),
+            "--socket",
+            str(socket),
+            "--protocol",
+            "http",
+        ),
         *option("--backlog", context.backlog),
         *option("--connections", context.max_connections),
         "--",
@@ -39,8 +51,11 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
     ]
 
 
-def gunicorn(worker_class: str, address: str, variant: Variant, context: LaunchContext) -> list[str]:
-    """``python -m gunicorn`` with the settings all its worker classes share, then those of the class."""
+def gunicorn(
+    worker_class: str, address: str, variant: Variant, context: LaunchContext
+) -> list[str]:
+    """``python -m gunicorn`` with the settings all its worker classes share, then those of the
+    class."""
     arguments = [
         *(str(context.python), "-m", "gunicorn"),
         *("--config", str(Path(__file__).parent / "runners" / "gunicorn_settings.py")),
@@ -63,7 +78,11 @@ def gunicorn(worker_class: str, address: str, variant: Variant, context: LaunchC
 
 def _worker_connections(context: LaunchContext) -> int | None:
     # gthread keeps at most worker_connections - threads idle connections (gunicorn issue 979).
-    return None if context.max_connections is None else context.max_connections + (context.threads or 0)
+    return (
+        None
+        if context.max_connections is None
+        else context.max_connections + (context.threads or 0)
+    )
 
 
 SERVER = Server(
@@ -114,7 +133,11 @@ SERVER = Server(
             keepalive=True,
             uses_workers=True,
             uses_threads=False,
-            notes=(*NOTES, "answers are collected and get a Content-Length; WSGI is not tornado's own way of working"),
+            notes=(
+                *NOTES,
+                "answers are collected and get a Content-Length; WSGI is not tornado's own way "
+                "of working",
+            ),
             stock_notes=STOCK_NOTES,
             framing="content-length",
             helpers=1,
@@ -130,15 +153,20 @@ SERVER = Server(
             notes=(
                 *NOTES,
                 KEEPALIVE_NOTE,
-                f"nginx keeps its connections to gunicorn: proxy_http_version 1.1 and Connection '' ({NGINX})",
-                "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the run, one process of "
+                "nginx keeps its connections to gunicorn: proxy_http_version 1.1 and "
+                f"Connection '' ({NGINX})",
+                "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the "
+                "run, one process of "
                 "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
-                "the supervisor that starts both, nginx's master and its workers count as the server's processes",
+                "the supervisor that starts both, nginx's master and its workers count as the "
+                "server's processes",
             ),
             stock_notes=(
                 *STOCK_NOTES,
-                "nginx: a new connection to gunicorn for each request, in HTTP/1.0, and keep-alive for 75 s and "
-                "1000 requests towards the client (https://nginx.org/en/docs/http/ngx_http_proxy_module.html)",
+                "nginx: a new connection to gunicorn for each request, in HTTP/1.0, and "
+                "keep-alive for 75 s and "
+                "1000 requests towards the client "
+                "(https://nginx.org/en/docs/http/ngx_http_proxy_module.html)",
             ),
             helpers=4,  # the supervisor, a master on either side, nginx's process
             needs=(Needed("nginx-light", program="nginx"),),
@@ -151,7 +179,8 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(f"removed upstream ({SETTINGS}#worker-class)",),
-            reason="gunicorn 26 removed this worker class, and eventlet tells its users to move away from it",
+            reason="gunicorn 26 removed this worker class, and eventlet tells its users to "
+            "move away from it",
         ),
     ),
     default_variant="gthread",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 REFERENCE = "https://hypercorn.readthedocs.io/en/latest/how_to_guides/configuring.html"
 
@@ -38,7 +38,8 @@ SERVER = Server(
             notes=(
                 f"--backlog as everywhere (default 100; {REFERENCE})",
                 f"--keep-alive longer than the run (default 5 s; {REFERENCE})",
-                f"no access log by default; --log-level WARNING; --graceful-timeout bounds the stop ({REFERENCE})",
+                "no access log by default; --log-level WARNING; --graceful-timeout bounds the "
+                f"stop ({REFERENCE})",
                 "the main process and a helper process count as the server's",
             ),
             stock_notes=(f"one worker, backlog 100, keep-alive for 5 s ({REFERENCE})",),

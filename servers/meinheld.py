@@ -1,15 +1,19 @@
-"""meinheld: HTTP in C on picoev; abandoned in 2020, and kept alive here by replacing the greenlet it demands."""
+"""meinheld: HTTP in C on picoev; abandoned in 2020, and kept alive here by replacing the greenlet
+it demands."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
 
 SOURCE = "https://github.com/mopemope/meinheld/blob/master/meinheld/server/server.c"
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
 
-GREENLET = "greenlet 3 in place of the greenlet<0.5 that it asks for, which no current interpreter compiles"
+GREENLET = (
+    "greenlet 3 in place of the greenlet<0.5 that it asks for, which no current "
+    "interpreter compiles"
+)
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
@@ -48,7 +52,13 @@ SERVER = Server(
     homepage="https://github.com/mopemope/meinheld",
     source=Path(__file__),
     # gunicorn finds the worker class by its entry point, for which it needs setuptools.
-    requirements=("meinheld==1.0.2", "greenlet==3.5.6", "gunicorn==27.0.1", "packaging==26.3", "setuptools==80.10.2"),
+    requirements=(
+        "meinheld==1.0.2",
+        "greenlet==3.5.6",
+        "gunicorn==27.0.1",
+        "packaging==26.3",
+        "setuptools==80.10.2",
+    ),
     overrides=("greenlet==3.5.6",),
     distribution="meinheld",
     variants=(
@@ -77,7 +87,8 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 f"--keep-alive longer than the run ({SETTINGS}#keepalive)",
-                f"--timeout 0 --graceful-timeout 2, and no control socket, as for gunicorn ({SETTINGS})",
+                "--timeout 0 --graceful-timeout 2, and no control socket, as for gunicorn "
+                f"({SETTINGS})",
                 "--log-level critical: it logs an error for every client that leaves",
                 GREENLET,
             ),

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
 
 REFERENCE = "https://github.com/GrahamDumpleton/mod_wsgi/blob/develop/README.rst"
 DIRECTIVES = "https://httpd.apache.org/docs/2.4/mod/"
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
-    """Our runner adds to Apache's configuration what mod_wsgi-express has no option for, and becomes it."""
+    """Our runner adds to Apache's configuration what mod_wsgi-express has no option for, and
+    becomes it."""
     return [
         *runner(context, Path(__file__), "run_mod_wsgi.py"),
-        *("--host", context.host, "--port", str(context.port), "--folder", str(context.scratch_dir)),
+        *(
+            "--host",
+            context.host,
+            "--port",
+            str(context.port),
+            "--folder",
+            str(context.scratch_dir),
+        ),
         *option("--processes", context.workers),
         *option("--threads", context.threads),
         *option("--backlog", context.backlog),
@@ -38,17 +46,25 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                f"--keep-alive-timeout longer than the run, MaxKeepAliveRequests 0 (2 s and 500; {REFERENCE})",
-                f"ListenBacklog as everywhere (it generates 500; {DIRECTIVES}mpm_common.html#listenbacklog)",
-                f"one front process of 64 threads, AsyncRequestWorkerFactor 32: {DIRECTIVES}event.html",
-                f"--queue-timeout, --request-timeout and --socket-timeout beyond the run (45 s and 60 s; {REFERENCE})",
+                "--keep-alive-timeout longer than the run, MaxKeepAliveRequests 0 (2 s and "
+                f"500; {REFERENCE})",
+                "ListenBacklog as everywhere (it generates 500; "
+                f"{DIRECTIVES}mpm_common.html#listenbacklog)",
+                "one front process of 64 threads, AsyncRequestWorkerFactor 32: "
+                f"{DIRECTIVES}event.html",
+                "--queue-timeout, --request-timeout and --socket-timeout beyond the run (45 s "
+                f"and 60 s; {REFERENCE})",
                 f"the access log is off by default ({REFERENCE})",
-                "root starts it in a user namespace, as www-data inside and root outside: Apache refuses to serve as "
+                "root starts it in a user namespace, as www-data inside and root outside: "
+                "Apache refuses to serve as "
                 "root, and www-data may not read what lies below root's home (user_namespaces(7), "
                 "https://man7.org/linux/man-pages/man7/user_namespaces.7.html)",
                 "Apache's parent and front process count as the server's",
             ),
-            stock_notes=(f"1 process of 5 threads, 7 clients at once, keep-alive for 2 s, backlog 500 ({REFERENCE})",),
+            stock_notes=(
+                "1 process of 5 threads, 7 clients at once, keep-alive for 2 s, backlog 500 "
+                f"({REFERENCE})",
+            ),
             helpers=4,
         ),
     ),

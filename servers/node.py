@@ -1,10 +1,11 @@
-"""Node.js, the baseline that is no Python: its http module answers what the bundled app hello answers."""
+"""Node.js, the baseline that is no Python: its http module answers what the bundled app hello
+answers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Needed, Server, Variant, option
+from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option
 
 REFERENCE = "https://nodejs.org/api/http.html"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Needed, Server, Variant, option
+from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option
 
 REFERENCE = "https://www.gevent.org/api/gevent.pywsgi.html"
 WARM_UP = "https://doc.pypy.org/en/latest/faq.html"
@@ -50,7 +50,9 @@ SERVER = Server(
     distribution="gevent",
     variants=(
         _variant("gevent-warm", "after the usual warm-up", cold=False),
-        _variant("gevent-cold", "measured from its first request on, without any warm-up", cold=True),
+        _variant(
+            "gevent-cold", "measured from its first request on, without any warm-up", cold=True
+        ),
     ),
     default_variant="gevent-warm",
     command=command,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://gitlab.com/tschorr/pyruvate#parameters"
 
@@ -36,9 +36,11 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 f"workers as budgeted; they are threads ({REFERENCE})",
-                "max_reuse_count stays 0, which closes: with more, the second request of a connection is not answered "
+                "max_reuse_count stays 0, which closes: with more, the second request of a "
+                "connection is not answered "
                 f"({REFERENCE})",
-                "the socket is made by our runner, as a service manager hands it over, with the backlog of the run "
+                "the socket is made by our runner, as a service manager hands it over, with "
+                "the backlog of the run "
                 f"({REFERENCE})",
             ),
             stock_notes=("a number of threads has to be given, and no default exists: 4",),

@@ -1,10 +1,11 @@
-"""Tornado's HTTP server with WSGIContainer: WSGI on an asynchronous loop, which is not its native way."""
+"""Tornado's HTTP server with WSGIContainer: WSGI on an asynchronous loop, which is not its native
+way."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://www.tornadoweb.org/en/stable/wsgi.html"
 
@@ -38,13 +39,18 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                f"executor: by default the app blocks the loop, one request at a time ({REFERENCE})",
-                "backlog as everywhere (default 128; https://www.tornadoweb.org/en/stable/netutil.html)",
+                "executor: by default the app blocks the loop, one request at a time "
+                f"({REFERENCE})",
+                "backlog as everywhere (default 128; "
+                "https://www.tornadoweb.org/en/stable/netutil.html)",
                 f"tornado.access to ERROR: every request is logged otherwise ({REFERENCE})",
-                "several workers listen on sockets of their own with SO_REUSEPORT; tornado's own fork leaves children",
+                "several workers listen on sockets of their own with SO_REUSEPORT; tornado's "
+                "own fork leaves children",
                 f"answers are collected, and get a Content-Length ({REFERENCE})",
             ),
-            stock_notes=(f"one process, the app on the loop's own thread, backlog 128 ({REFERENCE})",),
+            stock_notes=(
+                f"one process, the app on the loop's own thread, backlog 128 ({REFERENCE})",
+            ),
             framing="content-length",
             unix_socket=True,
             helpers=1,

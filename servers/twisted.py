@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://docs.twisted.org/en/stable/web/howto/web-in-60/wsgi.html"
 SOURCE = "https://docs.twisted.org/en/stable/api/twisted.internet.interfaces.IReactorTCP.html"
@@ -37,12 +37,16 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"suggestThreadPoolSize: the reactor's own pool has at most 10 threads ({REFERENCE})",
+                "suggestThreadPoolSize: the reactor's own pool has at most 10 threads "
+                f"({REFERENCE})",
                 f"backlog as everywhere (default 50; {SOURCE})",
-                "Site(timeout) longer than the run: idle connections are closed after 60 s otherwise",
+                "Site(timeout) longer than the run: idle connections are closed after 60 s "
+                "otherwise",
                 "no log is opened, so requests are not logged; HTTP/1.0 clients get no keep-alive",
             ),
-            stock_notes=(f"at most 10 threads, backlog 50, idle connections closed after 60 s ({SOURCE})",),
+            stock_notes=(
+                f"at most 10 threads, backlog 50, idle connections closed after 60 s ({SOURCE})",
+            ),
             unix_socket=True,
             extra=True,
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 REFERENCE = "https://www.uvicorn.org/settings/"
 ADAPTER = "https://github.com/abersheeran/a2wsgi"
@@ -26,7 +26,11 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 def environ(variant: Variant, context: LaunchContext) -> dict[str, str]:
     """Further workers import our runner by its name."""
-    return {"PYTHONPATH": os.pathsep.join([str(context.app_dir), str(Path(__file__).parent / "runners")])}
+    return {
+        "PYTHONPATH": os.pathsep.join(
+            [str(context.app_dir), str(Path(__file__).parent / "runners")]
+        )
+    }
 
 
 SERVER = Server(
@@ -44,13 +48,18 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=True,
             notes=(
-                f"a2wsgi's WSGIMiddleware: uvicorn's own --interface wsgi is deprecated ({ADAPTER})",
+                "a2wsgi's WSGIMiddleware: uvicorn's own --interface wsgi is deprecated "
+                f"({ADAPTER})",
                 f"timeout_keep_alive longer than the run (default 5 s; {REFERENCE})",
-                f"access_log off, log_level warning: by default every request is logged ({REFERENCE})",
+                "access_log off, log_level warning: by default every request is logged "
+                f"({REFERENCE})",
                 f"backlog as everywhere (default 2048; {REFERENCE})",
                 "with several workers the main process and a helper process count as the server's",
             ),
-            stock_notes=(f"one process, 10 threads of a2wsgi, every request logged, keep-alive for 5 s ({REFERENCE})",),
+            stock_notes=(
+                "one process, 10 threads of a2wsgi, every request logged, keep-alive for 5 s "
+                f"({REFERENCE})",
+            ),
             unix_socket=True,
             helpers=2,
             extra=True,

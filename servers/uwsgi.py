@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Needed, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Needed, Server, Variant, option, runner
 
 OPTIONS = "https://uwsgi-docs.readthedocs.io/en/latest/Options.html"
 THINGS = "https://uwsgi-docs.readthedocs.io/en/latest/ThingsToKnow.html"
@@ -21,14 +21,19 @@ NOTES = (
     "no harakiri, no cheaper, no max-requests: all off by default; thunder-lock off",
 )
 ROUTER_NOTES = (
-    f"--http-keepalive, --http-auto-chunked and the header: without them the router closes unannounced ({HTTP})",
+    "--http-keepalive, --http-auto-chunked and the header: without them the router closes "
+    f"unannounced ({HTTP})",
     "the HTTP router is a process of its own, and its CPU and memory are the server's",
 )
 STOCK_NOTES = (
-    "one process, no master, one thread, backlog 100, a line of log for every request; --die-on-term and "
+    "one process, no master, one thread, backlog 100, a line of log for every request; "
+    "--die-on-term and "
     f"--no-orphans are given all the same, because it could not be stopped without them ({THINGS})",
 )
-ROUTER_STOCK_NOTES = (*STOCK_NOTES, f"the router closes after each answer, without saying so ({HTTP})")
+ROUTER_STOCK_NOTES = (
+    *STOCK_NOTES,
+    f"the router closes after each answer, without saying so ({HTTP})",
+)
 
 
 def command(variant: Variant, context: LaunchContext) -> list[str]:
@@ -38,7 +43,8 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
     socket = context.scratch_dir / "uwsgi.sock"
     return [
         *runner(context, Path(__file__), "run_behind_nginx.py"),
-        *("--host", context.host, "--port", str(context.port), "--socket", str(socket), "--protocol", "uwsgi"),
+        *("--host", context.host, "--port", str(context.port)),
+        *("--socket", str(socket), "--protocol", "uwsgi"),
         *option("--backlog", context.backlog),
         *option("--connections", context.max_connections),
         "--",
@@ -53,7 +59,8 @@ def front(name: str, context: LaunchContext) -> list[str]:
     router = ["--http", context.address]
     if context.is_tuned:
         router += [f"--http-keepalive={context.idle_timeout_s}", "--http-auto-chunked"]
-        router += ["--http-timeout", str(context.idle_timeout_s), "--add-header", "Connection: Keep-Alive"]
+        router += ["--http-timeout", str(context.idle_timeout_s)]
+        router += ["--add-header", "Connection: Keep-Alive"]
     if name == "gevent":
         greenlets = 100 if context.max_connections is None else context.max_connections
         router += ["--gevent", str(greenlets), "--gevent-monkey-patch"]
@@ -72,7 +79,13 @@ def uwsgi(listening: list[str], variant: Variant, context: LaunchContext) -> lis
         *(option("--threads", context.threads) if variant.uses_threads else ()),
         *option("--listen", context.backlog),
         *("--die-on-term", "--no-orphans"),
-        *context.when_tuned("--enable-threads", "--master", "--need-app", "--single-interpreter", "--disable-logging"),
+        *context.when_tuned(
+            "--enable-threads",
+            "--master",
+            "--need-app",
+            "--single-interpreter",
+            "--disable-logging",
+        ),
     ]
 
 
@@ -90,7 +103,11 @@ SERVER = Server(
             keepalive=False,
             uses_workers=True,
             uses_threads=True,
-            notes=(*NOTES, f"--http-socket: no router process; it closes after each response ({OPTIONS}#http-socket)"),
+            notes=(
+                *NOTES,
+                "--http-socket: no router process; it closes after each response "
+                f"({OPTIONS}#http-socket)",
+            ),
             stock_notes=STOCK_NOTES,
             framing="close",
             unix_socket=True,
@@ -104,7 +121,8 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 *NOTES,
-                f"--http11-socket: keep-alive in the workers; each kept connection holds one ({HTTP})",
+                "--http11-socket: keep-alive in the workers; each kept connection holds one "
+                f"({HTTP})",
                 "a body without Content-Length ends with the connection: the app has to set one",
             ),
             stock_notes=STOCK_NOTES,
@@ -134,11 +152,15 @@ SERVER = Server(
             notes=(
                 *NOTES,
                 *ROUTER_NOTES,
-                f"--gevent as many as connections, --gevent-monkey-patch: the app's sleeps yield ({GEVENT})",
+                "--gevent as many as connections, --gevent-monkey-patch: the app's sleeps "
+                f"yield ({GEVENT})",
             ),
             stock_keepalive=False,
             stock_framing="close",
-            stock_notes=(*ROUTER_STOCK_NOTES, f"--gevent needs a number; the documentation's is 100 ({GEVENT})"),
+            stock_notes=(
+                *ROUTER_STOCK_NOTES,
+                f"--gevent needs a number; the documentation's is 100 ({GEVENT})",
+            ),
             unix_socket=True,
             helpers=2,
         ),
@@ -150,11 +172,14 @@ SERVER = Server(
             uses_threads=True,
             notes=(
                 *NOTES,
-                "nginx opens a connection to uWSGI for each request: the protocol has no keep-alive "
+                "nginx opens a connection to uWSGI for each request: the protocol has no "
+                "keep-alive "
                 "(https://uwsgi-docs.readthedocs.io/en/latest/Nginx.html)",
-                "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the run, one process of "
+                "nginx: access_log off, keepalive_requests and keepalive_timeout beyond the "
+                "run, one process of "
                 "its own (https://nginx.org/en/docs/http/ngx_http_core_module.html)",
-                "the supervisor that starts both, nginx's master and its workers count as the server's processes",
+                "the supervisor that starts both, nginx's master and its workers count as the "
+                "server's processes",
             ),
             stock_notes=STOCK_NOTES,
             helpers=4,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option
 
 ARGUMENTS = "https://docs.pylonsproject.org/projects/waitress/en/stable/arguments.html"
 
@@ -17,7 +17,10 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
         *option("--threads", context.threads),
         *option("--backlog", context.backlog),
         # One above, for the prober; at the limit waitress stops to accept.
-        *option("--connection-limit", None if context.max_connections is None else context.max_connections + 1),
+        *option(
+            "--connection-limit",
+            None if context.max_connections is None else context.max_connections + 1,
+        ),
         *option("--channel-timeout", context.idle_timeout_s),
         *context.when_tuned("--asyncore-use-poll"),
         context.app,
@@ -39,14 +42,17 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=True,
             notes=(
-                f"--connection-limit above the load: at the default 100 it stops accepting ({ARGUMENTS})",
+                "--connection-limit above the load: at the default 100 it stops accepting "
+                f"({ARGUMENTS})",
                 f"--channel-timeout longer than the run (default 120 s; {ARGUMENTS})",
                 f"--asyncore-use-poll: select() ends at descriptor 1024 ({ARGUMENTS})",
-                "no access log exists; 'Task queue depth' warnings under overload go to the server's log and "
+                "no access log exists; 'Task queue depth' warnings under overload go to the "
+                "server's log and "
                 "cost CPU (https://github.com/Pylons/waitress/issues/309)",
             ),
             stock_notes=(
-                f"4 threads, at most 100 connections (its own two sockets count), backlog 1024, select() ({ARGUMENTS})",
+                "4 threads, at most 100 connections (its own two sockets count), backlog "
+                f"1024, select() ({ARGUMENTS})",
             ),
             unix_socket=True,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.contract import LaunchContext, Server, Variant, option, runner
+from wsgiload.catalogue.contract import LaunchContext, Server, Variant, option, runner
 
 SOURCE = "https://docs.python.org/3/library/wsgiref.html#module-wsgiref.simple_server"
 
@@ -37,8 +37,10 @@ SERVER = Server(
             notes=(
                 "request_queue_size = backlog: socketserver's default is 5 "
                 "(https://docs.python.org/3/library/socketserver.html)",
-                f"log_message silenced: by default every request is written to standard error ({SOURCE})",
-                "answers with HTTP/1.0 and closes; without Content-Length the body ends with the connection",
+                "log_message silenced: by default every request is written to standard error "
+                f"({SOURCE})",
+                "answers with HTTP/1.0 and closes; without Content-Length the body ends with "
+                "the connection",
             ),
             stock_notes=("backlog 5, a line on standard error for every request",),
             framing="close",

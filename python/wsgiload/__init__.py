@@ -1,12 +1,13 @@
-"""Which WSGI server, with which settings, serves your app at the lowest tail latency inside your limits.
+"""Which WSGI server, with which settings, serves your app at the lowest tail latency inside your
+limits.
 
     import wsgiload
 
     report = wsgiload.load("http://127.0.0.1:8000/", rate=2000, duration=10)
     report.response_time.quantile(0.99)  # nanoseconds, from the intended send
 
-    result = wsgiload.sweep(app="myapp:app", rates=[1000, 2000, 3000], servers=["gunicorn", "waitress"])
-    result.run_dir, result.summary
+    result = wsgiload.sweep(app="myapp:app", rates=[1000, 2000, 3000], servers=["gunicorn",
+    "waitress"]) result.run_dir, result.summary
 
 Errors form one tree below ``WsgiloadError``; ``load`` and ``sweep`` block, and Ctrl-C ends them.
 """
@@ -24,8 +25,8 @@ from wsgiload.errors import (
     UsageError,
     WsgiloadError,
 )
-from wsgiload.load import Handle, Reason, Report, Verdict, aload, load, start
-from wsgiload.sweep import SweepResult
+from wsgiload.loads.handle import Handle, Reason, Report, Verdict, aload, load, start
+from wsgiload.sweeps.sweep import SweepResult
 
 __all__ = [
     "AppImportError",

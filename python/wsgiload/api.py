@@ -7,21 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from wsgiload.aggregate import Method
-from wsgiload.bundled import DEFAULT_APP, bundled_app
-from wsgiload.check_thresholds import check_thresholds_of
-from wsgiload.contract import Profile
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.capacity_search.rates import require_rates
+from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
+from wsgiload.catalogue.contract import Profile
 from wsgiload.errors import UsageError
-from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, apps_of, parse_sizes, refuse_beside
-from wsgiload.mix import Mix, sessions_of, targets_of
-from wsgiload.objective import parse_objective
-from wsgiload.plan import DEFAULT_MAX_CONNECTIONS, Arrivals, Experiment, Level, LoadOptions, ResourceLimits, Size
-from wsgiload.precision import parse_precision
-from wsgiload.procedure import usual_procedure
-from wsgiload.rates import require_rates
-from wsgiload.request import Request, header_pairs
-from wsgiload.settings import runs_to_compare
-from wsgiload.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
+from wsgiload.experiment.grid import (
+    OF_ONE_APP,
+    ONE_OF_THEM,
+    OWN_INTERPRETER,
+    apps_of,
+    parse_sizes,
+    refuse_beside,
+)
+from wsgiload.experiment.plan import Experiment, ResourceLimits, Size
+from wsgiload.experiment.procedure import Method, usual_procedure
+from wsgiload.experiment.settings import runs_to_compare
+from wsgiload.loads.mix import Mix, sessions_of, targets_of
+from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Arrivals, Level, LoadOptions
+from wsgiload.loads.precision import parse_precision
+from wsgiload.loads.request import Request, header_pairs
+from wsgiload.loads.thresholds import check_thresholds_of
+from wsgiload.sweeps.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
 from wsgiload.units import NS_PER_S
 
 # The values of each factor.
@@ -71,35 +78,53 @@ def sweep(
 ) -> SweepResult:
     """Measure ``servers`` serving ``app`` (``module:callable``; without it the bundled ``hello``).
 
-    One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives the levels;
-    durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place of ``path``; what counts as a
-    right answer is said as in ``load``, and for ``hello`` it is its body.
+    One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives
+    the levels; durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place
+    of ``path``; what counts as a right answer is said as in ``load``, and for ``hello`` it is its
+    body.
 
-    ``grid`` is what ``--grid`` is on the command line: each server is measured in every combination that makes a
-    difference to it, such as ``{"workers": [1, 2], "threads": [1, 4], "keepalive": ["on", "off"]}``. Its factors are
-    ``workers``, ``threads``, ``profile``, ``keepalive``, ``python`` (installed versions) and, without ``app``, ``app``
-    (bundled ones); what it does not name is decided by the profile and the other arguments.
+    ``grid`` is what ``--grid`` is on the command line: each server is measured in every combination
+    that makes a difference to it, such as ``{"workers": [1, 2], "threads": [1, 4], "keepalive":
+    ["on", "off"]}``. Its factors are ``workers``, ``threads``, ``profile``, ``keepalive``,
+    ``python`` (installed versions) and, without ``app``, ``app`` (bundled ones); what it does not
+    name is decided by the profile and the other arguments.
 
-    One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers apart, six at
-    least. ``slo`` such as ``["p99<50ms"]`` compares, too, and has the setting that holds it at the largest rate
-    recommended (``recommendations`` of the summary). With several runs each trial waits up to ``settle`` seconds
-    (120) for a quiet host and is made again up to ``reruns`` times (3) where the generator or the host spoiled it.
-    ``servers=["waitress", "again=waitress"]`` measures one server under two names. ``intervene="cpu"`` runs each
-    cell again in pairs with its CPU limit and with it lifted; ``sample_interval`` is the time between two looks at
-    the server's resources. ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change when a check speaks up. With
-    ``precision``, such as ``"p99:5%"``, each cell says whether its run knows the quantile so well (``notes``).
+    One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers
+    apart, six at least. ``slo`` such as ``["p99<50ms"]`` compares, too, and has the setting that
+    holds it at the largest rate recommended (``recommendations`` of the summary). With several runs
+    each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
+    ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress",
+    "again=waitress"]`` measures one server under two names. ``intervene="cpu"`` runs each cell
+    again in pairs with its CPU limit and with it lifted; ``sample_interval`` is the time between
+    two looks at the server's resources. ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change
+    when a check speaks up. With ``precision``, such as ``"p99:5%"``, each cell says whether its run
+    knows the quantile so well (``notes``).
 
-    Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure, see
-    ``SweepResult.summary``.
+    Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure,
+    see ``SweepResult.summary``.
     """
     if rates and connections:
-        raise UsageError("rates and connections were both given", "give rates for an open loop, or connections")
-    asked: dict[str, object] = {"path": path, "targets": targets, "sessions": sessions, "expected_body": expected_body}
-    asked |= {"expected_length": expected_length, "expected_sha256": expected_sha256, "expected_regex": expected_regex}
+        raise UsageError(
+            "rates and connections were both given", "give rates for an open loop, or connections"
+        )
+    asked: dict[str, object] = {
+        "path": path,
+        "targets": targets,
+        "sessions": sessions,
+        "expected_body": expected_body,
+    }
+    asked |= {
+        "expected_length": expected_length,
+        "expected_sha256": expected_sha256,
+        "expected_regex": expected_regex,
+    }
     sizes = _sizes(grid or {}, {"app": app, "python": python}, asked)
     names = apps_of(sizes)
     bundled = bundled_app(names[0] if names else DEFAULT_APP) if app is None else None
-    levels = [Level(rate_per_s=float(rate)) for rate in rates or ([] if connections else [1000, 2000, 3000])]
+    levels = [
+        Level(rate_per_s=float(rate))
+        for rate in rates or ([] if connections else [1000, 2000, 3000])
+    ]
     levels += [Level(connections=count) for count in connections or ()]
     experiment = Experiment(
         name=(app or "-".join(names) or DEFAULT_APP).replace(":", "-"),
@@ -111,7 +136,9 @@ def sweep(
             headers=header_pairs(headers or {}),
             body=body,
             statuses=tuple(statuses),
-            expected_body=bundled.expected_body if bundled and expected_body is None else expected_body,
+            expected_body=bundled.expected_body
+            if bundled and expected_body is None
+            else expected_body,
             expected_length=expected_length,
             expected_sha256=expected_sha256,
             expected_regex=expected_regex,
@@ -148,10 +175,14 @@ def sweep(
     return run_sweep(replace(experiment, runs=runs, procedure=procedure), events)
 
 
-def _sizes(grid: Grid, own: Mapping[str, str | None], asked: Mapping[str, object]) -> tuple[Size, ...]:
-    """Every combination of the factors; apps and versions of Python stand with nothing of ``own``, and apps with
-    nothing that is ``asked``."""
-    sizes = parse_sizes(None, None, [f"{name}={','.join(map(str, values))}" for name, values in grid.items()])
+def _sizes(
+    grid: Grid, own: Mapping[str, str | None], asked: Mapping[str, object]
+) -> tuple[Size, ...]:
+    """Every combination of the factors; apps and versions of Python stand with nothing of ``own``,
+    and apps with nothing that is ``asked``."""
+    sizes = parse_sizes(
+        None, None, [f"{name}={','.join(map(str, values))}" for name, values in grid.items()]
+    )
     if apps_of(sizes):
         refuse_beside("app in grid", {"app": own["app"]}, ONE_OF_THEM)
         refuse_beside("app in grid", asked, OF_ONE_APP)
@@ -162,5 +193,6 @@ def _sizes(grid: Grid, own: Mapping[str, str | None], asked: Mapping[str, object
 
 
 def resume(run_dir: str | Path, *, events: SweepEvents | None = None) -> SweepResult:
-    """Go on with an interrupted sweep, in its order and from its stored plan. Raises UsageError where it cannot."""
+    """Go on with an interrupted sweep, in its order and from its stored plan. Raises UsageError
+    where it cannot."""
     return resume_sweep(Path(run_dir), events)

@@ -48,7 +48,9 @@ class ServerError(WsgiloadError):
 
     exit_code = EXIT_SERVER
 
-    def __init__(self, cause: str, cure: str | None = None, *, step: str = "server", log_tail: str = "") -> None:
+    def __init__(
+        self, cause: str, cure: str | None = None, *, step: str = "server", log_tail: str = ""
+    ) -> None:
         super().__init__(cause, cure)
         self.step = step
         self.log_tail = log_tail

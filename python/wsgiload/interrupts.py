@@ -15,8 +15,8 @@ HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
     """Within the block a SIGINT or SIGTERM calls ``act``, however many come, and raises nothing.
 
-    A handler, not a signal mask: children would inherit the mask. Outside the main thread no signal arrives, so there
-    is nothing to do.
+    A handler, not a signal mask: children would inherit the mask. Outside the main thread no signal
+    arrives, so there is nothing to do.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -37,7 +37,8 @@ def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Finish the block first; a SIGINT or SIGTERM that came meanwhile is raised as KeyboardInterrupt after it."""
+    """Finish the block first; a SIGINT or SIGTERM that came meanwhile is raised as
+    KeyboardInterrupt after it."""
     came: list[bool] = []
     with instead_of_interrupts(lambda: came.append(True)):
         yield

@@ -1,6 +1,8 @@
-"""The folder that a server may write into while it runs; and what a killed orchestrator left of such folders.
+"""The folder that a server may write into while it runs; and what a killed orchestrator left of
+such folders.
 
-A folder in use is locked, and the kernel lets go of the lock with its process: only what nobody holds is removed.
+A folder in use is locked, and the kernel lets go of the lock with its process: only what nobody
+holds is removed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _NAME = re.compile(r"wsgiload-scratch-[0-9]+-.+")
 
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
-    """A fresh folder, removed at the end of the block; in the system's folder for such unless another is given."""
+    """A fresh folder, removed at the end of the block; in the system's folder for such unless
+    another is given."""
     with tempfile.TemporaryDirectory(prefix=f"wsgiload-scratch-{os.getpid()}-", dir=parent) as name:
         descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -36,7 +39,11 @@ def remove_stale_scratch(folder: Path | None = None) -> list[str]:
     places = [folder] if folder is not None else [Path(tempfile.gettempdir()), SHARED_MEMORY]
     for path in sorted(path for place in places for path in place.glob("wsgiload-scratch-*")):
         with suppress(OSError):
-            if _NAME.fullmatch(path.name) and path.lstat().st_uid == os.geteuid() and _is_abandoned(path):
+            if (
+                _NAME.fullmatch(path.name)
+                and path.lstat().st_uid == os.geteuid()
+                and _is_abandoned(path)
+            ):
                 shutil.rmtree(path)
                 removed.append(path.name)
     return removed

@@ -1,4 +1,5 @@
-"""Reads what a person types: durations, sizes, lists of numbers. Nanoseconds, bytes and numbers come out."""
+"""Reads what a person types: durations, sizes, lists of numbers. Nanoseconds, bytes and numbers
+come out."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def parse_cpus(text: str) -> float:
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    """``1000,2000`` and ``1000:5000:500`` (both ends included): requests per second, each above 0."""
+    """``1000,2000`` and ``1000:5000:500`` (both ends included): requests per second, each above
+    0."""
     return _parse_levels(text, float, "rate", "1000,2000,3000 or 1000:5000:500")
 
 
@@ -87,7 +89,9 @@ def parse_connections(text: str) -> tuple[int, ...]:
     return _parse_levels(text, int, "number of connections", "10,20,50 or 10:100:10")
 
 
-def _parse_levels(text: str, number: Callable[[str], Number], noun: str, example: str) -> tuple[Number, ...]:
+def _parse_levels(
+    text: str, number: Callable[[str], Number], noun: str, example: str
+) -> tuple[Number, ...]:
     cure = f"write a list like {example}"
     levels: list[Number] = []
     for part in text.split(","):
@@ -101,7 +105,10 @@ def _parse_levels(text: str, number: Callable[[str], Number], noun: str, example
             case [level]:
                 levels.append(level)
             case [low, high, step] if low <= high and (high - low) / step < MOST_LEVELS:
-                levels.extend(low + index * step for index in range(math.floor((high - low) / step + 1e-9) + 1))
+                levels.extend(
+                    low + index * step
+                    for index in range(math.floor((high - low) / step + 1e-9) + 1)
+                )
             case _:
                 raise UsageError(f"{part.strip()!r} is not a range of {noun}s from:to:step", cure)
     return tuple(dict.fromkeys(levels))

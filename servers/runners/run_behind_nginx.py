@@ -23,7 +23,8 @@ error_log stderr error;
 events {{ worker_connections {connections}; }}
 http {{
   access_log {access_log};
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; uwsgi_temp_path {folder}/uwsgi;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  uwsgi_temp_path {folder}/uwsgi;
   fastcgi_temp_path {folder}/fastcgi; scgi_temp_path {folder}/scgi;
   client_max_body_size 16m;
   {client_side}
@@ -36,14 +37,21 @@ http {{
 """
 # uwsgi's protocol has no keep-alive: nginx opens a connection per request whatever it is told.
 HANDOVER = {
-    ("http", True): 'proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; '
+    (
+        "http",
+        True,
+    ): 'proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; '
     "proxy_set_header Host $http_host; proxy_read_timeout 1d;",
     ("http", False): "proxy_pass http://app;",
     (
         "uwsgi",
         True,
-    ): 'include /etc/nginx/uwsgi_params; uwsgi_param SCRIPT_NAME ""; uwsgi_pass app; uwsgi_read_timeout 1d;',
-    ("uwsgi", False): 'include /etc/nginx/uwsgi_params; uwsgi_param SCRIPT_NAME ""; uwsgi_pass app;',
+    ): 'include /etc/nginx/uwsgi_params; uwsgi_param SCRIPT_NAME ""; uwsgi_pass app; '
+    "uwsgi_read_timeout 1d;",
+    (
+        "uwsgi",
+        False,
+    ): 'include /etc/nginx/uwsgi_params; uwsgi_param SCRIPT_NAME ""; uwsgi_pass app;',
 }
 
 
@@ -59,8 +67,12 @@ def configure(options: dict[str, str], folder: Path) -> Path:
         # Two for each request, one on either side, and a few for what listens.
         connections=2 * int(options["--connections"]) + 64 if "--connections" in options else 512,
         access_log="off" if is_tuned else f"{folder}/access.log",
-        client_side="keepalive_requests 1000000000; keepalive_timeout 1d; tcp_nodelay on;" if is_tuned else "",
-        upstream="keepalive 64; keepalive_requests 1000000000; keepalive_timeout 1d;" if is_tuned else "",
+        client_side="keepalive_requests 1000000000; keepalive_timeout 1d; tcp_nodelay on;"
+        if is_tuned
+        else "",
+        upstream="keepalive 64; keepalive_requests 1000000000; keepalive_timeout 1d;"
+        if is_tuned
+        else "",
         listen=f"backlog={options['--backlog']}" if is_tuned else "",
         handover=HANDOVER[options["--protocol"], is_tuned],
     )

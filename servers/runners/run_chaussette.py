@@ -1,6 +1,8 @@
-"""Runs an app in a backend of Chaussette, on a socket that circus hands over. It imports no wsgiload.
+"""Runs an app in a backend of Chaussette, on a socket that circus hands over. It imports no
+wsgiload.
 
-Chaussette itself offers gevent on Python 2 only, and its waitress fails with waitress 3; everything else is its own.
+Chaussette itself offers gevent on Python 2 only, and its waitress fails with waitress 3; everything
+else is its own.
 """
 
 # The servers are not installed where this file is checked.
@@ -17,7 +19,8 @@ from typing import Any
 
 
 def main() -> None:
-    """Serve until a signal ends the process. Without --keepalive everything is as chaussette has it."""
+    """Serve until a signal ends the process. Without --keepalive everything is as chaussette has
+    it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--backend", required=True)
@@ -42,7 +45,11 @@ def serve_waitress(app: object, options: argparse.Namespace) -> None:
     """waitress on the inherited socket, with settings as in its own file."""
     import waitress
 
-    given = {"threads": options.threads, "connection_limit": options.connections, "channel_timeout": options.keepalive}
+    given = {
+        "threads": options.threads,
+        "connection_limit": options.connections,
+        "channel_timeout": options.keepalive,
+    }
     settings = {key: value for key, value in given.items() if value is not None}
     waitress.serve(app, sockets=[socket.socket(fileno=options.fd)], **settings)
 
@@ -68,7 +75,8 @@ def make_server(app: object, options: argparse.Namespace) -> Any:
 
 
 def make_gevent(is_quiet: bool, *arguments: Any, **named: Any) -> Any:
-    """chaussette's class. Its arguments are those of an older gevent, which takes the handler for an error log now."""
+    """chaussette's class. Its arguments are those of an older gevent, which takes the handler for
+    an error log now."""
     from chaussette.backend import _gevent
 
     made = _gevent.Server(*arguments, **named | ({"log": None} if is_quiet else {}))

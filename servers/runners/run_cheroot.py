@@ -24,7 +24,8 @@ def main() -> None:
     parser.add_argument("app")
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
-    # What is not given stays as cheroot has it. A pool that never grows: capacity is the declared number of threads.
+    # What is not given stays as cheroot has it. A pool that never grows: capacity is the declared
+    # number of threads.
     given = {
         "numthreads": options.threads,
         "max": options.threads,
@@ -39,7 +40,8 @@ def main() -> None:
     )
     if options.timeout is not None:
         server.keep_alive_conn_limit = None
-    # safe_start() stops the server in order when it sees SystemExit; without this SIGTERM simply kills.
+    # safe_start() stops the server in order when it sees SystemExit; without this SIGTERM simply
+    # kills.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server.safe_start()
 

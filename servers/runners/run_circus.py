@@ -1,4 +1,5 @@
-"""Writes a configuration for circusd and becomes it. Started in circus's environment; standard library only."""
+"""Writes a configuration for circusd and becomes it. Started in circus's environment; standard
+library only."""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ def main() -> None:
     options = parser.parse_args()
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
-    log = None if options.no_log else "default"  # gevent's own default: every request on standard error
+    log = (
+        None if options.no_log else "default"
+    )  # gevent's own default: every request on standard error
     server = WSGIServer((options.host, options.port), app, backlog=options.backlog, log=log)
     server.stop_timeout = 1  # connections kept alive would otherwise hold the stop
     gevent.signal_handler(signal.SIGTERM, server.stop)

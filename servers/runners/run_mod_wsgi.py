@@ -1,4 +1,5 @@
-"""Writes what mod_wsgi-express has no option for, and becomes it. Started in its environment; standard library only."""
+"""Writes what mod_wsgi-express has no option for, and becomes it. Started in its environment;
+standard library only."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-# One front process, whatever the load: the budget is for the app. Idle connections need no thread of the event MPM.
+# One front process, whatever the load: the budget is for the app. Idle connections need no thread
+# of the event MPM.
 APACHE = """
 ListenBacklog {backlog}
 MaxKeepAliveRequests 0
@@ -39,14 +41,21 @@ def main() -> None:
     words = [str(Path(sys.executable).with_name("mod_wsgi-express")), "start-server", module]
     words += ["--application-type", "module", "--callable-object", name]
     words += ["--host", options.host, "--port", options.port]
-    words += ["--server-root", str(options.folder / "apache"), "--working-directory", str(Path.cwd())]
+    words += [
+        "--server-root",
+        str(options.folder / "apache"),
+        "--working-directory",
+        str(Path.cwd()),
+    ]
     words += ["--log-to-terminal", "--log-level", "error", "--locale", "C.UTF-8"]
     words += ["--processes", options.processes] if options.processes else []
     words += ["--threads", options.threads] if options.threads else []
     if options.backlog:
         words += tuned(options)
     # As root Apache would want another user, who may not read what lies below root's home.
-    prefix = ["unshare", "--user", "--map-user=33", "--map-group=33", "--"] if os.geteuid() == 0 else []
+    prefix = (
+        ["unshare", "--user", "--map-user=33", "--map-group=33", "--"] if os.geteuid() == 0 else []
+    )
     os.execvp((prefix or words)[0], [*prefix, *words])
 
 

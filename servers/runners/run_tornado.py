@@ -21,7 +21,9 @@ async def serve(options: argparse.Namespace) -> None:
     """Serve until SIGTERM."""
     module, _, name = options.app.partition(":")
     app = getattr(importlib.import_module(module), name)
-    container = WSGIContainer(app, executor=ThreadPoolExecutor(options.threads) if options.threads else None)
+    container = WSGIContainer(
+        app, executor=ThreadPoolExecutor(options.threads) if options.threads else None
+    )
     given = {} if options.backlog is None else {"backlog": options.backlog}
     sockets = bind_sockets(options.port, options.host, reuse_port=options.reuse_port, **given)
     HTTPServer(container).add_sockets(sockets)

@@ -1,4 +1,5 @@
-"""Runs a WSGI app in uvicorn behind a2wsgi. Started in its environment, so it imports no wsgiload."""
+"""Runs a WSGI app in uvicorn behind a2wsgi. Started in its environment, so it imports no
+wsgiload."""
 
 # The server is not installed where this file is checked.
 # mypy: disable-error-code="import-untyped,import-not-found"
@@ -37,11 +38,17 @@ def main() -> None:
     os.environ[APP_VARIABLE] = options.app
     if options.threads is not None:
         os.environ[THREADS_VARIABLE] = str(options.threads)
-    given = {"workers": options.workers, "backlog": options.backlog, "timeout_keep_alive": options.keepalive}
+    given = {
+        "workers": options.workers,
+        "backlog": options.backlog,
+        "timeout_keep_alive": options.keepalive,
+    }
     settings = {key: value for key, value in given.items() if value is not None}
     if options.keepalive is not None:
         settings |= {"access_log": False, "log_level": "warning", "timeout_graceful_shutdown": 2}
-    uvicorn.run("run_uvicorn:make_app", factory=True, host=options.host, port=options.port, **settings)
+    uvicorn.run(
+        "run_uvicorn:make_app", factory=True, host=options.host, port=options.port, **settings
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Runs an app in werkzeug's development server. Started in its environment, so it imports no wsgiload."""
+"""Runs an app in werkzeug's development server. Started in its environment, so it imports no
+wsgiload."""
 
 # The server is not installed where this file is checked.
 # mypy: disable-error-code="import-untyped,import-not-found"

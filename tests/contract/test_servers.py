@@ -1,4 +1,5 @@
-"""Every file in servers/ keeps the contract: pinned, locked, documented, sized by its budget alone."""
+"""Every file in servers/ keeps the contract: pinned, locked, documented, sized by its budget
+alone."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.catalogue import ServerVariant, catalogue_rows, load_catalogue
-from wsgiload.contract import LaunchContext, Server
+from wsgiload.catalogue.contract import LaunchContext, Server
+from wsgiload.catalogue.names import ServerVariant, catalogue_rows, load_catalogue
 from wsgiload.errors import UsageError
 
 CATALOGUE = load_catalogue()
@@ -40,7 +41,9 @@ CONTEXT = LaunchContext(
     run_s=60,
 )
 
-STOCK = replace(CONTEXT, profile="stock", workers=None, threads=None, backlog=None, max_connections=None)
+STOCK = replace(
+    CONTEXT, profile="stock", workers=None, threads=None, backlog=None, max_connections=None
+)
 
 each_server = pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
 each_variant = pytest.mark.parametrize("found", VARIANTS, ids=lambda found: found.id)
@@ -56,7 +59,9 @@ def test_the_first_servers_are_there() -> None:
 
 
 def test_what_is_dead_is_listed_and_refused_with_its_reason() -> None:
-    refused = {f"{row['name']}-{row['variant']}": row for row in catalogue_rows(CATALOGUE) if row["reason"]}
+    refused = {
+        f"{row['name']}-{row['variant']}": row for row in catalogue_rows(CATALOGUE) if row["reason"]
+    }
     assert set(refused) == {"gunicorn-eventlet", "circus-fastgevent"}
     for name, row in refused.items():
         assert row["status"] == "refused"
@@ -147,7 +152,9 @@ def test_a_variant_is_documented(found: ServerVariant) -> None:
     assert found.variant.stock_notes or found.reason
     assert any("https://" in note for note in found.variant.notes)
     variables = found.server.environ(found.variant, CONTEXT)
-    assert all(isinstance(name, str) and isinstance(value, str) for name, value in variables.items())
+    assert all(
+        isinstance(name, str) and isinstance(value, str) for name, value in variables.items()
+    )
 
 
 @pytest.mark.parametrize("path", sorted(set(FILES)), ids=lambda path: path.name)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wsgiload.bundled import BUNDLED
-from wsgiload.catalogue import load_catalogue
-from wsgiload.contract import LaunchContext, Profile
-from wsgiload.interpreter import bundled_app_interpreter
-from wsgiload.launch import usual_backlog
-from wsgiload.listen_queue import listener_pids
-from wsgiload.provision import provision
+from wsgiload.catalogue.bundled import BUNDLED
+from wsgiload.catalogue.contract import LaunchContext, Profile
+from wsgiload.catalogue.names import load_catalogue
+from wsgiload.environments.interpreter import bundled_app_interpreter
+from wsgiload.environments.provision import provision
+from wsgiload.sampling.listen_queue import listener_pids
+from wsgiload.serving.launch import usual_backlog
 
 from .command import until
 from .target import unused_port

@@ -1,4 +1,5 @@
-"""Runs the command line as a user does, and knows what it left behind: processes, control groups, temporary files."""
+"""Runs the command line as a user does, and knows what it left behind: processes, control groups,
+temporary files."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from typing import Any
 
 SCRIPT = Path(sys.executable).with_name("wsgiload")
 CGROUPS = Path("/sys/fs/cgroup")
-# Every process that a command starts inherits this variable, so that none of another test is ever touched.
+# Every process that a command starts inherits this variable, so that none of another test is ever
+# touched.
 MARK = "STARTED_BY_TEST"
 TIMEOUT_S = 120.0
 POLL_S = 0.02
@@ -34,10 +36,16 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None
 def groups_made_by(pid: int, places: Iterable[Path] = (CGROUPS,)) -> list[Path]:
     """The control groups that this process made and that are still there.
 
-    Groups of others come and go meanwhile: a walk passes over what has vanished, which ``Path.rglob`` fails at.
+    Groups of others come and go meanwhile: a walk passes over what has vanished, which
+    ``Path.rglob`` fails at.
     """
     folders = ((Path(folder), names) for place in places for folder, names, _ in os.walk(place))
-    return [folder / name for folder, names in folders for name in names if name.startswith(f"wsgiload-{pid}-")]
+    return [
+        folder / name
+        for folder, names in folders
+        for name in names
+        if name.startswith(f"wsgiload-{pid}-")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +85,16 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class Running:
-    """A command that was started and may be interrupted; its output goes to files, which can be read meanwhile."""
+    """A command that was started and may be interrupted; its output goes to files, which can be
+    read meanwhile."""
 
-    def __init__(self, words: list[str], folder: Path, cwd: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, words: list[str], folder: Path, cwd: Path, environment: dict[str, str]
+    ) -> None:
         self._out, self._err = folder / "stdout.txt", folder / "stderr.txt"
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            # A session of its own, as the foreground job of a terminal has a process group of its own.
+            # A session of its own, as the foreground job of a terminal has a process group of its
+            # own.
             self.process = subprocess.Popen(
                 words,
                 cwd=cwd,
@@ -104,7 +116,8 @@ class Running:
         return self._err.read_text()
 
     def press_ctrl_c(self) -> float:
-        """What the terminal does: SIGINT to the whole foreground group. Returns the seconds until the end."""
+        """What the terminal does: SIGINT to the whole foreground group. Returns the seconds until
+        the end."""
         started = time.monotonic()
         os.killpg(self.pid, signal.SIGINT)
         self.process.wait(TIMEOUT_S)
@@ -131,15 +144,24 @@ class Command:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of this process without settings of ours or Python's; the cache of servers stays."""
+        """The variables of this process without settings of ours or Python's; the cache of servers
+        stays."""
         kept = {
             name: value
             for name, value in os.environ.items()
-            if name == "WSGILOAD_CACHE_DIR" or not name.startswith(("WSGILOAD_", "VIRTUAL_ENV", "PYTHON"))
+            if name == "WSGILOAD_CACHE_DIR"
+            or not name.startswith(("WSGILOAD_", "VIRTUAL_ENV", "PYTHON"))
         }
-        return kept | {MARK: self._mark, "TMPDIR": str(self.temporary), "COLUMNS": "200", "NO_COLOR": "1"}
+        return kept | {
+            MARK: self._mark,
+            "TMPDIR": str(self.temporary),
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+        }
 
-    def start(self, *words: object, cwd: Path | None = None, program: list[str] | None = None) -> Running:
+    def start(
+        self, *words: object, cwd: Path | None = None, program: list[str] | None = None
+    ) -> Running:
         """Start ``wsgiload`` (or another program) with these words."""
         self._count += 1
         folder = self.folder / f"command-{self._count}"
@@ -149,7 +171,9 @@ class Command:
         self._pids.append(running.pid)
         return running
 
-    def run(self, *words: object, cwd: Path | None = None, program: list[str] | None = None) -> Done:
+    def run(
+        self, *words: object, cwd: Path | None = None, program: list[str] | None = None
+    ) -> Done:
         """Run it to its end, and insist that it shows no traceback and leaves nothing."""
         done = self.start(*words, cwd=cwd, program=program).end()
         assert "Traceback (most recent call last)" not in done.err, done.err
@@ -165,7 +189,10 @@ class Command:
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    yield (
+                        int(folder.name),
+                        (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(),
+                    )
 
     def groups(self) -> list[Path]:
         """The control groups that the commands made and that are still there."""

@@ -1,4 +1,5 @@
-"""What the end-to-end tests share: a command line that cleans up, a target, and whether limits can be set here."""
+"""What the end-to-end tests share: a command line that cleans up, a target, and whether limits can
+be set here."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from .target import CountingServer
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    """The command line, in an empty folder; whatever is left at the end fails the test, and is ended."""
+    """The command line, in an empty folder; whatever is left at the end fails the test, and is
+    ended."""
     command = Command(tmp_path / "command")
     try:
         yield command

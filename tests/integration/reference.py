@@ -1,4 +1,5 @@
-"""The reference server as a target, and what a test says when the host was too disturbed to tell."""
+"""The reference server as a target, and what a test says when the host was too disturbed to
+tell."""
 
 from __future__ import annotations
 
@@ -9,15 +10,26 @@ from typing import NoReturn
 
 import pytest
 
-from wsgiload.reference_server import BUILT
+from wsgiload.loads.reference_server import BUILT
 
-needs_reference = pytest.mark.skipif(not BUILT.exists(), reason="target/release/refsrv is not built")
+needs_reference = pytest.mark.skipif(
+    not BUILT.exists(), reason="target/release/refsrv is not built"
+)
 
 
 @contextmanager
 def reference(*words: object, longest: str = "20min") -> Iterator[str]:
-    """The URL of a reference server that was started with these words; it ends by itself if the test cannot end it."""
-    argv = [str(BUILT), "--listen", "127.0.0.1:0", "--no-stamps", "--for", longest, *map(str, words)]
+    """The URL of a reference server that was started with these words; it ends by itself if the
+    test cannot end it."""
+    argv = [
+        str(BUILT),
+        "--listen",
+        "127.0.0.1:0",
+        "--no-stamps",
+        "--for",
+        longest,
+        *map(str, words),
+    ]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

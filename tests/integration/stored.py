@@ -8,14 +8,16 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from wsgiload.schema import load_schema
+from wsgiload.documents.schema import load_schema
 
 from .command import Command
 
 
 def schema_errors(name: str, document: dict[str, Any]) -> list[str]:
     """Where a document is not as its schema says."""
-    return [error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)]
+    return [
+        error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)
+    ]
 
 
 def rows(path: Path) -> list[dict[str, str]]:

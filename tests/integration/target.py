@@ -1,4 +1,5 @@
-"""A small HTTP/1.1 server in this process that counts what it answers; a target whose every answer is known."""
+"""A small HTTP/1.1 server in this process that counts what it answers; a target whose every answer
+is known."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class CountingServer(ThreadingHTTPServer):
         self.answered = 0
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
         self.closing = threading.Event()
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -46,7 +49,10 @@ class CountingServer(ThreadingHTTPServer):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.closing.set()
         self.shutdown()
@@ -68,7 +74,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.server.count(
-            (self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+            (
+                self.command,
+                self.path,
+                {name.lower(): value for name, value in self.headers.items()},
+                body,
+            )
         )
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Length", str(len(BODY)))
@@ -82,7 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class TwoWrites(_Handler):
-    """As ``http.server`` has it unless told otherwise: head and body apart, and Nagle's algorithm on."""
+    """As ``http.server`` has it unless told otherwise: head and body apart, and Nagle's algorithm
+    on."""
 
     disable_nagle_algorithm = False
     wbufsize = 0

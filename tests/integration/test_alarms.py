@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.alarms import FLAT_WITHIN
-from wsgiload.catalogue import load_catalogue
-from wsgiload.contract import Profile
-from wsgiload.reference_server import BUILT
-from wsgiload.system import install_command, missing_packages
+from wsgiload.analysis.alarms import FLAT_WITHIN
+from wsgiload.catalogue.contract import Profile
+from wsgiload.catalogue.names import load_catalogue
+from wsgiload.environments.system import install_command, missing_packages
+from wsgiload.loads.reference_server import BUILT
 
 from .catalogue import catalogue_server
 from .command import SCRIPT, Command, Done, until
@@ -29,9 +29,18 @@ from .target import CountingServer, TwoWrites
 
 BRIEFLY = ("--duration", "3s", "--warmup", "0s", "--cooldown", "0s", "--quiet")
 on_servers = [pytest.mark.servers, pytest.mark.limits]
-# What these tests claim is far larger than a disturbed host makes it, so that no trial is given up for that.
-LIMITS = ("C3.invalid=0", "C4.invalid=1e9", "C5.invalid_p99_ns=1e18", "C7.invalid=1e9", "C8.invalid=1e9")
-HOWEVER_DISTURBED = tuple(f"--check-threshold={limit}" for limit in (*LIMITS, "C10.invalid=1", "C11.invalid=1e9"))
+# What these tests claim is far larger than a disturbed host makes it, so that no trial is given up
+# for that.
+LIMITS = (
+    "C3.invalid=0",
+    "C4.invalid=1e9",
+    "C5.invalid_p99_ns=1e18",
+    "C7.invalid=1e9",
+    "C8.invalid=1e9",
+)
+HOWEVER_DISTURBED = tuple(
+    f"--check-threshold={limit}" for limit in (*LIMITS, "C10.invalid=1", "C11.invalid=1e9")
+)
 
 # A head, and a body in pieces without a Content-Length.
 STREAMS = """
@@ -67,12 +76,16 @@ HOLDS_ITS_THREAD = """
 
 def alarms(done: Done) -> set[str]:
     """The names of those that a load raised."""
-    return {line.split()[1].rstrip(":") for line in done.complaints if line.startswith("wsgiload: V")}
+    return {
+        line.split()[1].rstrip(":") for line in done.complaints if line.startswith("wsgiload: V")
+    }
 
 
 def checks(done: Done) -> set[str]:
     """The names of all that the cells of a sweep have in their verdicts."""
-    return {reason["check"] for cell in done.cells.values() for reason in cell["verdict"]["reasons"]}
+    return {
+        reason["check"] for cell in done.cells.values() for reason in cell["verdict"]["reasons"]
+    }
 
 
 def write_app(command: Command, text: str) -> str:
@@ -110,7 +123,8 @@ def test_v6_a_connection_for_every_answer(command: Command) -> None:
 
 
 def test_v7_a_head_and_a_body_in_two_writes(command: Command) -> None:
-    """Nagle's algorithm holds the body back until the head is acknowledged, which the client's kernel delays."""
+    """Nagle's algorithm holds the body back until the head is acknowledged, which the client's
+    kernel delays."""
     with CountingServer(TwoWrites) as server:
         done = load(command, server.url, "--connections", 2)
     if alarms(done) != {"V7"} and "C8" in done.out:
@@ -120,13 +134,16 @@ def test_v7_a_head_and_a_body_in_two_writes(command: Command) -> None:
 
 @needs_reference
 def test_v9_an_overload(command: Command) -> None:
-    """A single server of 20 ms gets twice what it can answer; who waits for longer than a second gives up."""
+    """A single server of 20 ms gets twice what it can answer; who waits for longer than a second
+    gives up."""
     with reference("--hold", "20ms", "--servers", 1) as url:
         assert "V9" in alarms(load(command, url, "--rate", 100, "--timeout", "1s"))
 
 
 @needs_reference
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs a network of its own")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs a network of its own"
+)
 def test_v5_ports_run_short(command: Command) -> None:
     """In a network of its own with 60 ports, where 50 users keep a connection each."""
     words = f"""
@@ -142,9 +159,12 @@ def test_v5_ports_run_short(command: Command) -> None:
 
 @needs_reference
 def test_v5_descriptors_are_used_up(command: Command) -> None:
-    """A hundred requests of a second each, by a process that may open forty descriptors from then on."""
+    """A hundred requests of a second each, by a process that may open forty descriptors from then
+    on."""
     with reference("--hold", "1s") as url:
-        running = command.start("load", url, "--rate", 100, "--duration", "2s", "--max-connections", 90)
+        running = command.start(
+            "load", url, "--rate", 100, "--duration", "2s", "--max-connections", 90
+        )
         until(lambda: "driving" in running.err, "the load")
         resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (40, 40))
         done = running.end()
@@ -176,14 +196,29 @@ class TestOnServers:
     pytestmark: Sequence[pytest.MarkDecorator] = on_servers
 
     def test_v2_v3_ten_threads_and_two_hundred_connections(self, command: Command) -> None:
-        """cheroot as it comes: it keeps ten connections, and its queue of five leaves the others to try again."""
-        words = ("--servers", "cheroot", "--profile", "stock", "--connections", 200, "--timeout", "3s")
+        """cheroot as it comes: it keeps ten connections, and its queue of five leaves the others to
+        try again."""
+        words = (
+            "--servers",
+            "cheroot",
+            "--profile",
+            "stock",
+            "--connections",
+            200,
+            "--timeout",
+            "3s",
+        )
         done = command.run("sweep", *words, *BRIEFLY)
         assert checks(done) & {"V2", "V3"}, checks(done)
 
-    @pytest.mark.parametrize(("server", "profile"), [("gunicorn-sync", "tuned"), ("uwsgi-http", "stock")])
-    def test_v6_a_front_that_keeps_no_connection(self, command: Command, server: str, profile: str) -> None:
-        """Probed before the load, which is then measured with a connection for each request, and says so."""
+    @pytest.mark.parametrize(
+        ("server", "profile"), [("gunicorn-sync", "tuned"), ("uwsgi-http", "stock")]
+    )
+    def test_v6_a_front_that_keeps_no_connection(
+        self, command: Command, server: str, profile: str
+    ) -> None:
+        """Probed before the load, which is then measured with a connection for each request, and
+        says so."""
         words = ("--servers", server, "--profile", profile, "--keepalive", "on", "--rates", 50)
         done = command.run("sweep", *words, *BRIEFLY)
         (cell,) = done.cells.values()
@@ -191,13 +226,18 @@ class TestOnServers:
         assert "V6" in checks(done)
         said = " ".join(done.out.split())
         assert "keep-alive not honoured, the server closes after each answer" in said
-        assert "V6 (warn): asked to keep connections, the server closed them after each answer" in said
+        assert (
+            "V6 (warn): asked to keep connections, the server closed them after each answer" in said
+        )
 
-    @pytest.mark.parametrize(("server", "profile"), [("gunicorn-sync", "tuned"), ("uwsgi-http", "stock")])
+    @pytest.mark.parametrize(
+        ("server", "profile"), [("gunicorn-sync", "tuned"), ("uwsgi-http", "stock")]
+    )
     def test_v6_of_a_server_that_nobody_probed(
         self, command: Command, server: str, profile: Profile, tmp_path: Path
     ) -> None:
-        """uWSGI's router closes without saying so: as many connections as answers are all that shows it."""
+        """uWSGI's router closes without saying so: as many connections as answers are all that
+        shows it."""
         with catalogue_server(server, profile, tmp_path) as url:
             assert "V6" in alarms(load(command, url, "--rate", 50, "--keepalive", "on"))
 
@@ -205,7 +245,9 @@ class TestOnServers:
         """bjoern, which leaves Nagle's algorithm on, and an app that gives no Content-Length."""
         (bjoern,) = load_catalogue().select(["bjoern"])
         if missing := missing_packages(bjoern.needs):
-            pytest.skip(f"bjoern needs {' '.join(missing)}; as root run: {install_command(missing)}")
+            pytest.skip(
+                f"bjoern needs {' '.join(missing)}; as root run: {install_command(missing)}"
+            )
         words = ("--servers", "bjoern", "--connections", 2, *HOWEVER_DISTURBED)
         done = command.run("sweep", write_app(command, STREAMS), *words, *BRIEFLY)
         if "V7" not in checks(done) and checks(done) & {"C8", "C10", "contaminated"}:
@@ -213,20 +255,49 @@ class TestOnServers:
         assert "V7" in checks(done), checks(done)
 
     def test_v8_and_v9_too_few_threads(self, command: Command) -> None:
-        """One thread of 10 ms at twice its rate, which takes a tenth of the CPU even where a request costs 0.5 ms."""
-        words = ("--servers", "waitress", "--server-threads", 1, "--app-name", "sleep", "--rates", 200)
+        """One thread of 10 ms at twice its rate, which takes a tenth of the CPU even where a
+        request costs 0.5 ms."""
+        words = (
+            "--servers",
+            "waitress",
+            "--server-threads",
+            1,
+            "--app-name",
+            "sleep",
+            "--rates",
+            200,
+        )
         done = command.run("sweep", *words, *BRIEFLY)
         assert checks(done) >= {"V8", "V9"}, checks(done)
 
     def test_v10_a_server_that_is_slower_at_each_start(self, command: Command) -> None:
-        words = ("--servers", "waitress", "--connections", 4, "--runs", 2, "--settle", "0s", *HOWEVER_DISTURBED)
+        words = (
+            "--servers",
+            "waitress",
+            "--connections",
+            4,
+            "--runs",
+            2,
+            "--settle",
+            "0s",
+            *HOWEVER_DISTURBED,
+        )
         done = command.run("sweep", write_app(command, SLOWER_EACH_START), *words, *BRIEFLY)
         assert done.code == 0, checks(done)
         assert "V10: waitress@c4: throughput varies by " in done.out, done.out
 
     def test_v11_the_same_throughput_whatever_the_users(self, command: Command) -> None:
-        """One thread of 40 ms: 25 a second, of which the scheduler's millisecond is a small part."""
-        words = ("--servers", "waitress", "--server-threads", 1, "--connections", "4,8,16", *HOWEVER_DISTURBED)
+        """One thread of 40 ms: 25 a second, of which the scheduler's millisecond is a small
+        part."""
+        words = (
+            "--servers",
+            "waitress",
+            "--server-threads",
+            1,
+            "--connections",
+            "4,8,16",
+            *HOWEVER_DISTURBED,
+        )
         done = command.run("sweep", write_app(command, HOLDS_ITS_THREAD), *words, *BRIEFLY)
         assert done.code == 0, checks(done)
         goodputs = [cell["rate_result"]["goodput_per_s"] for cell in done.cells.values()]

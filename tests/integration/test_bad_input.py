@@ -1,4 +1,5 @@
-"""Each mistake of a new user: one clear line with cause and cure, the documented exit code, the rest still measured."""
+"""Each mistake of a new user: one clear line with cause and cure, the documented exit code, the
+rest still measured."""
 
 from __future__ import annotations
 
@@ -69,21 +70,27 @@ def require_every_cell_failed(done: Done, count: int, step: str) -> str:
 # --- refused before anything starts
 
 
-def test_a_module_that_is_not_there_is_named_with_its_nearest_neighbour(command: Command, project: Path) -> None:
+def test_a_module_that_is_not_there_is_named_with_its_nearest_neighbour(
+    command: Command, project: Path
+) -> None:
     line = refused(command.run("sweep", "shp:app", *BRIEFLY))
     assert f"no module 'shp' in {project}" in line
     assert "did you mean 'shop'?" in line
     assert not (project / ".wsgiload").exists()
 
 
-def test_a_callable_that_is_not_there_is_named_with_its_nearest_neighbour(command: Command, project: Path) -> None:
+def test_a_callable_that_is_not_there_is_named_with_its_nearest_neighbour(
+    command: Command, project: Path
+) -> None:
     line = refused(command.run("sweep", "shop:ap", *BRIEFLY))
     assert line == "wsgiload: module 'shop' has no 'ap'; did you mean shop:app?"
 
 
 def test_something_that_is_not_callable_is_refused(command: Command, project: Path) -> None:
     write(project / "table.py", "app = {}")
-    assert "table:app is not callable: it is of type dict" in refused(command.run("sweep", "table:app", *BRIEFLY))
+    assert "table:app is not callable: it is of type dict" in refused(
+        command.run("sweep", "table:app", *BRIEFLY)
+    )
 
 
 @pytest.mark.parametrize("app", ["shop", "shop.py", "./shop.py:app"])
@@ -100,12 +107,15 @@ def test_a_port_in_use_is_named_with_who_holds_it(command: Command, project: Pat
         port = holder.getsockname()[1]
         line = refused(command.run("sweep", "--port", port, "--servers", "wsgiref", *BRIEFLY))
     assert line == (
-        f"wsgiload: port {port} of 127.0.0.1 cannot be used: Address already in use by process {os.getpid()}; "
+        f"wsgiload: port {port} of 127.0.0.1 cannot be used: Address already in use by process "
+        f"{os.getpid()}; "
         "choose another --port, or leave it out and a free one is taken"
     )
 
 
-def test_an_unknown_server_is_named_with_its_nearest_neighbours(command: Command, project: Path) -> None:
+def test_an_unknown_server_is_named_with_its_nearest_neighbours(
+    command: Command, project: Path
+) -> None:
     line = refused(command.run("sweep", "--servers", "waitress,guncorn", *BRIEFLY))
     assert line.startswith("wsgiload: unknown server 'guncorn'; did you mean gunicorn")
 
@@ -114,8 +124,14 @@ def test_an_unknown_server_is_named_with_its_nearest_neighbours(command: Command
     ("words", "says"),
     [
         (["--cpus", "9999"], "--cpus 9999 asks for more than the "),
-        (["--cpus", "0.0001"], "asks for 0.0001 CPUs, the kernel's least is 0.01; give --cpus 0.01"),
-        (["--memory", "1KiB"], "asks for 1024 bytes of memory, no server starts in that; give --memory 4MiB or more"),
+        (
+            ["--cpus", "0.0001"],
+            "asks for 0.0001 CPUs, the kernel's least is 0.01; give --cpus 0.01",
+        ),
+        (
+            ["--memory", "1KiB"],
+            "asks for 1024 bytes of memory, no server starts in that; give --memory 4MiB or more",
+        ),
         (["--server-cpus", "9999"], "--server-cpus names 9999, available are "),
         (["--client-cpus", "9999"], "--client-cpus names 9999, available are "),
     ],
@@ -144,7 +160,9 @@ def test_a_load_that_cannot_be_is_refused_before_a_server_is_started(
     assert not (project / ".wsgiload").exists()
 
 
-def test_an_unknown_key_of_a_file_is_named_with_its_nearest_neighbour(command: Command, project: Path) -> None:
+def test_an_unknown_key_of_a_file_is_named_with_its_nearest_neighbour(
+    command: Command, project: Path
+) -> None:
     (project / "wsgiload.toml").write_text("raets = [100]\n")
     line = refused(command.run("sweep", "shop:app"))
     assert line == "wsgiload: wsgiload.toml: unknown key 'raets'; did you mean rates?"
@@ -174,17 +192,25 @@ def test_a_syntax_error_is_told_with_its_file_and_line(command: Command, project
 def test_an_app_that_raises_while_it_is_imported_is_told_with_its_file_and_line(
     command: Command, project: Path
 ) -> None:
-    write(project / "broken.py", 'import os\n\nDATABASE = os.environ["SHOP_DATABASE"]\napp = print\n')
+    write(
+        project / "broken.py", 'import os\n\nDATABASE = os.environ["SHOP_DATABASE"]\napp = print\n'
+    )
     done = command.run("sweep", "broken:app", "--servers", "wsgiref", *BRIEFLY)
     message = require_every_cell_failed(done, 1, "import")
     assert f"KeyError: 'SHOP_DATABASE' at {project / 'broken.py'}:3" in message
 
 
-def test_what_an_app_starts_while_it_is_imported_is_ended_with_it(command: Command, project: Path) -> None:
-    starting = 'import subprocess\n\nsubprocess.Popen(["/bin/sleep", "600"], start_new_session=True)\n'
+def test_what_an_app_starts_while_it_is_imported_is_ended_with_it(
+    command: Command, project: Path
+) -> None:
+    starting = (
+        'import subprocess\n\nsubprocess.Popen(["/bin/sleep", "600"], start_new_session=True)\n'
+    )
     (project / "starting.py").write_text(starting + textwrap.dedent(HELLO))
     done = command.run("sweep", "starting:app", "--servers", "wsgiref", *BRIEFLY)
-    assert done.cells["wsgiref@50#1"]["failure"] is None, "command.run() has looked for what is left"
+    assert done.cells["wsgiref@50#1"]["failure"] is None, (
+        "command.run() has looked for what is left"
+    )
 
 
 # --- a server is at fault: its cells fail, the others are measured
@@ -197,15 +223,22 @@ def test_a_server_that_exits_at_its_start_fails_alone(command: Command, project:
     assert done.code == 97
     failed, measured = done.cells["waitress@50#1"], done.cells["wsgiref@50#1"]
     assert failed["failure"]["step"] == "start"
-    assert failed["failure"]["message"].startswith("waitress exited with code 3: cannot open the licence file")
+    assert failed["failure"]["message"].startswith(
+        "waitress exited with code 3: cannot open the licence file"
+    )
     assert "cannot open the licence file" in failed["failure"]["log_tail"]
     assert failed["server_exit"] == {"code": 3, "signal": None, "clean": False}
     assert measured["failure"] is None
     assert measured["outcomes"]["ok"] == measured["outcomes"]["scheduled"] > 0
-    assert "cannot open the licence file" in (done.run_dir / "server" / "waitress@50#1.log").read_text()
+    assert (
+        "cannot open the licence file"
+        in (done.run_dir / "server" / "waitress@50#1.log").read_text()
+    )
 
 
-def test_a_path_that_the_app_does_not_have_names_the_option(command: Command, project: Path) -> None:
+def test_a_path_that_the_app_does_not_have_names_the_option(
+    command: Command, project: Path
+) -> None:
     write(
         project / "empty.py",
         """
@@ -216,10 +249,15 @@ def test_a_path_that_the_app_does_not_have_names_the_option(command: Command, pr
     )
     done = command.run("sweep", "empty:app", "--path", "/json", "--servers", "wsgiref", *BRIEFLY)
     message = require_every_cell_failed(done, 1, "readiness")
-    assert message == "wsgiref: GET /json was answered with 404; name a path that the app answers with --path"
+    assert (
+        message
+        == "wsgiref: GET /json was answered with 404; name a path that the app answers with --path"
+    )
 
 
-def test_a_server_that_dies_under_load_keeps_what_was_measured_until_then(command: Command, project: Path) -> None:
+def test_a_server_that_dies_under_load_keeps_what_was_measured_until_then(
+    command: Command, project: Path
+) -> None:
     write(
         project / "mortal.py",
         """
@@ -237,7 +275,16 @@ def test_a_server_that_dies_under_load_keeps_what_was_measured_until_then(comman
         """,
     )
     done = command.run(
-        "sweep", "mortal:app", "--servers", "wsgiref", "--rates", 100, "--warmup", "0s", "--duration", "20s"
+        "sweep",
+        "mortal:app",
+        "--servers",
+        "wsgiref",
+        "--rates",
+        100,
+        "--warmup",
+        "0s",
+        "--duration",
+        "20s",
     )
     assert done.code == 97
     cell = done.cells["wsgiref@100#1"]

@@ -12,16 +12,21 @@ from .reference import needs_reference
 
 
 @needs_reference
-def test_the_floor_is_measured_and_kept(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_floor_is_measured_and_kept(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WSGILOAD_CACHE_DIR", str(tmp_path / "cache"))
-    done = command.run("calibrate", "--rate", 500, "--duration", "1s", "--warmup", "200ms", "--json", "-")
+    done = command.run(
+        "calibrate", "--rate", 500, "--duration", "1s", "--warmup", "200ms", "--json", "-"
+    )
     document = json.loads(done.out)
     assert done.code == (98 if document["verdict"]["status"] == "invalid" else 0)
     floor = document["floor"]["response_time_ns"]
     assert 0 < floor["p50"] <= floor["p99"] <= floor["p99.9"] <= floor["max"]
     assert document["floor"]["send_lag_ns"]["p50"] < floor["max"]
     assert [bias["hold_ns"] for bias in document["bias"]] == [1_000_000, 10_000_000]
-    # A median earlier than the hold is impossible, however disturbed the host is; how late it is, is the host's.
+    # A median earlier than the hold is impossible, however disturbed the host is; how late it is,
+    # is the host's.
     assert all(bias["bias_ns"] >= 0 for bias in document["bias"])
     assert list(read_json(tmp_path / "cache" / "floor.json").values()) == [document]
 

@@ -1,4 +1,5 @@
-"""A capacity search from the command line: its contract, its bounds on servers whose limit is known, its end."""
+"""A capacity search from the command line: its contract, its bounds on servers whose limit is
+known, its end."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from .stored import schema_errors
 from .target import unused_port
 
 # Searches of a minute and more, which only a quiet host repeats.
-long = pytest.mark.skipif("WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests")
+long = pytest.mark.skipif(
+    "WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests"
+)
 
 BRIEFLY = (
     "--duration",
@@ -68,7 +71,16 @@ def require_undisturbed(done: Done, server: dict[str, Any]) -> None:
 def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
     """Four servers of 20 ms each behind one queue serve 200 a second."""
     with reference("--hold", "20ms", "--servers", 4) as url:
-        words = ("--url", url, "--slo", "p99<400ms", "--confirmations", 1, "--confirm-duration", "2s")
+        words = (
+            "--url",
+            url,
+            "--slo",
+            "p99<400ms",
+            "--confirmations",
+            1,
+            "--confirm-duration",
+            "2s",
+        )
         done = command.run("capacity", *words, *BRIEFLY, "--json", "found.json")
     document = read_json(command.folder / "found.json")
     server = only_server(document)
@@ -82,21 +94,27 @@ def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
     run_dir = done.run_dir
     assert read_json(run_dir / "capacity.json") == document
     assert read_json(run_dir / "run.json")["status"] == "complete"
-    assert {path.stem for path in (run_dir / "load").iterdir()} == {trial["cell"] for trial in server["trials"]}
+    assert {path.stem for path in (run_dir / "load").iterdir()} == {
+        trial["cell"] for trial in server["trials"]
+    }
     assert server["trials"][0]["phase"] == "guess"
     assert "p99 rests on the" in done.out, "short trials say what they cost"
     assert "about" in done.err.splitlines()[0]
 
 
 def test_a_url_that_nobody_serves_is_the_servers_fault(command: Command) -> None:
-    done = command.run("capacity", "--url", f"http://127.0.0.1:{unused_port()}/", "--slo", "p99<50ms", *BRIEFLY)
+    done = command.run(
+        "capacity", "--url", f"http://127.0.0.1:{unused_port()}/", "--slo", "p99<50ms", *BRIEFLY
+    )
     assert done.code == 97
     assert "16 users of a closed loop got no right answer" in done.out
 
 
 @pytest.mark.servers
 @pytest.mark.limits
-def test_a_server_is_searched_with_a_fresh_process_for_each_trial(command: Command, sleeping: Path) -> None:
+def test_a_server_is_searched_with_a_fresh_process_for_each_trial(
+    command: Command, sleeping: Path
+) -> None:
     words = ("sleeping:app", "--chdir", sleeping, "--servers", "waitress", "--slo", "p99<400ms")
     done = command.run("capacity", *words, *BRIEFLY, "--confirmations", 0, "--json", "found.json")
     server = only_server(read_json(command.folder / "found.json"))
@@ -111,20 +129,36 @@ def test_a_server_is_searched_with_a_fresh_process_for_each_trial(command: Comma
     assert {cell["id"] for cell in summary["cells"]} == {
         trial["cell"] for trial in server["trials"] if trial["phase"] != "guess"
     }
-    assert {path.stem for path in (done.run_dir / "server").iterdir()} == {one["cell"] for one in server["trials"]}
+    assert {path.stem for path in (done.run_dir / "server").iterdir()} == {
+        one["cell"] for one in server["trials"]
+    }
     assert command.run("report", done.run_dir).code == 0
 
 
 @pytest.mark.servers
-def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(command: Command, tmp_path: Path) -> None:
+def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
+    command: Command, tmp_path: Path
+) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')\n")
-    words = ("broken:app", "--chdir", tmp_path, "--servers", "wsgiref,waitress", "--slo", "p99<50ms")
+    words = (
+        "broken:app",
+        "--chdir",
+        tmp_path,
+        "--servers",
+        "wsgiref,waitress",
+        "--slo",
+        "p99<50ms",
+    )
     done = command.run("capacity", *words, *BRIEFLY)
     assert done.code == 97
     document = read_json(done.run_dir / "capacity.json")
     assert schema_errors("capacity-1", document) == []
     (choice,) = document["recommendations"]
-    assert (choice["app"], choice["objective"], choice["recommended"]) == ("broken:app", document["slo"], None)
+    assert (choice["app"], choice["objective"], choice["recommended"]) == (
+        "broken:app",
+        document["slo"],
+        None,
+    )
     assert f"No recommendation: {choice['refused']['why']}; " in done.out
     assert "nothing could be tried" in done.out
     assert "no licence" in choice["refused"]["why"]
@@ -133,7 +167,9 @@ def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(comman
 @pytest.mark.servers
 @pytest.mark.limits
 def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
-    running = command.start("capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY)
+    running = command.start(
+        "capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY
+    )
     until(lambda: "bracket" in running.err, "the first trial of the search")
     running.press_ctrl_c()
     done = running.end()
@@ -157,8 +193,21 @@ def test_f19_the_rate_of_an_exponential_queue(command: Command) -> None:
     """M/M/1 with 2 ms: the p99 is 20 ms at exactly 269.74 requests per second."""
     exact_per_s = 500 - math.log(100) / 0.020
     with reference("--hold", "exp:2ms", "--servers", 1, longest="45min") as url:
-        words = ("--url", url, "--slo", "p99<=20ms", "--duration", "30s", "--warmup", "1s", "--cooldown", "0s")
-        done = command.start("capacity", *words, "--confirm-duration", "30s", "--json", "found.json").end(2600)
+        words = (
+            "--url",
+            url,
+            "--slo",
+            "p99<=20ms",
+            "--duration",
+            "30s",
+            "--warmup",
+            "1s",
+            "--cooldown",
+            "0s",
+        )
+        done = command.start(
+            "capacity", *words, "--confirm-duration", "30s", "--json", "found.json"
+        ).end(2600)
     server = only_server(read_json(command.folder / "found.json"))
     require_undisturbed(done, server)
     assert server["estimate_per_s"] == pytest.approx(exact_per_s, rel=0.03)
@@ -174,7 +223,17 @@ def test_a_pool_of_threads_serves_threads_by_service_time_and_does_so_twice(
 ) -> None:
     intervals = []
     for seed in (1, 2):
-        words = ("sleeping:app", "--chdir", sleeping, "--servers", name, "--slo", "p99<300ms", "--seed", seed)
+        words = (
+            "sleeping:app",
+            "--chdir",
+            sleeping,
+            "--servers",
+            name,
+            "--slo",
+            "p99<300ms",
+            "--seed",
+            seed,
+        )
         more = ("--duration", "10s", "--warmup", "1s", "--cooldown", "0s", "--confirmations", 0)
         done = command.start("capacity", *words, *more, "--json", "found.json").end(800)
         server = only_server(json.loads((command.folder / "found.json").read_text()))
@@ -183,4 +242,6 @@ def test_a_pool_of_threads_serves_threads_by_service_time_and_does_so_twice(
         assert LIMIT_PER_S * 0.9 <= low < high <= LIMIT_PER_S * 1.1
         intervals.append(server["interval_95"])
     (low, high), (other_low, other_high) = intervals
-    assert max(low, other_low) <= min(high, other_high), "the same search again gives another answer"
+    assert max(low, other_low) <= min(high, other_high), (
+        "the same search again gives another answer"
+    )

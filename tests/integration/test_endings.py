@@ -20,10 +20,24 @@ BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--quiet")
 
 def start_in_the_middle_of_the_second_cell(command: Command, limits: str = "strict") -> Running:
     """A sweep whose first cell is finished and whose second is under load."""
-    words = ("--servers", "wsgiref", "--rates", "50,60,70", "--duration", "1s", "--warmup", "0s", "--cooldown", "0s")
+    words = (
+        "--servers",
+        "wsgiref",
+        "--rates",
+        "50,60,70",
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+        "--cooldown",
+        "0s",
+    )
     running = command.start("sweep", *words, "--limits", limits)
     until(lambda: "[2/3]" in running.err, "the second cell")
-    until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "its load")
+    until(
+        lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
+        "its load",
+    )
     return running
 
 
@@ -55,7 +69,9 @@ def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(
     assert done.summary["status"] == read_json(done.run_dir / "run.json")["status"] == "interrupted"
     assert [cell["id"] for cell in done.summary["cells"]] == done.summary["order"][:1]
     assert done.summary["cells"][0]["outcomes"]["ok"] > 0
-    assert {row["cell"] for row in rows(done.run_dir / "intervals.csv")} == set(done.summary["order"][:1])
+    assert {row["cell"] for row in rows(done.run_dir / "intervals.csv")} == set(
+        done.summary["order"][:1]
+    )
     assert schema_errors("summary-1", done.summary) == []
     assert (done.run_dir / "report.html").is_file()
 
@@ -88,7 +104,10 @@ def test_an_interrupt_while_a_server_starts_leaves_nothing_either(
     (command.folder / "slow.py").write_text(textwrap.dedent(SLOW_START))
     words = ("--servers", "gunicorn-sync", "--rates", 50, "--limits", limits)
     running = command.start("sweep", "slow:app", *words)
-    until(lambda: any("sleep 600" in line for line in command.processes().values()), "a child of the app")
+    until(
+        lambda: any("sleep 600" in line for line in command.processes().values()),
+        "a child of the app",
+    )
     ask(running)
     assert running.end().code == 130
     command.require_nothing_left()
@@ -97,12 +116,16 @@ def test_an_interrupt_while_a_server_starts_leaves_nothing_either(
 @pytest.mark.parametrize("limits", ["strict", "none"])
 def test_a_server_that_fails_leaves_nothing_either(command: Command, limits: str) -> None:
     (command.folder / "fails.py").write_text(textwrap.dedent(FAILS_UNDER_LOAD))
-    done = command.run("sweep", "fails:app", "--servers", "wsgiref", "--rates", 50, "--limits", limits, *BRIEFLY)
+    done = command.run(
+        "sweep", "fails:app", "--servers", "wsgiref", "--rates", 50, "--limits", limits, *BRIEFLY
+    )
     assert done.code == 97  # and nothing is left: `run` insists on that
 
 
 @pytest.mark.parametrize("limits", ["strict", "none"])
-def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(command: Command, limits: str) -> None:
+def test_a_sweep_that_is_killed_leaves_no_server_and_no_group(
+    command: Command, limits: str
+) -> None:
     """The janitor is another process: it sees the end of the orchestrator, whatever ended it."""
     running = start_in_the_middle_of_the_second_cell(command, limits)
     assert (command.groups() != []) is (limits == "strict")

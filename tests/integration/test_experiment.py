@@ -1,4 +1,5 @@
-"""An experiment of several runs: that it can be killed and gone on with, and what it tells of its servers together."""
+"""An experiment of several runs: that it can be killed and gone on with, and what it tells of its
+servers together."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import wsgiload
-from wsgiload.analysis import analyse
-from wsgiload.plan import ResourceLimits
+from wsgiload.analysis.over_cells import analyse
+from wsgiload.experiment.plan import ResourceLimits
 
 from .command import Command, Running, read_json, until
 from .stored import expected_code, only_run, rows, schema_errors
@@ -19,22 +20,42 @@ from .stored import expected_code, only_run, rows, schema_errors
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
 # One server under two names, so that nothing but the names differs.
-WORDS = ("--servers", "wsgiref,again=wsgiref", "--rates", 100, "--runs", 2, "--seed", 3, "--duration", "1s")
+WORDS = (
+    "--servers",
+    "wsgiref,again=wsgiref",
+    "--rates",
+    100,
+    "--runs",
+    2,
+    "--seed",
+    3,
+    "--duration",
+    "1s",
+)
 BRIEFLY = ("--warmup", "0s", "--cooldown", "0s", "--settle", "0s", "--reruns", 0)
 
 
 def under_load(command: Command, running: Running, place: int) -> None:
     """Wait until this cell of the experiment is being driven."""
     until(lambda: f"[{place}/4]" in running.err, f"cell {place}")
-    until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "its load")
+    until(
+        lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
+        "its load",
+    )
 
 
-def test_an_experiment_killed_and_interrupted_and_resumed_is_the_one_that_was_not(command: Command) -> None:
+def test_an_experiment_killed_and_interrupted_and_resumed_is_the_one_that_was_not(
+    command: Command,
+) -> None:
     running = command.start("sweep", *WORDS, *BRIEFLY)
     under_load(command, running, 2)
     os.kill(running.pid, signal.SIGKILL)
     running.end()
-    until(lambda: command.processes() == {} and command.groups() == [], "the end of everything", timeout_s=20)
+    until(
+        lambda: command.processes() == {} and command.groups() == [],
+        "the end of everything",
+        timeout_s=20,
+    )
     run_dir = only_run(command)
     assert read_json(run_dir / "summary.json")["status"] != "complete"
 
@@ -52,10 +73,15 @@ def test_an_experiment_killed_and_interrupted_and_resumed_is_the_one_that_was_no
 
     whole = command.run("sweep", *WORDS, *BRIEFLY, "--out", "whole")
     assert summary["order"] == whole.summary["order"]
-    assert [cell["id"] for cell in summary["cells"]] == [cell["id"] for cell in whole.summary["cells"]]
+    assert [cell["id"] for cell in summary["cells"]] == [
+        cell["id"] for cell in whole.summary["cells"]
+    ]
     assert [cell["id"] for cell in summary["cells"]] == summary["order"]
     plans = [
-        [read_json(done.run_dir / "load" / f"{name}.json")["plan"]["seed"] for name in summary["order"]]
+        [
+            read_json(done.run_dir / "load" / f"{name}.json")["plan"]["seed"]
+            for name in summary["order"]
+        ]
         for done in (resumed, whole)
     ]
     assert plans[0] == plans[1], "the arrivals are the same"
@@ -63,12 +89,15 @@ def test_an_experiment_killed_and_interrupted_and_resumed_is_the_one_that_was_no
     intervals = rows(run_dir / "intervals.csv")
     for cell in summary["cells"]:
         own = [row for row in intervals if row["cell"] == cell["id"]]
-        assert sum(int(row["scheduled"]) for row in own) == cell["outcomes"]["scheduled"], "nothing is there twice"
+        assert sum(int(row["scheduled"]) for row in own) == cell["outcomes"]["scheduled"], (
+            "nothing is there twice"
+        )
 
     again = command.run("sweep", "--resume", run_dir)
     assert (again.code, again.err) == (
         2,
-        f"wsgiload: {run_dir} is complete, nothing is left to resume; see it with `wsgiload report`\n",
+        f"wsgiload: {run_dir} is complete, nothing is left to resume; see it with `wsgiload "
+        "report`\n",
     )
     other = command.run("sweep", "--resume", run_dir, "--runs", 3)
     assert other.code == 2
@@ -98,7 +127,9 @@ def test_several_runs_are_told_together_and_told_alike_from_the_store(tmp_path: 
     stored = read_json(result.run_dir / "summary.json")
     assert stored == result.summary
     bare = {
-        key: value for key, value in stored.items() if key not in ("aggregates", "comparisons", "overload", "session")
+        key: value
+        for key, value in stored.items()
+        if key not in ("aggregates", "comparisons", "overload", "session")
     }
     assert json.loads(json.dumps(analyse(bare))) == stored
     named = [(entry["server"], entry["rate"]) for entry in stored["aggregates"]]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.bundled import BUNDLED
-from wsgiload.catalogue import load_catalogue
-from wsgiload.interpreters import installed_interpreters, suits
+from wsgiload.catalogue.bundled import BUNDLED
+from wsgiload.catalogue.names import load_catalogue
+from wsgiload.environments.versions import installed_interpreters, suits
 
 from .command import Command, Done, read_json, until
 from .stored import expected_code, only_run, schema_errors
@@ -17,7 +17,18 @@ from .stored import expected_code, only_run, schema_errors
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
 # wsgiref, because its environment is made without a download.
-BRIEFLY = ("--servers", "wsgiref", "--rates", 30, "--duration", "1s", "--warmup", "0s", "--cooldown", "0s")
+BRIEFLY = (
+    "--servers",
+    "wsgiref",
+    "--rates",
+    30,
+    "--duration",
+    "1s",
+    "--warmup",
+    "0s",
+    "--cooldown",
+    "0s",
+)
 
 
 def require_right_answers(done: Done, app: str, name: str) -> None:
@@ -26,13 +37,20 @@ def require_right_answers(done: Done, app: str, name: str) -> None:
     assert cell["app"] == f"{app}:app"
     assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
     assert base64.b64decode(load["plan"]["check"]["body_base64"]) == BUNDLED[app].expected_body
-    assert cell["outside_counts"]["requests_seen"] == cell["outcomes"]["ok"], "the app itself counted them"
+    assert cell["outside_counts"]["requests_seen"] == cell["outcomes"]["ok"], (
+        "the app itself counted them"
+    )
 
 
-def test_two_apps_are_each_asked_in_their_own_way_also_after_an_interruption(command: Command) -> None:
+def test_two_apps_are_each_asked_in_their_own_way_also_after_an_interruption(
+    command: Command,
+) -> None:
     running = command.start("sweep", *BRIEFLY, "--grid", "app=hello,cpu")
     until(lambda: "[2/2]" in running.err, "the second cell")
-    until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "its load")
+    until(
+        lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
+        "its load",
+    )
     running.press_ctrl_c()
     assert running.end().code == 130
     done = command.run("sweep", "--resume", only_run(command))
@@ -48,17 +66,27 @@ def test_two_apps_are_each_asked_in_their_own_way_also_after_an_interruption(com
 
 
 def two_versions() -> dict[str, str]:
-    """Of two minor versions on which wsgiref runs: the words for them, and the builds that they mean."""
+    """Of two minor versions on which wsgiref runs: the words for them, and the builds that they
+    mean."""
     (wsgiref,) = load_catalogue().servers_named(["wsgiref"])
-    suitable = [one for one in installed_interpreters("CPython") if suits(wsgiref, one) and one.version[-1] != "t"]
-    newest = {".".join(map(str, one.minor)): one.version for one in sorted(suitable, key=lambda one: one.version)}
+    suitable = [
+        one
+        for one in installed_interpreters("CPython")
+        if suits(wsgiref, one) and one.version[-1] != "t"
+    ]
+    newest = {
+        ".".join(map(str, one.minor)): one.version
+        for one in sorted(suitable, key=lambda one: one.version)
+    }
     return dict(list(newest.items())[-2:])
 
 
 def test_two_versions_of_python_run_the_same_app(command: Command) -> None:
     versions = two_versions()
     if len(versions) < 2:
-        pytest.skip(f"of CPython 3.11 or newer only {', '.join(versions.values())} is installed here")
+        pytest.skip(
+            f"of CPython 3.11 or newer only {', '.join(versions.values())} is installed here"
+        )
     done = command.run("sweep", *BRIEFLY, "--grid", f"python={','.join(versions)}", "app=cpu")
     assert done.code == expected_code(done.summary)
     ran = {name: cell["python"] for name, cell in done.cells.items()}
@@ -69,7 +97,9 @@ def test_two_versions_of_python_run_the_same_app(command: Command) -> None:
     assert schema_errors("summary-1", done.summary) == []
 
 
-def test_a_version_that_is_not_installed_is_refused_before_anything_starts(command: Command, tmp_path: Path) -> None:
+def test_a_version_that_is_not_installed_is_refused_before_anything_starts(
+    command: Command, tmp_path: Path
+) -> None:
     done = command.run("sweep", *BRIEFLY, "--grid", "python=3.99", "--out", tmp_path / "runs")
     assert done.code == 2
     assert done.err.startswith("wsgiload: no Python 3.99 is installed here; installed are ")

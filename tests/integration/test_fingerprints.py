@@ -83,7 +83,8 @@ def found(done: Done) -> dict[str, Any]:
 
 
 def require_only(done: Done, name: str) -> dict[str, Any]:
-    """That fingerprint and no other; whatever a disturbed host adds or hides is not held against it."""
+    """That fingerprint and no other; whatever a disturbed host adds or hides is not held against
+    it."""
     attribution = found(done)
     names = {fingerprint["name"] for fingerprint in attribution["fingerprints"]}
     if names != {name}:
@@ -94,20 +95,28 @@ def require_only(done: Done, name: str) -> dict[str, Any]:
 
 
 def skip_if_disturbed(done: Done, names: set[str]) -> None:
-    """INCONCLUSIVE where others, or the hypervisor, had enough of the machine to be what was found."""
+    """INCONCLUSIVE where others, or the hypervisor, had enough of the machine to be what was
+    found."""
     (cell,) = done.cells.values()
     foreign = cell["attribution"]["foreign_cpu_ratio"]
     if foreign is not None and foreign > FOREIGN_CPU:
-        pytest.skip(f"INCONCLUSIVE(host): others used {foreign:.0%} of the machine's CPU time; found {sorted(names)}")
+        pytest.skip(
+            f"INCONCLUSIVE(host): others used {foreign:.0%} of the machine's CPU time; found "
+            f"{sorted(names)}"
+        )
     for reason in cell["verdict"]["reasons"]:
         if reason["check"] == "C10" and reason["level"] == "invalid":
             pytest.skip(f"INCONCLUSIVE(host): {reason['message']}; found {sorted(names)}")
 
 
 def under_load(command: Command, *words: object, act: Callable[[], None]) -> Done:
-    """A sweep of one cell in whose load something is done to the server, a second after it began."""
+    """A sweep of one cell in whose load something is done to the server, a second after it
+    began."""
     running = command.start("sweep", *words, *BRIEFLY)
-    until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "the load")
+    until(
+        lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
+        "the load",
+    )
     time.sleep(1.0)
     act()
     done = running.end()
@@ -126,7 +135,9 @@ def server_pids(command: Command) -> list[int]:
 
 def test_a_quota(command: Command) -> None:
     load = ("--rates", 300, "--max-connections", 20, "--duration", "6s", "--timeout", "1s")
-    done = command.run("sweep", "--app-name", "cpu", "--servers", "waitress", "--cpus", 0.3, *load, *BRIEFLY)
+    done = command.run(
+        "sweep", "--app-name", "cpu", "--servers", "waitress", "--cpus", 0.3, *load, *BRIEFLY
+    )
     attribution = require_only(done, "throttling")
     (throttled,) = [one for one in attribution["exposures"] if one["signal"] == "throttled"]
     assert throttled["slowest"]["value"] > 0.9
@@ -138,12 +149,23 @@ def test_a_neighbour_on_the_servers_core(command: Command) -> None:
 
     def move_in() -> None:
         busy = (
-            "import os, time; os.sched_setaffinity(0, [1]); end = time.monotonic() + 3\nwhile time.monotonic() < end: 1"
+            "import os, time; os.sched_setaffinity(0, [1]); end = time.monotonic() + "
+            "3\nwhile time.monotonic() < end: 1"
         )
         neighbours.append(subprocess.Popen([sys.executable, "-c", busy]))
 
     placed = ("--server-cpus", "1", "--client-cpus", "0")
-    words = ("--app-name", "cpu", "--servers", "waitress", "--rates", 100, "--duration", "4s", *placed)
+    words = (
+        "--app-name",
+        "cpu",
+        "--servers",
+        "waitress",
+        "--rates",
+        100,
+        "--duration",
+        "4s",
+        *placed,
+    )
     try:
         done = under_load(command, *words, act=move_in)
     finally:
@@ -183,12 +205,15 @@ def test_a_backlog_of_one(command: Command) -> None:
 
 
 def test_a_server_that_defers_accepting_turns_nobody_away(command: Command) -> None:
-    """uWSGI's socket drops the bare acknowledgement of each connection, and then makes the connection all the same."""
+    """uWSGI's socket drops the bare acknowledgement of each connection, and then makes the
+    connection all the same."""
     words = ("--servers", "uwsgi-http-socket", "--rates", 50, "--duration", "2s")
     (cell,) = command.run("sweep", *words, *BRIEFLY).cells.values()
     assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
     assert cell["resources"]["listen_drops"] == 0
-    assert "backlog_overflow" not in [found["name"] for found in cell["attribution"]["fingerprints"]]
+    assert "backlog_overflow" not in [
+        found["name"] for found in cell["attribution"]["fingerprints"]
+    ]
 
 
 def test_less_memory_than_the_server_reads(command: Command) -> None:
@@ -201,7 +226,18 @@ def test_less_memory_than_the_server_reads(command: Command) -> None:
         # What is in memory already would be charged to this process, and cost the server nothing.
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     app = write_app(command, READS_MORE_THAN_FITS)
-    words = ("--servers", "gunicorn-sync", "--workers", 1, "--memory", "64MiB", "--rates", 100, "--duration", "4s")
+    words = (
+        "--servers",
+        "gunicorn-sync",
+        "--workers",
+        1,
+        "--memory",
+        "64MiB",
+        "--rates",
+        100,
+        "--duration",
+        "4s",
+    )
     done = command.run("sweep", app, *words, *BRIEFLY)
     attribution = require_only(done, "memory_pressure")
     assert attribution["fingerprints"][0]["value"] > 0.05
@@ -216,19 +252,36 @@ def test_a_worker_that_is_killed_for_want_of_memory(command: Command) -> None:
 
 
 def test_one_busy_worker_of_several(command: Command) -> None:
-    words = ("--app-name", "cpu", "--servers", "gunicorn-gthread", "--workers", 3, "-c", 1, "--duration", "4s")
+    words = (
+        "--app-name",
+        "cpu",
+        "--servers",
+        "gunicorn-gthread",
+        "--workers",
+        3,
+        "-c",
+        1,
+        "--duration",
+        "4s",
+    )
     done = command.run("sweep", *words, *BRIEFLY)
     attribution = require_only(done, "worker_imbalance")
     assert attribution["worker_imbalance"] > 0.9
 
 
 def test_nothing_on_purpose_is_nothing_found(command: Command) -> None:
-    done = command.run("sweep", "--servers", "waitress", "--rates", 200, "--duration", "3s", *BRIEFLY)
+    done = command.run(
+        "sweep", "--servers", "waitress", "--rates", 200, "--duration", "3s", *BRIEFLY
+    )
     attribution = found(done)
     if attribution["fingerprints"]:
-        skip_if_disturbed(done, {fingerprint["name"] for fingerprint in attribution["fingerprints"]})
+        skip_if_disturbed(
+            done, {fingerprint["name"] for fingerprint in attribution["fingerprints"]}
+        )
     assert attribution["fingerprints"] == []
     run_dir: Path = done.run_dir
     client = (run_dir / "client.csv").read_text().splitlines()
-    assert client[0] == "cell,t_ns,cpu_ns,run_queue_wait_ns,memory_bytes,threads" and len(client) >= 4
+    assert (
+        client[0] == "cell,t_ns,cpu_ns,run_queue_wait_ns,memory_bytes,threads" and len(client) >= 4
+    )
     assert len((run_dir / "processes.csv").read_text().splitlines()) >= 3

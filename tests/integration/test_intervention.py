@@ -1,6 +1,8 @@
-"""A server that is throttled at every request, and what lifting the limit changes: test F16 of docs/method.md.
+"""A server that is throttled at every request, and what lifting the limit changes: test F16 of
+docs/method.md.
 
-In full, with ``WSGILOAD_LONG_TESTS=1``: 20 requests, one in 2 s, in six pairs; ten minutes. Otherwise fewer of both.
+In full, with ``WSGILOAD_LONG_TESTS=1``: 20 requests, one in 2 s, in six pairs; ten minutes.
+Otherwise fewer of both.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.catalogue import ServerVariant
-from wsgiload.contract import Server, Variant
-from wsgiload.plan import Experiment, Level, LoadOptions, ResourceLimits
-from wsgiload.provision import Environment
-from wsgiload.request import Request
-from wsgiload.schema import load_schema
-from wsgiload.sweep import SweepResult, run_sweep
+from wsgiload.catalogue.contract import Server, Variant
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.schema import load_schema
+from wsgiload.environments.provision import Environment
+from wsgiload.experiment.plan import Experiment, ResourceLimits
+from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.request import Request
+from wsgiload.sweeps.sweep import SweepResult, run_sweep
 
 from .stored import rows
 
@@ -41,12 +44,21 @@ BURNING = ServerVariant(
         requirements=(),
         distribution=None,
         variants=(
-            Variant(name="default", summary="", keepalive=True, uses_workers=False, uses_threads=False, notes=()),
+            Variant(
+                name="default",
+                summary="",
+                keepalive=True,
+                uses_workers=False,
+                uses_threads=False,
+                notes=(),
+            ),
         ),
         default_variant="default",
         command=lambda variant, context: [str(REFSRV), "--listen", context.address, "--cpu", CPU],
     ),
-    Variant(name="default", summary="", keepalive=True, uses_workers=False, uses_threads=False, notes=()),
+    Variant(
+        name="default", summary="", keepalive=True, uses_workers=False, uses_threads=False, notes=()
+    ),
 )
 
 
@@ -56,14 +68,16 @@ def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepResult:
     if not REFSRV.is_file():
         pytest.skip("target/release/refsrv is not built")
     environment = Environment("refsrv", REFSRV, REFSRV.parent, "0", None, "", False, 0.0, (), ())
-    sweep = importlib.import_module("wsgiload.sweep")  # the package has a function of that name
+    sweep = importlib.import_module(
+        "wsgiload.sweeps.sweep"
+    )  # the package has a function of that name
     monkeypatch.setattr(sweep, "resolve_servers", lambda experiment: {"refsrv": BURNING})
     monkeypatch.setattr(sweep, "provide", lambda found, interpreters, log: {"refsrv": environment})
     # One run is intervened in with six pairs.
     rate, seconds, runs = (0.5, 40, 1) if IS_LONG else (2.0, 5, 2)
     experiment = Experiment(
         name="burning",
-        app="wsgiload.apps.hello:app",
+        app="wsgiload.catalogue.apps.hello:app",
         app_dir=tmp_path,
         request=Request(),
         load=LoadOptions(duration_ns=seconds * 1000 * MS, arrivals="constant", keepalive="on"),
@@ -85,9 +99,12 @@ def times_ms(run: dict[str, Any]) -> tuple[float, float, float]:
 
 
 def waited_ms(run_dir: Path, run: dict[str, Any]) -> float:
-    """How long the server's threads waited for a core in that run, and the hypervisor kept the cores to itself."""
+    """How long the server's threads waited for a core in that run, and the hypervisor kept the
+    cores to itself."""
     own = [row for row in rows(run_dir / "resources.csv") if row["cell"] == run["id"]]
-    known = [[int(row[name]) for row in own if row[name]] for name in ("run_queue_wait_ns", "steal_ns")]
+    known = [
+        [int(row[name]) for row in own if row[name]] for name in ("run_queue_wait_ns", "steal_ns")
+    ]
     return sum(values[-1] - values[0] for values in known if values) / MS
 
 
@@ -100,16 +117,25 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
     summary = throttled.to_dict()
     assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
     (trial,) = summary["interventions"]
-    spoiled = [run["verdict"] for run in [*trial["limited"], *trial["lifted"]] if run["verdict"]["status"] == "invalid"]
+    spoiled = [
+        run["verdict"]
+        for run in [*trial["limited"], *trial["lifted"]]
+        if run["verdict"]["status"] == "invalid"
+    ]
     assert {verdict["blame"] for verdict in spoiled} <= {"client", "host"}, spoiled
     pairs = zip(trial["limited"], trial["lifted"], strict=True)
-    standing = sum("invalid" not in (one["verdict"]["status"], other["verdict"]["status"]) for one, other in pairs)
+    standing = sum(
+        "invalid" not in (one["verdict"]["status"], other["verdict"]["status"])
+        for one, other in pairs
+    )
     assert (trial["pairs"], trial["used"]) == (6 if IS_LONG else 2, standing)
     if not standing:
         pytest.skip(f"INCONCLUSIVE(host): no pair of runs stands; {spoiled}")
     for run in [*summary["cells"], *trial["limited"]]:
         names = [one["name"] for one in run["attribution"]["fingerprints"]]
-        (exposed,) = [one for one in run["attribution"]["exposures"] if one["signal"] == "throttled"]
+        (exposed,) = [
+            one for one in run["attribution"]["exposures"] if one["signal"] == "throttled"
+        ]
         assert "throttling" in names
         assert (exposed["all"]["value"], exposed["slowest"]["value"]) == (1.0, 1.0)
         assert run["outcomes"]["ok"] == run["outcomes"]["scheduled"]
@@ -122,20 +148,29 @@ def test_every_request_is_throttled_and_lifting_the_limit_ends_that(throttled: S
     page = throttled.run_dir.joinpath("report.html").read_text()
     assert "disappeared when it was lifted" in page
 
-    limited, lifted = [times_ms(run) for run in trial["limited"]], [times_ms(run) for run in trial["lifted"]]
+    limited, lifted = (
+        [times_ms(run) for run in trial["limited"]],
+        [times_ms(run) for run in trial["lifted"]],
+    )
     assert min(low for low, _, _ in limited) >= 120, "less than two waits for a new period"
     assert min(low for low, _, _ in lifted) >= 50
     too_slow = max(high for _, _, high in limited) > 220 or max(high for _, _, high in lifted) > 70
     disturbance = foreign([*trial["limited"], *trial["lifted"]])
     if too_slow and disturbance > 0.1:
-        pytest.skip(f"INCONCLUSIVE(host): others used {disturbance:.0%} of the machine; {limited}, {lifted}")
+        pytest.skip(
+            f"INCONCLUSIVE(host): others used {disturbance:.0%} of the machine; {limited}, {lifted}"
+        )
     assert max(high for _, _, high in limited) <= 220, limited
     waits = [waited_ms(throttled.run_dir, run) for run in trial["lifted"]]
     for (_, middle, high), waited in zip(lifted, waits, strict=True):
         is_slow = high > 70 or middle > 55
         if is_slow and waited >= high - 50:
-            pytest.skip(f"INCONCLUSIVE(host): {waited:.0f} ms were spent waiting for a core; {limited}, {lifted}")
+            pytest.skip(
+                f"INCONCLUSIVE(host): {waited:.0f} ms were spent waiting for a core; "
+                f"{limited}, {lifted}"
+            )
         assert not is_slow, (lifted, waits)
     sys.stdout.write(
-        f"service times in ms (least, median, most), limited: {limited}; lifted: {lifted}; waits: {waits}\n"
+        f"service times in ms (least, median, most), limited: {limited}; lifted: {lifted}; "
+        f"waits: {waits}\n"
     )

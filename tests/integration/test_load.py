@@ -15,20 +15,25 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import wsgiload
-from wsgiload.schema import load_schema
+from wsgiload.documents.schema import load_schema
 
 from .command import SCRIPT, Command, until
 from .target import BODY, CountingServer, unused_port, wait_for
 
 LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
-needs_loadgen = pytest.mark.skipif(not LOADGEN.exists(), reason="target/release/loadgen is not built")
+needs_loadgen = pytest.mark.skipif(
+    not LOADGEN.exists(), reason="target/release/loadgen is not built"
+)
 
 CLEARLY_HALF_A_SECOND_S = 1.5  # what half a second may become on a busy machine
 
 
 def require_whole(report: dict[str, Any]) -> None:
-    """The document keeps its schema, and the outcomes and the intervals account for every arrival."""
-    assert [error.json_path for error in Draft202012Validator(load_schema("load-1")).iter_errors(report)] == []
+    """The document keeps its schema, and the outcomes and the intervals account for every
+    arrival."""
+    assert [
+        error.json_path for error in Draft202012Validator(load_schema("load-1")).iter_errors(report)
+    ] == []
     outcomes = dict(report["outcomes"])
     scheduled = outcomes.pop("scheduled")
     assert scheduled == sum(outcomes.values())
@@ -41,14 +46,17 @@ def reasons(report: dict[str, Any]) -> set[str]:
 
 
 def expected_code(report: dict[str, Any]) -> int:
-    """Whether the host was quiet enough is the host's business; the code must say what the verdict says."""
+    """Whether the host was quiet enough is the host's business; the code must say what the verdict
+    says."""
     return 98 if report["verdict"]["status"] == "invalid" else 0
 
 
 # --- from Python
 
 
-def test_an_open_loop_sends_what_was_scheduled_and_counts_as_the_server_does(target: CountingServer) -> None:
+def test_an_open_loop_sends_what_was_scheduled_and_counts_as_the_server_does(
+    target: CountingServer,
+) -> None:
     report = wsgiload.load(target.url, rate=500, duration=1, expected_body=BODY)
     told = report.to_dict()
     require_whole(told)
@@ -74,12 +82,15 @@ def test_the_views_of_a_report_agree_with_its_document(target: CountingServer) -
     assert report.verdict.status == told["verdict"]["status"]
     assert {reason.check for reason in report.verdict.reasons} == reasons(told)
     bounds = told["offered_quantiles_ns"]["0.5"]
-    assert bounds["low"] == bounds["high"] == told["response_time_ns"]["quantiles"]["0.5"], "nothing failed"
+    assert bounds["low"] == bounds["high"] == told["response_time_ns"]["quantiles"]["0.5"], (
+        "nothing failed"
+    )
 
 
 def test_the_same_seed_schedules_the_same_arrivals(target: CountingServer) -> None:
     counts = [
-        wsgiload.load(target.url, rate=400, duration=0.5, seed=seed).outcomes["scheduled"] for seed in (5, 5, 6, 7)
+        wsgiload.load(target.url, rate=400, duration=0.5, seed=seed).outcomes["scheduled"]
+        for seed in (5, 5, 6, 7)
     ]
     assert counts[0] == counts[1]
     assert len(set(counts)) > 1, "three seeds, one number of arrivals"
@@ -127,7 +138,12 @@ def test_a_closed_loop_never_has_more_users_than_asked_for(target: CountingServe
 
 def test_the_request_is_the_one_asked_for(target: CountingServer) -> None:
     wsgiload.load(
-        f"{target.url}x?y=1", connections=1, duration=0.1, method="POST", body=b"data", headers={"X-Sent": "a b"}
+        f"{target.url}x?y=1",
+        connections=1,
+        duration=0.1,
+        method="POST",
+        body=b"data",
+        headers={"X-Sent": "a b"},
     )
     assert target.answered > 0
     for method, path, headers, body in target.seen:
@@ -153,14 +169,22 @@ def test_another_status_or_body_is_no_right_answer(target: CountingServer) -> No
     missing = wsgiload.load(f"{target.url}missing", rate=100, duration=0.3, arrivals="constant")
     assert (missing.outcomes["http_status"], missing.outcomes["ok"]) == (30, 0)
     assert missing.response_time is None
-    accepted = wsgiload.load(f"{target.url}missing", rate=100, duration=0.3, arrivals="constant", statuses=(404,))
+    accepted = wsgiload.load(
+        f"{target.url}missing", rate=100, duration=0.3, arrivals="constant", statuses=(404,)
+    )
     assert accepted.outcomes["ok"] == 30
-    wrong = wsgiload.load(target.url, rate=100, duration=0.3, arrivals="constant", expected_body=b"other\n")
+    wrong = wsgiload.load(
+        target.url, rate=100, duration=0.3, arrivals="constant", expected_body=b"other\n"
+    )
     assert (wrong.outcomes["bad_body"], wrong.outcomes["ok"]) == (30, 0)
 
 
-def test_an_answer_that_never_comes_is_a_timeout_and_bounds_the_quantiles_from_below(target: CountingServer) -> None:
-    report = wsgiload.load(f"{target.url}never", rate=20, duration=0.5, arrivals="constant", timeout=0.3)
+def test_an_answer_that_never_comes_is_a_timeout_and_bounds_the_quantiles_from_below(
+    target: CountingServer,
+) -> None:
+    report = wsgiload.load(
+        f"{target.url}never", rate=20, duration=0.5, arrivals="constant", timeout=0.3
+    )
     told = report.to_dict()
     require_whole(told)
     assert report.outcomes["timeout"] == report.outcomes["scheduled"] == 10
@@ -225,7 +249,9 @@ def test_cancelling_the_task_stops_the_load(target: CountingServer) -> None:
     asyncio.run(asyncio.wait_for(cancel(), 30))
 
 
-def test_a_load_that_is_stopped_reports_what_it_measured_and_that_it_was_interrupted(target: CountingServer) -> None:
+def test_a_load_that_is_stopped_reports_what_it_measured_and_that_it_was_interrupted(
+    target: CountingServer,
+) -> None:
     """Requests that were due and not answered are accounted for as unfinished."""
     handle = wsgiload.start(f"{target.url}never", rate=200, duration=60, arrivals="constant")
     with handle:
@@ -278,7 +304,18 @@ def test_it_also_runs_as_a_module(target: CountingServer, command: Command) -> N
 def test_a_threshold_that_fails_is_named_and_ends_with_99_where_the_measurement_stands(
     target: CountingServer, command: Command
 ) -> None:
-    words = ("load", target.url, "-R", 100, "-d", "500ms", "--json", "out.json", "--threshold", "goodput>=1000000")
+    words = (
+        "load",
+        target.url,
+        "-R",
+        100,
+        "-d",
+        "500ms",
+        "--json",
+        "out.json",
+        "--threshold",
+        "goodput>=1000000",
+    )
     done = command.run(*words, "--threshold", "error_rate<=0")
     report = json.loads((command.folder / "out.json").read_text())
     assert done.code == (expected_code(report) or 99)
@@ -287,7 +324,9 @@ def test_a_threshold_that_fails_is_named_and_ends_with_99_where_the_measurement_
 
 
 def test_a_target_that_refuses_everything_is_97(command: Command) -> None:
-    done = command.run("load", f"http://127.0.0.1:{unused_port()}/", "-R", 100, "-d", "300ms", "--json", "--quiet")
+    done = command.run(
+        "load", f"http://127.0.0.1:{unused_port()}/", "-R", 100, "-d", "300ms", "--json", "--quiet"
+    )
     report = json.loads(done.out)
     assert report["outcomes"]["refused"] == report["outcomes"]["scheduled"] > 0
     assert done.code == 97
@@ -297,21 +336,41 @@ def test_a_bad_url_is_one_line_and_exit_code_2(command: Command) -> None:
     done = command.run("load", "nonsense", "-R", 10, "--quiet")
     assert done.code == 2
     assert done.out == ""
-    assert done.err.splitlines() == ['wsgiload: plan: url "nonsense": only http:// and https:// can be driven']
+    assert done.err.splitlines() == [
+        'wsgiload: plan: url "nonsense": only http:// and https:// can be driven'
+    ]
 
 
-def test_a_progress_that_nobody_reads_changes_nothing(target: CountingServer, tmp_path: Path) -> None:
+def test_a_progress_that_nobody_reads_changes_nothing(
+    target: CountingServer, tmp_path: Path
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    words = [str(SCRIPT), "load", target.url, "-R", "100", "-d", "300ms", "--think-time", "1s", "--json", "-"]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=writing, check=False, timeout=60, cwd=tmp_path)
+    words = [
+        str(SCRIPT),
+        "load",
+        target.url,
+        "-R",
+        "100",
+        "-d",
+        "300ms",
+        "--think-time",
+        "1s",
+        "--json",
+        "-",
+    ]
+    done = subprocess.run(
+        words, stdout=subprocess.PIPE, stderr=writing, check=False, timeout=60, cwd=tmp_path
+    )
     os.close(writing)
     report = json.loads(done.stdout)
     require_whole(report)
     assert done.returncode == expected_code(report)
 
 
-def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(target: CountingServer, command: Command) -> None:
+def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(
+    target: CountingServer, command: Command
+) -> None:
     running = command.start("load", target.url, "-R", 200, "-d", "60s", "--json", "out.json")
     wait_for(target, 50)
     took_s = running.press_ctrl_c()
@@ -327,14 +386,18 @@ def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(target: Counting
 
 
 def test_sigterm_ends_the_command_like_ctrl_c(target: CountingServer, command: Command) -> None:
-    running = command.start("load", target.url, "-R", 200, "-d", "60s", "--json", "out.json", "--quiet")
+    running = command.start(
+        "load", target.url, "-R", 200, "-d", "60s", "--json", "out.json", "--quiet"
+    )
     wait_for(target, 20)
     running.process.terminate()
     assert running.end().code == 130
     assert "interrupted" in reasons(json.loads((command.folder / "out.json").read_text()))
 
 
-def test_ctrl_c_ends_a_load_of_a_python_program_within_half_a_second(target: CountingServer, command: Command) -> None:
+def test_ctrl_c_ends_a_load_of_a_python_program_within_half_a_second(
+    target: CountingServer, command: Command
+) -> None:
     text = f"import wsgiload; wsgiload.load({target.url!r}, rate=200, duration=30)"
     running = command.start("-c", text, program=[sys.executable])
     wait_for(target, 20)
@@ -345,12 +408,15 @@ def test_ctrl_c_ends_a_load_of_a_python_program_within_half_a_second(target: Cou
     assert done.err.strip().endswith("KeyboardInterrupt")
 
 
-def test_an_interrupt_during_result_stops_the_load_behind_it(target: CountingServer, command: Command) -> None:
+def test_an_interrupt_during_result_stops_the_load_behind_it(
+    target: CountingServer, command: Command
+) -> None:
     """The program catches the interrupt and goes on; the load must not go on with it."""
     text = (
         "import sys, wsgiload\n"
         f"handle = wsgiload.start({target.url!r}, rate=200, duration=30)\n"
-        "try:\n    handle.result()\nexcept KeyboardInterrupt:\n    print(handle.wait(10), handle.done())\n"
+        "try:\n    handle.result()\nexcept KeyboardInterrupt:\n    print(handle.wait(10), "
+        "handle.done())\n"
     )
     running = command.start("-c", text, program=[sys.executable])
     wait_for(target, 20)
@@ -367,7 +433,9 @@ def test_the_generator_alone_refuses_a_place_where_its_report_could_not_be_writt
     target: CountingServer, command: Command
 ) -> None:
     for place, why in (("gone/out.json", "there is no folder gone"), (".", "it is a folder")):
-        done = command.run(target.url, "-R", 200, "-d", "60s", "--json", place, program=[str(LOADGEN)])
+        done = command.run(
+            target.url, "-R", 200, "-d", "60s", "--json", place, program=[str(LOADGEN)]
+        )
         assert (done.code, done.out) == (2, "")
         assert f"cannot write {place}: {why}" in done.err
     assert target.answered == 0
@@ -384,10 +452,14 @@ def test_the_generator_alone_writes_the_same_document(target: CountingServer) ->
 
 
 @needs_loadgen
-def test_both_schedule_the_same_arrivals_for_the_same_seed(target: CountingServer, command: Command) -> None:
+def test_both_schedule_the_same_arrivals_for_the_same_seed(
+    target: CountingServer, command: Command
+) -> None:
     words = (target.url, "-R", "300", "-d", "500ms", "--seed", "9", "--json", "-", "--quiet")
     ours = json.loads(command.run("load", *words).out)
-    theirs = json.loads(subprocess.run([LOADGEN, *words], capture_output=True, check=False, timeout=60).stdout)
+    theirs = json.loads(
+        subprocess.run([LOADGEN, *words], capture_output=True, check=False, timeout=60).stdout
+    )
     assert ours["outcomes"]["scheduled"] == theirs["outcomes"]["scheduled"]
     assert ours["plan"] == theirs["plan"]
 
@@ -402,11 +474,17 @@ def test_both_schedule_the_same_arrivals_for_the_same_seed(target: CountingServe
         ["--replay", "trace.txt", "--replay-speed", "1.7", "--warmup", "50ms"],
     ],
 )
-def test_both_mean_the_same_by_a_schedule(target: CountingServer, command: Command, words: list[str]) -> None:
-    (command.folder / "trace.txt").write_text("# bursts\n" + "".join(f"{k // 3 * 0.0301}\n" for k in range(60)))
+def test_both_mean_the_same_by_a_schedule(
+    target: CountingServer, command: Command, words: list[str]
+) -> None:
+    (command.folder / "trace.txt").write_text(
+        "# bursts\n" + "".join(f"{k // 3 * 0.0301}\n" for k in range(60))
+    )
     words = [target.url, *words, "--seed", "9", "--json", "-", "--quiet"]
     ours = json.loads(command.run("load", *words).out)
-    alone = subprocess.run([LOADGEN, *words], capture_output=True, check=False, timeout=60, cwd=command.folder)
+    alone = subprocess.run(
+        [LOADGEN, *words], capture_output=True, check=False, timeout=60, cwd=command.folder
+    )
     theirs = json.loads(alone.stdout)
     require_whole(theirs)
     assert ours["plan"] == theirs["plan"]
@@ -416,7 +494,9 @@ def test_both_mean_the_same_by_a_schedule(target: CountingServer, command: Comma
 
 @needs_loadgen
 def test_ctrl_c_ends_the_generator_alone_with_130(target: CountingServer, command: Command) -> None:
-    running = command.start(target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)])
+    running = command.start(
+        target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)]
+    )
     wait_for(target, 20)
     running.press_ctrl_c()
     assert running.end().code == 130
@@ -425,8 +505,12 @@ def test_ctrl_c_ends_the_generator_alone_with_130(target: CountingServer, comman
 
 
 @needs_loadgen
-def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(target: CountingServer, command: Command) -> None:
-    running = command.start(target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)])
+def test_the_generator_alone_keeps_its_report_when_it_is_asked_to_end(
+    target: CountingServer, command: Command
+) -> None:
+    running = command.start(
+        target.url, "-R", 200, "-d", "60s", "--json", "out.json", program=[str(LOADGEN)]
+    )
     wait_for(target, 20)
     os.kill(running.pid, signal.SIGTERM)
     assert running.end().code == 130
@@ -438,7 +522,9 @@ def test_remarks_that_nobody_reads_end_no_load(target: CountingServer) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     words = [str(LOADGEN), target.url, "-R", "200", "-d", "200ms", "--on-busy", "queue"]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=writing, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        words, stdout=subprocess.PIPE, stderr=writing, text=True, check=False, timeout=60
+    )
     os.close(writing)
     report = json.loads(done.stdout)
     assert (done.returncode, report["outcomes"]["ok"]) == (expected_code(report), target.answered)
@@ -447,15 +533,30 @@ def test_remarks_that_nobody_reads_end_no_load(target: CountingServer) -> None:
 @needs_loadgen
 def test_a_process_without_descriptors_for_a_connection_is_told_so(target: CountingServer) -> None:
     shell = f"ulimit -n 64; exec {LOADGEN} {target.url} -R 100 -d 100ms"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.returncode, target.answered) == (2, 0)
     assert done.stderr.strip().endswith("raise the limit with: ulimit -n 65")
 
 
-def test_a_table_that_nobody_reads_costs_no_report(target: CountingServer, command: Command) -> None:
+def test_a_table_that_nobody_reads_costs_no_report(
+    target: CountingServer, command: Command
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    words = ["load", target.url, "-R", "200", "-d", "200ms", "--json", "out.json", "--threshold", "goodput>=1000000"]
+    words = [
+        "load",
+        target.url,
+        "-R",
+        "200",
+        "-d",
+        "200ms",
+        "--json",
+        "out.json",
+        "--threshold",
+        "goodput>=1000000",
+    ]
     done = subprocess.run(
         [str(SCRIPT), *words],
         stdout=writing,

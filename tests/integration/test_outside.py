@@ -1,4 +1,5 @@
-"""The generator's account of a load against those of the app (C17), the kernel (C18) and a server that counts."""
+"""The generator's account of a load against those of the app (C17), the kernel (C18) and a server
+that counts."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import wsgiload
-from wsgiload.outside_checks import answered_in_all, sent_at_most
+from wsgiload.analysis.ground_truth import answered_in_all, sent_at_most
 
 from .command import Command, Done, until
 from .target import CountingServer, unused_port
@@ -34,14 +35,20 @@ def checks_of(cell: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("keepalive", ["on", "off", 7])
-def test_the_report_tells_what_was_sent_and_answered_in_all_phases(target: CountingServer, keepalive: Any) -> None:
-    report = wsgiload.load(target.url, rate=300, warmup=0.5, duration=1.0, keepalive=keepalive).to_dict()
+def test_the_report_tells_what_was_sent_and_answered_in_all_phases(
+    target: CountingServer, keepalive: Any
+) -> None:
+    report = wsgiload.load(
+        target.url, rate=300, warmup=0.5, duration=1.0, keepalive=keepalive
+    ).to_dict()
     assert report["outcomes"]["ok"] < target.answered, "the warm-up was answered, too"
     assert answered_in_all(report) == target.answered == sent_at_most(report)
 
 
 def test_a_load_says_how_well_it_knows_a_quantile(command: Command, target: CountingServer) -> None:
-    done = command.run("load", target.url, "--rate", 100, "--duration", "1s", "--precision", "p50:5%")
+    done = command.run(
+        "load", target.url, "--rate", 100, "--duration", "1s", "--precision", "p50:5%"
+    )
     (told,) = [line for line in done.complaints if "p50" in line]
     assert told.startswith("wsgiload: precision of p50 not reached: an interval takes ")
 
@@ -50,12 +57,20 @@ def test_a_load_goes_on_for_a_quantile_and_says_where_it_never_knew_it(
     command: Command, target: CountingServer
 ) -> None:
     asked = {"precision": "p99.9:1%", "max_duration": 2.5}
-    report = wsgiload.load(target.url, rate=400, arrivals="constant", duration=1.0, **asked).to_dict()
-    assert (report["measured_ns"], report["outcomes"]["scheduled"], target.answered) == (2 * 10**9, 800, 800)
+    report = wsgiload.load(
+        target.url, rate=400, arrivals="constant", duration=1.0, **asked
+    ).to_dict()
+    assert (report["measured_ns"], report["outcomes"]["scheduled"], target.answered) == (
+        2 * 10**9,
+        800,
+        800,
+    )
     assert report["precision"] == {"half_width": None, "is_reached": False}
     words = ("--rate", 400, "--duration", "1s", "--precision", "p99.9:1%", "--max-duration", "2.5s")
     done = command.run("load", target.url, *words)
-    assert any(line.startswith("wsgiload: precision of p99.9 not reached: ") for line in done.complaints)
+    assert any(
+        line.startswith("wsgiload: precision of p99.9 not reached: ") for line in done.complaints
+    )
 
 
 @pytest.mark.servers
@@ -64,18 +79,26 @@ class TestOfServers:
     """Of the catalogue, inside limits."""
 
     @pytest.mark.parametrize("server", ["waitress", "gunicorn-gthread", "uwsgi-http", "fastwsgi"])
-    def test_bundled_apps_count_in_every_worker_what_the_generator_sent(self, command: Command, server: str) -> None:
+    def test_bundled_apps_count_in_every_worker_what_the_generator_sent(
+        self, command: Command, server: str
+    ) -> None:
         words = ("--servers", server, "--workers", 2, "--rates", 200, "--precision", "5%")
         cell = only_cell(command.run("sweep", *words, *BRIEFLY))
         assert "C17" not in checks_of(cell), checks_of(cell)
         assert "C17" not in {one["check"] for one in cell["not_checked"]}
-        assert cell["outside_counts"]["requests_seen"] > cell["outcomes"]["scheduled"], "the warm-up was seen, too"
+        assert cell["outside_counts"]["requests_seen"] > cell["outcomes"]["scheduled"], (
+            "the warm-up was seen, too"
+        )
         assert None not in cell["outside_counts"].values()
         assert any("p99" in note for note in cell["notes"])
 
-    def test_an_app_of_the_users_does_not_count_and_the_cell_says_so(self, command: Command) -> None:
+    def test_an_app_of_the_users_does_not_count_and_the_cell_says_so(
+        self, command: Command
+    ) -> None:
         (command.folder / "made.py").write_text(textwrap.dedent(OF_A_USER))
-        cell = only_cell(command.run("sweep", "made:app", "--servers", "wsgiref", "--rates", 50, *BRIEFLY))
+        cell = only_cell(
+            command.run("sweep", "made:app", "--servers", "wsgiref", "--rates", 50, *BRIEFLY)
+        )
         (why,) = [one["reason"] for one in cell["not_checked"] if one["check"] == "C17"]
         assert "the app did not count its requests" in why
         assert cell["outside_counts"]["requests_seen"] is None
@@ -83,8 +106,13 @@ class TestOfServers:
     def test_c17_requests_that_the_generator_did_not_send(self, command: Command) -> None:
         """Somebody else asks the server meanwhile: whose times these are, nobody knows."""
         port = unused_port()
-        running = command.start("sweep", "--servers", "waitress", "--rates", 100, "--port", port, *BRIEFLY)
-        until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "the load")
+        running = command.start(
+            "sweep", "--servers", "waitress", "--rates", 100, "--port", port, *BRIEFLY
+        )
+        until(
+            lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
+            "the load",
+        )
         time.sleep(1.0)
         for _ in range(20):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
@@ -97,7 +125,16 @@ class TestOfServers:
 
     def test_c18_connections_that_the_kernel_turned_away(self, command: Command) -> None:
         """Two hundred connections at once to a queue of five."""
-        words = ("--servers", "cheroot", "--profile", "stock", "--connections", 200, "--timeout", "3s")
+        words = (
+            "--servers",
+            "cheroot",
+            "--profile",
+            "stock",
+            "--connections",
+            200,
+            "--timeout",
+            "3s",
+        )
         cell = only_cell(command.run("sweep", *words, *BRIEFLY))
         assert cell["outside_counts"]["listen_drops"] > 0
         assert "steps of 1, 3 and 7 s" in checks_of(cell)["C18"]

@@ -1,4 +1,5 @@
-"""Targets, sessions and body checks, through Python and both command lines, against a target that counts."""
+"""Targets, sessions and body checks, through Python and both command lines, against a target that
+counts."""
 
 from __future__ import annotations
 
@@ -48,8 +49,14 @@ def targets(tmp_path: Path) -> Path:
 def require_mix(told: dict[str, Any], target: CountingServer) -> None:
     """Both ends counted the same, request by request."""
     require_whole(told)
-    seen = Counter((method, path, headers.get("x-kind"), body) for method, path, headers, body in target.seen)
-    kinds = [("GET", "/", None, b""), ("POST", "/order", "order", b"a=b"), ("GET", "/missing", None, b"")]
+    seen = Counter(
+        (method, path, headers.get("x-kind"), body) for method, path, headers, body in target.seen
+    )
+    kinds = [
+        ("GET", "/", None, b""),
+        ("POST", "/order", "order", b"a=b"),
+        ("GET", "/missing", None, b""),
+    ]
     assert [row["name"] for row in told["targets"]] == ["GET /", "order", "GET /missing"]
     assert [row["scheduled"] for row in told["targets"]] == [row["ok"] for row in told["targets"]]
     assert {kind: row["ok"] for kind, row in zip(kinds, told["targets"], strict=True)} == dict(seen)
@@ -61,45 +68,87 @@ def test_a_file_of_targets_is_sent_by_its_weights(target: CountingServer, target
     require_mix(report.to_dict(), target)
 
 
-def test_what_a_plan_says_can_be_given_instead_of_a_file(target: CountingServer, targets: Path) -> None:
-    plan = wsgiload.load(target.url, rate=500, duration=0.5, targets=targets, seed=3).to_dict()["plan"]
+def test_what_a_plan_says_can_be_given_instead_of_a_file(
+    target: CountingServer, targets: Path
+) -> None:
+    plan = wsgiload.load(target.url, rate=500, duration=0.5, targets=targets, seed=3).to_dict()[
+        "plan"
+    ]
     target.seen.clear()
-    again = wsgiload.load(target.url, rate=500, duration=0.5, targets=plan["targets"], seed=3).to_dict()
+    again = wsgiload.load(
+        target.url, rate=500, duration=0.5, targets=plan["targets"], seed=3
+    ).to_dict()
     require_mix(again, target)
     with pytest.raises(wsgiload.UsageError, match="unknown field `wieght`"):
         wsgiload.load(target.url, rate=1, targets=[{"request": {"url": "/"}, "wieght": 1}])
 
 
-def test_the_command_prints_a_row_for_each_request(command: Command, target: CountingServer, targets: Path) -> None:
-    done = command.run("load", target.url, "-R", "500", "-d", "500ms", "--targets", str(targets), "--json", "out.json")
+def test_the_command_prints_a_row_for_each_request(
+    command: Command, target: CountingServer, targets: Path
+) -> None:
+    done = command.run(
+        "load",
+        target.url,
+        "-R",
+        "500",
+        "-d",
+        "500ms",
+        "--targets",
+        str(targets),
+        "--json",
+        "out.json",
+    )
     told = json.loads((command.folder / "out.json").read_text())
     assert done.code == expected_code(told)
     require_mix(told, target)
     for row in told["targets"]:
-        assert any(row["name"] in line and str(row["scheduled"]) in line for line in done.out.splitlines())
+        assert any(
+            row["name"] in line and str(row["scheduled"]) in line for line in done.out.splitlines()
+        )
 
 
 @needs_loadgen
-def test_the_generator_alone_reads_the_same_files(target: CountingServer, targets: Path, tmp_path: Path) -> None:
+def test_the_generator_alone_reads_the_same_files(
+    target: CountingServer, targets: Path, tmp_path: Path
+) -> None:
     words = [str(LOADGEN), target.url, "-R", "500", "-d", "500ms", "--seed", "3", "--quiet"]
-    done = subprocess.run([*words, "--targets", str(targets)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*words, "--targets", str(targets)], capture_output=True, text=True, check=False
+    )
     told = json.loads(done.stdout)
     assert done.returncode == expected_code(told)
     require_mix(told, target)
     sessions = tmp_path / "sessions"
     sessions.write_text(SESSIONS)
-    done = subprocess.run([*words, "--sessions", str(sessions)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*words, "--sessions", str(sessions)], capture_output=True, text=True, check=False
+    )
     assert json.loads(done.stdout)["sessions"]["completed"] > 0
 
 
 def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServer) -> None:
     (command.folder / "sessions").write_text(SESSIONS)
-    done = command.run("load", target.url, "-R", "100", "-d", "500ms", "--sessions", "sessions", "--json", "out.json")
+    done = command.run(
+        "load",
+        target.url,
+        "-R",
+        "100",
+        "-d",
+        "500ms",
+        "--sessions",
+        "sessions",
+        "--json",
+        "out.json",
+    )
     told = json.loads((command.folder / "out.json").read_text())
     assert done.code == expected_code(told)
     require_whole(told)
     sessions = told["sessions"]
-    assert sessions["started"] == sessions["completed"] + sessions["failed"] + sessions["unfinished"] > 20
+    assert (
+        sessions["started"]
+        == sessions["completed"] + sessions["failed"] + sessions["unfinished"]
+        > 20
+    )
     assert (sessions["failed"], told["connections"]["opened"]) == (0, sessions["started"])
     assert [row["name"] for row in told["targets"]] == ["browse[1] GET /", "browse[2] GET /cart"]
     assert sum(row["ok"] for row in told["targets"]) == target.answered == told["outcomes"]["ok"]
@@ -114,7 +163,10 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
     ("right", "wrong"),
     [
         ({"expected_length": len(BODY)}, {"expected_length": len(BODY) + 1}),
-        ({"expected_sha256": hashlib.sha256(BODY).hexdigest()}, {"expected_sha256": hashlib.sha256(b"").hexdigest()}),
+        (
+            {"expected_sha256": hashlib.sha256(BODY).hexdigest()},
+            {"expected_sha256": hashlib.sha256(b"").hexdigest()},
+        ),
         ({"expected_regex": r"^count\w+\n$"}, {"expected_regex": "^ed"}),
     ],
     ids=["length", "sha256", "regex"],
@@ -143,8 +195,15 @@ def test_a_body_can_be_checked_without_being_known(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_a_mistake_is_one_line_with_its_cause(command: Command, words: list[str], says: str) -> None:
-    files = {"wrong": "GET /\n--wieght 3\n", "good": TARGETS, "sessions": SESSIONS, "elsewhere": "GET http://h/\n"}
+def test_a_mistake_is_one_line_with_its_cause(
+    command: Command, words: list[str], says: str
+) -> None:
+    files = {
+        "wrong": "GET /\n--wieght 3\n",
+        "good": TARGETS,
+        "sessions": SESSIONS,
+        "elsewhere": "GET http://h/\n",
+    }
     for name, text in files.items():
         (command.folder / name).write_text(text)
     done = command.run("load", "http://127.0.0.1:9/", "-d", "100ms", *words)

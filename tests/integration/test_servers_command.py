@@ -1,4 +1,5 @@
-"""``wsgiload servers`` and ``wsgiload doctor``: what is there, whether it works here, and what would spoil a run."""
+"""``wsgiload servers`` and ``wsgiload doctor``: what is there, whether it works here, and what
+would spoil a run."""
 
 from __future__ import annotations
 
@@ -69,7 +70,12 @@ def test_a_check_proves_what_each_server_claims(command: Command) -> None:
     assert list(rows) == ["waitress", "gunicorn-sync", "wsgiref"]
     for row in rows.values():
         assert row["failure"] is None
-        assert row["right_body"] and row["keepalive_as_claimed"] and row["clean_stop"] and row["passed"]
+        assert (
+            row["right_body"]
+            and row["keepalive_as_claimed"]
+            and row["clean_stop"]
+            and row["passed"]
+        )
         assert row["version"]
         assert row["backlog"] is None or row["backlog"] >= 100
         assert row["ready_s"] > 0

@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 import wsgiload
-from wsgiload.plan import ResourceLimits
+from wsgiload.experiment.plan import ResourceLimits
 
 from .command import Command, Done, read_json
 from .stored import expected_code, rows, schema_errors
@@ -59,14 +59,30 @@ HUNGRY_AT_REQUEST = """
 
 
 @pytest.fixture(scope="module")
-def hello(tmp_path_factory: pytest.TempPathFactory, limits_refused: str | None) -> Iterator[tuple[Command, Done]]:
+def hello(
+    tmp_path_factory: pytest.TempPathFactory, limits_refused: str | None
+) -> Iterator[tuple[Command, Done]]:
     """The bundled hello on three servers at two rates."""
     if limits_refused is not None:
         pytest.skip(limits_refused)
     command = Command(tmp_path_factory.mktemp("hello") / "command")
     try:
-        words = ("--servers", ",".join(SERVERS), "--rates", "100,200", "--duration", "1s", "--warmup", "200ms")
-        yield command, command.run("sweep", *words, "--cooldown", "0s", "--html", "copy.html", "--json", "copy.json")
+        words = (
+            "--servers",
+            ",".join(SERVERS),
+            "--rates",
+            "100,200",
+            "--duration",
+            "1s",
+            "--warmup",
+            "200ms",
+        )
+        yield (
+            command,
+            command.run(
+                "sweep", *words, "--cooldown", "0s", "--html", "copy.html", "--json", "copy.json"
+            ),
+        )
     finally:
         command.clean_up()
 
@@ -78,12 +94,19 @@ def cell_of(hello: tuple[Command, Done], name: str) -> dict[str, Any]:
 each_cell = pytest.mark.parametrize("name", CELLS)
 
 
-def test_it_ends_as_its_verdicts_say_and_tells_where_everything_is(hello: tuple[Command, Done]) -> None:
+def test_it_ends_as_its_verdicts_say_and_tells_where_everything_is(
+    hello: tuple[Command, Done],
+) -> None:
     command, done = hello
     assert done.code == expected_code(done.summary)
     assert done.run_dir.parent == command.folder / ".wsgiload" / "runs"
     assert f"report: {done.run_dir}/report.html" in done.out
-    for word in (*SERVERS, "p99", "Poisson arrivals", "No inference between servers possible from 1 run."):
+    for word in (
+        *SERVERS,
+        "p99",
+        "Poisson arrivals",
+        "No inference between servers possible from 1 run.",
+    ):
         assert word in done.out
 
 
@@ -111,7 +134,11 @@ def test_the_run_directory_holds_every_file_of_the_contract(hello: tuple[Command
         "report.html",
     ]
     fixed = ["run.json", "summary.json", *texts]
-    assert files == {*fixed, *(f"server/{name}.log" for name in CELLS), *(f"load/{name}.json" for name in CELLS)}
+    assert files == {
+        *fixed,
+        *(f"server/{name}.log" for name in CELLS),
+        *(f"load/{name}.json" for name in CELLS),
+    }
 
 
 def test_the_summary_keeps_its_schema_and_every_cell_is_in_it(hello: tuple[Command, Done]) -> None:
@@ -135,12 +162,16 @@ def test_the_run_file_tells_plan_and_host(hello: tuple[Command, Done]) -> None:
 
 def test_the_copies_asked_for_are_copies(hello: tuple[Command, Done]) -> None:
     command, done = hello
-    assert (command.folder / "copy.html").read_bytes() == (done.run_dir / "report.html").read_bytes()
+    assert (command.folder / "copy.html").read_bytes() == (
+        done.run_dir / "report.html"
+    ).read_bytes()
     assert read_json(command.folder / "copy.json") == done.summary
 
 
 @each_cell
-def test_every_request_of_a_cell_was_answered_rightly_and_accounted_for(hello: tuple[Command, Done], name: str) -> None:
+def test_every_request_of_a_cell_was_answered_rightly_and_accounted_for(
+    hello: tuple[Command, Done], name: str
+) -> None:
     cell = cell_of(hello, name)
     outcomes = cell["outcomes"]
     assert outcomes["ok"] == outcomes["scheduled"] > 0
@@ -156,7 +187,9 @@ def test_every_server_met_the_same_arrivals_at_one_rate(hello: tuple[Command, Do
     for rate in RATES:
         cells = [cell_of(hello, f"{server}@{rate}#1") for server in SERVERS]
         assert len({cell["outcomes"]["scheduled"] for cell in cells}) == 1
-        plans = [read_json(hello[1].run_dir / "load" / f"{cell['id']}.json")["plan"] for cell in cells]
+        plans = [
+            read_json(hello[1].run_dir / "load" / f"{cell['id']}.json")["plan"] for cell in cells
+        ]
         assert len({plan["seed"] for plan in plans}) == 1
 
 
@@ -169,7 +202,9 @@ def test_a_cell_knows_what_was_measured(hello: tuple[Command, Done], name: str) 
     assert cell["version"] and cell["python"]
     assert cell["keepalive_honoured"] is (server != "wsgiref")
     if server == "wsgiref":
-        assert cell["connect_time_ns"]["count"] == cell["outcomes"]["scheduled"], "a connection for each request"
+        assert cell["connect_time_ns"]["count"] == cell["outcomes"]["scheduled"], (
+            "a connection for each request"
+        )
     assert any("keep-alive not honoured" in note for note in cell["notes"]) == (server == "wsgiref")
 
 
@@ -220,8 +255,12 @@ def test_the_tables_have_rows_of_each_cell(hello: tuple[Command, Done], name: st
     assert all(int(row["memory_bytes"]) > 0 for row in samples)
 
 
-def test_the_interval_log_is_read_by_another_tool_with_the_counts_of_each_cell(hello: tuple[Command, Done]) -> None:
-    reader = HistogramLogReader(str(hello[1].run_dir / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3))
+def test_the_interval_log_is_read_by_another_tool_with_the_counts_of_each_cell(
+    hello: tuple[Command, Done],
+) -> None:
+    reader = HistogramLogReader(
+        str(hello[1].run_dir / "latency.hlog"), HdrHistogram(1, 3_600_000_000_000, 3)
+    )
     counts: dict[str, int] = {}
     while (interval := reader.get_next_interval_histogram()) is not None:
         counts[interval.get_tag()] = counts.get(interval.get_tag(), 0) + interval.get_total_count()
@@ -231,7 +270,9 @@ def test_the_interval_log_is_read_by_another_tool_with_the_counts_of_each_cell(h
 
 def test_the_percentile_text_has_each_cell(hello: tuple[Command, Done]) -> None:
     text = (hello[1].run_dir / "latency.hgrm").read_text()
-    assert [line for line in text.splitlines() if "@" in line] == [f"#[{name}]" for name in hello[1].summary["order"]]
+    assert [line for line in text.splitlines() if "@" in line] == [
+        f"#[{name}]" for name in hello[1].summary["order"]
+    ]
 
 
 def test_the_report_stands_alone_and_names_each_server(hello: tuple[Command, Done]) -> None:
@@ -253,8 +294,19 @@ def test_a_report_is_built_again_from_what_is_stored(hello: tuple[Command, Done]
 
 
 def test_a_closed_loop_of_another_bundled_app_and_a_threshold_that_fails(command: Command) -> None:
-    words = ("--app-name", "json1k", "--connections", 4, "--servers", "waitress", "--duration", "500ms")
-    done = command.run("sweep", *words, *BRIEFLY, "--threshold", "goodput>=1000000", "--out", "elsewhere")
+    words = (
+        "--app-name",
+        "json1k",
+        "--connections",
+        4,
+        "--servers",
+        "waitress",
+        "--duration",
+        "500ms",
+    )
+    done = command.run(
+        "sweep", *words, *BRIEFLY, "--threshold", "goodput>=1000000", "--out", "elsewhere"
+    )
     assert done.code == (expected_code(done.summary) or 99)
     assert done.err == "wsgiload: threshold goodput>=1000000 failed by waitress@c4#1\n"
     assert done.run_dir.parent == command.folder / "elsewhere"
@@ -282,12 +334,19 @@ def test_from_python_a_sweep_returns_the_summary_that_it_stored(tmp_path: Path) 
     )
     assert result.to_dict() == result.summary == read_json(result.run_dir / "summary.json")
     assert result.exit_code == expected_code(result.summary)
-    assert sorted(cell["id"] for cell in result.summary["cells"]) == ["wsgiref@100#1", "wsgiref@100#2"]
+    assert sorted(cell["id"] for cell in result.summary["cells"]) == [
+        "wsgiref@100#1",
+        "wsgiref@100#2",
+    ]
     assert result.report == result.run_dir / "report.html"
     assert os.sched_getaffinity(0) == affinity, "the caller stayed pinned"
     for cell in result.summary["cells"]:
         assert cell["limits"]["backend"] == "none"
-        assert [cell["limits"][name] for name in ("cpus", "memory_bytes", "pids")] == [None, None, None]
+        assert [cell["limits"][name] for name in ("cpus", "memory_bytes", "pids")] == [
+            None,
+            None,
+            None,
+        ]
 
 
 def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -> None:
@@ -299,18 +358,32 @@ def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -
     load = read_json(done.run_dir / "load" / "waitress@100#1.json")
     assert schema_errors("load-1", load) == []
     assert [row["name"] for row in load["targets"]] == ["GET /a", "POST /b"]
-    assert sum(row["ok"] for row in load["targets"]) == load["outcomes"]["ok"] == load["outcomes"]["scheduled"]
+    assert (
+        sum(row["ok"] for row in load["targets"])
+        == load["outcomes"]["ok"]
+        == load["outcomes"]["scheduled"]
+    )
     refused = command.run("sweep", "--targets", "targets", "--path", "/")
-    assert (refused.code, refused.err) == (2, "wsgiload: --targets and --path were both given; give one of them\n")
+    assert (refused.code, refused.err) == (
+        2,
+        "wsgiload: --targets and --path were both given; give one of them\n",
+    )
 
 
 def test_a_dry_run_starts_nothing_and_prints_the_order(command: Command) -> None:
     done = command.run("sweep", "--servers", "waitress,wsgiref", "--rates", "100,200", "--dry-run")
     plan = json.loads(done.out)
     assert (done.code, done.err) == (0, "")
-    assert sorted(plan["order"]) == ["waitress@100#1", "waitress@200#1", "wsgiref@100#1", "wsgiref@200#1"]
+    assert sorted(plan["order"]) == [
+        "waitress@100#1",
+        "waitress@200#1",
+        "wsgiref@100#1",
+        "wsgiref@200#1",
+    ]
     assert plan["load_seconds"] == 4 * (10 + 2 + 1)
-    sides = [set(plan["cpu_plan"][name]) for name in ("server_cpus", "client_cpus", "orchestrator_cpus")]
+    sides = [
+        set(plan["cpu_plan"][name]) for name in ("server_cpus", "client_cpus", "orchestrator_cpus")
+    ]
     assert all(side and side <= os.sched_getaffinity(0) for side in sides)
     assert not (command.folder / ".wsgiload").exists()
 
@@ -320,7 +393,9 @@ def test_a_dry_run_starts_nothing_and_prints_the_order(command: Command) -> None
 
 def test_half_a_cpu_is_half_a_cpu_and_the_throttling_shows(command: Command) -> None:
     load = ("--rates", 2000, "--timeout", "1s", "--max-connections", 50, "--duration", "1500ms")
-    done = command.run("sweep", "--app-name", "cpu", "--servers", "waitress", "--cpus", 0.5, *load, *BRIEFLY)
+    done = command.run(
+        "sweep", "--app-name", "cpu", "--servers", "waitress", "--cpus", 0.5, *load, *BRIEFLY
+    )
     assert done.code == expected_code(done.summary)
     cell = done.cells["waitress@2000#1"]
     assert 0.3 < cell["resources"]["cpu_cores_mean"] <= 0.55
@@ -332,7 +407,10 @@ def test_half_a_cpu_is_half_a_cpu_and_the_throttling_shows(command: Command) -> 
 
 @pytest.mark.parametrize(
     ("app", "server", "when"),
-    [(HUNGRY_AT_IMPORT, "waitress", "while it started"), (HUNGRY_AT_REQUEST, "gunicorn-gthread", "")],
+    [
+        (HUNGRY_AT_IMPORT, "waitress", "while it started"),
+        (HUNGRY_AT_REQUEST, "gunicorn-gthread", ""),
+    ],
     ids=["at import", "at the first request"],
 )
 def test_a_server_that_needs_more_than_its_memory_fails_with_the_kill_on_record(
@@ -340,11 +418,15 @@ def test_a_server_that_needs_more_than_its_memory_fails_with_the_kill_on_record(
 ) -> None:
     (command.folder / "hungry.py").write_text(textwrap.dedent(HUNGRY) + textwrap.dedent(app))
     limit = ("--memory", "64MiB", "--rates", 50, "--duration", "1s")
-    done = command.run("sweep", "hungry:app", "--servers", server, *limit, "--warmup", "0s", "--cooldown", "0s")
+    done = command.run(
+        "sweep", "hungry:app", "--servers", server, *limit, "--warmup", "0s", "--cooldown", "0s"
+    )
     assert done.code == 97
     cell = done.cells[f"{server}@50#1"]
     assert cell["resources"]["oom_kills"] >= 1
-    assert cell["failure"]["message"].startswith(f"{server} needs more memory than its limit: the kernel killed ")
+    assert cell["failure"]["message"].startswith(
+        f"{server} needs more memory than its limit: the kernel killed "
+    )
     assert when in cell["failure"]["message"]
     assert cell["failure"]["message"].endswith("raise --memory, or lower the number of workers")
     assert cell["verdict"]["blame"] == "server"
@@ -369,8 +451,12 @@ HUNGRY_ONCE = """
 """
 
 
-def test_a_worker_killed_for_want_of_memory_while_its_master_lives_is_told_as_that(command: Command) -> None:
-    (command.folder / "hungry.py").write_text(textwrap.dedent(HUNGRY) + textwrap.dedent(HUNGRY_ONCE))
+def test_a_worker_killed_for_want_of_memory_while_its_master_lives_is_told_as_that(
+    command: Command,
+) -> None:
+    (command.folder / "hungry.py").write_text(
+        textwrap.dedent(HUNGRY) + textwrap.dedent(HUNGRY_ONCE)
+    )
     words = ("--servers", "gunicorn-sync", "--memory", "96MiB", "--rates", 50, "--duration", "3s")
     done = command.run("sweep", "hungry:app", *words, "--warmup", "0s", "--cooldown", "0s")
     cell = done.cells["gunicorn-sync@50#1"]
@@ -386,8 +472,19 @@ def test_a_worker_killed_for_want_of_memory_while_its_master_lives_is_told_as_th
 # --- servers as they come
 
 
-def test_the_stock_profile_says_in_words_what_it_measured_of_each_servers_defaults(command: Command) -> None:
-    words = ("--profile", "stock", "--servers", "cheroot,waitress,gunicorn-sync", "--rates", 50, "--duration", "1s")
+def test_the_stock_profile_says_in_words_what_it_measured_of_each_servers_defaults(
+    command: Command,
+) -> None:
+    words = (
+        "--profile",
+        "stock",
+        "--servers",
+        "cheroot,waitress,gunicorn-sync",
+        "--rates",
+        50,
+        "--duration",
+        "1s",
+    )
     done = command.run("sweep", *words, "--warmup", "0s", "--cooldown", "0s")
     assert schema_errors("summary-1", done.summary) == []
     assert done.summary["experiment"]["profile"] == "stock"
@@ -411,7 +508,16 @@ def test_the_stock_profile_says_in_words_what_it_measured_of_each_servers_defaul
 
 
 def test_a_size_that_was_asked_for_is_run_and_named(command: Command) -> None:
-    words = ("--servers", "gunicorn-sync,wsgiref", "--rates", 50, "--duration", "1s", "--warmup", "0s")
+    words = (
+        "--servers",
+        "gunicorn-sync,wsgiref",
+        "--rates",
+        50,
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+    )
     done = command.run("sweep", *words, "--cooldown", "0s", "--grid", "workers=1,2")
     assert sorted(done.cells) == ["gunicorn-sync-w1@50#1", "gunicorn-sync-w2@50#1", "wsgiref@50#1"]
     # A master, and as many workers as were asked for.

@@ -1,4 +1,5 @@
-"""Apps of users: Flask, Django and the real httpbin, each in a local .venv that wsgiload reads and never changes."""
+"""Apps of users: Flask, Django and the real httpbin, each in a local .venv that wsgiload reads and
+never changes."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from wsgiload.interpreter import bundled_app_interpreter
+from wsgiload.environments.interpreter import bundled_app_interpreter
 
 from .command import Command, Done
 
@@ -77,7 +78,8 @@ def fingerprint(folder: Path) -> dict[str, str]:
 
 
 def sweep_unchanged(command: Command, project: Path, *words: object) -> Done:
-    """Sweep from the project's folder, and insist that its environment is what it was, byte for byte."""
+    """Sweep from the project's folder, and insist that its environment is what it was, byte for
+    byte."""
     before = fingerprint(project / ".venv")
     assert any(name.endswith("RECORD") for name in before)
     done = command.run("sweep", *words, cwd=project)
@@ -86,7 +88,8 @@ def sweep_unchanged(command: Command, project: Path, *words: object) -> Done:
 
 
 def require_all_ok(done: Done, cells: list[str]) -> None:
-    """Each cell was measured and every answer was right; whether the host was quiet is the host's business."""
+    """Each cell was measured and every answer was right; whether the host was quiet is the host's
+    business."""
     invalid = any(cell["verdict"]["status"] == "invalid" for cell in done.cells.values())
     assert done.code == (98 if invalid else 0)
     assert sorted(done.cells) == sorted(cells)
@@ -104,8 +107,18 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_httpbin_from_a_local_environment(command: Command, projects: Path) -> None:
     """The command of the documentation, as it stands there."""
     project = make_project(projects / "httpbin", "httpbin")
-    words = ("httpbin:app", "--path", "/json", "--servers", "gunicorn-gthread,waitress", "--rates", "100,200")
-    done = sweep_unchanged(command, project, *words, "--duration", "1s", "--warmup", "200ms", "--cooldown", "0s")
+    words = (
+        "httpbin:app",
+        "--path",
+        "/json",
+        "--servers",
+        "gunicorn-gthread,waitress",
+        "--rates",
+        "100,200",
+    )
+    done = sweep_unchanged(
+        command, project, *words, "--duration", "1s", "--warmup", "200ms", "--cooldown", "0s"
+    )
     servers = ("gunicorn-gthread", "waitress")
     require_all_ok(done, [f"{server}@{rate}#1" for server in servers for rate in (100, 200)])
     assert done.summary["experiment"]["app"] == "httpbin:app"
@@ -117,14 +130,21 @@ def test_a_flask_project_whose_own_waitress_is_another(command: Command, project
     project = make_project(projects / "flask", "flask", "waitress==2.1.2")
     (project / "shop.py").write_text(textwrap.dedent(FLASK_APP))
     done = sweep_unchanged(
-        command, project, "shop:app", "--path", "/users/ada", "--servers", "waitress,wsgiref", *BRIEFLY
+        command,
+        project,
+        "shop:app",
+        "--path",
+        "/users/ada",
+        "--servers",
+        "waitress,wsgiref",
+        *BRIEFLY,
     )
     require_all_ok(done, ["waitress@50#1", "wsgiref@50#1"])
     waitress = done.cells["waitress@50#1"]
     assert waitress["version"] != "2.1.2"
     assert (
-        f"waitress brings waitress {waitress['version']} and is run with it; the app's environment has 2.1.2"
-        in waitress["notes"]
+        f"waitress brings waitress {waitress['version']} and is run with it; the app's "
+        "environment has 2.1.2" in waitress["notes"]
     )
     assert not any("waitress brings" in note for note in done.cells["wsgiref@50#1"]["notes"])
     assert "the app's environment has 2.1.2" in done.out
@@ -137,7 +157,15 @@ def test_a_django_project_from_another_folder(command: Command, projects: Path) 
     for name, text in (("settings", DJANGO_SETTINGS), ("urls", DJANGO_URLS), ("wsgi", DJANGO_WSGI)):
         (project / "shop" / f"{name}.py").write_text(textwrap.dedent(text))
     before = fingerprint(project / ".venv")
-    words = ("shop.wsgi:application", "--chdir", project, "--path", "/items/", "--servers", "gunicorn-gthread")
+    words = (
+        "shop.wsgi:application",
+        "--chdir",
+        project,
+        "--path",
+        "/items/",
+        "--servers",
+        "gunicorn-gthread",
+    )
     done = command.run("sweep", *words, *BRIEFLY)
     require_all_ok(done, ["gunicorn-gthread@50#1"])
     assert fingerprint(project / ".venv") == before
@@ -154,20 +182,42 @@ def test_httpbin_gets_no_recommendation_from_one_run(command: Command, projects:
         make_project(project, "httpbin")
     words = ("httpbin:app", "--path", "/json", "--servers", "gunicorn-gthread", *SIZES, "--runs", 1)
     done = command.run("sweep", *words, *BRIEFLY, cwd=project)
-    require_all_ok(done, [f"gunicorn-gthread-w{workers}-t{threads}@50#1" for workers in (1, 2) for threads in (1, 4)])
-    assert done.out.splitlines()[-1].startswith("No recommendation: no setting has 4 valid runs at a rate")
+    require_all_ok(
+        done,
+        [
+            f"gunicorn-gthread-w{workers}-t{threads}@50#1"
+            for workers in (1, 2)
+            for threads in (1, 4)
+        ],
+    )
+    assert done.out.splitlines()[-1].startswith(
+        "No recommendation: no setting has 4 valid runs at a rate"
+    )
     assert "--runs 6 on a quiet host would settle it" in done.out
     again = command.run("report", done.run_dir, "--slo", "p99<100ms", cwd=project)
     assert again.out.splitlines()[-1] == done.out.splitlines()[-1]
 
 
-@pytest.mark.skipif("WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests")
+@pytest.mark.skipif(
+    "WSGILOAD_LONG_TESTS" not in os.environ, reason="set WSGILOAD_LONG_TESTS=1 for long tests"
+)
 @pytest.mark.timeout(1200)
-def test_httpbin_gets_one_recommended_setting_or_the_reason_why_not(command: Command, projects: Path) -> None:
+def test_httpbin_gets_one_recommended_setting_or_the_reason_why_not(
+    command: Command, projects: Path
+) -> None:
     project = projects / "httpbin"
     if not project.exists():
         make_project(project, "httpbin")
-    words = ("httpbin:app", "--path", "/json", "--servers", "gunicorn-gthread", *SIZES, "--rates", "50,200,800")
+    words = (
+        "httpbin:app",
+        "--path",
+        "/json",
+        "--servers",
+        "gunicorn-gthread",
+        *SIZES,
+        "--rates",
+        "50,200,800",
+    )
     done = command.start("sweep", *words, "--duration", "5s", cwd=project).end(1100)
     said = done.out.splitlines()[-1]
     assert said.startswith(("Recommended: gunicorn-gthread-w", "No recommendation: "))

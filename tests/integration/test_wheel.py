@@ -1,4 +1,5 @@
-"""The wheel, installed into a clean environment away from the checkout, does the main job from an empty folder."""
+"""The wheel, installed into a clean environment away from the checkout, does the main job from an
+empty folder."""
 
 from __future__ import annotations
 
@@ -36,23 +37,36 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from this checkout, with what the checkout has built already."""
     folder = tmp_path_factory.mktemp("dist")
     maturin = Path(sys.executable).with_name("maturin")
-    subprocess.run([maturin, "build", "--release", "--locked", "--out", folder], cwd=ROOT, check=True)
+    subprocess.run(
+        [maturin, "build", "--release", "--locked", "--out", folder], cwd=ROOT, check=True
+    )
     return next(folder.glob("*.whl"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an environment that has the wheel, what it needs, and nothing else."""
+    """The folder of programs of an environment that has the wheel, what it needs, and nothing
+    else."""
     environment = tmp_path_factory.mktemp("clean") / "env"
     uv = find_uv_bin()
-    subprocess.run([uv, "venv", "--no-project", "--python", sys.executable, environment], check=True)
-    subprocess.run([uv, "pip", "install", "--python", environment / "bin" / "python", wheel], check=True)
+    subprocess.run(
+        [uv, "venv", "--no-project", "--python", sys.executable, environment], check=True
+    )
+    subprocess.run(
+        [uv, "pip", "install", "--python", environment / "bin" / "python", wheel], check=True
+    )
     return environment / "bin"
 
 
 def run(words: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
-    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    return subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True, timeout=150, check=False)
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
+    return subprocess.run(
+        words, cwd=folder, env=variables, capture_output=True, text=True, timeout=150, check=False
+    )
 
 
 def test_everything_that_a_sweep_needs_travels_inside(wheel: Path) -> None:
@@ -62,7 +76,16 @@ def test_everything_that_a_sweep_needs_travels_inside(wheel: Path) -> None:
 
 
 def test_it_sweeps_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
-    options = ["--servers", "waitress,gunicorn-sync", "--rates", "100", "--duration", "1s", "--warmup", "200ms"]
+    options = [
+        "--servers",
+        "waitress,gunicorn-sync",
+        "--rates",
+        "100",
+        "--duration",
+        "1s",
+        "--warmup",
+        "200ms",
+    ]
     done = run([installed / "wsgiload", "sweep", *options, "--json", "result.json"], tmp_path)
     assert done.returncode in (0, 98), done.stderr
     cells = json.loads((tmp_path / "result.json").read_text())["cells"]

@@ -1,4 +1,5 @@
-"""An invented cgroupfs that behaves like the kernel where the code depends on it, and the real one."""
+"""An invented cgroupfs that behaves like the kernel where the code depends on it, and the real
+one."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ V2_CORE = {
     "cgroup.subtree_control": "",
     "cgroup.kill": "",
     "cpu.stat": "usage_usec 7\nuser_usec 5\nsystem_usec 2",
-    "cpu.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\nfull avg10=0 avg60=0 avg300=0 total=9",
+    "cpu.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\nfull avg10=0 avg60=0 "
+    "avg300=0 total=9",
     "memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=13",
 }
 V2_FILES = {
@@ -61,7 +63,8 @@ V2_FILES = {
 
 
 class FakeKernel:
-    """A root directory with control-group mounts; new groups get the files the kernel would make."""
+    """A root directory with control-group mounts; new groups get the files the kernel would
+    make."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -152,4 +155,7 @@ def real_limits() -> Limits:
 def nothing_left() -> Iterator[None]:
     """Fails a test that leaves a group of this process behind."""
     yield
-    assert groups_made_by(os.getpid(), [mount.directory for mount in files.find_mounts(Path("/"))]) == []
+    assert (
+        groups_made_by(os.getpid(), [mount.directory for mount in files.find_mounts(Path("/"))])
+        == []
+    )

@@ -1,4 +1,5 @@
-"""What the tests on the real kernel share: programs to limit, waiting, and judging what a busy host can spoil."""
+"""What the tests on the real kernel share: programs to limit, waiting, and judging what a busy host
+can spoil."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def eventually(condition: Callable[[], object], timeout_s: float = 20.0) -> None
 
 def python(group: LimitedGroup, script: str, log: Path, *words: object) -> subprocess.Popen[bytes]:
     with log.open("wb") as stream:
-        return group.spawn([sys.executable, "-c", script, *map(str, words)], env={}, cwd=Path("/"), log=stream)
+        return group.spawn(
+            [sys.executable, "-c", script, *map(str, words)], env={}, cwd=Path("/"), log=stream
+        )
 
 
 def new_group(limits: Limits, label: str) -> closing[LimitedGroup]:
@@ -55,15 +58,20 @@ def runs(pid: int) -> bool:
 
 
 def disturbance(since: tuple[float, float], ours_ns: int, periods: int) -> str | None:
-    """What others did to us since ``busy`` was asked: the cores they used, the hypervisor included, or, in an emulated
-    machine that did not get its own processors in time, the CPU periods that never began."""
+    """What others did to us since ``busy`` was asked: the cores they used, the hypervisor included,
+    or, in an emulated machine that did not get its own processors in time, the CPU periods that
+    never began."""
     then_s, busy_then_s = since
     now_s, busy_now_s = busy()
     foreign = (busy_now_s - busy_then_s - ours_ns / 1e9) / (now_s - then_s)
     if foreign > FOREIGN_LIMIT_CORES:
         return f"others used {foreign:.2f} cores"
     usual = (now_s - then_s) / PERIOD_S
-    return f"only {periods} of {usual:.0f} CPU periods began" if periods < usual * (1 - LOST_LIMIT) else None
+    return (
+        f"only {periods} of {usual:.0f} CPU periods began"
+        if periods < usual * (1 - LOST_LIMIT)
+        else None
+    )
 
 
 def busy() -> tuple[float, float]:
@@ -73,9 +81,12 @@ def busy() -> tuple[float, float]:
 
 
 def require_share(used_ns: int, length_ns: int, expected: float, disturbed: str | None) -> None:
-    """A share of CPU time: more than the limit is a failure always, less only where nobody else is to blame."""
+    """A share of CPU time: more than the limit is a failure always, less only where nobody else is
+    to blame."""
     share = used_ns / length_ns
-    assert share <= expected * (1 + SHARE_TOLERANCE), f"{share:.4f} cores in a limit of {expected:g}"
+    assert share <= expected * (1 + SHARE_TOLERANCE), (
+        f"{share:.4f} cores in a limit of {expected:g}"
+    )
     if share >= expected * (1 - SHARE_TOLERANCE):
         return
     if disturbed is not None:

@@ -51,7 +51,11 @@ def test_a_group_is_known_by_its_path_or_its_directory(kernel: FakeKernel, form:
     found = attach_cgroup(form, kernel.root)
     assert (found.source, found.name) == ("cgroup-v2", form)
     counters = found.read_counters()
-    assert (counters.cpu_usage_ns, counters.memory_bytes, counters.throttled_ns) == (7_000, 4096, None)
+    assert (counters.cpu_usage_ns, counters.memory_bytes, counters.throttled_ns) == (
+        7_000,
+        4096,
+        None,
+    )
     assert found.pids() == [77]
     assert {source.path.parent.name for source in found.sources()} == {"c1"}
     # the memory limit is that of the group above
@@ -72,18 +76,27 @@ def test_the_first_version_has_a_group_in_each_hierarchy(kernel: FakeKernel) -> 
     for name in ("cpu,cpuacct", "memory"):
         top = kernel.mount_v1(name)
         kernel.make(top / "docker-1")
-    kernel.mount_v2("", point="/sys/fs/cgroup/unified")  # in which the container has no group of its own
+    kernel.mount_v2(
+        "", point="/sys/fs/cgroup/unified"
+    )  # in which the container has no group of its own
     kernel.write("proc/77/cgroup", "5:memory:/docker-1\n4:cpu,cpuacct:/docker-1\n0::/")
     for found in (attach_pid(77, kernel.root), attach_cgroup("/docker-1", kernel.root)):
         assert found.source == "cgroup-v1"
         counters = found.read_counters()
-        assert (counters.cpu_usage_ns, counters.memory_bytes, counters.psi_cpu_some_ns) == (7, 4096, None)
+        assert (counters.cpu_usage_ns, counters.memory_bytes, counters.psi_cpu_some_ns) == (
+            7,
+            4096,
+            None,
+        )
         found.close()
 
 
 def test_what_is_not_there_is_refused_with_a_cure(kernel: FakeKernel) -> None:
     container_of_v2(kernel)
-    with pytest.raises(UsageError, match=r"there is no control group /docker/c2; take the path from /proc/PID/cgroup"):
+    with pytest.raises(
+        UsageError,
+        match=r"there is no control group /docker/c2; take the path from /proc/PID/cgroup",
+    ):
         attach_cgroup("/docker/c2", kernel.root)
     with pytest.raises(UsageError, match="there is no process 88888888"):
         attach_pid(88888888, kernel.root)
@@ -92,7 +105,9 @@ def test_what_is_not_there_is_refused_with_a_cure(kernel: FakeKernel) -> None:
 @pytest.mark.parametrize("path", ["/", "/user.slice"])
 def test_a_group_that_holds_the_generator_is_refused(kernel: FakeKernel, path: str) -> None:
     container_of_v2(kernel)
-    with pytest.raises(UsageError, match=f"the control group {path} also holds this load generator.*--attach-pid"):
+    with pytest.raises(
+        UsageError, match=f"the control group {path} also holds this load generator.*--attach-pid"
+    ):
         attach_cgroup(path, kernel.root)
 
 
@@ -127,11 +142,17 @@ def test_the_real_kernel(tmp_path: Path) -> None:
         }
         assert (found.read_counters().memory_bytes or 0) > MIB
         # of the first version's directories, one that counts CPU time
-        files = [path / name for path in group.remains().directories for name in ("cpuacct.usage", "cpu.max")]
+        files = [
+            path / name
+            for path in group.remains().directories
+            for name in ("cpuacct.usage", "cpu.max")
+        ]
         by_path = attach_cgroup(str(next(path.parent for path in files if path.exists())))
         for one in (found, by_path):
             assert one.pids() == [process.pid]
             before = one.read_counters().cpu_usage_ns or 0
-            eventually(lambda one=one, before=before: (one.read_counters().cpu_usage_ns or 0) > before)
+            eventually(
+                lambda one=one, before=before: (one.read_counters().cpu_usage_ns or 0) > before
+            )
             one.close()
         assert process.poll() is None, "it was only looked at"

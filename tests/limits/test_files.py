@@ -16,7 +16,8 @@ def test_reads_mounts_and_skips_the_rest(tmp_path: Path) -> None:
     proc.mkdir(parents=True)
     (proc / "mountinfo").write_text(
         "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
-        "32 31 0:29 /docker/ab /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+        "32 31 0:29 /docker/ab /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup "
+        "rw,cpu,cpuacct\n"
         "33 31 0:30 / /mnt/with\\040space rw - cgroup2 cgroup2 rw,nsdelegate\n"
     )
     (proc / "cgroup").write_text("2:cpu,cpuacct:/docker/ab/x\n1:name=systemd:/\n0::/user.slice\n")
@@ -25,7 +26,12 @@ def test_reads_mounts_and_skips_the_rest(tmp_path: Path) -> None:
     assert first.version == 1 and {"cpu", "cpuacct"} <= first.controllers
     assert second.version == 2 and second.directory == tmp_path / "mnt/with space"
     own = files.own_memberships(tmp_path)
-    assert own == {"cpu": "/docker/ab/x", "cpuacct": "/docker/ab/x", "name=systemd": "/", "": "/user.slice"}
+    assert own == {
+        "cpu": "/docker/ab/x",
+        "cpuacct": "/docker/ab/x",
+        "name=systemd": "/",
+        "": "/user.slice",
+    }
     assert files.own_directory(first, own["cpu"]) == first.directory / "x"
     assert files.own_directory(second, own[""]) == second.directory / "user.slice"
 
@@ -43,13 +49,20 @@ def test_nothing_is_mounted_where_proc_is_missing(tmp_path: Path) -> None:
 
 
 def test_pressure_becomes_nanoseconds() -> None:
-    text = "some avg10=1.53 avg60=0.44 avg300=0.10 total=508146\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7"
+    text = (
+        "some avg10=1.53 avg60=0.44 avg300=0.10 total=508146\nfull avg10=0.00 avg60=0.00 "
+        "avg300=0.00 total=7"
+    )
     assert files.CPU_PRESSURE(text) == {"psi_cpu_some_ns": 508_146_000, "psi_cpu_full_ns": 7_000}
     assert files.CPU_PRESSURE(text.splitlines()[0]) == {"psi_cpu_some_ns": 508_146_000}
 
 
 def test_ancestors_stop_at_the_top() -> None:
-    assert list(files.ancestors(Path("/a/b/c"), Path("/a"))) == [Path("/a/b/c"), Path("/a/b"), Path("/a")]
+    assert list(files.ancestors(Path("/a/b/c"), Path("/a"))) == [
+        Path("/a/b/c"),
+        Path("/a/b"),
+        Path("/a"),
+    ]
     assert list(files.ancestors(Path("/x"), Path("/a"))) == [Path("/x")]
 
 
@@ -80,5 +93,8 @@ def test_a_costly_file_is_read_whenever_somebody_asks(tmp_path: Path) -> None:
     (tmp_path / "memory.stat").write_text("anon 5\n")
     parse = files.renamed({"anon": "memory_anon_bytes"})
     readers = CounterFiles([Source(tmp_path / "memory.stat", parse, 3_600_000_000_000)])
-    assert [readers.read().memory_anon_bytes for _ in range(2)] == [5, 5]  # only a sampler spaces its readings
+    assert [readers.read().memory_anon_bytes for _ in range(2)] == [
+        5,
+        5,
+    ]  # only a sampler spaces its readings
     readers.close()

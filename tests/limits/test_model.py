@@ -34,7 +34,12 @@ def test_refuses_what_cannot_be_enforced(limits: Limits, cause: str) -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(), Limits(cpus=2), Limits(cpus=0.01), Limits(memory_bytes=4 * MIB, pids=1, server_cpus=(0, 1))],
+    [
+        Limits(),
+        Limits(cpus=2),
+        Limits(cpus=0.01),
+        Limits(memory_bytes=4 * MIB, pids=1, server_cpus=(0, 1)),
+    ],
 )
 def test_accepts_what_can_be(limits: Limits) -> None:
     validate_limits(limits, (0, 1))
@@ -51,7 +56,9 @@ def test_accepts_what_can_be(limits: Limits) -> None:
         (Limits(cpus=0.5, cpu_period_us=10_000), 5_000),
     ],
 )
-def test_writes_a_quota_only_where_pinning_is_not_enough(limits: Limits, quota_us: int | None) -> None:
+def test_writes_a_quota_only_where_pinning_is_not_enough(
+    limits: Limits, quota_us: int | None
+) -> None:
     assert limits.quota_us(cpuset_holds=True) == quota_us
 
 
@@ -65,7 +72,9 @@ def test_what_was_not_read_back_is_not_enforced() -> None:
     holds = {"effective_cpus": 0.5, "effective_memory_bytes": 64 * MIB, "effective_pids": 10}
     assert unmet(limits, holds, swap_on=False) == ()
     assert unmet(limits, {**holds, "swap_bytes": 0}, swap_on=True) == ()
-    assert unmet(limits, {**holds, "effective_memory_bytes": 32 * MIB}, swap_on=False) == ("memory",)
+    assert unmet(limits, {**holds, "effective_memory_bytes": 32 * MIB}, swap_on=False) == (
+        "memory",
+    )
     assert unmet(Limits(), {}, swap_on=True) == ()
 
 

@@ -1,4 +1,5 @@
-"""The proofs that limits hold on the real kernel: CPU time, memory, processes, cores, the end of everything inside."""
+"""The proofs that limits hold on the real kernel: CPU time, memory, processes, cores, the end of
+everything inside."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ import pytest
 
 from wsgiload.limits import Limits
 
-from .real import FORK_BOMB, SHARE_TOLERANCE, busy, disturbance, eventually, new_group, python, require_share, runs
+from .real import (
+    FORK_BOMB,
+    SHARE_TOLERANCE,
+    busy,
+    disturbance,
+    eventually,
+    new_group,
+    python,
+    require_share,
+    runs,
+)
 
 pytestmark = [pytest.mark.limits, pytest.mark.usefixtures("real_limits", "nothing_left")]
 
@@ -143,7 +154,9 @@ def test_a_server_stays_on_its_cores(tmp_path: Path) -> None:
         first, widened = lines(tmp_path / "log")
         assert first == f"[{last}]"
         assert group.enforcement.read_back["affinity"] == str(last)
-        if group.enforcement.read_back["cpuset"] == str(last):  # a user's own systemd hands no cpuset down
+        if group.enforcement.read_back["cpuset"] == str(
+            last
+        ):  # a user's own systemd hands no cpuset down
             assert widened == f"[{last}]", "a cpuset cannot be left"
 
 
@@ -173,7 +186,9 @@ def test_what_goes_on_forking_is_ended_whole(tmp_path: Path) -> None:
 
 def test_memory_touched_before_the_first_instruction_is_charged(tmp_path: Path) -> None:
     with new_group(Limits(memory_bytes=64 * MIB), "t_entry") as group:
-        script = "x = bytearray(20_000_000); print('ready', flush=True); import time; time.sleep(600)"
+        script = (
+            "x = bytearray(20_000_000); print('ready', flush=True); import time; time.sleep(600)"
+        )
         python(group, script, tmp_path / "log")
         eventually(lambda: (tmp_path / "log").read_text().startswith("ready"))
         assert (group.read_counters().memory_bytes or 0) > 20_000_000

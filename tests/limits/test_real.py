@@ -52,7 +52,10 @@ def test_the_unified_hierarchy_alone_can_hold_and_end_a_tree(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("policy", ["strict", "none"])
 def test_the_janitor_cleans_up_after_a_killed_orchestrator(tmp_path: Path, policy: str) -> None:
-    environment = {"PYTHONPATH": str(Path(wsgiload.__file__).parent.parent), "PATH": os.environ["PATH"]}
+    environment = {
+        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
+        "PATH": os.environ["PATH"],
+    }
     command = [sys.executable, "-c", ORCHESTRATOR, str(tmp_path / "log"), policy]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as orchestrator:
         try:
@@ -81,13 +84,17 @@ def test_an_orderly_end_of_the_janitor_removes_what_was_not_released(real_limits
 
 def test_groups_of_a_crash_without_janitor_are_found_later(tmp_path: Path) -> None:
     script = (
-        "from pathlib import Path; from wsgiload.limits import Limits, select_backend; import os, sys\n"
+        "from pathlib import Path; from wsgiload.limits import Limits, select_backend; import "
+        "os, sys\n"
         "limits = Limits(pids=50); group = select_backend(limits).create(limits, 't_stale')\n"
         "with open(sys.argv[1], 'wb') as log:\n"
         "    process = group.spawn(['/bin/sleep', '600'], env={}, cwd=Path('/'), log=log)\n"
         "print(process.pid, group.name, flush=True); os.kill(os.getpid(), 9)\n"
     )
-    environment = {"PYTHONPATH": str(Path(wsgiload.__file__).parent.parent), "PATH": os.environ["PATH"]}
+    environment = {
+        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
+        "PATH": os.environ["PATH"],
+    }
     command = [sys.executable, "-c", script, str(tmp_path / "log")]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False)
     pid, name = done.stdout.decode().split()

@@ -1,4 +1,5 @@
-"""What happens where the kernel does not do as asked: refused, read-only, missing, vanished; each with its cure."""
+"""What happens where the kernel does not do as asked: refused, read-only, missing, vanished; each
+with its cure."""
 
 from __future__ import annotations
 
@@ -63,7 +64,11 @@ def refuse(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
     ("name", "number", "told"),
     [
         ("cpu.max", errno.EINVAL, r"the limit on cpus \(cpus: cpu\.max: Invalid argument\)"),
-        ("memory.max", errno.EBUSY, r"the limit on memory \(memory: memory\.max: Device or resource busy\)"),
+        (
+            "memory.max",
+            errno.EBUSY,
+            r"the limit on memory \(memory: memory\.max: Device or resource busy\)",
+        ),
         ("pids.max", errno.EACCES, r"the limit on pids \(pids: pids\.max: Permission denied\)"),
     ],
 )
@@ -72,7 +77,9 @@ def test_a_refused_limit(
 ) -> None:
     kernel.mount_v2("cpu memory pids")
     refuse(monkeypatch, name, number)
-    with pytest.raises(LimitsError, match=told + "; raise or drop that limit, or give --limits best-effort"):
+    with pytest.raises(
+        LimitsError, match=told + "; raise or drop that limit, or give --limits best-effort"
+    ):
         V2Backend(kernel.root).create(ASKED, "t")
     assert not any(path.exists() for path in kernel.made), "a refused group stays behind"
     group = V2Backend(kernel.root).create(LENIENT, "t")
@@ -80,7 +87,9 @@ def test_a_refused_limit(
     group.close()
 
 
-def test_a_refused_limit_of_the_first_version(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_limit_of_the_first_version(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for controllers in ("cpu", "memory", "pids"):
         kernel.mount_v1(controllers)
     refuse(monkeypatch, "cpu.cfs_quota_us", errno.EINVAL)
@@ -90,7 +99,9 @@ def test_a_refused_limit_of_the_first_version(kernel: FakeKernel, monkeypatch: p
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_read_only_file_system(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+def test_a_read_only_file_system(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     if version == 1:
         kernel.mount_v1("cpu,memory,pids")
     else:
@@ -101,7 +112,10 @@ def test_a_read_only_file_system(kernel: FakeKernel, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(files, "write_text", refused)
     monkeypatch.setattr(files, "make_directory", refused)
-    with pytest.raises(LimitsError, match=r"Read-only file system; in a container, start that with docker run --priv"):
+    with pytest.raises(
+        LimitsError,
+        match=r"Read-only file system; in a container, start that with docker run --priv",
+    ):
         select_backend(ASKED, kernel.root)
     assert select_backend(LENIENT, kernel.root).name == "none"
 
@@ -111,19 +125,31 @@ def test_a_read_only_file_system(kernel: FakeKernel, monkeypatch: pytest.MonkeyP
 def test_the_real_kernel_with_read_only_file_systems(tmp_path: Path) -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only root can mount")
-    environment = {"PYTHONPATH": str(Path(wsgiload.__file__).parent.parent), "PATH": os.environ["PATH"]}
+    environment = {
+        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
+        "PATH": os.environ["PATH"],
+    }
     command = ["unshare", "--mount", sys.executable, "-c", READ_ONLY]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     refusal, lenient = done.stdout.splitlines()
-    assert "(cpus) cannot be enforced here: " in refusal and "Read-only file system; in a container" in refusal
+    assert (
+        "(cpus) cannot be enforced here: " in refusal
+        and "Read-only file system; in a container" in refusal
+    )
     assert lenient == "none cpus"
 
 
-@pytest.mark.parametrize(("missing", "limit"), [("cpu", "cpus"), ("memory", "memory"), ("pids", "pids")])
+@pytest.mark.parametrize(
+    ("missing", "limit"), [("cpu", "cpus"), ("memory", "memory"), ("pids", "pids")]
+)
 def test_a_missing_controller(kernel: FakeKernel, missing: str, limit: str) -> None:
     kernel.mount_v2(" ".join({"cpu", "memory", "pids"} - {missing}), group="/user.slice")
-    told = rf"{limit}: the {missing} controller is not available in .*Delegate=cpu cpuset memory pids"
+    told = (
+        rf"{limit}: the {missing} controller is not available in .*Delegate=cpu cpuset memory pids"
+    )
     with pytest.raises(LimitsError, match=told):
         V2Backend(kernel.root).create(ASKED, "t")
     group = V2Backend(kernel.root).create(LENIENT, "t")
@@ -135,7 +161,10 @@ def test_a_group_that_vanished_before_the_start(kernel: FakeKernel, tmp_path: Pa
     kernel.mount_v2("cpu memory pids")
     group = V2Backend(kernel.root).create(ASKED, "t")
     shutil.rmtree(group.remains().directories[0])
-    with (tmp_path / "log").open("wb") as log, pytest.raises(LimitsError, match=r"has vanished .*Delegate=yes"):
+    with (
+        (tmp_path / "log").open("wb") as log,
+        pytest.raises(LimitsError, match=r"has vanished .*Delegate=yes"),
+    ):
         group.spawn(["/bin/true"], env={}, cwd=tmp_path, log=log)
 
 
@@ -149,6 +178,9 @@ def test_a_group_that_vanished_while_it_was_in_use(tmp_path: Path) -> None:
     for directory in group.remains().directories:
         directory.rmdir()
     assert group.read_counters().memory_bytes is None, "a missing measurement is None"
-    with pytest.raises(LimitsError, match=r"the control group .* has vanished while it was in use; find out what else"):
+    with pytest.raises(
+        LimitsError,
+        match=r"the control group .* has vanished while it was in use; find out what else",
+    ):
         group.close()
     group.close()

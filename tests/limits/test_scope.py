@@ -1,4 +1,5 @@
-"""How a part of the hierarchy is had from systemd; the real thing is proven in the guests of `make test-vm`."""
+"""How a part of the hierarchy is had from systemd; the real thing is proven in the guests of `make
+test-vm`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ SHELL_OF_A_USER = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-t
 class Systemd:
     """What systemctl and systemd-run would answer, and which program the command became."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, delegated: bool, refusals: Sequence[str] = ()) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, delegated: bool, refusals: Sequence[str] = ()
+    ) -> None:
         self.became: list[str] | None = None
         self.environment: dict[str, str] = {}
         self.asked: list[list[str]] = []
@@ -35,7 +38,9 @@ class Systemd:
     def _run(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
         self.asked.append(command)
         if command[0] == "systemctl":
-            return subprocess.CompletedProcess(command, 0, "yes\n" if self._delegated else "no\n", "")
+            return subprocess.CompletedProcess(
+                command, 0, "yes\n" if self._delegated else "no\n", ""
+            )
         refusal = self._refusals.pop(0) if self._refusals else ""
         return subprocess.CompletedProcess(command, 1 if refusal else 0, "", refusal)
 
@@ -59,7 +64,10 @@ def user(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
     [
         (SHELL_OF_A_USER, ("app-terminal-3.scope", True)),
         ("/user.slice/user-1000.slice/session-3.scope", ("session-3.scope", False)),
-        ("/user.slice/user-1000.slice/user@1000.service/app.slice/a.scope/wsgiload-orchestrator-7", ("a.scope", True)),
+        (
+            "/user.slice/user-1000.slice/user@1000.service/app.slice/a.scope/wsgiload-orchestrator-7",
+            ("a.scope", True),
+        ),
         ("/user.slice/user-1000.slice/user@1000.service", ("user@1000.service", False)),
         ("/system.slice/cron.service", ("cron.service", False)),
         ("/", None),
@@ -69,33 +77,49 @@ def test_finds_the_unit_of_a_group(group: str, unit: tuple[str, bool] | None) ->
     assert scope.own_unit(group) == unit
 
 
-def test_becomes_itself_in_a_delegated_scope(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_becomes_itself_in_a_delegated_scope(
+    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
     enter_scope("strict", user.root)
     assert systemd.became is not None
-    before, after = systemd.became[: systemd.became.index("--")], systemd.became[systemd.became.index("--") + 1 :]
+    before, after = (
+        systemd.became[: systemd.became.index("--")],
+        systemd.became[systemd.became.index("--") + 1 :],
+    )
     assert before[:3] == ["systemd-run", "--user", "--scope"]
-    assert [before[place + 1] for place, word in enumerate(before) if word == "-p"] == list(scope.PROPERTIES)
+    assert [before[place + 1] for place, word in enumerate(before) if word == "-p"] == list(
+        scope.PROPERTIES
+    )
     assert after == [sys.executable, *sys.orig_argv[1:]]
     assert systemd.environment[scope.GUARD_VARIABLE] == "1"
     assert systemd.environment["XDG_RUNTIME_DIR"] == "/run/user/1000"
 
 
-def test_root_asks_the_manager_of_the_system(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_asks_the_manager_of_the_system(
+    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
     monkeypatch.setattr(scope.os, "geteuid", lambda: 0)
     enter_scope("strict", user.root)
     assert systemd.became is not None and "--user" not in systemd.became
 
 
-def test_stays_where_the_group_was_handed_over(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stays_where_the_group_was_handed_over(
+    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     systemd = Systemd(monkeypatch, delegated=True)
     enter_scope("strict", user.root)
     assert systemd.became is None
-    assert systemd.asked[0][:2] == ["systemctl", "--user"] and systemd.asked[0][-1] == "app-terminal-3.scope"
+    assert (
+        systemd.asked[0][:2] == ["systemctl", "--user"]
+        and systemd.asked[0][-1] == "app-terminal-3.scope"
+    )
 
 
-def test_never_asks_twice_nor_without_need(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_asks_twice_nor_without_need(
+    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
     enter_scope("none", user.root)
     monkeypatch.setenv(scope.GUARD_VARIABLE, "1")
@@ -112,16 +136,29 @@ def test_a_hybrid_host_needs_no_scope(kernel: FakeKernel, monkeypatch: pytest.Mo
     assert systemd.became is None
 
 
-def test_an_older_systemd_has_no_policy_for_scopes(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    systemd = Systemd(monkeypatch, delegated=False, refusals=["Unknown assignment: OOMPolicy=continue"])
+def test_an_older_systemd_has_no_policy_for_scopes(
+    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    systemd = Systemd(
+        monkeypatch, delegated=False, refusals=["Unknown assignment: OOMPolicy=continue"]
+    )
     enter_scope("strict", user.root)
     assert systemd.became is not None
     assert "Delegate=yes" in systemd.became and "OOMPolicy=continue" not in systemd.became
 
 
-def test_a_refusal_is_told_in_the_words_of_systemd(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    Systemd(monkeypatch, delegated=False, refusals=["Failed to start transient scope unit: Access denied\n", "no"])
-    with pytest.raises(LimitsError, match=r"does not delegate .*: Failed to .*: Access denied; run as root, or give"):
+def test_a_refusal_is_told_in_the_words_of_systemd(
+    user: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Systemd(
+        monkeypatch,
+        delegated=False,
+        refusals=["Failed to start transient scope unit: Access denied\n", "no"],
+    )
+    with pytest.raises(
+        LimitsError,
+        match=r"does not delegate .*: Failed to .*: Access denied; run as root, or give",
+    ):
         enter_scope("strict", user.root)
 
 
@@ -130,7 +167,10 @@ def test_without_a_service_manager_of_the_user_the_cure_is_to_linger(
 ) -> None:
     systemd = Systemd(monkeypatch, delegated=False)
     (user.root / "run/user/1000/systemd").rmdir()
-    with pytest.raises(LimitsError, match=r"no service manager runs for this user .*; as root: loginctl enable-linger"):
+    with pytest.raises(
+        LimitsError,
+        match=r"no service manager runs for this user .*; as root: loginctl enable-linger",
+    ):
         enter_scope("strict", user.root)
     enter_scope("best-effort", user.root)  # goes on without
     assert systemd.became is None
@@ -139,7 +179,9 @@ def test_without_a_service_manager_of_the_user_the_cure_is_to_linger(
 def test_makes_no_group_beside_systemd(user: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     Systemd(monkeypatch, delegated=False)
     asked = Limits(cpus=0.5)
-    with pytest.raises(LimitsError, match=r"systemd manages the control groups of this host; .*systemd-run --user"):
+    with pytest.raises(
+        LimitsError, match=r"systemd manages the control groups of this host; .*systemd-run --user"
+    ):
         select_backend(asked, user.root)
     assert select_backend(Limits(cpus=0.5, policy="best-effort"), user.root).name == "none"
     assert user.made == []

@@ -40,7 +40,9 @@ def test_takes_v1_on_a_hybrid_host(kernel: FakeKernel) -> None:
 
 def test_strict_refuses_what_no_backend_holds(kernel: FakeKernel) -> None:
     kernel.mount_v2("memory")
-    with pytest.raises(LimitsError, match=r"limits asked for \(cpus, pids\) cannot be enforced here"):
+    with pytest.raises(
+        LimitsError, match=r"limits asked for \(cpus, pids\) cannot be enforced here"
+    ):
         select_backend(ASKED, kernel.root)
 
 

@@ -30,15 +30,24 @@ def second_version(kernel: FakeKernel) -> Backend:
 
 
 @pytest.mark.parametrize("version", [first_version, second_version])
-def test_what_is_compared_from_period_to_period_is_read_in_each(kernel: FakeKernel, version: object) -> None:
+def test_what_is_compared_from_period_to_period_is_read_in_each(
+    kernel: FakeKernel, version: object
+) -> None:
     backend = first_version(kernel) if version is first_version else second_version(kernel)
     group = backend.create(Limits(policy="best-effort"), "t")
     seldom, often = set[str](), set[str]()
     for source in group.sources():
         if source.path.exists():
-            (often if source.spacing_ns <= EVERY_PERIOD_NS else seldom).update(source.parse(source.path.read_text()))
+            (often if source.spacing_ns <= EVERY_PERIOD_NS else seldom).update(
+                source.parse(source.path.read_text())
+            )
     compared = {field.name for field in fields(Step)}
     assert seldom & compared == set()
-    assert {"cpu_usage_ns", "nr_throttled", "psi_cpu_full_ns", "psi_memory_some_ns"} <= often & compared
+    assert {
+        "cpu_usage_ns",
+        "nr_throttled",
+        "psi_cpu_full_ns",
+        "psi_memory_some_ns",
+    } <= often & compared
     assert "memory_anon_bytes" in seldom
     group.close()

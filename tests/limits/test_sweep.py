@@ -14,7 +14,9 @@ from wsgiload.limits import sweep
 
 @contextmanager
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
+    ) as process:
         try:
             yield process
         finally:
@@ -32,7 +34,9 @@ def test_without_group_kill_members_are_frozen_and_killed_one_by_one(tmp_path: P
     (tmp_path / "freezer.state").write_text("THAWED")
     with sleeper() as process:
         (tmp_path / "cgroup.procs").write_text(f"{process.pid}\n")
-        assert sweep.end_members([tmp_path], timeout_s=0) == [process.pid]  # the invented file keeps it
+        assert sweep.end_members([tmp_path], timeout_s=0) == [
+            process.pid
+        ]  # the invented file keeps it
         assert process.wait(10) == -9
     assert (tmp_path / "freezer.state").read_text() == "THAWED"
 

@@ -83,7 +83,9 @@ def test_a_tree_is_counted_and_ended(tmp_path: Path) -> None:
     assert group.oom_kills() is None and group.memory_peak_bytes() is None
 
 
-def test_a_daemon_is_counted_and_ended_though_it_left_its_session_and_its_parents(tmp_path: Path) -> None:
+def test_a_daemon_is_counted_and_ended_though_it_left_its_session_and_its_parents(
+    tmp_path: Path,
+) -> None:
     group = UnlimitedBackend().create(Limits(), "t")
     with (tmp_path / "log").open("wb") as log:
         process = group.spawn([sys.executable, "-c", DAEMON], env={}, cwd=tmp_path, log=log)
@@ -98,9 +100,14 @@ def test_a_daemon_is_counted_and_ended_though_it_left_its_session_and_its_parent
 
 
 def test_the_janitor_finds_a_daemon_by_its_mark(tmp_path: Path) -> None:
-    environment = {"PYTHONPATH": str(Path(wsgiload.__file__).parent.parent), "PATH": os.environ["PATH"]}
+    environment = {
+        "PYTHONPATH": str(Path(wsgiload.__file__).parent.parent),
+        "PATH": os.environ["PATH"],
+    }
     command = [sys.executable, "-c", ORCHESTRATOR, DAEMON]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path) as orchestrator:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path
+    ) as orchestrator:
         try:
             assert orchestrator.stdout is not None
             pids = json.loads(orchestrator.stdout.readline())
@@ -129,12 +136,18 @@ def test_a_machine_that_cannot_pin_does_not_pretend_to(monkeypatch: pytest.Monke
     monkeypatch.setattr(unlimited, "CAN_PIN", False)
     monkeypatch.setattr(launch, "CAN_PIN", False)
     group = UnlimitedBackend().create(Limits(server_cpus=(0,)), "t")
-    assert group.enforcement.read_back == {"affinity": None, "effective_cpus": float(os.cpu_count() or 1)}
+    assert group.enforcement.read_back == {
+        "affinity": None,
+        "effective_cpus": float(os.cpu_count() or 1),
+    }
     assert group.enforcement.not_enforced == ("server_cpus",)
 
 
 def test_a_program_that_does_not_exist(tmp_path: Path) -> None:
     group = UnlimitedBackend().create(Limits(), "t")
-    with (tmp_path / "log").open("wb") as log, pytest.raises(ServerError, match="cannot be started"):
+    with (
+        (tmp_path / "log").open("wb") as log,
+        pytest.raises(ServerError, match="cannot be started"),
+    ):
         group.spawn(["/no/such/program"], env={}, cwd=tmp_path, log=log)
     group.close()

@@ -58,7 +58,11 @@ def test_hybrid_adds_a_parallel_v2_group_for_pressure(kernel: FakeKernel) -> Non
     group = V1Backend(kernel.root).create(LIMITS, "t")
     counters = group.read_counters()
     assert counters.psi_cpu_some_ns == 11_000 and counters.psi_memory_some_ns == 13_000
-    assert counters.cpu_usage_ns == 7 and counters.memory_bytes == 4096 and counters.memory_anon_bytes == 100
+    assert (
+        counters.cpu_usage_ns == 7
+        and counters.memory_bytes == 4096
+        and counters.memory_anon_bytes == 100
+    )
     assert group.oom_kills() == 3 and group.memory_peak_bytes() == 8192
     assert len(group.remains().directories) == 6
     group.close()
@@ -66,11 +70,15 @@ def test_hybrid_adds_a_parallel_v2_group_for_pressure(kernel: FakeKernel) -> Non
     assert group.oom_kills() == 3 and group.memory_peak_bytes() == 8192  # kept beyond the end
 
 
-def test_enters_every_directory_before_it_becomes_the_server(kernel: FakeKernel, tmp_path: Path) -> None:
+def test_enters_every_directory_before_it_becomes_the_server(
+    kernel: FakeKernel, tmp_path: Path
+) -> None:
     mount_all(kernel)
     group = V1Backend(kernel.root).create(LIMITS, "t")
     before = os.sched_getaffinity(0)
-    script = "import os; print(os.getsid(0) == os.getpid(), os.sched_getaffinity(0), os.environ['X'])"
+    script = (
+        "import os; print(os.getsid(0) == os.getpid(), os.sched_getaffinity(0), os.environ['X'])"
+    )
     argv = ["python3", "-c", script]
     with (tmp_path / "log").open("wb") as log:
         env = {"PATH": os.environ["PATH"], "X": "a b"}

@@ -34,7 +34,11 @@ def test_sets_and_reads_back_every_limit(kernel: FakeKernel) -> None:
     assert expected.items() <= group.enforcement.read_back.items()
     assert group.enforcement.read_back["effective_cpus"] == 0.5
     counters = group.read_counters()
-    assert (counters.cpu_usage_ns, counters.cpu_user_ns, counters.throttled_ns) == (7_000, 5_000, 2_000)
+    assert (counters.cpu_usage_ns, counters.cpu_user_ns, counters.throttled_ns) == (
+        7_000,
+        5_000,
+        2_000,
+    )
     assert (counters.nr_periods, counters.nr_throttled, counters.oom_kill) == (4, 3, 3)
     assert counters.psi_cpu_full_ns == 9_000
     group.close()
@@ -69,7 +73,9 @@ def test_a_tighter_ancestor_is_what_holds(kernel: FakeKernel) -> None:
         V2Backend(kernel.root).create(LIMITS, "t")
 
 
-def test_without_delegation_the_cure_is_named(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_delegation_the_cure_is_named(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel.mount_v2("cpu memory pids", group="/user.slice")
 
     def denied(path: Path, value: str = "") -> None:

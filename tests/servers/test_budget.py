@@ -1,4 +1,5 @@
-"""Under one CPU no tuned server starts more processes than its budget, counted in the group it runs in."""
+"""Under one CPU no tuned server starts more processes than its budget, counted in the group it runs
+in."""
 
 from __future__ import annotations
 
@@ -6,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload import launch
-from wsgiload.budget import Budget, budget_of, most_processes
-from wsgiload.catalogue import ServerVariant, load_catalogue
-from wsgiload.conforming import GREETING, conformance_context
+from wsgiload.catalogue.budget import Budget, budget_of, most_processes
+from wsgiload.catalogue.names import ServerVariant, load_catalogue
+from wsgiload.environments.interpreter import bundled_app_interpreter
+from wsgiload.environments.provision import provision
 from wsgiload.errors import LimitsError
-from wsgiload.interpreter import bundled_app_interpreter
 from wsgiload.limits import Janitor, Limits, select_backend
-from wsgiload.plan import DEFAULT_TIMEOUT_NS
-from wsgiload.provision import provision
-from wsgiload.readiness import Expectation
-from wsgiload.serve import Place, Served, Service, serving
+from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
+from wsgiload.serving import launch
+from wsgiload.serving.conformance import GREETING, conformance_context
+from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.readiness import Expectation
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits, pytest.mark.timeout(600)]
 
@@ -25,7 +26,9 @@ USUAL = load_catalogue().select(None)
 
 
 @pytest.mark.parametrize("found", USUAL, ids=lambda found: found.id)
-def test_a_tuned_server_stays_within_the_budget_of_one_cpu(found: ServerVariant, tmp_path: Path) -> None:
+def test_a_tuned_server_stays_within_the_budget_of_one_cpu(
+    found: ServerVariant, tmp_path: Path
+) -> None:
     try:
         backend = select_backend(LIMITS)
     except LimitsError as error:
@@ -36,7 +39,10 @@ def test_a_tuned_server_stays_within_the_budget_of_one_cpu(found: ServerVariant,
     expected = Expectation(GREETING, 60_000_000_000, DEFAULT_TIMEOUT_NS)
     port, service = launch.free_port(), Service(found, environment, expected, tmp_path / "log")
     context = conformance_context(found, environment, port, "tuned", budget)
-    with Janitor() as janitor, serving("budget", service, Place(LIMITS, backend, janitor), context, Served()) as server:
+    with (
+        Janitor() as janitor,
+        serving("budget", service, Place(LIMITS, backend, janitor), context, Served()) as server,
+    ):
         assert len(server.group.pids()) <= most_processes(found, budget)
 
 
@@ -57,7 +63,9 @@ def variant(name: str) -> ServerVariant:
         ("wsgiref", 4, Budget(1, 1)),
     ],
 )
-def test_the_budget_follows_the_cpu_limit_and_not_the_host(name: str, cpus: float, expected: Budget) -> None:
+def test_the_budget_follows_the_cpu_limit_and_not_the_host(
+    name: str, cpus: float, expected: Budget
+) -> None:
     assert budget_of(variant(name), cpus, "tuned") == expected
 
 

@@ -1,4 +1,5 @@
-"""Real environments from the real locks: built once, then offline, and layered over an app's packages."""
+"""Real environments from the real locks: built once, then offline, and layered over an app's
+packages."""
 
 from __future__ import annotations
 
@@ -11,14 +12,15 @@ from types import MappingProxyType
 
 import pytest
 
-from wsgiload.catalogue import load_catalogue
-from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
-from wsgiload.provision import Conflict, Environment, provision, provision_all
+from wsgiload.catalogue.names import load_catalogue
+from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
+from wsgiload.environments.provision import Conflict, Environment, provision, provision_all
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 SERVERS = {
-    server.name: server for server in load_catalogue().servers_named(["waitress", "gunicorn", "gevent", "cheroot"])
+    server.name: server
+    for server in load_catalogue().servers_named(["waitress", "gunicorn", "gevent", "cheroot"])
 }
 
 
@@ -54,7 +56,9 @@ def run(environment: Environment, app_dir: Path, text: str) -> str:
 def distribution(folder: Path, name: str, version: str) -> None:
     """A package of one module that knows its version."""
     (folder / f"{name}-{version}.dist-info").mkdir(parents=True)
-    (folder / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    (folder / f"{name}-{version}.dist-info" / "METADATA").write_text(
+        f"Name: {name}\nVersion: {version}\n"
+    )
     (folder / f"{name}.py").write_text(f"__version__ = {version!r}\n")
 
 
@@ -80,15 +84,21 @@ def test_the_second_time_needs_no_network(
     assert again.seconds < 5
 
 
-def test_a_script_still_starts_after_the_environment_was_renamed(built: dict[str, object], tmp_path: Path) -> None:
+def test_a_script_still_starts_after_the_environment_was_renamed(
+    built: dict[str, object], tmp_path: Path
+) -> None:
     environment = built["gunicorn"]
     assert isinstance(environment, Environment)
     script = [str(environment.bin / "gunicorn"), "--version"]
-    done = subprocess.run(script, env=environment.environ(tmp_path), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        script, env=environment.environ(tmp_path), capture_output=True, text=True, check=True
+    )
     assert environment.version in done.stdout
 
 
-def test_the_apps_packages_are_seen_behind_the_servers_own(interpreter: AppInterpreter, tmp_path: Path) -> None:
+def test_the_apps_packages_are_seen_behind_the_servers_own(
+    interpreter: AppInterpreter, tmp_path: Path
+) -> None:
     packages, editable = tmp_path / "site-packages", tmp_path / "editable"
     editable.mkdir()
     distribution(packages, "shop_models", "1.0")
@@ -101,7 +111,10 @@ def test_the_apps_packages_are_seen_behind_the_servers_own(interpreter: AppInter
     layered = provision(SERVERS["waitress"], app, log=lambda line: None)
     assert not layered.built
     assert layered.conflicts == (Conflict("waitress", layered.version, "0.1"),)
-    text = "import shop_models, shop_core, waitress as own; print(shop_models.__version__, own.serve.__name__)"
+    text = (
+        "import shop_models, shop_core, waitress as own; print(shop_models.__version__, "
+        "own.serve.__name__)"
+    )
     assert run(layered, tmp_path, text) == "1.0 serve"
 
     plain = provision(SERVERS["waitress"], interpreter, log=lambda line: None)

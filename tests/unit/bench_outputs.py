@@ -1,4 +1,5 @@
-"""What the generators of ``bench`` really printed, shortened. zrk: the example of its documentation."""
+"""What the generators of ``bench`` really printed, shortened. zrk: the example of its
+documentation."""
 
 LOADGEN = """\
 {"measured_ns": 1000000000,

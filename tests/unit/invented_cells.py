@@ -1,4 +1,5 @@
-"""Cells of summary.json with only what analysis over runs reads, for any number of servers, loads and runs."""
+"""Cells of summary.json with only what analysis over runs reads, for any number of servers, loads
+and runs."""
 
 from __future__ import annotations
 
@@ -46,12 +47,17 @@ def invalid(one: Json, blame: str = "client") -> Json:
     return one | {"verdict": {"status": "invalid", "blame": blame, "reasons": []}}
 
 
-def experiment(seed: int, means_ns: Mapping[str, float], runs: int = 6, run_effect: float = 0.05) -> list[Json]:
-    """What servers with these p99s would give if each run were off by a lognormal factor, and each round by another."""
+def experiment(
+    seed: int, means_ns: Mapping[str, float], runs: int = 6, run_effect: float = 0.05
+) -> list[Json]:
+    """What servers with these p99s would give if each run were off by a lognormal factor, and each
+    round by another."""
     draw = random.Random(seed)
     cells = []
     for run in range(1, runs + 1):
         round_effect = draw.gauss(0, run_effect)
         for server, mean_ns in means_ns.items():
-            cells.append(cell(server, run, mean_ns * math.exp(round_effect + draw.gauss(0, run_effect))))
+            cells.append(
+                cell(server, run, mean_ns * math.exp(round_effect + draw.gauss(0, run_effect)))
+            )
     return cells

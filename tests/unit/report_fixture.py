@@ -1,8 +1,8 @@
 """An invented run directory with everything a report has to cope with.
 
-Eight servers at three rates: one cell failed to start, one is invalid because of the client, one server does
-not honour keep-alive, one is overloaded so that its upper quantiles have no finite value. The numbers follow
-simple queueing formulas with seeded noise; they describe no real server.
+Eight servers at three rates: one cell failed to start, one is invalid because of the client, one
+server does not honour keep-alive, one is overloaded so that its upper quantiles have no finite
+value. The numbers follow simple queueing formulas with seeded noise; they describe no real server.
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ class _Maker:
         return {"low": low, "high": low if not_ok < 1 - probability else None}
 
     def _histogram(self, factor: float) -> Json:
-        values = {f"{quantile:g}": int(self.quantile_ns(quantile) * factor) for quantile in QUANTILES}
+        values = {
+            f"{quantile:g}": int(self.quantile_ns(quantile) * factor) for quantile in QUANTILES
+        }
         intervals = {key: [int(value * 0.97), int(value * 1.04)] for key, value in values.items()}
         return {
             "count": self.outcomes["ok"],
@@ -158,15 +160,24 @@ class _Maker:
             value_ns, beyond = self.quantile_ns(quantile), effective * (1 - quantile)
             resolved = beyond >= 10
             known[f"{quantile:g}"] = {
-                "interval_95_ns": [int(value_ns * 0.97), int(value_ns * 1.04)] if resolved else None,
+                "interval_95_ns": [int(value_ns * 0.97), int(value_ns * 1.04)]
+                if resolved
+                else None,
                 "effective_requests": effective,
-                "standing": "headline" if beyond >= 100 else "resolved" if resolved else "not_resolved",
+                "standing": "headline"
+                if beyond >= 100
+                else "resolved"
+                if resolved
+                else "not_resolved",
                 "reason": None if resolved else "too_few_effective_requests",
             }
         return known
 
     def _both_uncertainties(self) -> Json:
-        return {"offered_quantiles_ns": self._uncertainty(), "response_time_ns": self._uncertainty()}
+        return {
+            "offered_quantiles_ns": self._uncertainty(),
+            "response_time_ns": self._uncertainty(),
+        }
 
     def _verdict(self) -> Json:
         if self.failed:
@@ -176,14 +187,32 @@ class _Maker:
             return {
                 "status": "invalid",
                 "blame": "client",
-                "reasons": [{"check": "C4", "level": "invalid", "message": message, "value": 0.083, "limit": 0.05}],
+                "reasons": [
+                    {
+                        "check": "C4",
+                        "level": "invalid",
+                        "message": message,
+                        "value": 0.083,
+                        "limit": 0.05,
+                    }
+                ],
             }
         if self.overloaded:
-            message = "the backlog grew through the whole measurement: the offered rate is above capacity"
+            message = (
+                "the backlog grew through the whole measurement: the offered rate is above capacity"
+            )
             return {
                 "status": "warn",
                 "blame": "server",
-                "reasons": [{"check": "C15", "level": "warn", "message": message, "value": 1.6, "limit": 1.0}],
+                "reasons": [
+                    {
+                        "check": "C15",
+                        "level": "warn",
+                        "message": message,
+                        "value": 1.6,
+                        "limit": 1.0,
+                    }
+                ],
             }
         return {"status": "valid", "blame": None, "reasons": []}
 
@@ -192,7 +221,12 @@ class _Maker:
         sent = scheduled - self.outcomes["dropped"] / DURATION_S
         answered = ok + self.outcomes["http_status"] / DURATION_S
         offered = None if self.closed_loop else scheduled
-        return {"offered_per_s": offered, "sent_per_s": sent, "achieved_per_s": answered, "goodput_per_s": ok}
+        return {
+            "offered_per_s": offered,
+            "sent_per_s": sent,
+            "achieved_per_s": answered,
+            "goodput_per_s": ok,
+        }
 
     def _busy(self) -> tuple[float, float]:
         """Mean CPU cores in use and the share of throttled periods."""
@@ -207,7 +241,9 @@ class _Maker:
             notes.append("keep-alive not honoured: measured with a new connection per request")
         quantiles = {f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES}
         exit_code = (
-            {"code": 1, "signal": None, "clean": False} if self.failed else {"code": 0, "signal": None, "clean": True}
+            {"code": 1, "signal": None, "clean": False}
+            if self.failed
+            else {"code": 0, "signal": None, "clean": True}
         )
         failure = {
             "step": "readiness",
@@ -229,7 +265,9 @@ class _Maker:
             "response_time_ns": self._histogram(1.0) if measured else None,
             "service_time_ns": self._histogram(0.8) if measured else None,
             "send_lag_ns": self._histogram(0.02) if measured else None,
-            "connect_time_ns": self._histogram(0.05) if measured and not self.server.keepalive else None,
+            "connect_time_ns": self._histogram(0.05)
+            if measured and not self.server.keepalive
+            else None,
             "offered_quantiles_ns": quantiles if measured else None,
             "uncertainty": self._both_uncertainties() if measured else None,
             "limits": {
@@ -286,7 +324,13 @@ class _Maker:
                     "failed": failed,
                     "p50_ns": int(self.quantile_ns(0.5) * swing * growth),
                     "p99_ns": int(self.quantile_ns(0.99) * swing * stall * growth),
-                    "max_ns": int(self.quantile_ns(0.99) * swing * stall * growth * self.random.uniform(1.3, 2.2)),
+                    "max_ns": int(
+                        self.quantile_ns(0.99)
+                        * swing
+                        * stall
+                        * growth
+                        * self.random.uniform(1.3, 2.2)
+                    ),
                 }
             )
         return rows
@@ -297,7 +341,10 @@ class _Maker:
         for step in range((DURATION_S + 2) * 5):
             tenth_ns = 200_000_000
             stall = 64 <= step - 5 < 70
-            usage += int(tenth_ns * max(0.0, min(2.0, self.random.gauss(cores * (1.2 if stall else 1), 0.07))))
+            usage += int(
+                tenth_ns
+                * max(0.0, min(2.0, self.random.gauss(cores * (1.2 if stall else 1), 0.07)))
+            )
             periods += 2
             stopped += sum(self.random.random() < (0.7 if stall else throttled) for _ in range(2))
             rows.append(
@@ -336,7 +383,17 @@ class _Maker:
         if self.outcomes["http_status"]:
             codes["503"] = self.outcomes["http_status"]
         opened = ok if not self.server.keepalive else 64
-        keys = ("start_ns", "length_ns", "scheduled", "sent", "ok", "failed", "p50_ns", "p99_ns", "max_ns")
+        keys = (
+            "start_ns",
+            "length_ns",
+            "scheduled",
+            "sent",
+            "ok",
+            "failed",
+            "p50_ns",
+            "p99_ns",
+            "max_ns",
+        )
         return {
             "schema_version": 1,
             "tool": {
@@ -344,10 +401,17 @@ class _Maker:
                 "version": "0.1.0",
                 "build": {"profile": "release", "target_cpu": "x86-64-v2", "git_sha": None},
             },
-            "plan": {"url": "http://127.0.0.1:8000/", "load": self._load_model(), "keepalive": "on", "seed": 7},
+            "plan": {
+                "url": "http://127.0.0.1:8000/",
+                "load": self._load_model(),
+                "keepalive": "on",
+                "seed": 7,
+            },
             "measured_ns": DURATION_S * 10**9,
             "verdict": self._verdict(),
-            "not_checked": [{"check": "C6", "reason": "the measuring floor of this machine is not known"}],
+            "not_checked": [
+                {"check": "C6", "reason": "the measuring floor of this machine is not known"}
+            ],
             "rate": self._rate_result(),
             "outcomes": self.outcomes,
             "status_codes": codes,
@@ -358,7 +422,9 @@ class _Maker:
             "connect_time_ns": None,
             "first_byte_ns": self._histogram(0.75),
             "receive_delay_ns": self._histogram(0.005),
-            "offered_quantiles_ns": {f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES},
+            "offered_quantiles_ns": {
+                f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES
+            },
             "uncertainty": self._both_uncertainties(),
             "precision": None,
             "stationarity": {
@@ -412,14 +478,26 @@ class _Maker:
                 "receive_stamps": "kernel",
                 "own_instants": 3,
                 "stamp_doubts": {"disbelieved": 0, "clock_steps": 0},
-                "hiccups": {"count": 0, "total_ns": 0, "longest_ns": 0, "arrivals": 0, "answers": 0},
+                "hiccups": {
+                    "count": 0,
+                    "total_ns": 0,
+                    "longest_ns": 0,
+                    "arrivals": 0,
+                    "answers": 0,
+                },
                 "throttled_periods": 0,
             },
             "targets": [],
             "sessions": None,
-            "intervals": [{key: row[key] for key in keys} | {"hdr_v2": None} for row in self.intervals],
+            "intervals": [
+                {key: row[key] for key in keys} | {"hdr_v2": None} for row in self.intervals
+            ],
             "flights": None,
-            "clock": {"monotonic_ns": EPOCH_NS, "realtime_ns": 1_790_000_000_000_000_000, "drift_ns": 40},
+            "clock": {
+                "monotonic_ns": EPOCH_NS,
+                "realtime_ns": 1_790_000_000_000_000_000,
+                "drift_ns": 40,
+            },
         }
 
 

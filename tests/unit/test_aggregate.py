@@ -1,4 +1,5 @@
-"""Several runs of one server at one load: how far their figure can be trusted, and why when it cannot."""
+"""Several runs of one server at one load: how far their figure can be trusted, and why when it
+cannot."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from wsgiload.aggregate import aggregate_cells, is_discarded
+from wsgiload.analysis.aggregate import aggregate_cells, is_discarded
 
 from .invented_cells import Json, cell, invalid, runs_of
 
@@ -39,7 +40,9 @@ def with_interval(one: Json, factor: float | None) -> Json:
 
 
 @pytest.mark.parametrize(("within", "share"), [(0.0, 1.0), (0.05, 0.75), (0.1, 0.0), (0.3, 0.0)])
-def test_the_variance_within_runs_is_told_from_that_between_them(within: float, share: float) -> None:
+def test_the_variance_within_runs_is_told_from_that_between_them(
+    within: float, share: float
+) -> None:
     """Logarithms with a standard deviation of 0.1, of which each run's own error is a part."""
     p99s = [10e6 * math.exp(0.1 * math.sqrt(3) / 2 * sign) for sign in (1, -1, 1, -1)]
     runs = [with_interval(one, math.exp(2.0452 * within)) for one in runs_of("waitress", p99s)]
@@ -54,7 +57,9 @@ def test_a_run_without_an_interval_of_its_own_leaves_the_share_unknown() -> None
     some = [with_interval(one, None if one["run"] == 3 else 1.1) for one in runs]
     assert aggregate_cells(some)[0]["figures"]["p99"]["between_run_share"] is None
     three = [with_interval(one, 1.1) for one in runs[:3]]
-    assert aggregate_cells(three)[0]["figures"]["p99"]["between_run_share"] is None, "no inference from three"
+    assert aggregate_cells(three)[0]["figures"]["p99"]["between_run_share"] is None, (
+        "no inference from three"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +79,9 @@ def test_fewer_than_four_runs_carry_no_inference_and_say_so(runs: int, reason: s
 
 
 def test_what_was_not_met_is_no_number_and_allows_no_interval() -> None:
-    figure = aggregate_cells(runs_of("waitress", [10e6, 11e6, None, 12e6, 13e6]))[0]["figures"]["p99"]
+    figure = aggregate_cells(runs_of("waitress", [10e6, 11e6, None, 12e6, 13e6]))[0]["figures"][
+        "p99"
+    ]
     assert figure["values"] == [10e6, 11e6, None, 12e6, 13e6]
     assert (figure["median"], figure["min"], figure["max"]) == (12e6, 10e6, None)
     assert (figure["interval_95"], figure["reason"]) == (None, "not met in 1 of 5 runs")
@@ -103,7 +110,11 @@ def test_the_fault_of_the_client_is_discarded_and_that_of_the_server_counts_agai
 
 def test_of_several_attempts_the_one_that_stands_counts_whatever_it_says() -> None:
     """A rerun replaces a trial that was discarded, and never one that was merely slow."""
-    cells = [invalid(cell("waitress", 1, 1e6)), cell("waitress", 1, 99e6), *runs_of("waitress", SIX)[1:]]
+    cells = [
+        invalid(cell("waitress", 1, 1e6)),
+        cell("waitress", 1, 99e6),
+        *runs_of("waitress", SIX)[1:],
+    ]
     [entry] = aggregate_cells(cells)
     assert entry["figures"]["p99"]["values"] == [99e6, *SIX[1:]]
     assert entry["discarded"] == 1
@@ -121,7 +132,12 @@ def test_trimmed_the_lowest_and_the_highest_run_are_left_out_of_a_plain_mean() -
     assert figure["trimmed_mean"] == pytest.approx(fmean([10e6, 10.5e6, 11e6, 12e6]))
     assert figure["interval_95"] is not None, "the interval stays beside it"
     for values in (SIX[:2], [*SIX[:4], None]):
-        assert aggregate_cells(runs_of("waitress", values), "trim")[0]["figures"]["p99"]["trimmed_mean"] is None
+        assert (
+            aggregate_cells(runs_of("waitress", values), "trim")[0]["figures"]["p99"][
+                "trimmed_mean"
+            ]
+            is None
+        )
 
 
 def test_servers_and_loads_are_kept_apart_also_where_one_server_has_two_names() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wsgiload.catalogue import load_catalogue
+from wsgiload.catalogue.names import load_catalogue
 from wsgiload.errors import UsageError
 from wsgiload.report.cells import label_of
 
@@ -17,7 +17,13 @@ def test_a_server_is_measured_twice_under_two_names() -> None:
 
 
 def test_the_second_name_is_the_label() -> None:
-    raw = {"server": "gunicorn", "variant": "gthread", "alias": "again", "size": "w2", "legacy": False}
+    raw = {
+        "server": "gunicorn",
+        "variant": "gthread",
+        "alias": "again",
+        "size": "w2",
+        "legacy": False,
+    }
     assert label_of(raw) == "again-w2"
 
 

@@ -17,15 +17,17 @@ from wsgiload.attribution.exposure import Tail, exposure, overlaps, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints
 from wsgiload.attribution.steps import Step, steps_of
 from wsgiload.limits.model import Counters
-from wsgiload.processes import ClientUsage, ProcessUsage
 from wsgiload.report import coincidence
 from wsgiload.report.cells import Cell
-from wsgiload.sample import Sample
+from wsgiload.sampling.processes import ClientUsage, ProcessUsage
+from wsgiload.sampling.sampler import Sample
 
 MS = 1_000_000
 S = 1_000 * MS
 # What may be said only of an intervention.
-CAUSAL = re.compile(r"\b(because|caus\w*|due to|bottleneck|leads? to|results? in|thanks to)\b", re.IGNORECASE)
+CAUSAL = re.compile(
+    r"\b(because|caus\w*|due to|bottleneck|leads? to|results? in|thanks to)\b", re.IGNORECASE
+)
 
 
 def sample(at_ms: int, **counters: int) -> Sample:
@@ -34,15 +36,25 @@ def sample(at_ms: int, **counters: int) -> Sample:
 
 def busy(step: int, **extra: int) -> Step:
     """A tenth of a second in which the server used half of it and nothing was wrong."""
-    usual = {"cpu_usage_ns": 50 * MS, "nr_periods": 1, "nr_throttled": 0, "psi_cpu_some_ns": 0, "psi_cpu_full_ns": 0}
-    values: dict[str, Any] = usual | {"psi_memory_some_ns": 0, "queue_before": 0, "queue_after": 0} | extra
+    usual = {
+        "cpu_usage_ns": 50 * MS,
+        "nr_periods": 1,
+        "nr_throttled": 0,
+        "psi_cpu_some_ns": 0,
+        "psi_cpu_full_ns": 0,
+    }
+    values: dict[str, Any] = (
+        usual | {"psi_memory_some_ns": 0, "queue_before": 0, "queue_after": 0} | extra
+    )
     return Step(step * 100 * MS, (step + 1) * 100 * MS, **values)
 
 
 def evidence(*odd: Step, **facts: Any) -> Evidence:
     """Five seconds, in which some steps were not as usual."""
     places = {step.start_ns: step for step in odd}
-    return Evidence(steps=[places.get(index * 100 * MS, busy(index)) for index in range(50)], **facts)
+    return Evidence(
+        steps=[places.get(index * 100 * MS, busy(index)) for index in range(50)], **facts
+    )
 
 
 def names(given: Evidence) -> list[str]:
@@ -125,12 +137,19 @@ def test_a_pause_needs_a_queue_an_idle_server_and_no_pressure() -> None:
         ((301, 400), True),
     ],
 )
-def test_a_request_overlaps_what_happened_while_it_was_in_flight(flight: tuple[int, int], expected: bool) -> None:
+def test_a_request_overlaps_what_happened_while_it_was_in_flight(
+    flight: tuple[int, int], expected: bool
+) -> None:
     assert overlaps(flight, [(100, 200), (300, 310)]) is expected
 
 
-def flights(count: int, slow_every: int, gap_ns: int = 10 * MS) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    every = [(index * gap_ns, index * gap_ns + (80 * MS if index % slow_every == 0 else MS)) for index in range(count)]
+def flights(
+    count: int, slow_every: int, gap_ns: int = 10 * MS
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    every = [
+        (index * gap_ns, index * gap_ns + (80 * MS if index % slow_every == 0 else MS))
+        for index in range(count)
+    ]
     return [one for one in every if one[1] - one[0] > MS], every
 
 
@@ -139,7 +158,8 @@ def test_shares_of_the_slowest_and_of_all_with_bounds() -> None:
     hit = [(start - 5 * MS, start + 20 * MS) for start, _ in slowest[:8]]
     found = exposure("throttled", Tail(tuple(slowest), tuple(every), 0.01), hit)
     assert found.slowest.value == 0.8
-    # Three fast requests after each begin inside, the one before it is over; the slow one is among the sample too.
+    # Three fast requests after each begin inside, the one before it is over; the slow one is among
+    # the sample too.
     assert found.all.value == pytest.approx(0.024, abs=0.002)
     assert found.slowest.low is not None and found.slowest.high is not None
     assert found.slowest.low < 0.8 <= found.slowest.high
@@ -163,9 +183,13 @@ def test_bounds_hold_the_truth_about_as_often_as_they_say() -> None:
         for second in range(60):
             # Requests of one second share their fate, as they do in a queue.
             is_hit = chance.random() < 0.5
-            slow_ones += [(second * S + index * MS, second * S + index * MS + 1) for index in range(5)]
+            slow_ones += [
+                (second * S + index * MS, second * S + index * MS + 1) for index in range(5)
+            ]
             stretch += [(second * S, second * S + S // 2)] if is_hit else []
-        share = exposure("throttled", Tail(tuple(slow_ones), tuple(slow_ones), 0.01), stretch, seed=trial).slowest
+        share = exposure(
+            "throttled", Tail(tuple(slow_ones), tuple(slow_ones), 0.01), stretch, seed=trial
+        ).slowest
         assert share.low is not None and share.high is not None
         held += share.low <= 0.5 <= share.high
     assert held >= 52, f"{held} of 60; 57 are expected"
@@ -194,16 +218,26 @@ def test_nothing_wrong_is_nothing_found() -> None:
 
 CAUSES = {
     "oom_kill": evidence(oom_kills=1),
-    "throttling": evidence(*(busy(index, nr_throttled=1, psi_cpu_full_ns=60 * MS) for index in range(10, 20))),
-    "contention": evidence(*(busy(index, psi_cpu_some_ns=70 * MS, psi_cpu_full_ns=60 * MS) for index in range(5))),
+    "throttling": evidence(
+        *(busy(index, nr_throttled=1, psi_cpu_full_ns=60 * MS) for index in range(10, 20))
+    ),
+    "contention": evidence(
+        *(busy(index, psi_cpu_some_ns=70 * MS, psi_cpu_full_ns=60 * MS) for index in range(5))
+    ),
     "pause": evidence(
-        busy(7, cpu_usage_ns=0, queue_before=1, queue_after=9), busy(8, cpu_usage_ns=0, queue_before=9, queue_after=19)
+        busy(7, cpu_usage_ns=0, queue_before=1, queue_after=9),
+        busy(8, cpu_usage_ns=0, queue_before=9, queue_after=19),
     ),
     "backlog_overflow": evidence(listen_drops=3, backlog=1, late_connects=(2, 1, 0)),
     "memory_pressure": evidence(*(busy(index, psi_memory_some_ns=50 * MS) for index in range(6))),
     "worker_imbalance": evidence(
         balance=balance_of(
-            [ProcessUsage(at * S, pid, 1, at * S * (pid == 2), 0, 1) for pid in (2, 3) for at in (0, 5)], (0, S * 9)
+            [
+                ProcessUsage(at * S, pid, 1, at * S * (pid == 2), 0, 1)
+                for pid in (2, 3)
+                for at in (0, 5)
+            ],
+            (0, S * 9),
         )
     ),
 }
@@ -216,7 +250,10 @@ def test_each_cause_has_its_fingerprint_and_no_other(name: str) -> None:
 
 def test_throttling_in_less_than_a_hundredth_of_the_periods_is_not_told() -> None:
     rare = evidence(busy(3, nr_throttled=1))
-    assert names(replace(rare, steps=[busy(index) for index in range(100, 260)] + list(rare.steps))) == []
+    assert (
+        names(replace(rare, steps=[busy(index) for index in range(100, 260)] + list(rare.steps)))
+        == []
+    )
     assert names(rare) == ["throttling"]
 
 
@@ -234,7 +271,10 @@ def test_balance_counts_workers_that_started_no_others() -> None:
 
 
 def test_foreign_cpu_is_what_neither_the_server_nor_measuring_it_used() -> None:
-    samples = [sample(at, host_busy_ns=at * 15 * MS // 10, cpu_usage_ns=at * 5 * MS // 10) for at in (0, 5000, 10000)]
+    samples = [
+        sample(at, host_busy_ns=at * 15 * MS // 10, cpu_usage_ns=at * 5 * MS // 10)
+        for at in (0, 5000, 10000)
+    ]
     client = [ClientUsage(at * S, at * S // 5, 0, None, 1) for at in (0, 5, 10)]
     assert foreign_cpu_ratio(samples, client, 2) == pytest.approx(0.4)
     assert foreign_cpu_ratio(samples, (), 2) is None
@@ -244,7 +284,8 @@ def test_foreign_cpu_is_what_neither_the_server_nor_measuring_it_used() -> None:
 
 
 def measured() -> Measured:
-    """Ten seconds; every second the quota stops the server for 200 ms, and the requests meant for then are slow."""
+    """Ten seconds; every second the quota stops the server for 200 ms, and the requests meant for
+    then are slow."""
     counters = {"periods": 0, "throttled": 0}
     samples = []
     for step in range(101):
@@ -281,7 +322,8 @@ def test_a_stored_cell_is_explained_in_words_that_say_what_coincided() -> None:
     cell = Cell({"attribution": found.to_dict()})
     (said,) = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     assert said.startswith(
-        "This load coincided with: the CPU limit stopped the server in 20% of the CPU periods. 100 % ["
+        "This load coincided with: the CPU limit stopped the server in 20% of the CPU periods. "
+        "100 % ["
     )
     assert "of the slowest 1 % of the requests overlapped a throttled period, against" in said
     assert coincidence.names(cell) == "throttling"
@@ -298,7 +340,11 @@ def texts(path: Path) -> list[str]:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    constants = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
     return [str(node.value) for node in constants if id(node) not in documented]
 
 

@@ -15,7 +15,10 @@ def test_no_latency_is_asked_for_as_long_as_the_block_lasts(tmp_path: Path) -> N
 
     def is_open() -> bool:
         # The listing has a descriptor of its own, which is closed by the time its link is read.
-        return any(link.is_symlink() and link.readlink() == device for link in Path("/proc/self/fd").iterdir())
+        return any(
+            link.is_symlink() and link.readlink() == device
+            for link in Path("/proc/self/fd").iterdir()
+        )
 
     with cores_awake(device):
         assert device.read_bytes() == b"\0\0\0\0"
@@ -24,5 +27,8 @@ def test_no_latency_is_asked_for_as_long_as_the_block_lasts(tmp_path: Path) -> N
 
 
 def test_without_the_device_nothing_is_run(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="no-such-device"), cores_awake(tmp_path / "no" / "no-such-device"):
+    with (
+        pytest.raises(OSError, match="no-such-device"),
+        cores_awake(tmp_path / "no" / "no-such-device"),
+    ):
         pytest.fail("the block was entered")

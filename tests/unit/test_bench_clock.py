@@ -13,7 +13,8 @@ from bench.placement import Placement, choose_cores
 
 
 def test_an_instant_in_a_pause_is_late_by_what_is_left_of_it() -> None:
-    # A tenth of the time is one pause: of all instants 5 % lie in its first half, and are late by more than the other.
+    # A tenth of the time is one pause: of all instants 5 % lie in its first half, and are late by
+    # more than the other.
     assert late_ns([100], 1_000, 0.95) == pytest.approx(50)
     assert late_ns([100], 1_000, 0.99) == pytest.approx(90)
     assert late_ns([100], 1_000, 0.9) == pytest.approx(0)

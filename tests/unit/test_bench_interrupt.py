@@ -37,7 +37,9 @@ def test_what_was_measured_before_a_signal_is_kept(
     monkeypatch.setattr(command, "_generators", lambda _: ([generator], []))
     monkeypatch.setattr(command, "carry_out", one_run)
     monkeypatch.setattr(command, "render", lambda _: "")
-    monkeypatch.setattr(sys, "argv", ["bench", "closed", "--priority", "ordinary", "--output", str(tmp_path)])
+    monkeypatch.setattr(
+        sys, "argv", ["bench", "closed", "--priority", "ordinary", "--output", str(tmp_path)]
+    )
     command.main()
     (file,) = tmp_path.glob("*.json")
     results = json.loads(file.read_text())

@@ -1,4 +1,5 @@
-"""The benchmark reads every generator's own words: counts, times, quantiles; and says so where it cannot."""
+"""The benchmark reads every generator's own words: counts, times, quantiles; and says so where it
+cannot."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ def test_loadgen_counts_what_was_answered_and_leaves_out_what_the_end_cut_off() 
 
 def test_floor() -> None:
     output = outputs.parse_floor('{"requests": 254018, "elapsed_s": 1.000004}\n')
-    assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (254_018, 0, 1.000004, {})
+    assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (
+        254_018,
+        0,
+        1.000004,
+        {},
+    )
 
 
 def test_wrk() -> None:
@@ -50,12 +56,22 @@ def test_wrk2_prints_a_spectrum_of_the_same_quantiles_once_more() -> None:
 
 def test_h2load() -> None:
     output = outputs.parse_h2load(printed.H2LOAD)
-    assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (105_490, 3, 1.0, {})
+    assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (
+        105_490,
+        3,
+        1.0,
+        {},
+    )
 
 
 def test_ab() -> None:
     output = outputs.parse_ab(printed.AB)
-    assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (101_480, 2, 1.0, {})
+    assert (output.requests, output.failed, output.elapsed_s, output.quantiles_us) == (
+        101_480,
+        2,
+        1.0,
+        {},
+    )
 
 
 def test_oha_requests_that_its_own_end_cut_off_are_nobodys_failure() -> None:
@@ -85,7 +101,10 @@ def test_vegeta() -> None:
 def test_zrk() -> None:
     output = outputs.parse_zrk(printed.ZRK)
     assert (output.requests, output.failed, output.elapsed_s) == (19_990, 8, 20.002)
-    assert (output.quantiles_us, output.remarks) == ({"0.5": 251, "0.99": 1913}, {"max_schedule_lag_us": 84})
+    assert (output.quantiles_us, output.remarks) == (
+        {"0.5": 251, "0.99": 1913},
+        {"max_schedule_lag_us": 84},
+    )
 
 
 def test_strace_with_and_without_errors_in_the_row() -> None:
@@ -97,10 +116,14 @@ def test_strace_with_and_without_errors_in_the_row() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["loadgen", "floor", "wrk", "h2load", "ab", "oha", "hey", "fortio", "vegeta", "zrk"])
+@pytest.mark.parametrize(
+    "name", ["loadgen", "floor", "wrk", "h2load", "ab", "oha", "hey", "fortio", "vegeta", "zrk"]
+)
 @pytest.mark.parametrize("text", ["", "unable to connect to 127.0.0.1:1 Connection refused\n"])
 def test_words_without_a_count_are_quoted_and_not_counted_as_zero(name: str, text: str) -> None:
-    with pytest.raises(OutputError, match=f"{name} printed no .*{'Connection refused' if text else 'nothing'}"):
+    with pytest.raises(
+        OutputError, match=f"{name} printed no .*{'Connection refused' if text else 'nothing'}"
+    ):
         getattr(outputs, f"parse_{name}")(text)
 
 

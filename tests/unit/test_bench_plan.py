@@ -24,7 +24,11 @@ GENERATORS = [Generator(name, dialect, Path(name)) for name, dialect in DIALECTS
 
 @pytest.mark.parametrize(
     ("again", "shares", "superseded"),
-    [(3, (0.3, 0.003, 0.0), [True, True, False]), (1, (0.3, 0.3), [True, False]), (0, (0.3,), [False])],
+    [
+        (3, (0.3, 0.003, 0.0), [True, True, False]),
+        (1, (0.3, 0.3), [True, False]),
+        (0, (0.3,), [False]),
+    ],
 )
 def test_a_run_that_a_hypervisor_disturbed_is_made_again(
     monkeypatch: pytest.MonkeyPatch, again: int, shares: tuple[float, ...], superseded: list[bool]
@@ -38,7 +42,9 @@ def test_a_run_that_a_hypervisor_disturbed_is_made_again(
     assert [bool(record.get("superseded")) for record in records] == superseded
 
 
-def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: dict[str, set[bool]] = {}
 
     def get(self: object, spec: ServerSpec, placement: Placement) -> NoReturn:
@@ -46,10 +52,15 @@ def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(monkeypat
         raise ServerError("not started")
 
     monkeypatch.setattr(run._Servers, "get", get)
-    few = Scope(sections=("closed", "open", "accuracy"), rates_per_s=(1_000,), accuracy_rates_per_s=(1_000,))
+    few = Scope(
+        sections=("closed", "open", "accuracy"), rates_per_s=(1_000,), accuracy_rates_per_s=(1_000,)
+    )
     planned = steps(few, GENERATORS[:2])
     placement = Placement(0, real_time=True)
-    assert all(record["failure"] for record in carry_out(planned, Bench(placement, placement), lambda _: None))
+    assert all(
+        record["failure"]
+        for record in carry_out(planned, Bench(placement, placement), lambda _: None)
+    )
     assert asked == {
         "refsrv, fast": {True},
         "nginx": {True},
@@ -61,7 +72,9 @@ def test_only_a_server_that_spins_throughout_runs_at_ordinary_priority(monkeypat
 def test_every_generator_runs_once_a_round_and_none_always_first() -> None:
     scope = Scope(sections=("closed",), rounds=3, connections=(64,))
     on_nginx = [step for step in steps(scope, GENERATORS) if step.server.name == "nginx"]
-    rounds = [[step.generator.name for step in on_nginx if step.round == number] for number in range(3)]
+    rounds = [
+        [step.generator.name for step in on_nginx if step.round == number] for number in range(3)
+    ]
     assert sorted(rounds[0]) == sorted(rounds[1]) == sorted(rounds[2])
     assert len(set(rounds[0])) == len(rounds[0])
     assert [names[0] for names in rounds] == ["loadgen", "wrk", "h2load"]
@@ -77,7 +90,9 @@ def test_generators_are_asked_only_for_what_they_can_do() -> None:
     assert paced == set(DIALECTS) - {"wrk", "ab", "floor"}
     assert random == {"loadgen"}
     # ab would wait for each connection to close.
-    assert not [step for step in planned if step.generator.name == "ab" and step.server.name != "nginx"]
+    assert not [
+        step for step in planned if step.generator.name == "ab" and step.server.name != "nginx"
+    ]
 
 
 def test_loadgen_paces_with_and_without_spinning() -> None:
@@ -102,7 +117,8 @@ def test_loads_are_long_enough_for_each_generator() -> None:
 
 
 def test_a_server_that_never_stops_spinning_gets_no_real_time_priority() -> None:
-    """The kernel would stop it for a twentieth of each second, and a client would be taken for late."""
+    """The kernel would stop it for a twentieth of each second, and a client would be taken for
+    late."""
     planned = steps(Scope(sections=("open", "accuracy")), GENERATORS[:2])
     spinning = {(step.section, step.load.rate_per_s) for step in planned if step.server.is_spinning}
     assert spinning == {("open", 1_000), ("open", 5_000), ("open", 20_000)}
@@ -119,9 +135,13 @@ def test_the_server_of_the_accuracy_sleeps_where_it_would_spin_throughout() -> N
 
 
 def test_windows_are_for_the_generators_that_can_be_told_one() -> None:
-    planned = steps(Scope(sections=("open", "memory"), spins=("2ms", "0s"), rates_per_s=(1_000,)), GENERATORS)
+    planned = steps(
+        Scope(sections=("open", "memory"), spins=("2ms", "0s"), rates_per_s=(1_000,)), GENERATORS
+    )
     told = {
-        (step.section, step.load.spin) for step in planned if step.generator.name == "loadgen" and step.load.rate_per_s
+        (step.section, step.load.spin)
+        for step in planned
+        if step.generator.name == "loadgen" and step.load.rate_per_s
     }
     assert told == {("open", "2ms"), ("open", "0s"), ("memory", "0s")}
     assert {step.load.spin for step in planned if step.generator.name == "oha"} == {None}
@@ -145,7 +165,9 @@ def test_calls_name_the_url_the_connections_and_the_rate(name: str) -> None:
             words = " ".join([*call(load), dialect.stdin(load)])
             assert url in words
             assert "50" in words
-            assert ("700" in words or "14" in words.replace("=", " ").split()) == (load.rate_per_s is not None)
+            assert ("700" in words or "14" in words.replace("=", " ").split()) == (
+                load.rate_per_s is not None
+            )
 
 
 def test_rotation() -> None:
@@ -161,7 +183,11 @@ def test_a_program_is_given_by_name_and_path() -> None:
 
 @pytest.mark.parametrize(
     ("word", "complaint"),
-    [("wrk", "not NAME=PATH"), ("mine=/bin/sh", "--generator-file"), ("wrk=/nowhere/wrk", "not a program")],
+    [
+        ("wrk", "not NAME=PATH"),
+        ("mine=/bin/sh", "--generator-file"),
+        ("wrk=/nowhere/wrk", "not a program"),
+    ],
 )
 def test_what_is_given_wrongly_is_said(word: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
@@ -171,8 +197,10 @@ def test_what_is_given_wrongly_is_said(word: str, complaint: str) -> None:
 def test_an_unknown_generator_can_be_described(tmp_path: Path) -> None:
     description = tmp_path / "mine.toml"
     description.write_text(
-        f'name = "mine"\nprogram = "{sys.executable}"\nclosed = ["-u", "{{connections}}", "{{url}}"]\n'
-        "requests = 'answered: (\\d+)'\nquantile_unit = \"ms\"\nquantiles = { \"0.5\" = 'p50 ([\\d.]+)' }\n"
+        f'name = "mine"\nprogram = "{sys.executable}"\nclosed = ["-u", "{{connections}}", '
+        f'"{{url}}"]\n'
+        'requests = \'answered: (\\d+)\'\nquantile_unit = "ms"\nquantiles = { "0.5" = \'p50 '
+        "([\\d.]+)' }\n"
     )
     dialect = read_description(description).dialect
     assert dialect.closed is not None
@@ -212,7 +240,9 @@ def test_a_description_that_is_wrong_is_refused_before_anything_runs(
         read_description(description)
 
 
-def test_no_commit_is_named_outside_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_commit_is_named_outside_a_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(host, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert host.versions([])["wsgiload commit"] is None
@@ -220,9 +250,14 @@ def test_no_commit_is_named_outside_a_repository(tmp_path: Path, monkeypatch: py
 
 def test_a_child_is_pinned_fed_and_its_time_is_its_own() -> None:
     core = min(os.sched_getaffinity(0))
-    work = "import os, sys, time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\n"
+    work = (
+        "import os, sys, time\nend = time.process_time() + 0.2\nwhile time.process_time() < "
+        "end: pass\n"
+    )
     script = f"{work}print(sorted(os.sched_getaffinity(0)), sys.stdin.read())"
-    usage = run_child([sys.executable, "-c", script], Placement(core, False), stdin="fed", timeout_s=20)
+    usage = run_child(
+        [sys.executable, "-c", script], Placement(core, False), stdin="fed", timeout_s=20
+    )
     assert (usage.code, usage.stdout.decode()) == (0, f"[{core}] fed\n")
     assert usage.user_s + usage.system_s >= 0.2
 

@@ -1,4 +1,5 @@
-"""The figures of the benchmark: medians, pairs, arrivals as the server saw them, and what the page shows."""
+"""The figures of the benchmark: medians, pairs, arrivals as the server saw them, and what the page
+shows."""
 
 from __future__ import annotations
 
@@ -46,7 +47,16 @@ def run(generator: str, number: int, cpu_s: float, **more: Any) -> dict[str, Any
 
 
 def page(runs: list[dict[str, Any]], **more: Any) -> str:
-    facts = ("cpu_model", "cores", "memory", "os", "kernel", "tcp_congestion_control", "clocksource", "load_average")
+    facts = (
+        "cpu_model",
+        "cores",
+        "memory",
+        "os",
+        "kernel",
+        "tcp_congestion_control",
+        "clocksource",
+        "load_average",
+    )
     return render(
         {
             "date": "2026-01-02",
@@ -77,7 +87,13 @@ def test_ratios_are_of_runs_of_the_same_round_not_of_medians() -> None:
 
 
 def test_a_round_in_which_one_of_the_pair_failed_does_not_count() -> None:
-    failed = {"section": "closed", "round": 1, "generator": "wrk", "seconds": 1, "failure": "refused"}
+    failed = {
+        "section": "closed",
+        "round": 1,
+        "generator": "wrk",
+        "seconds": 1,
+        "failure": "refused",
+    }
     found = pairs.paired_ratio(
         [run("loadgen", 0, 0.4), run("loadgen", 1, 9.0)], [run("wrk", 0, 0.5), failed], pairs.cpu_us
     )
@@ -87,7 +103,9 @@ def test_a_round_in_which_one_of_the_pair_failed_does_not_count() -> None:
 
 def test_a_run_that_was_made_again_does_not_count() -> None:
     disturbed = run("loadgen", 0, 9.0, steal_share=0.3, superseded=True)
-    text = page([disturbed, run("loadgen", 0, 1.0, steal_share=0.0), run("wrk", 0, 2.0, steal_share=0.0)])
+    text = page(
+        [disturbed, run("loadgen", 0, 1.0, steal_share=0.0), run("wrk", 0, 2.0, steal_share=0.0)]
+    )
     assert "a hypervisor took 0.0% of the time (median run), 0.0% (worst run)" in text
     assert "1 runs in which it took more were made again" in text
     assert "idle cores kept awake" not in text
@@ -97,7 +115,9 @@ def test_a_run_that_was_made_again_does_not_count() -> None:
 
 def test_cost_per_request_and_rate_by_the_generators_own_clock() -> None:
     record = run("wrk", 0, 0.8)
-    assert (pairs.cpu_us(record), pairs.user_us(record), pairs.system_us(record)) == pytest.approx((8.0, 2.0, 6.0))
+    assert (pairs.cpu_us(record), pairs.user_us(record), pairs.system_us(record)) == pytest.approx(
+        (8.0, 2.0, 6.0)
+    )
     assert pairs.requests_per_s(record) == 50_000
     assert pairs.requests_per_s(record | {"elapsed_s": None}) == 100_000
     assert pairs.cpu_us(record | {"requests": 0}) is None
@@ -108,32 +128,86 @@ def test_the_page_shows_medians_pairs_and_dashes() -> None:
     runs += [run("wrk", number, cpu_s) for number, cpu_s in enumerate((0.5, 0.5, 0.5))]
     broken = {key: value for key, value in run("hey", 0, 0.0).items() if key in RUN_KEYS}
     text = page([*runs, broken | {"failure": "hey printed nothing"}])
-    assert row(text, "loadgen") == ["5.00", "1.25", "3.75", "1.00 [0.80–1.20]", "1.00 [1.00–1.00]", "50,000"]
-    assert row(text, "wrk") == ["5.00", "1.25", "3.75", "1.00 [1.00–1.00]", "1.00 [0.80–1.20]", "50,000"]
+    assert row(text, "loadgen") == [
+        "5.00",
+        "1.25",
+        "3.75",
+        "1.00 [0.80–1.20]",
+        "1.00 [1.00–1.00]",
+        "50,000",
+    ]
+    assert row(text, "wrk") == [
+        "5.00",
+        "1.25",
+        "3.75",
+        "1.00 [1.00–1.00]",
+        "1.00 [0.80–1.20]",
+        "50,000",
+    ]
     assert row(text, "hey") == ["–"] * 6
     assert "- closed, hey, nginx, 64 connections: hey printed nothing (×1)" in text
     assert "hey unknown" in text
 
 
-RUN_KEYS = {"section", "round", "generator", "server", "connections", "seconds", "rate_per_s", "arrivals", "spin"}
+RUN_KEYS = {
+    "section",
+    "round",
+    "generator",
+    "server",
+    "connections",
+    "seconds",
+    "rate_per_s",
+    "arrivals",
+    "spin",
+}
 
 
 def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
-    calls = run("wrk", 0, 0.5, section="syscalls", calls={"write": 100_000, "epoll_ctl": 200_000, "brk": 3})
-    few = run("oha", 0, 0.5, section="memory", connections=100, peak_rss_bytes=2**20, most_connections=100)
-    many = run("oha", 0, 0.5, section="memory", connections=10_000, peak_rss_bytes=100 * 2**20, most_connections=9_999)
-    paced = {"rate_per_s": 1000, "arrivals": "constant", "spin": "0s", "quantiles_us": {"0.5": 2100.0, "0.99": 2200.0}}
-    log = {"arrivals": {"gap_error_p50_us": 1.0, "rate_per_s": 999.6}, "quantiles_us": {"0.5": 2000.0, "0.99": 2150.0}}
+    calls = run(
+        "wrk", 0, 0.5, section="syscalls", calls={"write": 100_000, "epoll_ctl": 200_000, "brk": 3}
+    )
+    few = run(
+        "oha", 0, 0.5, section="memory", connections=100, peak_rss_bytes=2**20, most_connections=100
+    )
+    many = run(
+        "oha",
+        0,
+        0.5,
+        section="memory",
+        connections=10_000,
+        peak_rss_bytes=100 * 2**20,
+        most_connections=9_999,
+    )
+    paced = {
+        "rate_per_s": 1000,
+        "arrivals": "constant",
+        "spin": "0s",
+        "quantiles_us": {"0.5": 2100.0, "0.99": 2200.0},
+    }
+    log = {
+        "arrivals": {"gap_error_p50_us": 1.0, "rate_per_s": 999.6},
+        "quantiles_us": {"0.5": 2000.0, "0.99": 2150.0},
+    }
     log["late"] = {"server_late_p99_us": 7.0}
     late = {"0.5": 0.0, "0.99": 12.0, "0.999": 40.0}
     held = run("loadgen", 0, 0.5, section="open", server_log=log, clock_late_us=late, **paced)
-    true = run("loadgen", 0, 0.5, section="accuracy", server="refsrv, 2ms, sleeping", server_log=log, **paced)
+    true = run(
+        "loadgen",
+        0,
+        0.5,
+        section="accuracy",
+        server="refsrv, 2ms, sleeping",
+        server_log=log,
+        **paced,
+    )
     assert row(page([calls]), "wrk") == ["3.00", "epoll_ctl 2.00, write 1.00"]
     assert row(page([few, many]), "oha") == ["1.0", "100.0", "10.24", "9,999"]
     assert "the instants at which the server had read the request: tails" in page([held])
     stamped = held | {"server_log": log | {"stamped_by_kernel": True}}
     assert "Arrivals are the kernel's stamps at the server: tails" in page([stamped])
-    assert "had read the request in 1 of 2 runs, else the kernel's stamps: tails" in page([stamped, held])
+    assert "had read the request in 1 of 2 runs, else the kernel's stamps: tails" in page(
+        [stamped, held]
+    )
     assert row(page([held]), "loadgen, spin 0s") == [
         "1.0 / – / –",
         "–",
@@ -147,7 +221,9 @@ def test_the_page_shows_calls_memory_and_the_open_loop() -> None:
     with_wrk2 = page([held, run("wrk2", 0, 1.0, section="open", **(paced | {"spin": None}))])
     assert row(with_wrk2, "loadgen, spin 0s")[-2:] == ["–", "0.50 [0.50–0.50]"]
     assert row(page([true]), "loadgen, spin 0s")[:2] == ["100 [100–100]", "50 [50–50]"]
-    assert re.search(r"^### 1,000/s, constant, .*, refsrv, 2ms, sleeping$", page([true]), re.MULTILINE)
+    assert re.search(
+        r"^### 1,000/s, constant, .*, refsrv, 2ms, sleeping$", page([true]), re.MULTILINE
+    )
 
 
 def test_even_arrivals_have_no_gap_error_and_late_ones_show() -> None:
@@ -157,7 +233,9 @@ def test_even_arrivals_have_no_gap_error_and_late_ones_show() -> None:
     assert found.pop("rate_per_s") == pytest.approx(1_000)
     assert set(found.values()) == {0.0}
     # Every fiftieth request comes 300 µs late: one gap too long, one too short.
-    late = [LogEntry(n * 1_000_000 + (300_000 if n % 50 == 0 else 0), 0, None) for n in range(2_000)]
+    late = [
+        LogEntry(n * 1_000_000 + (300_000 if n % 50 == 0 else 0), 0, None) for n in range(2_000)
+    ]
     found = constant_arrivals(late, 1_000)
     assert found is not None
     assert (found["gap_error_p50_us"], found["gap_error_p99_us"]) == (0.0, 300.0)
@@ -179,7 +257,11 @@ def test_what_the_kernel_stamped_tells_how_even_arrivals_are() -> None:
     log[700], log[701] = log[701], log[700]
     found = constant_arrivals(log, 1_000)
     assert found is not None
-    assert (found["gap_error_p99_us"], found["gap_error_p99_9_us"], found["late_p99_us"]) == (0.0, 0.0, 0.0)
+    assert (found["gap_error_p99_us"], found["gap_error_p99_9_us"], found["late_p99_us"]) == (
+        0.0,
+        0.0,
+        0.0,
+    )
     assert arrival_instants(log) == ([n * 1_000_000 for n in range(200, 2_000)], True)
 
 
@@ -207,15 +289,21 @@ def test_random_arrivals_are_told_from_even_ones_and_bursts() -> None:
         instant += draw.expovariate(1_000) * 1e9
         instants.append(LogEntry(int(instant), 0, None))
     poisson = poisson_arrivals(instants, 1_000)
-    even = poisson_arrivals([LogEntry(number * 1_000_000, 0, None) for number in range(20_000)], 1_000)
-    bursts = poisson_arrivals([LogEntry(n // 64 * 64_000_000 + n % 64, 0, None) for n in range(20_000)], 1_000)
+    even = poisson_arrivals(
+        [LogEntry(number * 1_000_000, 0, None) for number in range(20_000)], 1_000
+    )
+    bursts = poisson_arrivals(
+        [LogEntry(n // 64 * 64_000_000 + n % 64, 0, None) for n in range(20_000)], 1_000
+    )
     assert poisson is not None
     assert even is not None
     assert bursts is not None
     # The critical distance at 1 % for 18,000 gaps is 0.012.
     assert poisson["ks_distance"] < 0.012
     assert even["ks_distance"] == pytest.approx(0.632, abs=0.001)
-    sparse = poisson_arrivals([LogEntry(number * 3_000_000, 0, None) for number in range(120)], 1_000)
+    sparse = poisson_arrivals(
+        [LogEntry(number * 3_000_000, 0, None) for number in range(120)], 1_000
+    )
     assert sparse is not None
     assert sparse["ks_distance"] == pytest.approx(1 - math.exp(-3))
     assert (poisson["dispersion"], even["dispersion"]) == pytest.approx((1.0, 0.0), abs=0.15)
@@ -238,7 +326,14 @@ def test_time_at_the_server_leaves_out_what_was_never_answered() -> None:
 
 
 def test_quantiles_are_nearest_ranks() -> None:
-    assert [quantile([3, 1, 2, 4], share) for share in (0.0, 0.25, 0.26, 0.5, 0.99, 1.0)] == [1, 1, 2, 2, 4, 4]
+    assert [quantile([3, 1, 2, 4], share) for share in (0.0, 0.25, 0.26, 0.5, 0.99, 1.0)] == [
+        1,
+        1,
+        2,
+        2,
+        4,
+        4,
+    ]
 
 
 def test_connections_are_counted_at_the_port_of_the_server_and_only_once() -> None:
@@ -256,17 +351,33 @@ def test_connections_are_counted_at_the_port_of_the_server_and_only_once() -> No
 
 def sampled(number: int, interval_ms: int, p50_us: float, share: float | None) -> dict[str, Any]:
     late_ns = None if share is None else 50_000
-    found = {"section": "sampler", "round": number, "seconds": 10, "interval_ms": interval_ms, "steal_share": None}
+    found = {
+        "section": "sampler",
+        "round": number,
+        "seconds": 10,
+        "interval_ms": interval_ms,
+        "steal_share": None,
+    }
     return found | {"p50_us": p50_us, "core_share": share, "late_p50_ns": late_ns}
 
 
 def test_the_client_beside_a_sampler_is_compared_within_rounds() -> None:
     # The second round was twice as slow throughout, which is not the sampler's.
     text = page(
-        [sampled(0, 100, 101, 0.001), sampled(0, 0, 100, None), sampled(1, 0, 200, None), sampled(1, 100, 202, 0.003)]
+        [
+            sampled(0, 100, 101, 0.001),
+            sampled(0, 0, 100, None),
+            sampled(1, 0, 200, None),
+            sampled(1, 100, 202, 0.003),
+        ]
     )
     assert "2 rounds of 10 s" in text
     assert row(text, "not at all") == ["–", "–", "150.0 [100.0–200.0]", "–"]
-    assert row(text, "100 ms") == ["0.200 [0.100–0.300]", "50 [50–50]", "151.5 [101.0–202.0]", "1.01 [1.01–1.01]"]
+    assert row(text, "100 ms") == [
+        "0.200 [0.100–0.300]",
+        "50 [50–50]",
+        "151.5 [101.0–202.0]",
+        "1.01 [1.01–1.01]",
+    ]
     assert "| 10 ms |" not in text
     assert text.index("| not at all |") < text.index("| 100 ms |")

@@ -10,13 +10,13 @@ from wsgiref.validate import validator
 
 import pytest
 
-from wsgiload.bundled import BUNDLED, DEFAULT_APP
+from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_a_bundled_app_gives_its_expected_body(name: str) -> None:
     bundled = BUNDLED[name]
-    module = importlib.import_module(f"wsgiload.apps.{bundled.module}")
+    module = importlib.import_module(f"wsgiload.catalogue.apps.{bundled.module}")
     environ: dict[str, object] = {"PATH_INFO": bundled.path, "QUERY_STRING": "", "SCRIPT_NAME": ""}
     setup_testing_defaults(environ)
     answers: list[tuple[str, dict[str, str]]] = []
@@ -38,7 +38,9 @@ def test_a_bundled_app_gives_its_expected_body(name: str) -> None:
     assert bundled.summary.endswith(".")
     assert (bundled.app_dir / f"{bundled.module}.py").is_file()
     assert "wsgiload" not in "".join(
-        line for line in (bundled.app_dir / f"{name}.py").read_text().splitlines() if "import" in line
+        line
+        for line in (bundled.app_dir / f"{name}.py").read_text().splitlines()
+        if "import" in line
     )
 
 

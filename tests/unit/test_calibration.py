@@ -1,4 +1,5 @@
-"""A floor is kept by machine and connection mode, judged without the lateness that it consists of, and found again."""
+"""A floor is kept by machine and connection mode, judged without the lateness that it consists of,
+and found again."""
 
 from __future__ import annotations
 
@@ -7,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from wsgiload import reference_server
-from wsgiload.calibration import (
+from wsgiload.calibration.noise_floor import (
     Conditions,
     calibration,
     floor_of_plan,
@@ -18,12 +18,13 @@ from wsgiload.calibration import (
     store_calibration,
 )
 from wsgiload.errors import UsageError
-from wsgiload.host import host_facts
-from wsgiload.load import require_possible
-from wsgiload.plan import Level, LoadOptions, load_plan
-from wsgiload.reference_server import find_reference_server
+from wsgiload.host.facts import host_facts
+from wsgiload.loads import reference_server
+from wsgiload.loads.handle import require_possible
+from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.reference_server import find_reference_server
+from wsgiload.loads.request import Request
 from wsgiload.report.calibration import bias_sentences
-from wsgiload.request import Request
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -32,11 +33,17 @@ MACHINE: Json = {"cpu_model": "any", "kernel": "6.1"}
 
 
 def times(p50_ns: int) -> Json:
-    return {"quantiles": {"0.5": p50_ns, "0.99": 2 * p50_ns, "0.999": 3 * p50_ns}, "max": 4 * p50_ns}
+    return {
+        "quantiles": {"0.5": p50_ns, "0.99": 2 * p50_ns, "0.999": 3 * p50_ns},
+        "max": 4 * p50_ns,
+    }
 
 
 def report(p50_ns: int, *reasons: tuple[str, str]) -> Json:
-    found = [{"check": check, "level": level, "message": "", "value": 1, "limit": 0} for check, level in reasons]
+    found = [
+        {"check": check, "level": level, "message": "", "value": 1, "limit": 0}
+        for check, level in reasons
+    ]
     status = min((reason["level"] for reason in found), default="valid")  # "invalid" before "warn"
     return {
         "response_time_ns": times(p50_ns),
@@ -58,7 +65,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured() -> None:
     floor = document()["floor"]
-    assert floor["response_time_ns"] == {"p50": 60_000, "p99": 120_000, "p99.9": 180_000, "max": 240_000}
+    assert floor["response_time_ns"] == {
+        "p50": 60_000,
+        "p99": 120_000,
+        "p99.9": 180_000,
+        "max": 240_000,
+    }
     assert floor["send_lag_ns"]["p50"] == 2_000
     assert floor["receive_delay_ns"] is None
 
@@ -111,10 +123,14 @@ def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> Non
     floor = floor_of_plan("on")
     assert floor == {"floor": {"p50_ns": 60_000, "p99_ns": 120_000, "p999_ns": 180_000}}
     level = Level(rate_per_s=100.0)
-    require_possible(load_plan("http://127.0.0.1:1/", Request(), LoadOptions(NS_PER_S), level, 1) | floor)
+    require_possible(
+        load_plan("http://127.0.0.1:1/", Request(), LoadOptions(NS_PER_S), level, 1) | floor
+    )
 
 
-def test_without_a_reference_server_cause_and_cure_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_reference_server_cause_and_cure_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reference_server, "BUILT", tmp_path / "refsrv")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="a wheel does not bring it; build it with `cargo build"):

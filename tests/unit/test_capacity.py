@@ -1,4 +1,5 @@
-"""A capacity search whose trials are invented: what is stored while it runs, and however it ends."""
+"""A capacity search whose trials are invented: what is stored while it runs, and however it
+ends."""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from wsgiload.capacity import CapacityPlan, CapacityResult, run_capacity
-from wsgiload.capacity_trials import TrialPlan
-from wsgiload.objective import parse_objective
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.capacity_search.run import CapacityPlan, CapacityResult, run_capacity
+from wsgiload.capacity_search.search import Goal
+from wsgiload.capacity_search.trials import TrialPlan
+from wsgiload.documents.schema import load_schema
 from wsgiload.report import print_capacity
-from wsgiload.schema import load_schema
-from wsgiload.slo_search import Goal
-from wsgiload.store import RunDirectory
+from wsgiload.results.store import RunDirectory
 from wsgiload.units import NS_PER_S
 
 from .test_capacity_result import result
 from .test_summary import EXPERIMENT
 
-MODULE = sys.modules["wsgiload.capacity"]
+MODULE = sys.modules["wsgiload.capacity_search.run"]
 
 Json = dict[str, Any]
 Outcome = Callable[[TrialPlan], Json]
@@ -82,7 +83,9 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
         monkeypatch.setattr(MODULE, "server_trials", server_trials)
         monkeypatch.setattr(MODULE, "remove_stale_scratch", list)
         goal = Goal(width=0.5, trials=1, confirmations=1)
-        plan = CapacityPlan(replace(EXPERIMENT, levels=()), parse_objective(["p99<50ms"]), goal, NS_PER_S)
+        plan = CapacityPlan(
+            replace(EXPERIMENT, levels=()), parse_objective(["p99<50ms"]), goal, NS_PER_S
+        )
         return Searched(run_capacity(plan), trials.made)
 
     return searched
@@ -98,7 +101,10 @@ def serving_up_to(rate_per_s: float) -> Outcome:
 
 
 def errors(document: Json) -> list[str]:
-    return [error.message for error in Draft202012Validator(load_schema("capacity-1")).iter_errors(document)]
+    return [
+        error.message
+        for error in Draft202012Validator(load_schema("capacity-1")).iter_errors(document)
+    ]
 
 
 def test_a_search_that_ended_says_so_everywhere(search: Searching) -> None:
@@ -106,9 +112,11 @@ def test_a_search_that_ended_says_so_everywhere(search: Searching) -> None:
     document = done.result.document
     assert errors(document) == []
     assert document == done.stored("capacity.json")
-    assert {document["status"], done.stored("run.json")["status"], done.stored("summary.json")["status"]} == {
-        "complete"
-    }
+    assert {
+        document["status"],
+        done.stored("run.json")["status"],
+        done.stored("summary.json")["status"],
+    } == {"complete"}
     assert document["servers"][0]["rate_per_s"] is not None
 
 
@@ -130,7 +138,9 @@ def test_what_was_interrupted_is_never_called_valid(search: Searching) -> None:
     assert out.getvalue().count("invalid: method (unfinished)") == 2
 
 
-def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(search: Searching, tmp_path: Path) -> None:
+def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(
+    search: Searching, tmp_path: Path
+) -> None:
     seen = list[Json]()
 
     def looked_at(plan: TrialPlan) -> Json:
@@ -147,14 +157,25 @@ def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(search: Searching
 def failed(step: str, blame: str) -> Json:
     """A trial that has no result."""
     failure = {"step": step, "message": f"no {step}", "log_tail": ""}
-    reason = {"check": "failure", "level": "invalid", "message": f"no {step}", "value": 1, "limit": 0}
+    reason = {
+        "check": "failure",
+        "level": "invalid",
+        "message": f"no {step}",
+        "value": 1,
+        "limit": 0,
+    }
     verdict = {"status": "invalid", "blame": blame, "reasons": [reason]}
     return result(failure=failure, verdict=verdict, rate_result=None, resources=None)
 
 
 @pytest.mark.parametrize(
     ("step", "blame", "trials", "code"),
-    [("readiness", "server", 1, 97), ("limits", "host", 1, 98), ("load", "client", 4, 98), ("load", "server", 1, 97)],
+    [
+        ("readiness", "server", 1, 97),
+        ("limits", "host", 1, 98),
+        ("load", "client", 4, 98),
+        ("load", "server", 1, 97),
+    ],
 )
 def test_a_failure_is_whose_fault_the_trial_was(
     search: Searching, step: str, blame: str, trials: int, code: int
@@ -175,13 +196,19 @@ def nothing_answered(status: str, blame: str | None) -> Json:
     return result(status, blame, rate_result={"offered_per_s": None, "goodput_per_s": 0.0})
 
 
-@pytest.mark.parametrize(("blame", "trials", "code"), [("client", 4, 98), ("host", 4, 98), ("server", 1, 97)])
+@pytest.mark.parametrize(
+    ("blame", "trials", "code"), [("client", 4, 98), ("host", 4, 98), ("server", 1, 97)]
+)
 def test_a_closed_loop_without_an_answer_is_whose_fault_it_was(
     search: Searching, blame: str, trials: int, code: int
 ) -> None:
     done = search(lambda _: nothing_answered("invalid", blame))
     (server,) = done.result.document["servers"]
-    assert (server["verdict"]["blame"], len(done.made), done.result.exit_code) == (blame, trials, code)
+    assert (server["verdict"]["blame"], len(done.made), done.result.exit_code) == (
+        blame,
+        trials,
+        code,
+    )
     assert [trial["discarded"] for trial in server["trials"]] == [True] * (trials - 1) + [False]
 
 
@@ -189,7 +216,11 @@ def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searchin
     usual = serving_up_to(100.0)
 
     def at_first_spoiled(plan: TrialPlan) -> Json:
-        return nothing_answered("invalid", "client") if plan.level.connections and plan.run < 3 else usual(plan)
+        return (
+            nothing_answered("invalid", "client")
+            if plan.level.connections and plan.run < 3
+            else usual(plan)
+        )
 
     done = search(at_first_spoiled)
     (server,) = done.result.document["servers"]
@@ -199,7 +230,13 @@ def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searchin
     assert "was made again" in server["trials"][0]["why"]
 
 
-def test_a_closed_loop_whose_answers_only_came_later_is_good_enough_to_begin_with(search: Searching) -> None:
+def test_a_closed_loop_whose_answers_only_came_later_is_good_enough_to_begin_with(
+    search: Searching,
+) -> None:
     usual = serving_up_to(100.0)
-    done = search(lambda plan: result("invalid", "host", check="C10") if plan.level.connections else usual(plan))
+    done = search(
+        lambda plan: (
+            result("invalid", "host", check="C10") if plan.level.connections else usual(plan)
+        )
+    )
     assert [plan.level.connections for plan in done.made].count(8) == 1

@@ -1,4 +1,5 @@
-"""What a capacity search says of a server: figures only where it can tell, and each doubt in words."""
+"""What a capacity search says of a server: figures only where it can tell, and each doubt in
+words."""
 
 from __future__ import annotations
 
@@ -8,13 +9,19 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.capacity_result import Course, JudgedTrial, exit_code, is_unfinished, server_result
+from wsgiload.analysis.objective import Judgement, parse_objective
+from wsgiload.analysis.threshold import CAPACITY_FIGURES, failed_thresholds, parse_threshold
+from wsgiload.capacity_search.result import (
+    Course,
+    JudgedTrial,
+    exit_code,
+    is_unfinished,
+    server_result,
+)
+from wsgiload.capacity_search.search import Confirmation, Found, Trial
+from wsgiload.documents.schema import load_schema
 from wsgiload.errors import UsageError
-from wsgiload.objective import Judgement, parse_objective
 from wsgiload.report.capacity import memory_words, rate_words, remarks_of
-from wsgiload.schema import load_schema
-from wsgiload.slo_search import Confirmation, Found, Trial
-from wsgiload.threshold import CAPACITY_FIGURES, failed_thresholds, parse_threshold
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -23,14 +30,24 @@ MIB = 1024**2
 
 
 def result(
-    status: str = "valid", blame: str | None = None, p99_ms: float = 10.0, check: str = "C2", **changes: Any
+    status: str = "valid",
+    blame: str | None = None,
+    p99_ms: float = 10.0,
+    check: str = "C2",
+    **changes: Any,
 ) -> Json:
-    reasons = [{"check": check, "level": status, "message": "waited for a core", "value": 1, "limit": 0}]
+    reasons = [
+        {"check": check, "level": status, "message": "waited for a core", "value": 1, "limit": 0}
+    ]
     return {
         "id": "waitress@100#1",
         "rate": 100.0,
         "connections": None,
-        "verdict": {"status": status, "blame": blame, "reasons": reasons if status != "valid" else []},
+        "verdict": {
+            "status": status,
+            "blame": blame,
+            "reasons": reasons if status != "valid" else [],
+        },
         "rate_result": {"offered_per_s": 100.0, "goodput_per_s": 99.0},
         "offered_quantiles_ns": {
             "0.5": {"low": 5e6, "high": 5e6},
@@ -56,7 +73,17 @@ def result(
         (result("invalid", "server"), False),
         (result(verdict=None), None),
     ],
-    ids=["met", "with a warning", "too slow", "failures", "host", "client", "method", "server", "nothing"],
+    ids=[
+        "met",
+        "with a warning",
+        "too slow",
+        "failures",
+        "host",
+        "client",
+        "method",
+        "server",
+        "nothing",
+    ],
 )
 def test_only_a_valid_trial_can_miss(trial: Json, met: bool | None) -> None:
     assert OBJECTIVE.judge(trial).met is met
@@ -74,8 +101,16 @@ LATER = {"check": "C10"}
         (result("warn", "host", p99_ms=60.0, check="contaminated"), False, True),
         (result("warn", "host", p99_ms=45.0, **LATER), True, False),
         (result("invalid", "client", p99_ms=80.0, check="C11"), False, False),
-        (result("invalid", "host", outcomes={"scheduled": 10_000, "ok": 9_988}, **LATER), False, True),
-        (result("invalid", "host", outcomes={"scheduled": 10_000, "ok": 9_900}, **LATER), False, False),
+        (
+            result("invalid", "host", outcomes={"scheduled": 10_000, "ok": 9_988}, **LATER),
+            False,
+            True,
+        ),
+        (
+            result("invalid", "host", outcomes={"scheduled": 10_000, "ok": 9_900}, **LATER),
+            False,
+            False,
+        ),
     ],
     ids=[
         "well inside",
@@ -88,13 +123,18 @@ LATER = {"check": "C10"}
         "many failures",
     ],
 )
-def test_what_only_makes_answers_later_leaves_doubt_near_the_limit(trial: Json, met: bool, is_doubtful: bool) -> None:
+def test_what_only_makes_answers_later_leaves_doubt_near_the_limit(
+    trial: Json, met: bool, is_doubtful: bool
+) -> None:
     judgement = OBJECTIVE.judge(trial)
     assert (judgement.met, judgement.is_doubtful) == (met, is_doubtful)
 
 
 def test_a_finding_that_may_have_made_answers_earlier_spoils_the_trial() -> None:
-    both = [{"check": check, "level": "invalid", "message": "", "value": 1, "limit": 0} for check in ("C10", "C2")]
+    both = [
+        {"check": check, "level": "invalid", "message": "", "value": 1, "limit": 0}
+        for check in ("C10", "C2")
+    ]
     verdict = {"status": "invalid", "blame": "host", "reasons": both}
     assert OBJECTIVE.judge(result(verdict=verdict)).met is None
 
@@ -103,8 +143,12 @@ def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() ->
     few = {"outcomes": {"scheduled": 999, "ok": 999}}
     short = OBJECTIVE.judge(result(p99_ms=90.0, **few))
     assert (short.met, short.is_too_short) == (None, True)
-    assert not JudgedTrial(result(**few), "bracket", short).is_discarded, "nothing was wrong with it"
-    assert OBJECTIVE.judge(result(**few)).met is True, "to meet it with few requests is harder than with many"
+    assert not JudgedTrial(result(**few), "bracket", short).is_discarded, (
+        "nothing was wrong with it"
+    )
+    assert OBJECTIVE.judge(result(**few)).met is True, (
+        "to meet it with few requests is harder than with many"
+    )
     failures = {"scheduled": 999, "ok": 990}
     assert OBJECTIVE.judge(result(p99_ms=90.0, outcomes=failures)).met is False
     # 1,000 requests at 50/s, and a fifth more because arrivals vary.
@@ -112,10 +156,28 @@ def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() ->
 
 
 def test_an_unstable_server_misses_whatever_its_quantiles() -> None:
-    unstable = {"check": "C15", "level": "warn", "message": "UNSTABLE: the offered rate is above the capacity"}
-    growing = {"check": "C15", "level": "warn", "message": "the requests in the system grew by 0.6 times"}
-    assert OBJECTIVE.judge(result(verdict={"status": "warn", "blame": "server", "reasons": [unstable]})).met is False
-    assert OBJECTIVE.judge(result(verdict={"status": "warn", "blame": "server", "reasons": [growing]})).met is True
+    unstable = {
+        "check": "C15",
+        "level": "warn",
+        "message": "UNSTABLE: the offered rate is above the capacity",
+    }
+    growing = {
+        "check": "C15",
+        "level": "warn",
+        "message": "the requests in the system grew by 0.6 times",
+    }
+    assert (
+        OBJECTIVE.judge(
+            result(verdict={"status": "warn", "blame": "server", "reasons": [unstable]})
+        ).met
+        is False
+    )
+    assert (
+        OBJECTIVE.judge(
+            result(verdict={"status": "warn", "blame": "server", "reasons": [growing]})
+        ).met
+        is True
+    )
 
 
 def test_failures_are_limited_even_where_nobody_said_so() -> None:
@@ -127,7 +189,10 @@ def test_failures_are_limited_even_where_nobody_said_so() -> None:
 def schema_errors(said: Json) -> list[str]:
     schema = load_schema("capacity-1")
     server = {"$ref": "#/$defs/server", "$defs": schema["$defs"]}
-    return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(server).iter_errors(said)]
+    return [
+        f"{error.json_path}: {error.message}"
+        for error in Draft202012Validator(server).iter_errors(said)
+    ]
 
 
 @pytest.mark.parametrize("texts", [[], ["goodput>=100"], ["p99>50ms"], ["capacity>=100"]])
@@ -148,7 +213,10 @@ FOUND = Found(
     100.0,
     102.0,
     98.0,
-    tuple(trial(passed, rate) for rate, passed in ((98.0, True), (100.0, True), (100.0, False), (102.0, False))),
+    tuple(
+        trial(passed, rate)
+        for rate, passed in ((98.0, True), (100.0, True), (100.0, False), (102.0, False))
+    ),
     (Confirmation(100.0, 5, 6),),
 )
 
@@ -159,7 +227,11 @@ def judged(cell: Json) -> JudgedTrial:
 
 def test_a_confirmed_search_is_valid_and_tells_everything_of_the_contract() -> None:
     said = server_result(course(FOUND, judged(result())), OBJECTIVE, 120 * NS_PER_S)
-    assert (said["server"], said["rate_per_s"], said["bracket"]) == ("waitress", 100.0, [100.0, 102.0])
+    assert (said["server"], said["rate_per_s"], said["bracket"]) == (
+        "waitress",
+        100.0,
+        [100.0, 102.0],
+    )
     assert (said["confirmed"], said["strict_per_s"]) == ([5, 6], 98.0)
     assert said["verdict"] == {"status": "valid", "blame": None, "reasons": []}
     low, high = said["interval_95"]
@@ -176,12 +248,17 @@ def test_a_confirmed_search_is_valid_and_tells_everything_of_the_contract() -> N
 def test_short_trials_say_what_they_cost() -> None:
     said = server_result(course(FOUND), OBJECTIVE, 5 * NS_PER_S)
     (remark,) = remarks_of(said)
-    assert "p99 rests on the 5 slowest of 500 requests and says nothing certain; --duration 100s gives it 100" in remark
+    assert (
+        "p99 rests on the 5 slowest of 500 requests and says nothing certain; --duration 100s "
+        "gives it 100" in remark
+    )
     assert said["verdict"]["status"] == "warn"
 
 
 def test_a_missed_confirmation_leaves_no_rate() -> None:
-    missed = Found(100.0, 102.0, 98.0, FOUND.trials, (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6)))
+    missed = Found(
+        100.0, 102.0, 98.0, FOUND.trials, (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6))
+    )
     said = server_result(course(missed), OBJECTIVE, 120 * NS_PER_S)
     assert (said["rate_per_s"], said["bracket"]) == (None, [100.0, 102.0])
     assert said["verdict"]["reasons"][0]["check"] == "not-confirmed"
@@ -190,10 +267,14 @@ def test_a_missed_confirmation_leaves_no_rate() -> None:
 
 def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() -> None:
     disturbed = replace(judged(result("invalid", "host")), is_discarded=True)
-    few = server_result(course(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S)
+    few = server_result(
+        course(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S
+    )
     assert few["verdict"]["status"] == "warn"
     assert "discarded and made again: waitress@100#1" in " ".join(remarks_of(few))
-    many = server_result(course(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S)
+    many = server_result(
+        course(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
+    )
     assert (many["verdict"]["status"], many["verdict"]["blame"]) == ("invalid", "host")
     assert exit_code("complete", [many], ["waitress"]) == 98
 
@@ -207,17 +288,31 @@ def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> No
     so_far.discard_last()
     so_far.trials.append(doubtful)
     assert not so_far.should_repeat(doubtful.judgement), "a second would be two of six"
-    assert so_far.should_repeat(Judgement(None, "invalid (method)")), "what cannot be judged never counts"
+    assert so_far.should_repeat(Judgement(None, "invalid (method)")), (
+        "what cannot be judged never counts"
+    )
     counted = server_result(course(FOUND, *so_far.trials), OBJECTIVE, 120 * NS_PER_S)
     reasons = {reason["check"]: reason for reason in counted["verdict"]["reasons"]}
-    assert "1 of the 5 trials up to the upper bound missed while generator" in reasons["lower-bound"]["message"]
-    assert "discarded" not in reasons, "a doubtful trial that was made again is not counted as spoiled"
+    assert (
+        "1 of the 5 trials up to the upper bound missed while generator"
+        in reasons["lower-bound"]["message"]
+    )
+    assert "discarded" not in reasons, (
+        "a doubtful trial that was made again is not counted as spoiled"
+    )
     assert [trial["doubtful"] for trial in counted["trials"]] == [False] * 4 + [True] * 2
     assert rate_words(counted) == "≥ 100/s"
     assert exit_code("complete", [counted]) == 0
-    assert exit_code("complete", [counted], ["waitress"]) == 98, "the server may hold what its bound missed"
-    sure = counted | {"server": "sure", "verdict": {"status": "valid", "blame": None, "reasons": []}}
-    assert exit_code("complete", [counted, sure], ["sure"]) == 99, "its own bound is none of another's"
+    assert exit_code("complete", [counted], ["waitress"]) == 98, (
+        "the server may hold what its bound missed"
+    )
+    sure = counted | {
+        "server": "sure",
+        "verdict": {"status": "valid", "blame": None, "reasons": []},
+    }
+    assert exit_code("complete", [counted, sure], ["sure"]) == 99, (
+        "its own bound is none of another's"
+    )
 
 
 def test_what_missed_far_above_the_upper_bound_makes_no_lower_bound() -> None:
@@ -231,7 +326,9 @@ def test_what_missed_far_above_the_upper_bound_makes_no_lower_bound() -> None:
 
 def test_a_server_that_does_not_start_has_no_figures() -> None:
     failed = Course(
-        "waitress", failure={"step": "readiness", "message": "no right answer", "log_tail": ""}, app="cpu:app"
+        "waitress",
+        failure={"step": "readiness", "message": "no right answer", "log_tail": ""},
+        app="cpu:app",
     )
     said = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
     assert said["app"] == "cpu:app"

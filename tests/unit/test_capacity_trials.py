@@ -9,27 +9,32 @@ from typing import cast
 
 import pytest
 
-from wsgiload.capacity_trials import ServerTrials, TrialPlan, server_trials
-from wsgiload.cpus import CpuPlan
+from wsgiload.capacity_search.trials import ServerTrials, TrialPlan, server_trials
 from wsgiload.errors import LimitsError
+from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Backend, Janitor, Limits
-from wsgiload.plan import Cell, Experiment, Level
-from wsgiload.record import CellRecord, Setting
-from wsgiload.run import Bench
-from wsgiload.store import RunDirectory
+from wsgiload.loads.options import Level
+from wsgiload.results.record import CellRecord, Setting
+from wsgiload.results.store import RunDirectory
+from wsgiload.sweeps.cell import Bench
 from wsgiload.units import NS_PER_S
 
 from .test_reruns import ENVIRONMENT
 from .test_summary import EXPERIMENT, FAILURE, FOUND
 
-MODULE = sys.modules["wsgiload.capacity_trials"]
+MODULE = sys.modules["wsgiload.capacity_search.trials"]
 COUNTED = replace(EXPERIMENT, load=replace(EXPERIMENT.load, warmup_requests=100_000))
 
 
-def test_only_a_rate_has_a_warm_up_by_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_rate_has_a_warm_up_by_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Experiment] = []
 
-    def run_cell(cell: Cell, _found: object, _environment: object, bench: Bench, _log: Path) -> CellRecord:
+    def run_cell(
+        cell: Cell, _found: object, _environment: object, bench: Bench, _log: Path
+    ) -> CellRecord:
         asked.append(bench.setting.experiment)
         return CellRecord(cell, failure=FAILURE)
 

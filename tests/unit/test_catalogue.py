@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.catalogue import Catalogue, ServerVariant, catalogue_rows, load_catalogue
-from wsgiload.contract import IDLE_UNKNOWN_S, LaunchContext, Server, Variant
+from wsgiload.catalogue.contract import IDLE_UNKNOWN_S, LaunchContext, Server, Variant
+from wsgiload.catalogue.names import Catalogue, ServerVariant, catalogue_rows, load_catalogue
 from wsgiload.errors import UsageError
 
 
@@ -48,10 +48,18 @@ def test_without_names_everything_that_needs_no_compiler_is_taken(catalogue: Cat
 
 
 def test_all_is_everything_that_runs(catalogue: Catalogue) -> None:
-    assert ids(catalogue.select(["all"])) == ["alpha-sync", "alpha-threads", "beta", "compiled", "old"]
+    assert ids(catalogue.select(["all"])) == [
+        "alpha-sync",
+        "alpha-threads",
+        "beta",
+        "compiled",
+        "old",
+    ]
 
 
-def test_a_bare_server_is_its_default_variant_and_the_order_asked_for_is_kept(catalogue: Catalogue) -> None:
+def test_a_bare_server_is_its_default_variant_and_the_order_asked_for_is_kept(
+    catalogue: Catalogue,
+) -> None:
     assert ids(catalogue.select(["beta", " Alpha ", "alpha-threads"])) == ["beta", "alpha-threads"]
 
 
@@ -60,7 +68,9 @@ def test_servers_to_install_come_once(catalogue: Catalogue) -> None:
 
 
 def test_an_unknown_server_gets_a_suggestion(catalogue: Catalogue) -> None:
-    with pytest.raises(UsageError, match=r"unknown server 'alpha-thread'; did you mean alpha-threads"):
+    with pytest.raises(
+        UsageError, match=r"unknown server 'alpha-thread'; did you mean alpha-threads"
+    ):
         catalogue.select(["alpha-thread"])
     with pytest.raises(UsageError, match="servers list"):
         catalogue.select(["zzzzzz"])
@@ -104,9 +114,10 @@ def test_a_bad_server_file_is_named(tmp_path: Path, text: str, complaint: str) -
 def test_an_unpinned_requirement_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loose.py").write_text(
         "from pathlib import Path\n"
-        "from wsgiload.contract import Server, Variant\n"
+        "from wsgiload.catalogue.contract import Server, Variant\n"
         "SERVER = Server('loose', 's', 'h', Path(__file__), ('loose>=1',), 'loose',\n"
-        "    (Variant('default', 's', True, True, True),), 'default', lambda variant, context: [])\n"
+        "    (Variant('default', 's', True, True, True),), 'default', lambda variant, context: "
+        "[])\n"
     )
     with pytest.raises(UsageError, match="pinned with =="):
         load_catalogue(tmp_path)
@@ -118,6 +129,14 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 
 
 def test_idle_connections_outlive_the_run() -> None:
-    paths = (Path("/e/bin/python"), Path("/e/bin"), "127.0.0.1", 80, "hello:app", Path("/app"), Path("/tmp"))
+    paths = (
+        Path("/e/bin/python"),
+        Path("/e/bin"),
+        "127.0.0.1",
+        80,
+        "hello:app",
+        Path("/app"),
+        Path("/tmp"),
+    )
     assert LaunchContext(*paths, run_s=9.5).idle_timeout_s == 130
     assert LaunchContext(*paths).idle_timeout_s == IDLE_UNKNOWN_S

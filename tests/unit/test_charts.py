@@ -67,7 +67,9 @@ def without_limits(files: RunFiles) -> Sweep:
 def test_only_a_limit_that_held_is_drawn(files: RunFiles, sweep: Sweep) -> None:
     loose = without_limits(files)
     assert [texts(charts.resource_chart(one)).count("limit") for one in (sweep, loose)] == [2, 0]
-    strips = [make_strip(one.cells[0], files.intervals[one.cells[0].id], ()) for one in (sweep, loose)]
+    strips = [
+        make_strip(one.cells[0], files.intervals[one.cells[0].id], ()) for one in (sweep, loose)
+    ]
     assert [strip.cpu_limit for strip in strips if strip is not None] == [2.0, None]
 
 
@@ -91,15 +93,21 @@ def test_every_colour_can_be_changed_by_the_page(name: str, sweep: Sweep) -> Non
 
 
 def test_no_two_servers_look_alike() -> None:
-    styles = [tuple(str(value) for value in svg.series_style(index).values()) for index in range(360)]
+    styles = [
+        tuple(str(value) for value in svg.series_style(index).values()) for index in range(360)
+    ]
     assert len(set(styles)) == 360
     assert len(set(svg.PALETTE)) == len(svg.PALETTE) == len(svg.DARK_PALETTE)
 
 
 def test_failures_stand_on_the_rail(sweep: Sweep) -> None:
-    rail = [text for text in texts(charts.response_time_chart(sweep)) if text in ("not met,", "failed")]
+    rail = [
+        text for text in texts(charts.response_time_chart(sweep)) if text in ("not met,", "failed")
+    ]
     assert rail == ["not met,", "failed"]
-    healthy = Sweep(sweep.experiment, sweep.of("gunicorn-gevent"), ("gunicorn-gevent",), sweep.loads)
+    healthy = Sweep(
+        sweep.experiment, sweep.of("gunicorn-gevent"), ("gunicorn-gevent",), sweep.loads
+    )
     assert "not met," not in texts(charts.response_time_chart(healthy))
 
 
@@ -171,7 +179,9 @@ def test_a_strip_without_samples_says_so(files: RunFiles) -> None:
     cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == "waitress@1000#1")
     strip = make_strip(cell, files.intervals[cell.id], [])
     assert strip is not None
-    assert "CPU: not measured in this window" in texts(strip_chart(strip, files.summary["experiment"], "x"))
+    assert "CPU: not measured in this window" in texts(
+        strip_chart(strip, files.summary["experiment"], "x")
+    )
 
 
 def test_a_sweep_in_which_everything_failed_still_draws(sweep: Sweep) -> None:
@@ -188,6 +198,8 @@ def test_names_are_not_read_as_formulas(sweep: Sweep) -> None:
 
 
 def test_the_tables_do_not_load_matplotlib() -> None:
-    code = "import sys, wsgiload.report; print('matplotlib' in sys.modules, 'jinja2' in sys.modules)"
+    code = (
+        "import sys, wsgiload.report; print('matplotlib' in sys.modules, 'jinja2' in sys.modules)"
+    )
     done = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wsgiload import check
+from wsgiload.serving import check
 
 BLOCK = 8192  # what a stream that is no terminal buffers, at most
 LINE = b'127.0.0.1 "GET / HTTP/1.1" 200 -- line %d\n'
@@ -37,7 +37,9 @@ class Log:
 
 def checked(log: Log, profile: str, monkeypatch: pytest.MonkeyPatch) -> check.CheckResult:
     monkeypatch.setattr(check.readiness, "ask", log.answer)
-    subject: Any = SimpleNamespace(server=SimpleNamespace(log_path=log.path), port=0, profile=profile)
+    subject: Any = SimpleNamespace(
+        server=SimpleNamespace(log_path=log.path), port=0, profile=profile
+    )
     result = check.CheckResult("s", profile)
     check._check_quiet(subject, result)
     return result

@@ -1,4 +1,5 @@
-"""Thresholds that the user sets reach who checks: the generator's its plan, ours the judgement of a cell."""
+"""Thresholds that the user sets reach who checks: the generator's its plan, ours the judgement of a
+cell."""
 
 from __future__ import annotations
 
@@ -9,22 +10,41 @@ from typing import Any
 import pytest
 
 import wsgiload
-from wsgiload.check_thresholds import OWN, check_thresholds_of, of_generator, of_orchestrator, parse_check_threshold
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
+from wsgiload.loads.thresholds import (
+    OWN,
+    check_thresholds_of,
+    of_generator,
+    of_orchestrator,
+    parse_check_threshold,
+)
 
 
 def test_they_are_told_apart_by_who_checks() -> None:
-    given = [parse_check_threshold(text) for text in ("C4.warn=0.02", "C17.warn=0.5", "C4.invalid=0.5", "C18.warn=9")]
+    given = [
+        parse_check_threshold(text)
+        for text in ("C4.warn=0.02", "C17.warn=0.5", "C4.invalid=0.5", "C18.warn=9")
+    ]
     assert of_generator(given) == {"C4": {"warn": 0.02, "invalid": 0.5}}
     assert of_orchestrator(given) == {"C17": {"warn": 0.5, "invalid": 0.0001}, "C18": {"warn": 9.0}}
     assert of_orchestrator([]) == OWN
     assert OWN["C17"]["warn"] == 0.0, "the defaults stay"
 
 
-@pytest.mark.parametrize("command", [["load", "http://127.0.0.1:9/"], ["sweep", "--servers", "wsgiref"]])
-def test_the_command_line_puts_them_into_the_plan(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--check-threshold", "C4.warn=0.02", "--check-threshold", "C7.invalid=0.9", "--dry-run"]
+@pytest.mark.parametrize(
+    "command", [["load", "http://127.0.0.1:9/"], ["sweep", "--servers", "wsgiref"]]
+)
+def test_the_command_line_puts_them_into_the_plan(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "--check-threshold",
+        "C4.warn=0.02",
+        "--check-threshold",
+        "C7.invalid=0.9",
+        "--dry-run",
+    ]
     assert run([*command, *words]) == 0
     plan = json.loads(capsys.readouterr().out)
     if command[0] == "load":
@@ -54,4 +74,7 @@ def test_a_mistake_in_python_is_a_usage_error(limits: Mapping[str, Any], says: s
 
 
 def test_a_mapping_is_kept_in_its_order() -> None:
-    assert check_thresholds_of({"C5.warn_p99_ns": 5, "C4.warn": 1}) == (("C5.warn_p99_ns", 5.0), ("C4.warn", 1.0))
+    assert check_thresholds_of({"C5.warn_p99_ns": 5, "C4.warn": 1}) == (
+        ("C5.warn_p99_ns", 5.0),
+        ("C4.warn", 1.0),
+    )

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from wsgiload.catalogue import ServerVariant, load_catalogue
-from wsgiload.check import CheckResult
-from wsgiload.checks import read_checks, store_checks
-from wsgiload.concurrency import Concurrency
+from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.report import print_checks
 from wsgiload.report.catalogue import markdown_catalogue
+from wsgiload.serving.check import CheckResult
+from wsgiload.serving.check_store import read_checks, store_checks
+from wsgiload.serving.concurrency import Concurrency
 
 CATALOGUE = load_catalogue()
 
@@ -41,7 +41,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_everything_must_hold() -> None:
     assert proven("waitress").passed
-    for name in ("right_body", "keepalive_as_claimed", "echo", "clean_stop", "within_budget", "backlog_as_asked"):
+    for name in (
+        "right_body",
+        "keepalive_as_claimed",
+        "echo",
+        "clean_stop",
+        "within_budget",
+        "backlog_as_asked",
+    ):
         result = proven("waitress")
         setattr(result, name, None)
         assert not result.passed, name

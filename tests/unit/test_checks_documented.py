@@ -1,4 +1,5 @@
-"""docs/checks.md has every threshold of every check with its default, and none that does not exist."""
+"""docs/checks.md has every threshold of every check with its default, and none that does not
+exist."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.check_thresholds import OWN
+from wsgiload.loads.thresholds import OWN
 
 ROOT = Path(__file__).parents[2]
 LOADGEN = ROOT / "target" / "release" / "loadgen"
@@ -20,9 +21,15 @@ def test_every_threshold_is_documented_with_its_default() -> None:
     words = [LOADGEN, "http://127.0.0.1:9/", "--dry-run"]
     plan = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     defaults = {
-        f"{check}.{key}": float(limit) for check, limits in plan["thresholds"].items() for key, limit in limits.items()
+        f"{check}.{key}": float(limit)
+        for check, limits in plan["thresholds"].items()
+        for key, limit in limits.items()
     }
-    defaults |= {f"{check}.{key}": limit for check, limits in OWN.items() for key, limit in limits.items()}
+    defaults |= {
+        f"{check}.{key}": limit for check, limits in OWN.items() for key, limit in limits.items()
+    }
     text = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
-    documented = {name: float(limit) for name, limit in re.findall(r"`(C\d+\.\w+)=([\d.e]+)`", text)}
+    documented = {
+        name: float(limit) for name, limit in re.findall(r"`(C\d+\.\w+)=([\d.e]+)`", text)
+    }
     assert documented == defaults

@@ -1,4 +1,5 @@
-"""``wsgiload capacity`` refuses what it cannot search before anything starts, and says what it would do."""
+"""``wsgiload capacity`` refuses what it cannot search before anything starts, and says what it
+would do."""
 
 from __future__ import annotations
 
@@ -17,42 +18,92 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
     [
         (["capacity"], "give one, such as --slo 'p99<50ms'"),
         (["capacity", "--slo", "goodput>=100"], "gets no worse with the load"),
-        ([*QUICK, "--url", "http://127.0.0.1:1/", "--servers", "waitress"], "--url and --servers were both given"),
+        (
+            [*QUICK, "--url", "http://127.0.0.1:1/", "--servers", "waitress"],
+            "--url and --servers were both given",
+        ),
         ([*QUICK, "--url", "http://127.0.0.1:1/", "app:app"], "--url and APP were both given"),
-        ([*QUICK, "--url", "http://127.0.0.1:1/", "--server-cpus", "0"], "--url and --server-cpus were both given"),
-        ([*QUICK, "--url", "http://127.0.0.1:1/", "--memory", "512MiB"], "--url and --memory were both given"),
-        ([*QUICK, "--url", "http://127.0.0.1:1/", "--client-cpus", "999"], "--client-cpus names 999, available are"),
-        ([*QUICK, "--servers", "waitress", "--client-cpus", "999"], "--client-cpus names 999, available are"),
+        (
+            [*QUICK, "--url", "http://127.0.0.1:1/", "--server-cpus", "0"],
+            "--url and --server-cpus were both given",
+        ),
+        (
+            [*QUICK, "--url", "http://127.0.0.1:1/", "--memory", "512MiB"],
+            "--url and --memory were both given",
+        ),
+        (
+            [*QUICK, "--url", "http://127.0.0.1:1/", "--client-cpus", "999"],
+            "--client-cpus names 999, available are",
+        ),
+        (
+            [*QUICK, "--servers", "waitress", "--client-cpus", "999"],
+            "--client-cpus names 999, available are",
+        ),
         ([*QUICK, "--url", "gopher://127.0.0.1/"], "gopher"),
         ([*QUICK, "--width", "0.1%"], "is not a width from 0.5% to 50%"),
         ([*QUICK, "--threshold", "p99<1s"], "there is no figure 'p99'; choose one of capacity"),
     ],
 )
-def test_what_cannot_be_searched_is_refused(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_searched_is_refused(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(words) == 2
     assert says in capsys.readouterr().err
 
 
-def test_the_plan_tells_the_search_and_how_long_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*QUICK, "--servers", "gunicorn-gthread", "--grid", "workers=1,2", "threads=4", "--width", "5%"]) == 0
+def test_the_plan_tells_the_search_and_how_long_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (
+        run(
+            [
+                *QUICK,
+                "--servers",
+                "gunicorn-gthread",
+                "--grid",
+                "workers=1,2",
+                "threads=4",
+                "--width",
+                "5%",
+            ]
+        )
+        == 0
+    )
     plan = json.loads(capsys.readouterr().out)
     assert plan["servers"] == ["gunicorn-gthread-w1-t4", "gunicorn-gthread-w2-t4"]
-    assert (plan["goal"]["width"], plan["goal"]["trials"], plan["goal"]["confirmations"]) == (0.05, 6, 6)
-    assert plan["confirm_duration_ns"] == 4 * plan["experiment"]["load"]["duration_ns"] == 120_000_000_000
-    # 34 trials of 30 s and 6 of 120 s, each with 2 s of warm-up, 1 s of cool-down and a launch, of two servers.
+    assert (plan["goal"]["width"], plan["goal"]["trials"], plan["goal"]["confirmations"]) == (
+        0.05,
+        6,
+        6,
+    )
+    assert (
+        plan["confirm_duration_ns"]
+        == 4 * plan["experiment"]["load"]["duration_ns"]
+        == 120_000_000_000
+    )
+    # 34 trials of 30 s and 6 of 120 s, each with 2 s of warm-up, 1 s of cool-down and a launch, of
+    # two servers.
     assert plan["estimated_seconds"] == pytest.approx(2 * (34 * 35 + 6 * 125))
 
 
-def test_a_recommendation_without_rates_finds_them_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recommendation_without_rates_finds_them_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
-    for more, is_known in (([], False), (["--rates", "100"], True), (["--warmup-requests", "1000"], False)):
+    for more, is_known in (
+        ([], False),
+        (["--rates", "100"], True),
+        (["--warmup-requests", "1000"], False),
+    ):
         assert run([*words, *more]) == 0
         plan = json.loads(capsys.readouterr().out)
         assert (plan["levels"] is not None) == (plan["order"] is not None) == is_known
         assert plan["estimated_seconds"] > 0
 
 
-def test_a_recommendation_asks_for_six_runs_unless_the_user_did(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recommendation_asks_for_six_runs_unless_the_user_did(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
     for more, expected in (([], 6), (["--runs", "2"], 2)):
         assert run([*words, *more]) == 0
@@ -60,7 +111,9 @@ def test_a_recommendation_asks_for_six_runs_unless_the_user_did(capsys: pytest.C
 
 
 def test_no_setting_is_recommended_for_a_closed_loop(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sweep", "--servers", "waitress", "--slo", "p99<50ms", "-c", "10", "--dry-run"]) == 2
+    assert (
+        run(["sweep", "--servers", "waitress", "--slo", "p99<50ms", "-c", "10", "--dry-run"]) == 2
+    )
     assert "a closed loop offers none; give --rates" in capsys.readouterr().err
 
 
@@ -84,8 +137,13 @@ def test_sessions_are_refused_where_a_closed_loop_comes_first(
         assert run([*given, "--rates", "10"]) == 0
 
 
-def test_a_search_of_a_url_is_called_as_asked_or_by_its_host(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_of_a_url_is_called_as_asked_or_by_its_host(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     words = [*QUICK, "--url", "http://127.0.0.1:8000/"]
-    for more, name in (([], "capacity-127.0.0.1-8000"), (["--name", "my shop"], "capacity-my-shop")):
+    for more, name in (
+        ([], "capacity-127.0.0.1-8000"),
+        (["--name", "my shop"], "capacity-my-shop"),
+    ):
         assert run([*words, *more]) == 0
         assert json.loads(capsys.readouterr().out)["experiment"]["name"] == name

@@ -1,4 +1,5 @@
-"""The command line as a newcomer meets it: every option explained, the promised flags there, no traceback ever."""
+"""The command line as a newcomer meets it: every option explained, the promised flags there, no
+traceback ever."""
 
 from __future__ import annotations
 
@@ -103,7 +104,9 @@ COMMANDS = dict(commands())
 
 
 def flags(command: click.Command) -> set[str]:
-    options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
+    options = [
+        param for param in command.params if isinstance(param, click.Option) and not param.hidden
+    ]
     return {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
 
 
@@ -121,7 +124,9 @@ def test_every_option_of_every_command_says_what_it_does(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_every_command_explains_itself(name: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_explains_itself(
+    name: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([*name.split(), flag]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith(f"Usage: wsgiload {name}")
@@ -131,7 +136,9 @@ def test_every_command_explains_itself(name: str, flag: str, capsys: pytest.Capt
 def test_the_commands_of_this_stage_are_there() -> None:
     servers = {f"servers {name}" for name in ("list", "show", "install", "check")}
     assert (
-        set(COMMANDS) >= {"sweep", "load", "capacity", "calibrate", "compare", "report", "servers", "doctor"} | servers
+        set(COMMANDS)
+        >= {"sweep", "load", "capacity", "calibrate", "compare", "report", "servers", "doctor"}
+        | servers
     )
 
 
@@ -140,7 +147,15 @@ def test_sweep_has_the_flags_of_the_contract() -> None:
 
 
 def test_capacity_takes_what_sweep_takes_where_it_applies() -> None:
-    own = {"--slo", "--slo-strict", "--url", "--trials", "--width", "--confirmations", "--confirm-duration"}
+    own = {
+        "--slo",
+        "--slo-strict",
+        "--url",
+        "--trials",
+        "--width",
+        "--confirmations",
+        "--confirm-duration",
+    }
     fixed_by_the_search = {"--rate", "--rates", "-R", "--connections", "-c", "--runs", "--html"}
     fixed_by_the_search |= {
         "--check-threshold",
@@ -162,7 +177,9 @@ def test_load_has_the_flags_of_the_contract() -> None:
 def test_the_help_tells_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     text = capsys.readouterr().out
-    assert [code for code in ("0", "2", "97", "98", "99", "130") if re.search(rf"\b{code} [a-z]", text)] == [
+    assert [
+        code for code in ("0", "2", "97", "98", "99", "130") if re.search(rf"\b{code} [a-z]", text)
+    ] == [
         "0",
         "2",
         "97",
@@ -197,7 +214,9 @@ def test_the_generator_alone_takes_the_short_options_of_load(option: str) -> Non
         ("-D", "use --body, --body-file or --duration"),
     ],
 )
-@pytest.mark.parametrize("command", [["load", "http://127.0.0.1:9/"], ["sweep"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "command", [["load", "http://127.0.0.1:9/"], ["sweep"]], ids=lambda words: words[0]
+)
 def test_a_flag_that_means_three_things_elsewhere_is_refused_with_a_hint(
     command: list[str], flag: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,52 +248,115 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         (["servers", "lst"], "No such command 'lst'"),
         (["load"], "Missing argument 'URL'"),
         (["report"], "Missing argument 'RUNS"),
-        (["compare", "/nonexistent", "/x"], "/nonexistent/summary.json cannot be read: No such file or directory"),
-        (["sweep", "--resume", "/nonexistent"], "/nonexistent/run.json cannot be read: No such file or directory"),
-        (["sweep", "--connections", "5", "--warmup-requests", "9"], "a warm-up by requests needs a rate"),
-        (["sweep", "--servers", "gunicorn=waitress", "--dry-run"], "'gunicorn' already names a server"),
-        (["report", "/nonexistent"], "/nonexistent/summary.json cannot be read: No such file or directory"),
+        (
+            ["compare", "/nonexistent", "/x"],
+            "/nonexistent/summary.json cannot be read: No such file or directory",
+        ),
+        (
+            ["sweep", "--resume", "/nonexistent"],
+            "/nonexistent/run.json cannot be read: No such file or directory",
+        ),
+        (
+            ["sweep", "--connections", "5", "--warmup-requests", "9"],
+            "a warm-up by requests needs a rate",
+        ),
+        (
+            ["sweep", "--servers", "gunicorn=waitress", "--dry-run"],
+            "'gunicorn' already names a server",
+        ),
+        (
+            ["report", "/nonexistent"],
+            "/nonexistent/summary.json cannot be read: No such file or directory",
+        ),
         (["servers", "show", "watress"], "unknown server 'watress'; did you mean waitress?"),
-        (["servers", "list", "--python", "/nonexistent/python"], "--python /nonexistent/python: no such interpreter"),
-        (["doctor", "--json", "/nonexistent/x"], "cannot write /nonexistent/x: No such file or directory"),
+        (
+            ["servers", "list", "--python", "/nonexistent/python"],
+            "--python /nonexistent/python: no such interpreter",
+        ),
+        (
+            ["doctor", "--json", "/nonexistent/x"],
+            "cannot write /nonexistent/x: No such file or directory",
+        ),
         ([*LOAD, "--rat", "5"], "No such option '--rat'"),
         ([*LOAD, "--rate", "nan"], "the rate nan does not lie above 0"),
         ([*LOAD, "--rate", "fast"], "'fast' is not a valid float"),
         ([*LOAD, "--duration", "0"], "the duration must be longer than 0"),
         ([*LOAD, "--duration", "1e400s"], "'1e400s' is too large"),
-        ([*LOAD, "--seed", str(2**64)], "18446744073709551616 is not in the range 0<=x<=18446744073709551615"),
+        (
+            [*LOAD, "--seed", str(2**64)],
+            "18446744073709551616 is not in the range 0<=x<=18446744073709551615",
+        ),
         ([*LOAD, "--connections", "0"], "0 is not in the range x>=1"),
         ([*LOAD, "--keepalive", "0"], "'0' is not a keep-alive"),
         ([*LOAD, "-H", "nonsense"], "'nonsense' is not a header field"),
         ([*LOAD, "-X", "A B"], "'A B' is not a request method"),
         ([*LOAD, "--expect-status", "99"], "'99' is not a list of status codes"),
         ([*LOAD, "--body", "a", "--body-file", "b"], "--body and --body-file were both given"),
-        ([*LOAD, "--body-file", "/nonexistent"], "cannot read /nonexistent: No such file or directory"),
+        (
+            [*LOAD, "--body-file", "/nonexistent"],
+            "cannot read /nonexistent: No such file or directory",
+        ),
         ([*LOAD, "--threshold", "p99"], "'p99' is not a threshold"),
         ([*LOAD, "--precision", "5"], "'5' is no precision; write it like 5% or p99.9:2%"),
         ([*LOAD, "--precision", "p98:5%"], "p98 has no interval; choose one of p50, p90"),
         ([*LOAD, "--precision", "80%"], "0.8 does not lie above 0 and up to 50%"),
-        ([*LOAD, "--max-duration", "60s"], "a longest duration was given without a precision; add --precision p99:5%"),
-        ([*LOAD, "-R", "9", "--precision", "5%", "--max-duration", "9s"], "must be at least twice the duration"),
-        ([*LOAD, "--precision", "5%", "--max-duration", "60s"], "only an open loop of one rate may go on"),
-        ([*LOAD, "--check-threshold", "C4=1"], "'C4=1' is no threshold of a check; write it like C4.warn=0.02"),
+        (
+            [*LOAD, "--max-duration", "60s"],
+            "a longest duration was given without a precision; add --precision p99:5%",
+        ),
+        (
+            [*LOAD, "-R", "9", "--precision", "5%", "--max-duration", "9s"],
+            "must be at least twice the duration",
+        ),
+        (
+            [*LOAD, "--precision", "5%", "--max-duration", "60s"],
+            "only an open loop of one rate may go on",
+        ),
+        (
+            [*LOAD, "--check-threshold", "C4=1"],
+            "'C4=1' is no threshold of a check; write it like C4.warn=0.02",
+        ),
         ([*LOAD, "--check-threshold", "C4.warn=much"], "'much' is no number"),
         ([*LOAD, "--check-threshold", "C4.warn=-1"], "the threshold C4.warn is -1"),
-        ([*LOAD, "--check-threshold", "C99.warn=1"], "the check C99 has no thresholds; these have: C10"),
-        ([*LOAD, "--check-threshold", "C17.warn=1"], "C17.warn: C17 is a check of `wsgiload sweep`"),
-        (["sweep", "--check-threshold", "C17.wran=1"], "C17 has no threshold wran; it has warn, invalid"),
-        ([*LOAD, "--config", "/nonexistent"], "cannot read /nonexistent: No such file or directory"),
+        (
+            [*LOAD, "--check-threshold", "C99.warn=1"],
+            "the check C99 has no thresholds; these have: C10",
+        ),
+        (
+            [*LOAD, "--check-threshold", "C17.warn=1"],
+            "C17.warn: C17 is a check of `wsgiload sweep`",
+        ),
+        (
+            ["sweep", "--check-threshold", "C17.wran=1"],
+            "C17 has no threshold wran; it has warn, invalid",
+        ),
+        (
+            [*LOAD, "--config", "/nonexistent"],
+            "cannot read /nonexistent: No such file or directory",
+        ),
         (["sweep", "--rates", "100,abc"], "'abc' is not a rate"),
         (["sweep", "--rates", "1:2"], "'1:2' is not a range of rates from:to:step"),
         (["sweep", "--rates", "1e9"], "the rate 1e+09 does not lie above 0"),
-        (["sweep", "--rates", "5", "--connections", "5"], "--rates and --connections were both given"),
-        (["sweep", "--path", "json"], "the path 'json' does not begin with a slash; write --path /json"),
+        (
+            ["sweep", "--rates", "5", "--connections", "5"],
+            "--rates and --connections were both given",
+        ),
+        (
+            ["sweep", "--path", "json"],
+            "the path 'json' does not begin with a slash; write --path /json",
+        ),
         (["sweep", "--path", "/é"], "the path '/é' is no URL path"),
         (["sweep", "-H", "X: ☃"], "header X: '☃' has characters that HTTP forbids"),
-        (["sweep", "--app-name", "nope"], "there is no bundled app 'nope'; choose one of hello, json1k"),
+        (
+            ["sweep", "--app-name", "nope"],
+            "there is no bundled app 'nope'; choose one of hello, json1k",
+        ),
         (["sweep", "a:b", "--app-name", "cpu"], "both APP 'a:b' and --app-name 'cpu' were given"),
         (["sweep", "a:b", "--chdir", "/nonexistent"], "there is no folder /nonexistent"),
-        (["sweep", "--servers", "guncorn", "--dry-run"], "unknown server 'guncorn'; did you mean gunicorn"),
+        (
+            ["sweep", "--servers", "guncorn", "--dry-run"],
+            "unknown server 'guncorn'; did you mean gunicorn",
+        ),
         (["sweep", "--servers", "", "--dry-run"], "no server was named"),
         (["sweep", "--cpus", "0"], "'0' is not a number of CPUs"),
         (["sweep", "--memory", "much"], "'much' is not a size"),
@@ -283,7 +365,11 @@ LOAD = ["load", "http://127.0.0.1:9/"]
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Run in this process: an exception that nobody caught would fail the test by itself."""
     monkeypatch.chdir(tmp_path)
@@ -299,7 +385,9 @@ def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"schema_version": 9, "cells": []}', '{"schema_version": 1}', "\x00"]
 )
-def test_a_report_of_something_else_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_of_something_else_is_refused(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "summary.json").write_text(text)
     assert run(["report", str(tmp_path)]) == 2
     printed = capsys.readouterr()
@@ -307,6 +395,8 @@ def test_a_report_of_something_else_is_refused(text: str, tmp_path: Path, capsys
     assert f"{tmp_path / 'summary.json'} is not " in printed.err
 
 
-def test_without_a_command_the_help_is_shown_and_the_code_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_the_help_is_shown_and_the_code_is_2(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run([]) == 2
     assert "Commands:" in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""``wsgiload load`` ends with the documented code for each kind of report, whatever machine the test runs on."""
+"""``wsgiload load`` ends with the documented code for each kind of report, whatever machine the
+test runs on."""
 
 from __future__ import annotations
 
@@ -56,7 +57,10 @@ class CannedHandle:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -72,7 +76,11 @@ def canned(invented: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> type[Ca
 
 def spoil(canned: type[CannedHandle]) -> None:
     reason = {"check": "C4", "level": "invalid", "message": "late", "value": 1.0, "limit": 0.5}
-    canned.report.to_dict()["verdict"] = {"status": "invalid", "blame": "client", "reasons": [reason]}
+    canned.report.to_dict()["verdict"] = {
+        "status": "invalid",
+        "blame": "client",
+        "reasons": [reason],
+    }
 
 
 @pytest.mark.parametrize(
@@ -105,7 +113,9 @@ def test_the_exit_code_is_the_first_of_130_98_99_that_holds(
 
 def refuse_all(canned: type[CannedHandle]) -> None:
     outcomes = canned.report.to_dict()["outcomes"]
-    outcomes |= {name: 0 for name in outcomes if name != "scheduled"} | {"refused": outcomes["scheduled"]}
+    outcomes |= {name: 0 for name in outcomes if name != "scheduled"} | {
+        "refused": outcomes["scheduled"]
+    }
 
 
 @pytest.mark.parametrize("invalid", [False, True])
@@ -118,7 +128,9 @@ def test_a_target_that_answered_nothing_is_97_before_anything_is_said_of_the_mea
     assert run(["load", URL, "-R", "5", "--quiet", "--threshold", NOT_MET]) == 97
 
 
-def test_a_load_in_which_nothing_was_due_says_nothing_of_the_target(canned: type[CannedHandle]) -> None:
+def test_a_load_in_which_nothing_was_due_says_nothing_of_the_target(
+    canned: type[CannedHandle],
+) -> None:
     refuse_all(canned)
     outcomes = canned.report.to_dict()["outcomes"]
     outcomes |= dict.fromkeys(outcomes, 0)
@@ -130,16 +142,23 @@ def test_a_place_where_the_result_could_not_be_written_is_refused_before_the_loa
 ) -> None:
     monkeypatch.setattr(_load, "Handle", None)
     assert run(["load", URL, "-R", "5", "--json", str(tmp_path / "gone" / "out.json")]) == 2
-    assert capsys.readouterr().err == f"wsgiload: there is no folder {tmp_path / 'gone'}; make it, or choose another\n"
+    assert (
+        capsys.readouterr().err
+        == f"wsgiload: there is no folder {tmp_path / 'gone'}; make it, or choose another\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["http://127.0.0.1:9/", "localhost:8000", "[::1]:80/app.json"])
-def test_the_url_is_not_taken_for_the_name_of_a_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_url_is_not_taken_for_the_name_of_a_file(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["load", "-R", "5", "--json", name, URL]) == 2
     assert f"--json took {name!r} for the name of a file" in capsys.readouterr().err
 
 
-def test_a_folder_is_no_place_for_a_result(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_folder_is_no_place_for_a_result(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     for place in (str(tmp_path), f"{tmp_path}/new/"):
         assert run(["load", URL, "-R", "5", "--json", place]) == 2
         assert "it is a folder; name a file in it" in capsys.readouterr().err

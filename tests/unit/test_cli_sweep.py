@@ -1,4 +1,5 @@
-"""``wsgiload sweep`` ends with the documented code for what was measured; nothing is measured here."""
+"""``wsgiload sweep`` ends with the documented code for what was measured; nothing is measured
+here."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from wsgiload.analysis import analyse
+from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli import _sweep, run
-from wsgiload.sweep import SweepResult
+from wsgiload.sweeps.sweep import SweepResult
 
 from .invented_cells import cell, invalid
 

@@ -9,24 +9,36 @@ from typing import Any
 
 import pytest
 
+from wsgiload.analysis.comparison import unlike, unlike_hosts
 from wsgiload.cli import run
-from wsgiload.comparison import unlike, unlike_hosts
 
 from .invented_cells import Json, experiment, runs_of
 
 
 def stored(folder: Path, cells: list[Json], **changes: Any) -> Path:
     folder.mkdir()
-    plan = {"runs": 6, "rates": [1000.0], "duration_s": 20, "cpus": 1.0, "name": folder.name} | changes
+    plan = {
+        "runs": 6,
+        "rates": [1000.0],
+        "duration_s": 20,
+        "cpus": 1.0,
+        "name": folder.name,
+    } | changes
     cells = [{"version": "3.0.2", "python": "3.11.2"} | one for one in cells]
-    (folder / "summary.json").write_text(json.dumps({"schema_version": 1, "experiment": plan, "cells": cells}))
+    (folder / "summary.json").write_text(
+        json.dumps({"schema_version": 1, "experiment": plan, "cells": cells})
+    )
     return folder
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[Path, Path]:
-    before = stored(tmp_path / "before", experiment(1, {"a": 20e6, "b": 20e6, "gone": 1e6}, run_effect=0.01))
-    after = stored(tmp_path / "after", experiment(2, {"b": 20e6, "a": 40e6}, run_effect=0.01), cpus=2.0)
+    before = stored(
+        tmp_path / "before", experiment(1, {"a": 20e6, "b": 20e6, "gone": 1e6}, run_effect=0.01)
+    )
+    after = stored(
+        tmp_path / "after", experiment(2, {"b": 20e6, "a": 40e6}, run_effect=0.01), cpus=2.0
+    )
     return before, after
 
 
@@ -46,7 +58,9 @@ def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture
     result = json.loads(capsys.readouterr().out)
     assert result["schema_version"] == 1
     assert result["runs"] == [str(path) for path in runs]
-    assert [(entry["first"], entry["figure"], entry["finding"]) for entry in result["comparisons"]] == [
+    assert [
+        (entry["first"], entry["figure"], entry["finding"]) for entry in result["comparisons"]
+    ] == [
         ("a", "goodput", "same"),
         ("b", "goodput", "same"),
     ]
@@ -75,7 +89,9 @@ def test_without_enough_runs_the_page_says_why_and_draws_nothing(tmp_path: Path)
     assert "<svg " not in text
 
 
-def test_runs_with_nothing_in_common_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_with_nothing_in_common_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = stored(tmp_path / "one", experiment(1, {"a": 1e6}))
     second = stored(tmp_path / "two", experiment(1, {"b": 1e6}))
     assert run(["compare", str(first), str(second)]) == 2
@@ -90,7 +106,9 @@ def test_another_version_of_a_server_is_said() -> None:
     assert unlike(first, first) == []
 
 
-def test_a_rate_of_sessions_is_no_share_of_a_capacity(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rate_of_sessions_is_no_share_of_a_capacity(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     too_much = {"rate": 2000.0, "outcomes": {"scheduled": 40_000, "ok": 20_000}}
     cells = [*experiment(1, {"a": 20e6}), *runs_of("a", [None] * 6, **too_much)]
     given = [
@@ -112,7 +130,9 @@ HOST = {
 }
 
 
-def test_another_host_is_one_line_of_caution(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_host_is_one_line_of_caution(
+    runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert unlike_hosts(HOST, HOST | {"load_average": "9"}) == []
     assert unlike_hosts(HOST, None) == [], "what is not known is not said"
     other = HOST | {"cpu_model": "B", "kernel": "6.12"}
@@ -120,13 +140,22 @@ def test_another_host_is_one_line_of_caution(runs: tuple[Path, Path], capsys: py
         (folder / "run.json").write_text(json.dumps({"host": host}))
     assert run(["compare", *map(str, runs)]) == 0
     said = capsys.readouterr().out.splitlines()
-    line = "Caution, the runs were not made on the same host: cpu model was A and then B, kernel was 6.1 and then 6.12."
+    line = (
+        "Caution, the runs were not made on the same host: cpu model was A and then B, "
+        "kernel was 6.1 and then 6.12."
+    )
     assert said[2] == line
     assert run(["compare", *map(str, runs), "--json"]) == 0
     assert line in json.loads(capsys.readouterr().out)["unlike"]
 
 
 def test_a_run_that_did_not_come_to_its_end_is_named() -> None:
-    first, second = ({"status": status, "experiment": {}, "cells": []} for status in ("complete", "interrupted"))
-    assert unlike(first, second) == ["The second run was interrupted, so that cells are missing from it."]
-    assert unlike(first | {"status": "failed"}, first) == ["The first run has failed before its end."]
+    first, second = (
+        {"status": status, "experiment": {}, "cells": []} for status in ("complete", "interrupted")
+    )
+    assert unlike(first, second) == [
+        "The second run was interrupted, so that cells are missing from it."
+    ]
+    assert unlike(first | {"status": "failed"}, first) == [
+        "The first run has failed before its end."
+    ]

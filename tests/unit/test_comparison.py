@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from wsgiload.analysis import analyse
-from wsgiload.comparison import compare_runs, compare_servers, drift_factor
-from wsgiload.overload import overload_points, saturation_goodputs
+from wsgiload.analysis.comparison import compare_runs, compare_servers, drift_factor
+from wsgiload.analysis.over_cells import analyse
+from wsgiload.analysis.overload import overload_points, saturation_goodputs
 from wsgiload.report.over_runs import comparison_lines
 
 from .invented_cells import Json, cell, experiment, invalid, runs_of
@@ -29,20 +29,32 @@ def only(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_two_names_for_one_server_differ_in_no_more_than_one_experiment_of_twenty() -> None:
-    """F18: 40 experiments of six runs, each run off by 5 %; at most 5 % and two standard errors claim a difference."""
-    claimed = sum(only(compare_servers(experiment(seed, SAME)))["finding"] == "different" for seed in range(40))
+    """F18: 40 experiments of six runs, each run off by 5 %; at most 5 % and two standard errors
+    claim a difference."""
+    claimed = sum(
+        only(compare_servers(experiment(seed, SAME)))["finding"] == "different"
+        for seed in range(40)
+    )
     assert claimed / 40 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 40)
 
 
 def test_that_rate_holds_over_many_more_experiments_and_with_an_effect_of_each_round() -> None:
-    claimed = sum(only(compare_servers(experiment(seed, SAME)))["finding"] == "different" for seed in range(1000))
-    assert 0 < claimed / 1000 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 1000), "nothing is ever claimed, or too much"
+    claimed = sum(
+        only(compare_servers(experiment(seed, SAME)))["finding"] == "different"
+        for seed in range(1000)
+    )
+    assert 0 < claimed / 1000 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 1000), (
+        "nothing is ever claimed, or too much"
+    )
 
 
 def test_of_many_pairs_none_is_claimed_falsely_more_often_than_of_one() -> None:
     servers = dict.fromkeys(("a", "b", "c", "d"), 20e6)
     wrong = sum(
-        any(entry["finding"] == "different" for entry in compare_servers(experiment(seed, servers, runs=9)))
+        any(
+            entry["finding"] == "different"
+            for entry in compare_servers(experiment(seed, servers, runs=9))
+        )
         for seed in range(300)
     )
     assert wrong / 300 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 300)
@@ -66,7 +78,9 @@ def test_the_same_within_the_margin_is_a_finding_and_not_the_lack_of_one() -> No
 
 
 def test_a_difference_smaller_than_the_margin_is_the_same() -> None:
-    entry = only(compare_servers(experiment(3, {"a": 20e6, "b": 20.2e6}, runs=10, run_effect=0.001)))
+    entry = only(
+        compare_servers(experiment(3, {"a": 20e6, "b": 20.2e6}, runs=10, run_effect=0.001))
+    )
     assert entry["p_adjusted"] < 0.05
     assert entry["finding"] == "same"
 
@@ -80,7 +94,9 @@ def test_fewer_than_four_rounds_are_no_comparison(runs: int) -> None:
 
 def test_rounds_are_paired_so_that_a_round_that_was_slow_for_all_makes_no_difference() -> None:
     rounds = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
-    cells = runs_of("a", [1e6 * slow for slow in rounds]) + runs_of("b", [1.2e6 * slow for slow in rounds])
+    cells = runs_of("a", [1e6 * slow for slow in rounds]) + runs_of(
+        "b", [1.2e6 * slow for slow in rounds]
+    )
     entry = only(compare_servers(cells))
     assert entry["factor"] == pytest.approx(1 / 1.2, rel=1e-6)
     assert entry["finding"] == "different"
@@ -101,19 +117,24 @@ def test_what_was_not_met_cannot_be_compared_and_says_so() -> None:
 def test_the_adjustment_is_over_the_pairs_of_one_load() -> None:
     means = {"a": 20e6, "b": 40e6, "c": 80e6}
     cells = experiment(1, means, runs=6) + [
-        one | {"rate": 2000.0, "id": str(one["id"]).replace("@1000", "@2000")} for one in experiment(2, means, runs=6)
+        one | {"rate": 2000.0, "id": str(one["id"]).replace("@1000", "@2000")}
+        for one in experiment(2, means, runs=6)
     ]
     entries = compare_servers(cells)
     assert [entry["rate"] for entry in entries] == [1000.0] * 3 + [2000.0] * 3
     assert {entry["p_adjusted"] for entry in entries} == {3 * 0.03125}
-    assert {entry["finding"] for entry in entries} == {"undecided"}, "six rounds cannot tell three pairs apart"
+    assert {entry["finding"] for entry in entries} == {"undecided"}, (
+        "six rounds cannot tell three pairs apart"
+    )
     seven = compare_servers(experiment(1, means, runs=7))
     assert {entry["finding"] for entry in seven} == {"different"}
 
 
 def test_a_difference_must_exceed_what_one_server_showed_against_itself() -> None:
     values = [20e6 * factor for factor in (1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99)]
-    apart = runs_of("sync", values) + runs_of("again", [1.5 * value for value in values], server="sync")
+    apart = runs_of("sync", values) + runs_of(
+        "again", [1.5 * value for value in values], server="sync"
+    )
     entries = compare_servers([*apart, *runs_of("gthread", [1.3 * value for value in values])])
     by_names = {(entry["first"], entry["second"]): entry for entry in entries}
     assert by_names["sync", "again"]["same_server"]
@@ -135,8 +156,13 @@ def test_one_server_under_two_names_is_known_also_where_no_trial_of_it_stands() 
 
 def test_a_closed_loop_is_compared_by_its_goodput() -> None:
     closed = {"rate": None, "connections": 10}
-    one = [cell("a", run, rate_result={"goodput_per_s": 500.0 + run}, **closed) for run in range(1, 7)]
-    two = [cell("b", run, rate_result={"goodput_per_s": 1000.0 + 2 * run}, **closed) for run in range(1, 7)]
+    one = [
+        cell("a", run, rate_result={"goodput_per_s": 500.0 + run}, **closed) for run in range(1, 7)
+    ]
+    two = [
+        cell("b", run, rate_result={"goodput_per_s": 1000.0 + 2 * run}, **closed)
+        for run in range(1, 7)
+    ]
     entry = only(compare_servers(one + two))
     assert (entry["figure"], entry["connections"], entry["finding"]) == ("goodput", 10, "different")
     assert entry["factor"] == pytest.approx(0.5)
@@ -147,7 +173,11 @@ def test_a_closed_loop_is_compared_by_its_goodput() -> None:
 
 def saturated(server: str, goodput: float, offered: float, **more: Any) -> list[Json]:
     outcomes = {"scheduled": round(offered * 20), "ok": round(goodput * 20)}
-    changes = {"rate": offered, "rate_result": {"goodput_per_s": goodput}, "outcomes": outcomes} | more
+    changes = {
+        "rate": offered,
+        "rate_result": {"goodput_per_s": goodput},
+        "outcomes": outcomes,
+    } | more
     return [cell(server, run, None, **changes) for run in range(1, 7)]
 
 
@@ -164,7 +194,11 @@ def test_the_share_of_its_capacity_is_known_where_a_higher_load_was_too_much() -
 
 
 def test_beyond_its_capacity_a_server_holds_or_collapses() -> None:
-    cells = [*saturated("a", 1250.0, 2000.0), *saturated("a", 400.0, 4000.0), *experiment(1, {"a": 1e6, "b": 1e6})]
+    cells = [
+        *saturated("a", 1250.0, 2000.0),
+        *saturated("a", 400.0, 4000.0),
+        *experiment(1, {"a": 1e6, "b": 1e6}),
+    ]
     assert overload_points(cells) == [
         {
             "server": "a",
@@ -181,7 +215,8 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity() -> None:
     above = [*saturated("a", 1250.0, 2000.0), *saturated("b", 1100.0, 2000.0)]
     cells = [*experiment(1, {"a": 26e6, "b": 20e6}), *above]
     of_requests, of_sessions = (
-        analyse({"experiment": {"runs": 6, "sessions": sessions}, "cells": cells}) for sessions in (None, 2)
+        analyse({"experiment": {"runs": 6, "sessions": sessions}, "cells": cells})
+        for sessions in (None, 2)
     )
     assert [len(one["overload"]) for one in (of_requests, of_sessions)] == [2, 0]
     for one, is_known in ((of_requests, True), (of_sessions, False)):
@@ -204,7 +239,11 @@ def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> 
 
 def test_two_runs_are_compared_server_by_server_without_pairing() -> None:
     draw = random.Random(4)
-    old = [value for seed in (1,) for value in experiment(seed, {"a": 20e6, "b": 20e6}, run_effect=0.02)]
+    old = [
+        value
+        for seed in (1,)
+        for value in experiment(seed, {"a": 20e6, "b": 20e6}, run_effect=0.02)
+    ]
     new = experiment(9, {"b": 30e6, "a": 20e6}, run_effect=0.02)
     draw.shuffle(new)
     entries = compare_runs(old, new)

@@ -10,13 +10,14 @@ from contextlib import suppress
 
 import pytest
 
-from wsgiload.concurrency import PROBED_AT_ONCE, Address, Concurrency, probe_concurrency
+from wsgiload.serving.concurrency import PROBED_AT_ONCE, Address, Concurrency, probe_concurrency
 
 KEPT = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class SmallServer:
-    """Serves ``at_once`` requests at a time and keeps ``kept`` connections; the others are closed after an answer."""
+    """Serves ``at_once`` requests at a time and keeps ``kept`` connections; the others are closed
+    after an answer."""
 
     def __init__(self, at_once: int, kept: int, backlog: int) -> None:
         self._places = threading.Semaphore(at_once)
@@ -87,7 +88,9 @@ def test_a_small_server_is_told_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "found", [Concurrency(150, 2048, 150, 150, 150), Concurrency(150, None, None, None, None)], ids=["ample", "unknown"]
+    "found",
+    [Concurrency(150, 2048, 150, 150, 150), Concurrency(150, None, None, None, None)],
+    ids=["ample", "unknown"],
 )
 def test_of_ample_and_of_unknown_nothing_is_said(found: Concurrency) -> None:
     assert found.sentences("any") == []

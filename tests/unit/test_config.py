@@ -1,4 +1,5 @@
-"""Where an option's value comes from: command line, environment, own file, pyproject.toml, default, in this order."""
+"""Where an option's value comes from: command line, environment, own file, pyproject.toml, default,
+in this order."""
 
 from __future__ import annotations
 
@@ -52,9 +53,13 @@ def duration_s(plan: dict[str, Any]) -> float:
     return float(plan["load"]["duration_ns"] / SECOND_NS)
 
 
-def test_each_layer_goes_before_the_ones_below_it(folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_layer_goes_before_the_ones_below_it(
+    folder: Path, dry: DryRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert duration_s(dry("sweep")) == 10, "the default"
-    (folder / "pyproject.toml").write_text('[tool.wsgiload]\nduration = "2s"\nseed = 22\nruns = 2\n')
+    (folder / "pyproject.toml").write_text(
+        '[tool.wsgiload]\nduration = "2s"\nseed = 22\nruns = 2\n'
+    )
     assert duration_s(dry("sweep")) == 2
     (folder / "wsgiload.toml").write_text('duration = "3s"\nseed = 33\n')
     assert duration_s(dry("sweep")) == 3
@@ -62,7 +67,9 @@ def test_each_layer_goes_before_the_ones_below_it(folder: Path, dry: DryRun, mon
     assert duration_s(dry("sweep")) == 4
     plan = dry("sweep", "--duration", "5s")
     assert duration_s(plan) == 5
-    assert (plan["seed"], plan["runs"]) == (33, 2), "a layer hides single keys, not a whole layer below it"
+    assert (plan["seed"], plan["runs"]) == (33, 2), (
+        "a layer hides single keys, not a whole layer below it"
+    )
 
 
 def test_a_named_file_takes_the_place_of_wsgiload_toml(
@@ -79,7 +86,9 @@ def test_a_named_file_takes_the_place_of_wsgiload_toml(
 def test_a_table_of_a_command_goes_before_the_top_level_and_leaves_other_commands_alone(
     folder: Path, dry: DryRun
 ) -> None:
-    (folder / "wsgiload.toml").write_text('duration = "2s"\n[sweep]\nduration = "3s"\n[load]\nseed = 9\n')
+    (folder / "wsgiload.toml").write_text(
+        'duration = "2s"\n[sweep]\nduration = "3s"\n[load]\nseed = 9\n'
+    )
     assert duration_s(dry("sweep")) == 3
     load = dry("load", URL)
     assert load["phases"]["measure_ns"] == 2 * SECOND_NS
@@ -87,23 +96,34 @@ def test_a_table_of_a_command_goes_before_the_top_level_and_leaves_other_command
     assert dry("sweep")["seed"] == 1
 
 
-def test_a_key_at_the_top_level_applies_only_to_commands_that_have_the_option(folder: Path, dry: DryRun) -> None:
-    (folder / "wsgiload.toml").write_text('rates = [100, 200]\nrate = 50\nservers = ["wsgiref", "waitress"]\n')
+def test_a_key_at_the_top_level_applies_only_to_commands_that_have_the_option(
+    folder: Path, dry: DryRun
+) -> None:
+    (folder / "wsgiload.toml").write_text(
+        'rates = [100, 200]\nrate = 50\nservers = ["wsgiref", "waitress"]\n'
+    )
     sweep, load = dry("sweep"), dry("load", URL)
     assert [level["rate_per_s"] for level in sweep["levels"]] == [100, 200]
     assert sweep["servers"] == ["wsgiref", "waitress"]
     assert load["load"]["open"]["rate_per_s"] == 50
 
 
-@pytest.mark.parametrize("value", ["[100, 200, 300]", '"100,200,300"', '"100:300:100"', '["100:300:100"]'])
-def test_a_list_is_written_as_toml_or_as_on_the_command_line(folder: Path, dry: DryRun, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["[100, 200, 300]", '"100,200,300"', '"100:300:100"', '["100:300:100"]']
+)
+def test_a_list_is_written_as_toml_or_as_on_the_command_line(
+    folder: Path, dry: DryRun, value: str
+) -> None:
     (folder / "wsgiload.toml").write_text(f"rates = {value}\n")
     assert [level["rate_per_s"] for level in dry("sweep")["levels"]] == [100, 200, 300]
 
 
 @pytest.mark.parametrize(
     ("value", "fields"),
-    [('"A: 1"', [["A", "1"]]), ('["A: 1", "B: two words, one comma"]', [["A", "1"], ["B", "two words, one comma"]])],
+    [
+        ('"A: 1"', [["A", "1"]]),
+        ('["A: 1", "B: two words, one comma"]', [["A", "1"], ["B", "two words, one comma"]]),
+    ],
 )
 def test_an_option_that_may_be_repeated_takes_one_value_or_a_list(
     folder: Path, dry: DryRun, value: str, fields: list[list[str]]
@@ -112,7 +132,9 @@ def test_an_option_that_may_be_repeated_takes_one_value_or_a_list(
     assert dry("load", URL)["headers"] == fields
 
 
-def test_a_header_in_the_environment_may_have_spaces(dry: DryRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_header_in_the_environment_may_have_spaces(
+    dry: DryRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WSGILOAD_HEADER", "Accept: text/html; q=1\nX: 2")
     assert dry("load", URL)["headers"] == [["Accept", "text/html; q=1"], ["X", "2"]]
 
@@ -152,17 +174,57 @@ def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun
     ("name", "text", "says"),
     [
         ("wsgiload.toml", "raets = 1\n", "wsgiload.toml: unknown key 'raets'; did you mean rates?"),
-        ("wsgiload.toml", "[sweep]\nraets = 1\n", "wsgiload.toml: [sweep]: unknown key 'raets'; did you mean rates?"),
-        ("wsgiload.toml", "[load]\nraets = 1\n", "wsgiload.toml: [load]: unknown key 'raets'; did you mean rate?"),
-        ("wsgiload.toml", "[swep]\nruns = 1\n", "wsgiload.toml: unknown key 'swep'; did you mean sweep?"),
-        ("wsgiload.toml", "zzz = 1\n", "wsgiload.toml: unknown key 'zzz'; see `wsgiload sweep --help`"),
-        ("wsgiload.toml", "sweep = 1\n", "wsgiload.toml: 'sweep' is a command, its options stand in a table"),
+        (
+            "wsgiload.toml",
+            "[sweep]\nraets = 1\n",
+            "wsgiload.toml: [sweep]: unknown key 'raets'; did you mean rates?",
+        ),
+        (
+            "wsgiload.toml",
+            "[load]\nraets = 1\n",
+            "wsgiload.toml: [load]: unknown key 'raets'; did you mean rate?",
+        ),
+        (
+            "wsgiload.toml",
+            "[swep]\nruns = 1\n",
+            "wsgiload.toml: unknown key 'swep'; did you mean sweep?",
+        ),
+        (
+            "wsgiload.toml",
+            "zzz = 1\n",
+            "wsgiload.toml: unknown key 'zzz'; see `wsgiload sweep --help`",
+        ),
+        (
+            "wsgiload.toml",
+            "sweep = 1\n",
+            "wsgiload.toml: 'sweep' is a command, its options stand in a table",
+        ),
         ("wsgiload.toml", "runs = \n", "wsgiload.toml is not valid TOML: "),
-        ("wsgiload.toml", "duration = true\n", "Invalid value for '-d' / '-z' / '--duration': True is not a value"),
-        ("wsgiload.toml", "duration = {a = 1}\n", "Invalid value for '-d' / '-z' / '--duration': {'a': 1} is not"),
-        ("wsgiload.toml", 'duration = "soon"\n', "Invalid value for '-d' / '-z' / '--duration': 'soon' is not a"),
-        ("pyproject.toml", "[tool.wsgiload]\nraets = 1\n", "pyproject.toml: unknown key 'raets'; did you mean rates?"),
-        ("pyproject.toml", "[tool]\nwsgiload = 5\n", "pyproject.toml: tool.wsgiload is not a table"),
+        (
+            "wsgiload.toml",
+            "duration = true\n",
+            "Invalid value for '-d' / '-z' / '--duration': True is not a value",
+        ),
+        (
+            "wsgiload.toml",
+            "duration = {a = 1}\n",
+            "Invalid value for '-d' / '-z' / '--duration': {'a': 1} is not",
+        ),
+        (
+            "wsgiload.toml",
+            'duration = "soon"\n',
+            "Invalid value for '-d' / '-z' / '--duration': 'soon' is not a",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.wsgiload]\nraets = 1\n",
+            "pyproject.toml: unknown key 'raets'; did you mean rates?",
+        ),
+        (
+            "pyproject.toml",
+            "[tool]\nwsgiload = 5\n",
+            "pyproject.toml: tool.wsgiload is not a table",
+        ),
     ],
 )
 def test_a_mistake_in_a_file_is_one_line_that_names_file_and_key(
@@ -178,9 +240,14 @@ def test_a_file_that_is_no_text_is_one_line(folder: Path, dry: DryRun) -> None:
 
 
 def test_a_named_file_must_exist_and_the_usual_one_need_not(dry: DryRun) -> None:
-    assert dry.refused("sweep", "--config", "gone.toml") == "wsgiload: cannot read gone.toml: No such file or directory"
+    assert (
+        dry.refused("sweep", "--config", "gone.toml")
+        == "wsgiload: cannot read gone.toml: No such file or directory"
+    )
 
 
-def test_a_mistake_in_the_environment_names_the_option(dry: DryRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_the_environment_names_the_option(
+    dry: DryRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WSGILOAD_DURATION", "bogus")
     assert "'--duration': 'bogus' is not a duration" in dry.refused("sweep")

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from wsgiload.cpus import CpuPlan, assign_cpus, available_cpus, format_cpu_list, parse_cpu_list
 from wsgiload.errors import UsageError
+from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, format_cpu_list, parse_cpu_list
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,9 @@ def test_divides_cores(
     orchestrator: tuple[int, ...],
     shared: bool,
 ) -> None:
-    assert assign_cpus(range(count), cpus, None, None) == CpuPlan(server, client, shared, orchestrator)
+    assert assign_cpus(range(count), cpus, None, None) == CpuPlan(
+        server, client, shared, orchestrator
+    )
 
 
 def test_keeps_to_the_cores_that_are_available() -> None:

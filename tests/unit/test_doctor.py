@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload import doctor
-from wsgiload.doctor import CpuTimes, Finding, run_checks
+from wsgiload.doctor import checks as doctor
+from wsgiload.doctor.checks import CpuTimes, Finding, run_checks
 
 Write = Callable[[str, str], None]
 
@@ -41,7 +41,9 @@ def test_what_cannot_be_known_is_never_green(tmp_path: Path) -> None:
     assert all(finding.value is None for finding in findings)
 
 
-@pytest.mark.parametrize(("cores", "level"), [((0,), "red"), ((0, 1), "amber"), ((0, 1, 2, 3), "green")])
+@pytest.mark.parametrize(
+    ("cores", "level"), [((0,), "red"), ((0, 1), "amber"), ((0, 1, 2, 3), "green")]
+)
 def test_cores(cores: tuple[int, ...], level: str) -> None:
     assert doctor.check_cores(cores).level == level
 
@@ -51,9 +53,21 @@ def test_cores(cores: tuple[int, ...], level: str) -> None:
     [
         (doctor.check_backlog, "proc/sys/net/core/somaxconn", "128", "amber", 128),
         (doctor.check_backlog, "proc/sys/net/core/somaxconn", "4096", "green", 4096),
-        (doctor.check_ports, "proc/sys/net/ipv4/ip_local_port_range", "32768\t60999", "green", 28232),
+        (
+            doctor.check_ports,
+            "proc/sys/net/ipv4/ip_local_port_range",
+            "32768\t60999",
+            "green",
+            28232,
+        ),
         (doctor.check_ports, "proc/sys/net/ipv4/ip_local_port_range", "60000 60999", "amber", 1000),
-        (doctor.check_congestion_control, "proc/sys/net/ipv4/tcp_congestion_control", "bbr", "amber", "bbr"),
+        (
+            doctor.check_congestion_control,
+            "proc/sys/net/ipv4/tcp_congestion_control",
+            "bbr",
+            "amber",
+            "bbr",
+        ),
         (
             doctor.check_congestion_control,
             "proc/sys/net/ipv4/tcp_congestion_control",
@@ -98,7 +112,9 @@ def test_a_file_and_what_it_means(
     assert (finding.cure is None) == (level == "green")
 
 
-@pytest.mark.parametrize(("clock", "level"), [("tsc", "green"), ("kvm-clock", "green"), ("hpet", "amber")])
+@pytest.mark.parametrize(
+    ("clock", "level"), [("tsc", "green"), ("kvm-clock", "green"), ("hpet", "amber")]
+)
 def test_clocksource(tmp_path: Path, write: Write, clock: str, level: str) -> None:
     write("sys/devices/system/clocksource/clocksource0/current_clocksource", clock)
     assert doctor.check_clocksource(tmp_path).level == level
@@ -133,7 +149,8 @@ def test_uv_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.check_uv().level == "red"
 
 
-# What two machines have in these files: one that was set up for measuring, and a notebook as it comes.
+# What two machines have in these files: one that was set up for measuring, and a notebook as it
+# comes.
 SERVER = {
     "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance",
     "sys/devices/system/cpu/intel_pstate/no_turbo": "1",
@@ -188,7 +205,9 @@ def test_a_machine_set_up_for_measuring_is_green_throughout(tmp_path: Path, writ
     assert len(findings) == len(SERVER) - 1, "connection tracking has two files"
 
 
-def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(tmp_path: Path, write: Write) -> None:
+def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(
+    tmp_path: Path, write: Write
+) -> None:
     recorded(write, NOTEBOOK)
     findings = {finding.check: finding for finding in doctor.look_round(tmp_path)}
     assert {name for name, finding in findings.items() if finding.level == "green"} == {"pressure"}
@@ -198,7 +217,9 @@ def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(tmp_path: Pat
         "connection tracking",
     }
     assert all(finding.cure for finding in findings.values() if finding.level != "green")
-    assert findings["turbo"].cure == "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+    assert (
+        findings["turbo"].cure == "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+    )
     assert findings["TIME_WAIT"].value == 23456
 
 

@@ -1,4 +1,5 @@
-"""Student's t against its tables, permutation tests against counting by hand, and what they are for: rare mistakes."""
+"""Student's t against its tables, permutation tests against counting by hand, and what they are
+for: rare mistakes."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from statistics import fmean
 
 import pytest
 
-from wsgiload.effect import (
+from wsgiload.statistics.effect import (
     MOST_ARRANGEMENTS,
     MOST_ROUNDS_COUNTED,
     holm,
@@ -21,7 +22,7 @@ from wsgiload.effect import (
     sign_flip_p,
     unpaired_effect,
 )
-from wsgiload.student import t_cumulative, t_quantile
+from wsgiload.statistics.student import t_cumulative, t_quantile
 
 # Fisher and Yates, Statistical Tables, table III: two-sided 5 % is 0.975 here.
 TABLE = [
@@ -46,7 +47,9 @@ def test_t_is_that_of_the_tables(probability: float, degrees: int, value: float)
 
 @pytest.mark.parametrize("probability", [0.5, 0.6, 0.9, 0.975, 0.999])
 def test_t_is_exact_where_there_is_a_formula(probability: float) -> None:
-    assert t_quantile(probability, 1) == pytest.approx(math.tan(math.pi * (probability - 0.5)), abs=1e-12, rel=1e-12)
+    assert t_quantile(probability, 1) == pytest.approx(
+        math.tan(math.pi * (probability - 0.5)), abs=1e-12, rel=1e-12
+    )
     two = (2 * probability - 1) / math.sqrt(2 * probability * (1 - probability))
     assert t_quantile(probability, 2) == pytest.approx(two, abs=1e-12, rel=1e-12)
 
@@ -75,7 +78,9 @@ def test_an_interval_of_the_mean_is_that_of_a_textbook() -> None:
 # --- permutations
 
 
-@pytest.mark.parametrize(("runs", "least"), [(3, 0.25), (4, 0.125), (5, 0.0625), (6, 0.03125), (8, 2 / 256)])
+@pytest.mark.parametrize(
+    ("runs", "least"), [(3, 0.25), (4, 0.125), (5, 0.0625), (6, 0.03125), (8, 2 / 256)]
+)
 def test_the_least_p_of_a_sign_flip_is_two_of_all_arrangements(runs: int, least: float) -> None:
     assert sign_flip_p([0.1 + run / 100 for run in range(runs)]) == least
 
@@ -89,7 +94,9 @@ def test_a_sign_flip_counts_by_hand() -> None:
 def test_counting_by_halves_is_counting_all() -> None:
     draw = random.Random(2)
     for rounds in range(1, 11):
-        differences = [draw.choice((0.01, 0.02, 0.5)) * draw.choice((1, 1, -1)) for _ in range(rounds)]
+        differences = [
+            draw.choice((0.01, 0.02, 0.5)) * draw.choice((1, 1, -1)) for _ in range(rounds)
+        ]
         sums = [sum(map(mul, differences, signs)) for signs in product((1, -1), repeat=rounds)]
         far = [abs(total) >= abs(sum(differences)) - 1e-12 for total in sums]
         assert sign_flip_p(differences) == sum(far) / len(far)
@@ -127,7 +134,9 @@ def test_runs_are_enough_for_the_pairs_and_not_more() -> None:
         runs = runs_needed(pairs)
         assert holm([2.0 ** (1 - runs)] * pairs)[0] < 0.05
         assert runs == 6 or holm([2.0 ** (2 - runs)] * pairs)[0] >= 0.05
-    assert all(fewer <= more for fewer, more in pairwise(runs_needed(pairs) for pairs in range(1, 200)))
+    assert all(
+        fewer <= more for fewer, more in pairwise(runs_needed(pairs) for pairs in range(1, 200))
+    )
 
 
 # --- factors
@@ -156,16 +165,20 @@ def test_differences_without_spread_have_no_width() -> None:
 
 
 def test_welchs_interval_covers_where_the_spreads_differ() -> None:
-    """1,000 pairs of samples whose deviations are 1 and 3: the true difference is covered in 95 %, to within 2 %."""
+    """1,000 pairs of samples whose deviations are 1 and 3: the true difference is covered in 95 %,
+    to within 2 %."""
     draw, covered = random.Random(5), 0
     for _ in range(1000):
-        interval = unpaired_effect([draw.gauss(1, 1) for _ in range(5)], [draw.gauss(0, 3) for _ in range(5)]).interval
+        interval = unpaired_effect(
+            [draw.gauss(1, 1) for _ in range(5)], [draw.gauss(0, 3) for _ in range(5)]
+        ).interval
         covered += abs(interval.mean - 1) <= interval.half_95
     assert 0.93 <= covered / 1000 <= 0.98
 
 
 def test_a_t_interval_over_runs_covers_and_one_that_knows_only_requests_does_not() -> None:
-    """Six runs, each off by 10 %, each measured to 3 %: the method's table gives 0.95 and about 0.36."""
+    """Six runs, each off by 10 %, each measured to 3 %: the method's table gives 0.95 and about
+    0.36."""
     draw, by_runs, by_requests = random.Random(6), 0, 0
     for _ in range(2000):
         runs = [draw.gauss(0, 0.10) + draw.gauss(0, 0.03) for _ in range(6)]

@@ -1,4 +1,5 @@
-"""App and Python as factors of a grid: what they name, what they refuse, and what is compared with what."""
+"""App and Python as factors of a grid: what they name, what they refuse, and what is compared with
+what."""
 
 from __future__ import annotations
 
@@ -16,33 +17,36 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import wsgiload
-from wsgiload import api, environments, interpreters
-from wsgiload.bundled import APPS_FOLDER, BUNDLED
+from wsgiload import api
+from wsgiload.analysis.comparison import compare_runs, compare_servers
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.recommend import recommend, recommend_capacity
+from wsgiload.analysis.recommendations import recommendations
+from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
+from wsgiload.catalogue.contract import Server
 from wsgiload.cli import run
 from wsgiload.cli._recommend import tell_recommendations
-from wsgiload.comparison import compare_runs, compare_servers
-from wsgiload.contract import Server
-from wsgiload.cpus import CpuPlan, available_cpus
-from wsgiload.effect import runs_needed
-from wsgiload.environments import named_interpreters, provide
+from wsgiload.documents.schema import load_schema
+from wsgiload.environments import provide as environments
+from wsgiload.environments import versions as interpreters
+from wsgiload.environments.interpreter import AppInterpreter
+from wsgiload.environments.provide import named_interpreters, provide
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
-from wsgiload.grid import apps_of, parse_sizes
-from wsgiload.interpreter import AppInterpreter
+from wsgiload.experiment.grid import apps_of, parse_sizes
+from wsgiload.experiment.plan import Cell, Experiment, Size, experiment_facts
+from wsgiload.experiment.settings import resolve_servers, runs_to_compare
+from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Limits
-from wsgiload.objective import parse_objective
-from wsgiload.plan import Cell, Experiment, Level, LoadOptions, Size, experiment_facts
-from wsgiload.recommend import recommend, recommend_capacity
-from wsgiload.recommendations import recommendations
-from wsgiload.record import CellRecord, Failure, Setting
+from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.request import Request
 from wsgiload.report.cells import conditions, read_sweep
 from wsgiload.report.findings import headline, response_time_caption
 from wsgiload.report.html import _page_title
 from wsgiload.report.over_runs import comparison_lines
-from wsgiload.request import Request
-from wsgiload.run import Bench
-from wsgiload.schema import load_schema
-from wsgiload.settings import resolve_servers, runs_to_compare
-from wsgiload.summary import summarise_cell
+from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.summary import summarise_cell
+from wsgiload.statistics.effect import runs_needed
+from wsgiload.sweeps.cell import Bench
 
 from .invented_cells import Json, cell, runs_of
 from .invented_cells import experiment as invented
@@ -71,7 +75,9 @@ def test_app_and_python_are_part_of_a_name() -> None:
     sizes = parse_sizes(None, None, ["threads=4", "app=hello, cpu", "python=3.11,3.13"])
     assert sizes[1] == Size(None, 4, None, None, "hello", "3.13")
     assert apps_of(sizes) == ["hello", "cpu"]
-    found = resolve_servers(experiment(("waitress",), "threads=4", "app=hello,cpu", "python=3.11,3.14t"))
+    found = resolve_servers(
+        experiment(("waitress",), "threads=4", "app=hello,cpu", "python=3.11,3.14t")
+    )
     assert list(found) == [
         "waitress-t4-py3.11-hello",
         "waitress-t4-py3.14t-hello",
@@ -81,7 +87,9 @@ def test_app_and_python_are_part_of_a_name() -> None:
 
 
 def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
-    assert list(resolve_servers(experiment(("node",), "app=hello,cpu", "python=3.11,3.13"))) == ["node-hello"]
+    assert list(resolve_servers(experiment(("node",), "app=hello,cpu", "python=3.11,3.13"))) == [
+        "node-hello"
+    ]
     assert list(resolve_servers(experiment(("node",), "python=3.11,3.13"))) == ["node"]
     with pytest.raises(UsageError, match="none of the servers runs a WSGI app"):
         resolve_servers(experiment(("node",), "app=cpu"))
@@ -89,8 +97,12 @@ def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
 
 def test_a_name_of_ones_own_that_the_grid_makes_too_is_refused() -> None:
     """waitress has no workers to name; one of the two would be measured under the other's name."""
-    with pytest.raises(UsageError, match="two of the servers would be called a-w1-t4; choose another name"):
-        resolve_servers(experiment(("a=gunicorn-gthread", "a-w1=waitress"), "workers=1", "threads=4"))
+    with pytest.raises(
+        UsageError, match="two of the servers would be called a-w1-t4; choose another name"
+    ):
+        resolve_servers(
+            experiment(("a=gunicorn-gthread", "a-w1=waitress"), "workers=1", "threads=4")
+        )
 
 
 def test_each_app_is_asked_and_checked_in_its_own_way() -> None:
@@ -107,7 +119,10 @@ def test_the_experiment_tells_every_app() -> None:
     facts = dict(experiment_facts(plan, tuple(resolve_servers(plan))))
     assert (facts["app"], facts["path"]) == (["hello:app", "cpu:app"], "/")
     assert "each app as its name says" in conditions(facts)
-    assert _page_title(read_sweep({"experiment": facts, "cells": []})) == "hello:app and cpu:app /: 0 servers"
+    assert (
+        _page_title(read_sweep({"experiment": facts, "cells": []}))
+        == "hello:app and cpu:app /: 0 servers"
+    )
     alone = dict(experiment_facts(experiment(("waitress",), "app=cpu"), ("waitress-cpu",)))
     assert alone["app"] == "cpu:app"
     assert "each app" not in conditions(alone)
@@ -119,7 +134,9 @@ def test_a_cell_tells_which_app_it_served() -> None:
     setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits())
     failure = Failure("start", "it fell over", "")
     told = [
-        summarise_cell(CellRecord(Cell(name, plan.levels[0], 1, 1), failure=failure), found, setting)["app"]
+        summarise_cell(
+            CellRecord(Cell(name, plan.levels[0], 1, 1), failure=failure), found, setting
+        )["app"]
         for name, found in resolve_servers(plan).items()
     ]
     assert told == ["hello:app", "cpu:app"]
@@ -131,16 +148,43 @@ def test_a_cell_tells_which_app_it_served() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--grid", "app=hallo"], "there is no bundled app 'hallo'; choose one of hello, json1k, cpu, sleep"),
-        (["--grid", "python=3"], "--grid python=3: '3' is no version; write it like python=3.11,3.13"),
+        (
+            ["--grid", "app=hallo"],
+            "there is no bundled app 'hallo'; choose one of hello, json1k, cpu, sleep",
+        ),
+        (
+            ["--grid", "python=3"],
+            "--grid python=3: '3' is no version; write it like python=3.11,3.13",
+        ),
         (["--grid", "python=3.13", "python=3.11"], "python of the servers was given twice"),
-        (["shop:app", "--grid", "app=hello,cpu"], "--grid app= and APP 'shop:app' were both given; give one of them"),
-        (["--app-name", "cpu", "--grid", "app=hello"], "--grid app= and --app-name were both given; give one of them"),
-        (["--path", "/x", "--grid", "app=hello"], "--grid app= and --path were both given; leave it out"),
-        (["--expect-length", "5", "--grid", "app=cpu"], "--grid app= and --expect-length were both given"),
-        (["shop:app", "--grid", "python=3.11"], "an app of your own stays on its interpreter: name one in each"),
-        (["--python", "python3", "--grid", "python=3.11"], "--grid python= and --python were both given; give one"),
-        (["--python-version", "3.11", "--grid", "python=3.11"], "--grid python= and --python-version were both given"),
+        (
+            ["shop:app", "--grid", "app=hello,cpu"],
+            "--grid app= and APP 'shop:app' were both given; give one of them",
+        ),
+        (
+            ["--app-name", "cpu", "--grid", "app=hello"],
+            "--grid app= and --app-name were both given; give one of them",
+        ),
+        (
+            ["--path", "/x", "--grid", "app=hello"],
+            "--grid app= and --path were both given; leave it out",
+        ),
+        (
+            ["--expect-length", "5", "--grid", "app=cpu"],
+            "--grid app= and --expect-length were both given",
+        ),
+        (
+            ["shop:app", "--grid", "python=3.11"],
+            "an app of your own stays on its interpreter: name one in each",
+        ),
+        (
+            ["--python", "python3", "--grid", "python=3.11"],
+            "--grid python= and --python were both given; give one",
+        ),
+        (
+            ["--python-version", "3.11", "--grid", "python=3.11"],
+            "--grid python= and --python-version were both given",
+        ),
     ],
 )
 @pytest.mark.parametrize("name", ["sweep", "capacity"])
@@ -154,7 +198,9 @@ def test_what_is_chosen_twice_or_is_not_there_is_refused(
     assert err.count("\n") == 1
 
 
-def test_one_list_of_rates_is_not_looked_for_with_several_apps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_list_of_rates_is_not_looked_for_with_several_apps(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
     assert run([*words, "--grid", "app=hello,cpu"]) == 2
     assert "--grid app= names several; say which by --rates" in capsys.readouterr().err
@@ -165,26 +211,55 @@ def test_one_list_of_rates_is_not_looked_for_with_several_apps(capsys: pytest.Ca
 def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Experiment] = []
     monkeypatch.setattr(api, "run_sweep", lambda plan, _: asked.append(plan))
-    grid: dict[str, list[str | int]] = {"workers": [1, 2], "app": ["cpu", "json1k"], "python": ["3.11", "3.13"]}
+    grid: dict[str, list[str | int]] = {
+        "workers": [1, 2],
+        "app": ["cpu", "json1k"],
+        "python": ["3.11", "3.13"],
+    }
     wsgiload.sweep(
-        servers=["waitress"], grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]}, compare=True
+        servers=["waitress"],
+        grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]},
+        compare=True,
     )
     (plan,) = asked
-    words = ["workers=1,2", "app=cpu,json1k", "python=3.11,3.13", "profile=tuned,stock", "keepalive=off,5"]
+    words = [
+        "workers=1,2",
+        "app=cpu,json1k",
+        "python=3.11,3.13",
+        "profile=tuned,stock",
+        "keepalive=off,5",
+    ]
     assert plan.sizes == parse_sizes(None, None, words)
     # Eight settings of each app: waitress has one process, whatever is asked for.
-    assert (plan.name, plan.app, plan.bundled, plan.runs) == ("cpu-json1k", "cpu:app", True, runs_needed(28))
+    assert (plan.name, plan.app, plan.bundled, plan.runs) == (
+        "cpu-json1k",
+        "cpu:app",
+        True,
+        runs_needed(28),
+    )
     for given, says in (
-        ({"grid": {"cores": [1]}}, "--grid cores=1: not workers, threads, profile, keepalive, app nor python"),
+        (
+            {"grid": {"cores": [1]}},
+            "--grid cores=1: not workers, threads, profile, keepalive, app nor python",
+        ),
         ({"grid": {"workers": [0]}}, "'0' is no number from 1"),
-        ({"grid": {"app": ["cpu"]}, "app": "shop:app"}, "app in grid and app were both given; give one of them"),
-        ({"grid": {"app": ["cpu"]}, "path": "/x"}, "app in grid and path were both given; leave it out"),
+        (
+            {"grid": {"app": ["cpu"]}, "app": "shop:app"},
+            "app in grid and app were both given; give one of them",
+        ),
+        (
+            {"grid": {"app": ["cpu"]}, "path": "/x"},
+            "app in grid and path were both given; leave it out",
+        ),
         ({"grid": {"app": ["cup"]}}, "there is no bundled app 'cup'"),
         (
             {"grid": {"python": ["3.11"]}, "app": "shop:app"},
             "python in grid and app were both given; an app of your own",
         ),
-        ({"grid": {"python": ["3.11"]}, "python": "py"}, "python in grid and python were both given; give one of them"),
+        (
+            {"grid": {"python": ["3.11"]}, "python": "py"},
+            "python in grid and python were both given; give one of them",
+        ),
     ):
         with pytest.raises(UsageError, match=says):
             wsgiload.sweep(**cast(Any, given))
@@ -196,7 +271,9 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
 def interpreter(version: str, base: str | None = None) -> AppInterpreter:
     path = Path(f"/pythons/{base or version}/bin/python")
     major, minor = map(int, version.rstrip("t").split(".")[:2])
-    return AppInterpreter(path, version, (major, minor), "CPython", path, (), "found", MappingProxyType({}))
+    return AppInterpreter(
+        path, version, (major, minor), "CPython", path, (), "found", MappingProxyType({})
+    )
 
 
 INSTALLED = (interpreter("3.11.7"), interpreter("3.12.1"), interpreter("3.13.0"))
@@ -214,7 +291,10 @@ def named(servers: tuple[str, ...], *grid: str) -> dict[str, str]:
 
 @pytest.mark.usefixtures("installed")
 def test_each_version_is_found_once() -> None:
-    assert named(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu") == {"3.11": "3.11.7", "3.13": "3.13.0"}
+    assert named(("waitress", "node"), "python=3.11,3.13", "app=hello,cpu") == {
+        "3.11": "3.11.7",
+        "3.13": "3.13.0",
+    }
     assert named(("waitress",), "app=hello,cpu") == {}
 
 
@@ -222,13 +302,31 @@ def test_each_version_is_found_once() -> None:
 @pytest.mark.parametrize(
     ("servers", "versions", "says"),
     [
-        (("waitress",), "3.11,3.99", r"no Python 3\.99 is installed here; installed are 3\.11\.7, 3\.12\.1, 3\.13\.0"),
-        (("waitress", "circus-waitress"), "3.11,3.13", r"circus runs on Python >=3\.11,<=3\.12, not on CPython 3\.13"),
-        (("pypy",), "3.13", r"pypy runs on PyPy .*, not on CPython 3\.13\.0; leave this server out of --servers, or"),
-        (("waitress",), "3.13,3.13.0", r"--grid python=3\.13,3\.13\.0: both are Python 3\.13\.0; name each once"),
+        (
+            ("waitress",),
+            "3.11,3.99",
+            r"no Python 3\.99 is installed here; installed are 3\.11\.7, 3\.12\.1, 3\.13\.0",
+        ),
+        (
+            ("waitress", "circus-waitress"),
+            "3.11,3.13",
+            r"circus runs on Python >=3\.11,<=3\.12, not on CPython 3\.13",
+        ),
+        (
+            ("pypy",),
+            "3.13",
+            r"pypy runs on PyPy .*, not on CPython 3\.13\.0; leave this server out of --servers, or",
+        ),
+        (
+            ("waitress",),
+            "3.13,3.13.0",
+            r"--grid python=3\.13,3\.13\.0: both are Python 3\.13\.0; name each once",
+        ),
     ],
 )
-def test_a_version_that_cannot_be_had_is_refused(servers: tuple[str, ...], versions: str, says: str) -> None:
+def test_a_version_that_cannot_be_had_is_refused(
+    servers: tuple[str, ...], versions: str, says: str
+) -> None:
     with pytest.raises(UsageError, match=says):
         named(servers, f"python={versions}")
 
@@ -248,7 +346,9 @@ def test_the_plan_tells_which_build_a_version_means(capsys: pytest.CaptureFixtur
 def test_a_server_is_installed_once_for_each_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, list[str]]] = []
 
-    def provision_all(servers: Iterable[Server], on: AppInterpreter, *, log: Callable[[str], None]) -> dict[str, Any]:
+    def provision_all(
+        servers: Iterable[Server], on: AppInterpreter, *, log: Callable[[str], None]
+    ) -> dict[str, Any]:
         names = [server.name for server in servers]
         asked.append((on.version, sorted(set(names))))
         return {name: f"{name} on {on.version}" for name in names}
@@ -264,16 +364,22 @@ def test_a_server_is_installed_once_for_each_interpreter(monkeypatch: pytest.Mon
     assert made.keys() == found.keys()
 
 
-def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It is measured on an app of its own."""
-    module = sys.modules["wsgiload.sweep"]  # the name in the package is taken by the function
+    module = sys.modules[
+        "wsgiload.sweeps.sweep"
+    ]  # the name in the package is taken by the function
     measured: list[str] = []
     monkeypatch.setattr(module, "measure_concurrency", lambda found, *_: measured.append(found.id))
     plan = experiment(("waitress",), "profile=stock,tuned", "app=hello,cpu", "python=3.11,3.13")
     cores = available_cpus()
     setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
     found, missing = resolve_servers(plan), cast(Any, None)
-    sweep = module._Sweep(found, (), Bench(setting, missing, missing), missing, module.SweepEvents(), [])
+    sweep = module._Sweep(
+        found, (), Bench(setting, missing, missing), missing, module.SweepEvents(), []
+    )
     for one in found.values():
         module._capacity(sweep, one, missing)
     assert measured == ["waitress-stock-py3.11-hello", "waitress-stock-py3.13-hello"]
@@ -283,8 +389,15 @@ def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(mo
 
 
 def with_apps(slow: float = 2.0) -> list[Json]:
-    """Two servers with two apps, six runs each; of ``hello`` one server stands there under a second name, too."""
-    means_ns = {"a-hello": 10e6, "b-hello": 13e6, "a-cpu": 10e6 * slow, "b-cpu": 13e6 * slow, "again-hello": 10e6}
+    """Two servers with two apps, six runs each; of ``hello`` one server stands there under a second
+    name, too."""
+    means_ns = {
+        "a-hello": 10e6,
+        "b-hello": 13e6,
+        "a-cpu": 10e6 * slow,
+        "b-cpu": 13e6 * slow,
+        "again-hello": 10e6,
+    }
     return [
         one
         | {"app": f"{str(one['server']).rpartition('-')[2]}:app"}
@@ -304,7 +417,9 @@ def test_only_servers_with_the_same_app_are_compared() -> None:
     adjusted = {entry["app"]: entry["p_adjusted"] / entry["p"] for entry in entries[::-1]}
     assert adjusted == {"cpu:app": 1.0, "hello:app": 3.0}, "each app is a question of its own"
     assert entries[0]["aa_factor"] is not None
-    assert entries[3]["aa_factor"] is None, "what one server showed of itself was shown with another app"
+    assert entries[3]["aa_factor"] is None, (
+        "what one server showed of itself was shown with another app"
+    )
 
 
 def test_cells_stored_before_there_was_a_choice_are_compared_as_ever() -> None:
@@ -315,7 +430,8 @@ def test_cells_stored_before_there_was_a_choice_are_compared_as_ever() -> None:
 
 def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -> None:
     cells = [
-        one | {"server": "waitress", "size": str(one["server"]).partition("-")[2], "app": "hello:app"}
+        one
+        | {"server": "waitress", "size": str(one["server"]).partition("-")[2], "app": "hello:app"}
         for one in invented(2, {"waitress-py3.11": 13e6, "waitress-py3.13": 10e6})
     ]
     (entry,) = compare_servers(cells)
@@ -325,9 +441,12 @@ def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -
 def test_the_page_says_that_apps_are_not_compared_and_counts_the_pairs_of_each() -> None:
     lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(with_apps())})]
     assert any(
-        line.startswith("Servers are compared, and p is adjusted, where they serve the same app") for line in lines
+        line.startswith("Servers are compared, and p is adjusted, where they serve the same app")
+        for line in lines
     )
-    assert not any("cannot tell" in line for line in lines), "seven rounds carry the three pairs of an app"
+    assert not any("cannot tell" in line for line in lines), (
+        "seven rounds carry the three pairs of an app"
+    )
     alone = [one for one in with_apps() if one["app"] == "cpu:app"]
     lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(alone)})]
     assert not any("the same app" in line for line in lines)
@@ -336,13 +455,17 @@ def test_the_page_says_that_apps_are_not_compared_and_counts_the_pairs_of_each()
 def test_no_sentence_goes_from_the_quickest_of_one_app_to_the_slowest_of_another() -> None:
     servers = ["a-hello", "b-hello", "a-cpu", "b-cpu"]
     facts = {"rates": [1000.0], "servers": servers}
-    cells = [one for one in with_apps() if one["run"] == 1 and one["id"].partition("@")[0] in servers]
+    cells = [
+        one for one in with_apps() if one["run"] == 1 and one["id"].partition("@")[0] in servers
+    ]
     sweep = read_sweep({"experiment": facts, "cells": cells})
     hello = r"p99 response time with hello:app ranged from [\d.]+ ms \(a-hello\) to [\d.]+ ms \(b-hello\)\."
     cpu = r"p99 response time with cpu:app ranged from [\d.]+ ms \(a-cpu\) to [\d.]+ ms \(b-cpu\)\."
     for sentence in (headline(sweep), response_time_caption(sweep)):
         assert re.search(f"{hello} .*{cpu}", sentence), sentence
-    assert " with " not in headline(replace(sweep, labels=("a-hello", "b-hello"))).partition(". ")[2]
+    assert (
+        " with " not in headline(replace(sweep, labels=("a-hello", "b-hello"))).partition(". ")[2]
+    )
 
 
 def test_two_stored_runs_tell_the_app_where_it_is_one() -> None:
@@ -368,7 +491,10 @@ def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[
 
     def of(name: str, p99_ms: float) -> list[Json]:
         app = {"app": f"{name.rpartition('-')[2]}:app"}
-        return [cell(name, at, p99_ms * 1e6 * factor, **used, **app) for at, factor in enumerate(factors, 1)]
+        return [
+            cell(name, at, p99_ms * 1e6 * factor, **used, **app)
+            for at, factor in enumerate(factors, 1)
+        ]
 
     cells = of("a-hello", 5.0) + of("b-hello", 9.0) + of("a-cpu", 30.0) + of("b-cpu", 900.0)
 
@@ -401,7 +527,9 @@ def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]
     entries = [entry | {"server": f"a-{app}", "app": f"{app}:app"} for app in ("hello", "cpu")]
     found = recommendations(entries, recommend_capacity, ["p99<50ms"])
     schema = load_schema("capacity-1")
-    described = Draft202012Validator(schema["properties"]["recommendations"] | {"$defs": schema["$defs"]})
+    described = Draft202012Validator(
+        schema["properties"]["recommendations"] | {"$defs": schema["$defs"]}
+    )
     assert [error.message for error in described.iter_errors(found)] == []
     assert tell_recommendations(found, EXIT_OK) == EXIT_OK
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,5 @@
-"""The machines of `make test-vm`: what is said where they cannot be run, and what their archives hold."""
+"""The machines of `make test-vm`: what is said where they cannot be run, and what their archives
+hold."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ def entries(archive: Path) -> dict[str, tuple[int, bytes]]:
     data, found, place = archive.read_bytes(), {}, 0
     while True:
         assert data[place : place + 6] == b"070701"
-        fields = [int(data[place + 6 + 8 * field : place + 14 + 8 * field], 16) for field in range(13)]
+        fields = [
+            int(data[place + 6 + 8 * field : place + 14 + 8 * field], 16) for field in range(13)
+        ]
         mode, size, name_length = fields[1], fields[6], fields[11]
         name = data[place + 110 : place + 110 + name_length - 1].decode()
         start = place + (110 + name_length + 3) // 4 * 4
@@ -37,8 +40,15 @@ def test_an_archive_holds_files_links_and_the_folders_above_them(tmp_path: Path)
         archive.add_tree(tmp_path / "tree", lambda path: path.name != "left_out")
     found = entries(tmp_path / "archive")
     inside = str(private).lstrip("/")
-    assert list(found) == [str(tmp_path / "tree").lstrip("/"), inside, f"{inside}/file", f"{inside}/link"]
-    assert found[f"{inside}/file"] == (stat.S_IFREG | 0o644, b"abc"), "every user of the guest may read it"
+    assert list(found) == [
+        str(tmp_path / "tree").lstrip("/"),
+        inside,
+        f"{inside}/file",
+        f"{inside}/link",
+    ]
+    assert found[f"{inside}/file"] == (stat.S_IFREG | 0o644, b"abc"), (
+        "every user of the guest may read it"
+    )
     assert stat.S_IMODE(found[inside][0]) == 0o755
     assert found[f"{inside}/link"][1] == b"file" and stat.S_ISLNK(found[f"{inside}/link"][0])
 
@@ -47,12 +57,20 @@ def test_without_qemu_nothing_is_run_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = {"qemu-system-x86_64", "mmdebstrap"}
-    monkeypatch.setattr(guests.shutil, "which", lambda name: None if name in missing else f"/usr/bin/{name}")
+    monkeypatch.setattr(
+        guests.shutil, "which", lambda name: None if name in missing else f"/usr/bin/{name}"
+    )
     assert guests.main([]) == 0
     cure = "as root run: apt-get install qemu-system-x86 mmdebstrap"
-    assert capsys.readouterr().out == f"test-vm: not run: qemu-system-x86, mmdebstrap missing; {cure}\n"
+    assert (
+        capsys.readouterr().out
+        == f"test-vm: not run: qemu-system-x86, mmdebstrap missing; {cure}\n"
+    )
 
 
 def test_a_guest_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert guests.main(["windows"]) == 2
-    assert capsys.readouterr().out == "test-vm: there is no guest windows; choose from direct, systemd, systemd-root\n"
+    assert (
+        capsys.readouterr().out
+        == "test-vm: there is no guest windows; choose from direct, systemd, systemd-root\n"
+    )

@@ -1,4 +1,5 @@
-"""The histogram behind every quantile: its definition, its sums, and its bytes as another implementation reads them."""
+"""The histogram behind every quantile: its definition, its sums, and its bytes as another
+implementation reads them."""
 
 from __future__ import annotations
 
@@ -29,8 +30,16 @@ def histogram(values: list[int]) -> Histogram:
 
 def test_count_min_and_max_are_those_of_the_values(histogram: Histogram, values: list[int]) -> None:
     assert histogram.count == len(histogram) == len(values)
-    assert min(values) * (1 - RELATIVE_WIDTH) <= (histogram.min or 0) <= min(values) * (1 + RELATIVE_WIDTH)
-    assert max(values) * (1 - RELATIVE_WIDTH) <= (histogram.max or 0) <= max(values) * (1 + RELATIVE_WIDTH)
+    assert (
+        min(values) * (1 - RELATIVE_WIDTH)
+        <= (histogram.min or 0)
+        <= min(values) * (1 + RELATIVE_WIDTH)
+    )
+    assert (
+        max(values) * (1 - RELATIVE_WIDTH)
+        <= (histogram.max or 0)
+        <= max(values) * (1 + RELATIVE_WIDTH)
+    )
     assert histogram.mean == pytest.approx(sum(values) / len(values), rel=RELATIVE_WIDTH)
 
 
@@ -38,7 +47,8 @@ def test_count_min_and_max_are_those_of_the_values(histogram: Histogram, values:
 def test_a_quantile_is_the_smallest_value_with_enough_at_or_below_it(
     histogram: Histogram, values: list[int], quantile: float
 ) -> None:
-    """Reported as the highest value of its bucket: never less than the true one, at most 0.1 % more."""
+    """Reported as the highest value of its bucket: never less than the true one, at most 0.1 %
+    more."""
     exact = sorted(values)[math.ceil(quantile * len(values)) - 1]
     found = histogram.quantile(quantile)
     assert found is not None
@@ -66,7 +76,9 @@ def test_an_empty_histogram_knows_nothing() -> None:
     assert Histogram.from_hdr_v2(empty.to_hdr_v2()) == empty
 
 
-def test_a_sum_is_the_histogram_of_all_values_whatever_the_order(values: list[int], histogram: Histogram) -> None:
+def test_a_sum_is_the_histogram_of_all_values_whatever_the_order(
+    values: list[int], histogram: Histogram
+) -> None:
     first, second = Histogram.from_values(values[:7_000]), Histogram.from_values(values[7_000:])
     assert first + second == second + first == first.merge(second) == histogram
     assert (first.count, second.count) == (7_000, 13_000), "an operand was changed"
@@ -82,8 +94,11 @@ def test_it_survives_pickle_and_its_own_bytes(histogram: Histogram) -> None:
     assert pickle.loads(pickle.dumps(histogram)) == histogram
     again = Histogram.from_hdr_v2(histogram.to_hdr_v2())
     assert again == histogram
-    assert [again.quantile(q) for q in (0.5, 0.99, 0.999)] == [histogram.quantile(q) for q in (0.5, 0.99, 0.999)]
-    # The format holds slots only: what is exact beside them (max, mean) comes back as wide as a slot.
+    assert [again.quantile(q) for q in (0.5, 0.99, 0.999)] == [
+        histogram.quantile(q) for q in (0.5, 0.99, 0.999)
+    ]
+    # The format holds slots only: what is exact beside them (max, mean) comes back as wide as a
+    # slot.
     assert (histogram.max or 0) <= (again.max or 0) <= (histogram.max or 0) * (1 + RELATIVE_WIDTH)
     assert again.mean == pytest.approx(histogram.mean, rel=RELATIVE_WIDTH)
 
@@ -104,7 +119,9 @@ def test_another_implementation_reads_the_same(histogram: Histogram) -> None:
         assert other.get_value_at_percentile(percentile) == pytest.approx(ours, rel=RELATIVE_WIDTH)
 
 
-def test_ours_reads_what_another_implementation_wrote(values: list[int], histogram: Histogram) -> None:
+def test_ours_reads_what_another_implementation_wrote(
+    values: list[int], histogram: Histogram
+) -> None:
     other = HdrHistogram(1, HOUR_NS, 3)
     for value in values:
         other.record_value(value)

@@ -13,7 +13,13 @@ import pytest
 from wsgiload.errors import UsageError
 from wsgiload.report import write_html
 from wsgiload.report.cells import read_sweep
-from wsgiload.report.findings import generator_facts, headline, limit_facts, resource_caption, response_time_caption
+from wsgiload.report.findings import (
+    generator_facts,
+    headline,
+    limit_facts,
+    resource_caption,
+    response_time_caption,
+)
 
 from .report_fixture import read_summary, write_run
 
@@ -75,7 +81,11 @@ def test_the_page_comes_in_its_order(page: Page) -> None:
 
 
 def test_the_page_asks_nobody_for_anything(source: str, page: Page) -> None:
-    policies = [tag["content"] for tag in page.named("meta") if tag.get("http-equiv") == "Content-Security-Policy"]
+    policies = [
+        tag["content"]
+        for tag in page.named("meta")
+        if tag.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policies == [POLICY]
     assert not {"script", "link", "iframe", "object", "img"} & {tag for tag, _ in page.tags}
     for _, attributes in page.tags:
@@ -93,7 +103,11 @@ def test_every_chart_has_a_finding_and_its_data(source: str) -> None:
         caption = re.search(r"<figcaption><b>(.+?)</b>", figure, flags=re.DOTALL)
         assert caption and caption.group(1).endswith(".")
         assert figure.count("<svg ") == 1
-        assert re.search(r"<details class=\"data\"><summary>Data</summary>.*<tbody>\s*<tr", figure, flags=re.DOTALL)
+        assert re.search(
+            r"<details class=\"data\"><summary>Data</summary>.*<tbody>\s*<tr",
+            figure,
+            flags=re.DOTALL,
+        )
 
 
 def test_no_identifier_is_used_twice(page: Page) -> None:
@@ -103,22 +117,28 @@ def test_no_identifier_is_used_twice(page: Page) -> None:
 
 def test_the_verdict_is_said_in_words(page: Page) -> None:
     assert (
-        "4 of 8 servers kept up with 3,000/s inside 2 CPUs and 512 MiB. Their p99 response time ranged from "
+        "4 of 8 servers kept up with 3,000/s inside 2 CPUs and 512 MiB. Their p99 response "
+        "time ranged from "
         "5.31 ms (gunicorn-gevent) to 83.9 ms (waitress)."
     ) in page.text
     assert "No inference between servers possible from 1 run." in page.text
     assert (
-        "kept up with 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s it answered 77.9 % of the requests "
-        "correctly (2,332/s), p99 >= 1.00 s; that coincided with throttling in 41.4 % of the CPU periods."
+        "kept up with 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s it answered 77.9 % of "
+        "the requests "
+        "correctly (2,332/s), p99 >= 1.00 s; that coincided with throttling in 41.4 % of the "
+        "CPU periods."
     ) in page.text
     assert (
-        "at 3,000/s it failed: readiness: no correct answer within 30 s; the process ended with code 1."
+        "at 3,000/s it failed: readiness: no correct answer within 30 s; the process ended "
+        "with code 1."
     ) in page.text
 
 
 def test_validity_lists_every_doubt_once(page: Page) -> None:
     assert "24 cells: 19 valid, 3 warn, 1 invalid, 1 failed." in page.text
-    assert page.text.count("keep-alive not honoured: measured with a new connection per request") == 1
+    assert (
+        page.text.count("keep-alive not honoured: measured with a new connection per request") == 1
+    )
     assert page.text.count("the generator's own lateness moved p99 by 8.3 %") == 1
 
 
@@ -129,12 +149,29 @@ def test_validity_lists_every_doubt_once(page: Page) -> None:
         ((2, 7_000_000), "Its loop stood still 3 times in all cells together, 9.00 ms at most."),
     ],
 )
-def test_the_generators_own_costs_are_told_at_their_worst(run_dir: Path, stalls: tuple[int, int], said: str) -> None:
-    one: dict[str, object] = {"count": min(stalls[0], 1), "longest_ns": 9_000_000 if stalls[0] else 0}
+def test_the_generators_own_costs_are_told_at_their_worst(
+    run_dir: Path, stalls: tuple[int, int], said: str
+) -> None:
+    one: dict[str, object] = {
+        "count": min(stalls[0], 1),
+        "longest_ns": 9_000_000 if stalls[0] else 0,
+    }
     other: dict[str, object] = {"count": stalls[0], "longest_ns": stalls[1]}
-    costs: dict[str, object] = {"cpu_per_request_ns": 30_000.0, "busy_share": 0.4, "run_queue_wait_ns": None}
-    less: dict[str, object] = {"cpu_per_request_ns": None, "busy_share": 0.1, "run_queue_wait_ns": 4_000_000}
-    loads = {"a": {"client": {**costs, "hiccups": one}}, "b": {"client": {**less, "hiccups": other}}, "c": {}}
+    costs: dict[str, object] = {
+        "cpu_per_request_ns": 30_000.0,
+        "busy_share": 0.4,
+        "run_queue_wait_ns": None,
+    }
+    less: dict[str, object] = {
+        "cpu_per_request_ns": None,
+        "busy_share": 0.1,
+        "run_queue_wait_ns": 4_000_000,
+    }
+    loads = {
+        "a": {"client": {**costs, "hiccups": one}},
+        "b": {"client": {**less, "hiccups": other}},
+        "c": {},
+    }
     facts = generator_facts(read_sweep({"experiment": {}, "cells": []}), loads)
     assert facts[-4:] == [
         "The client waited for a CPU 4.00 ms at worst in one cell.",
@@ -144,7 +181,9 @@ def test_the_generators_own_costs_are_told_at_their_worst(run_dir: Path, stalls:
     ]
 
 
-def test_a_failure_that_is_not_the_servers_is_not_held_against_it(tmp_path: Path, source: str) -> None:
+def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
+    tmp_path: Path, source: str
+) -> None:
     mark = 'title="the server failed">failed<'
     assert source.count(mark) == 1
     run = write_run(tmp_path / "run")
@@ -154,7 +193,9 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(tmp_path: Path
     failed["failure"] |= {"step": "load", "message": "it ended with code 1"}
     (run / "summary.json").write_text(json.dumps(summary))
     changed = write_html(run).read_text(encoding="utf-8")
-    assert changed.count('title="the measurement is invalid: client">invalid<') == 2, "one was invalid before"
+    assert changed.count('title="the measurement is invalid: client">invalid<') == 2, (
+        "one was invalid before"
+    )
     assert mark not in changed
     text = Page(changed).text
     assert "24 cells: 19 valid, 3 warn, 2 invalid." in text
@@ -166,7 +207,10 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(tmp_path: Path
     ("limits", "said"),
     [
         ({"backend": "none", "not_enforced": []}, ["No limits were set."]),
-        ({"backend": "none", "not_enforced": ["memory"]}, ["Limits by none.", "Not enforced: memory."]),
+        (
+            {"backend": "none", "not_enforced": ["memory"]},
+            ["Limits by none.", "Not enforced: memory."],
+        ),
         (
             {"backend": "cgroup-v2", "cpus": 1.0, "not_enforced": []},
             ["Limits by cgroup-v2.", "Every limit asked for was set."],
@@ -175,20 +219,26 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(tmp_path: Path
         (None, ["Limits: not measured."]),
     ],
 )
-def test_limits_are_told_as_they_held(run_dir: Path, limits: dict[str, object] | None, said: list[str]) -> None:
+def test_limits_are_told_as_they_held(
+    run_dir: Path, limits: dict[str, object] | None, said: list[str]
+) -> None:
     cell = {**read_summary(run_dir)["cells"][0], "limits": limits}
     assert limit_facts(read_sweep({"experiment": {}, "cells": [cell]})) == said
 
 
 def test_nothing_is_said_to_cause_anything(page: Page) -> None:
-    assert not re.search(r"\b(because|due to|caused? by|bottleneck|thanks to|owing to)\b", page.text, re.IGNORECASE)
+    assert not re.search(
+        r"\b(because|due to|caused? by|bottleneck|thanks to|owing to)\b", page.text, re.IGNORECASE
+    )
     assert "coincided with" in page.text
 
 
 def test_every_title_names_the_conditions(source: str) -> None:
     titled = re.findall(r"aria-label=\"[^\"]*", source)
     assert titled
-    subtitle = "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s warm-up · "
+    subtitle = (
+        "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s warm-up · "
+    )
     assert source.count(subtitle + "1 run<") == 5  # the head of the page and four charts
     assert source.count(subtitle + "run 1 · ") == 23
 
@@ -237,7 +287,9 @@ def test_runs_and_an_interruption_are_told(tmp_path: Path) -> None:
         ({"not_enforced": ["cpus"]}, " inside 512 MiB", ""),
     ],
 )
-def test_only_limits_that_held_are_named(run_dir: Path, limits: dict[str, object], inside: str, used: str) -> None:
+def test_only_limits_that_held_are_named(
+    run_dir: Path, limits: dict[str, object], inside: str, used: str
+) -> None:
     summary = read_summary(run_dir)
     cells = [{**cell, "limits": {**cell["limits"], **limits}} for cell in summary["cells"]]
     sweep = read_sweep({**summary, "cells": cells})
@@ -260,7 +312,9 @@ def test_cpu_use_is_a_range_only_where_servers_differ(run_dir: Path) -> None:
 
 def test_growth_is_compared_only_where_servers_grew(run_dir: Path) -> None:
     summary = read_summary(run_dir)
-    known = [cell for cell in summary["cells"] if cell["server"] == "waitress" and not cell["failure"]]
+    known = [
+        cell for cell in summary["cells"] if cell["server"] == "waitress" and not cell["failure"]
+    ]
     rates = sorted({cell["rate"] for cell in known})
     assert len(rates) > 1
 
@@ -274,9 +328,13 @@ def test_growth_is_compared_only_where_servers_grew(run_dir: Path) -> None:
         return response_time_caption(read_sweep({**summary, "cells": cells}))
 
     assert re.search(r"p99 grew for waitress, [0-9.]+-fold\.$", said(("waitress",), flat=False))
-    assert re.search(r"p99 grew most for waitress, [0-9.]+-fold\.$", said(("bjoern", "waitress"), flat=False))
+    assert re.search(
+        r"p99 grew most for waitress, [0-9.]+-fold\.$", said(("bjoern", "waitress"), flat=False)
+    )
     assert said(("waitress",), flat=True).endswith("p99 did not grow for waitress.")
-    assert said(("bjoern", "waitress"), flat=True).endswith("p99 did not grow for any of those known at both.")
+    assert said(("bjoern", "waitress"), flat=True).endswith(
+        "p99 did not grow for any of those known at both."
+    )
 
 
 def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
@@ -287,7 +345,10 @@ def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
     for name in ("intervals.csv", "resources.csv"):
         (run / name).unlink()
     text = Page(write_html(run).read_text(encoding="utf-8")).text
-    assert "The server did not keep up with 3,000/s, the lowest load tried inside 2 CPUs and 512 MiB." in text
+    assert (
+        "The server did not keep up with 3,000/s, the lowest load tried inside 2 CPUs and 512 MiB."
+        in text
+    )
     assert "intervals.csv (not written by this run)" in text
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import wsgiload
 from wsgiload.cli import run
-from wsgiload.cpus import CpuPlan
-from wsgiload.drive import _own_or_shared
+from wsgiload.host.cpus import CpuPlan
+from wsgiload.loads.drive import _own_or_shared
 
 URL = "http://127.0.0.1:9/"
 
@@ -34,6 +34,8 @@ def test_unknown_stamps_are_refused() -> None:
 @pytest.mark.parametrize("shared", [False, True])
 def test_the_generator_is_told_that_it_shares_its_cores(shared: bool) -> None:
     """It decides itself what follows for its spin, and says so; what was asked for stays."""
-    order = _own_or_shared({"url": URL, "spin_window_ns": 7}, CpuPlan((0,), (0,), shared_cores=shared))
+    order = _own_or_shared(
+        {"url": URL, "spin_window_ns": 7}, CpuPlan((0,), (0,), shared_cores=shared)
+    )
     assert order["plan"] == {"url": URL, "spin_window_ns": 7, "shares_cores": shared}
     assert order["realtime"] is not shared

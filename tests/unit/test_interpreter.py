@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload import interpreter as module
-from wsgiload.errors import AppImportError, UsageError
-from wsgiload.interpreter import (
+from wsgiload.environments import interpreter as module
+from wsgiload.environments.interpreter import (
     bundled_app_interpreter,
     check_app,
     clean_variables,
     describe_interpreter,
     find_app_interpreter,
 )
+from wsgiload.errors import AppImportError, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +30,14 @@ def make_environment(folder: Path) -> Path:
     own = find_app_interpreter(folder.parent, sys.executable)
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(own.base_executable)
-    (folder / "pyvenv.cfg").write_text(f"home = {own.base_executable.parent}\ninclude-system-site-packages = false\n")
+    (folder / "pyvenv.cfg").write_text(
+        f"home = {own.base_executable.parent}\ninclude-system-site-packages = false\n"
+    )
     packages = folder / "lib" / f"python{own.minor[0]}.{own.minor[1]}" / "site-packages"
     (packages / "Some_Thing-2.0.dist-info").mkdir(parents=True)
-    (packages / "Some_Thing-2.0.dist-info" / "METADATA").write_text("Name: Some_Thing\nVersion: 2.0\n")
+    (packages / "Some_Thing-2.0.dist-info" / "METADATA").write_text(
+        "Name: Some_Thing\nVersion: 2.0\n"
+    )
     return folder
 
 
@@ -41,7 +45,8 @@ def fake_python(path: Path, version: str, implementation: str = "CPython") -> Pa
     minor = [int(part) for part in version.split(".")[:2]]
     path.write_text(
         "#!/bin/sh\n"
-        f'echo \'{{"executable": "{path}", "base": "{path}", "version": "{version}", "minor": {minor},'
+        f'echo \'{{"executable": "{path}", "base": "{path}", "version": "{version}", "minor": '
+        f"{minor},"
         f' "implementation": "{implementation}", "site": [], "distributions": {{}}}}\'\n'
     )
     path.chmod(0o755)
@@ -59,19 +64,25 @@ def test_a_local_environment_is_found_and_described(tmp_path: Path) -> None:
     assert [folder.is_relative_to(tmp_path) for folder in found.site_packages] == [True]
 
 
-def test_an_active_environment_goes_before_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_active_environment_goes_before_a_local_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_environment(tmp_path / ".venv")
     monkeypatch.setenv("VIRTUAL_ENV", str(make_environment(tmp_path / "active")))
     assert find_app_interpreter(tmp_path).origin == "VIRTUAL_ENV"
 
 
-def test_our_own_active_environment_does_not_hide_a_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_active_environment_does_not_hide_a_local_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_environment(tmp_path / ".venv")
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     assert find_app_interpreter(tmp_path).origin == ".venv"
 
 
-def test_python_goes_before_all_and_may_be_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_goes_before_all_and_may_be_an_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", str(make_environment(tmp_path / "active")))
     make_environment(tmp_path / "other")
     found = find_app_interpreter(tmp_path, "other")
@@ -91,8 +102,12 @@ def test_bundled_apps_see_no_packages_of_ours() -> None:
     assert not found.distributions
 
 
-@pytest.mark.parametrize(("version", "implementation"), [("3.10.13", "CPython"), ("3.11.4", "PyPy")])
-def test_an_unsupported_interpreter_is_refused(tmp_path: Path, version: str, implementation: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "implementation"), [("3.10.13", "CPython"), ("3.11.4", "PyPy")]
+)
+def test_an_unsupported_interpreter_is_refused(
+    tmp_path: Path, version: str, implementation: str
+) -> None:
     path = fake_python(tmp_path / "python", version, implementation)
     with pytest.raises(UsageError, match=rf"{implementation} {version}.*--python"):
         find_app_interpreter(tmp_path, str(path))
@@ -107,7 +122,9 @@ def test_a_shim_that_fails_is_named_with_the_cure(tmp_path: Path) -> None:
         find_app_interpreter(tmp_path, str(shim))
 
 
-def test_a_missing_interpreter_or_environment_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_interpreter_or_environment_is_a_usage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UsageError, match="no such interpreter"):
         find_app_interpreter(tmp_path, "no-such-python")
     with pytest.raises(UsageError, match="no such interpreter"):
@@ -136,7 +153,8 @@ def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
     check(
         tmp_path,
         "shop:app",
-        "import threading, time\nprint('noise')\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "import threading, time\nprint('noise')\nthreading.Thread(target=time.sleep, "
+        "args=(600,)).start()\n"
         "def app(environ, start_response): ...\n",
     )
 
@@ -173,13 +191,18 @@ def test_wrong_names_get_suggestions(tmp_path: Path) -> None:
     ("text", "line"),
     [
         ("x = 1\ndef broken(:\n", r"SyntaxError: invalid syntax at \S+shop\.py:2"),
-        ("import not_there_at_all\n", r"ModuleNotFoundError: .*'not_there_at_all' at \S+shop\.py:1"),
+        (
+            "import not_there_at_all\n",
+            r"ModuleNotFoundError: .*'not_there_at_all' at \S+shop\.py:1",
+        ),
         ("from json import nothing\n", r"ImportError: cannot import name 'nothing'"),
         ("import json\n\njson.loads('{')\n", r"JSONDecodeError: .* at \S+shop\.py:3"),
         ("raise SystemExit(4)\n", r"SystemExit: 4 at \S+shop\.py:1"),
     ],
 )
-def test_an_app_that_fails_while_imported_gets_one_line(tmp_path: Path, text: str, line: str) -> None:
+def test_an_app_that_fails_while_imported_gets_one_line(
+    tmp_path: Path, text: str, line: str
+) -> None:
     with pytest.raises(AppImportError, match=line) as caught:
         check(tmp_path, "shop:app", text)
     assert "\n" not in str(caught.value)
@@ -191,7 +214,9 @@ def test_an_app_that_ends_the_interpreter_is_told(tmp_path: Path) -> None:
         check(tmp_path, "shop:app", "import os\nos._exit(7)\n")
 
 
-def test_an_app_that_never_ends_importing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_app_that_never_ends_importing_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "IMPORT_TIMEOUT_S", 0.5)
     with pytest.raises(AppImportError, match="did not end within"):
         check(tmp_path, "shop:app", "import time\ntime.sleep(600)\n")

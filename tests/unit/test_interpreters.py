@@ -1,4 +1,5 @@
-"""A server stays on the usual interpreter where it runs on it, and gets the newest other one where it does not."""
+"""A server stays on the usual interpreter where it runs on it, and gets the newest other one where
+it does not."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from types import MappingProxyType
 
 import pytest
 
-from wsgiload import interpreters
-from wsgiload.contract import Server, Variant
+from wsgiload.catalogue.contract import Server, Variant
+from wsgiload.environments import versions as interpreters
+from wsgiload.environments.interpreter import AppInterpreter
+from wsgiload.environments.versions import find_version, interpreter_for
 from wsgiload.errors import UsageError
-from wsgiload.interpreter import AppInterpreter
-from wsgiload.interpreters import find_version, interpreter_for
 
 
 def interpreter(version: str, implementation: str = "CPython") -> AppInterpreter:
@@ -46,13 +47,17 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         interpreters,
         "installed_interpreters",
-        lambda implementation: tuple(one for one in INSTALLED if one.implementation == implementation),
+        lambda implementation: tuple(
+            one for one in INSTALLED if one.implementation == implementation
+        ),
     )
 
 
 def server(**changes: object) -> Server:
     variant = Variant("default", "s", True, True, True)
-    usual = Server("old", "s", "h", Path("/s/old.py"), (), None, (variant,), "default", lambda *_: [])
+    usual = Server(
+        "old", "s", "h", Path("/s/old.py"), (), None, (variant,), "default", lambda *_: []
+    )
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
@@ -69,7 +74,9 @@ def test_another_gets_the_newest_that_it_runs_on() -> None:
 
 def test_an_app_with_packages_stays_on_its_own_interpreter() -> None:
     own = replace(interpreter("3.13.0"), site_packages=(Path("/app/site-packages"),))
-    with pytest.raises(UsageError, match=r"old runs on Python >=3\.11,<=3\.12, not on CPython 3\.13\.0; leave this"):
+    with pytest.raises(
+        UsageError, match=r"old runs on Python >=3\.11,<=3\.12, not on CPython 3\.13\.0; leave this"
+    ):
         interpreter_for(server(python_max=(3, 12)), own)
 
 
@@ -79,7 +86,8 @@ def test_where_none_fits_the_cure_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"), [("3.12", "3.12.10"), ("3.12.1", "3.12.1"), ("3.14t", "3.14.0t"), ("3.9", "3.9.18")]
+    ("asked", "found"),
+    [("3.12", "3.12.10"), ("3.12.1", "3.12.1"), ("3.14t", "3.14.0t"), ("3.9", "3.9.18")],
 )
 def test_a_version_is_found_among_the_installed(asked: str, found: str) -> None:
     assert find_version(asked).version == found
@@ -87,7 +95,11 @@ def test_a_version_is_found_among_the_installed(asked: str, found: str) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "complaint"),
-    [("3.14", "no Python 3.14 is installed here; installed are 3.9.18, 3.11.7"), ("newest", "no version"), ("3", "no")],
+    [
+        ("3.14", "no Python 3.14 is installed here; installed are 3.9.18, 3.11.7"),
+        ("newest", "no version"),
+        ("3", "no"),
+    ],
 )
 def test_a_version_that_is_not_there_is_refused(asked: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):

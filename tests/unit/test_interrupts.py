@@ -38,7 +38,8 @@ def test_what_is_not_interrupted_comes_to_its_end_first() -> None:
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:
-    """A shell starts its jobs in the background like that, so that the terminal's interrupt passes them by."""
+    """A shell starts its jobs in the background like that, so that the terminal's interrupt passes
+    them by."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with uninterrupted():
         signal.raise_signal(signal.SIGINT)

@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 from wsgiload import Histogram
-from wsgiload.interval_log import header, lines, percentile_text
+from wsgiload.results.interval_log import header, lines, percentile_text
 
 NS_PER_S = 1_000_000_000
 TAG = "waitress@200#1"
@@ -62,7 +62,9 @@ def test_another_reader_finds_the_intervals_with_their_counts_and_maxima(tmp_pat
     load = invented_load()
     intervals = read_all(written(tmp_path, [*header(load), *lines(TAG, load)]))
     assert [interval.get_total_count() for interval in intervals] == [3, 2]
-    assert [interval.get_max_value() for interval in intervals] == pytest.approx([3_000_000, 80_000_000], rel=0.001)
+    assert [interval.get_max_value() for interval in intervals] == pytest.approx(
+        [3_000_000, 80_000_000], rel=0.001
+    )
     assert [interval.get_tag() for interval in intervals] == [TAG, TAG]
 
 
@@ -100,7 +102,11 @@ def test_the_intervals_add_up_to_the_whole(tmp_path: Path) -> None:
 def test_the_percentile_text_rises_to_the_maximum_and_to_one() -> None:
     text = percentile_text(TAG, invented_load())
     assert text.startswith(f"#[{TAG}]\n")
-    rows = [line.split() for line in text.splitlines() if line and line.split()[0].replace(".", "").isdigit()]
+    rows = [
+        line.split()
+        for line in text.splitlines()
+        if line and line.split()[0].replace(".", "").isdigit()
+    ]
     values, shares = [float(row[0]) for row in rows], [float(row[1]) for row in rows]
     assert values == sorted(values) and shares == sorted(shares)
     assert values[-1] == pytest.approx(80, rel=0.001)

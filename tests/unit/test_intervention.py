@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from wsgiload.attribution.intervention import Half, Pair, Trial, effect_of, first_halves, sentences
-from wsgiload.cpus import CpuPlan
 from wsgiload.errors import UsageError
-from wsgiload.intervene import further_runs, intervene, pairs_of, require_liftable
+from wsgiload.experiment.plan import Cell, Experiment, expand
+from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Limits
-from wsgiload.plan import Cell, Experiment, Level, LoadOptions, expand
-from wsgiload.request import Request
-from wsgiload.student import t_quantile
+from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.request import Request
+from wsgiload.statistics.student import t_quantile
+from wsgiload.sweeps.intervene import further_runs, intervene, pairs_of, require_liftable
 
 MS = 1_000_000
 EXPERIMENT = Experiment(
@@ -28,7 +29,9 @@ EXPERIMENT = Experiment(
 )
 
 
-def run(upper_ms: float | None, *, throttled: bool = False, scheduled: int = 2000) -> dict[str, Any]:
+def run(
+    upper_ms: float | None, *, throttled: bool = False, scheduled: int = 2000
+) -> dict[str, Any]:
     bounds = {"low": 1, "high": None if upper_ms is None else round(upper_ms * MS)}
     exposures = [{"signal": "throttled", "all": {"value": 1.0}}] if throttled else []
     return {
@@ -36,7 +39,10 @@ def run(upper_ms: float | None, *, throttled: bool = False, scheduled: int = 200
         "verdict": {"status": "valid", "blame": None, "reasons": []},
         "outcomes": {"scheduled": scheduled},
         "offered_quantiles_ns": {"0.5": bounds, "0.9": bounds, "0.99": bounds},
-        "attribution": {"fingerprints": [{"name": "throttling"}] if throttled else [], "exposures": exposures},
+        "attribution": {
+            "fingerprints": [{"name": "throttling"}] if throttled else [],
+            "exposures": exposures,
+        },
     }
 
 
@@ -50,7 +56,11 @@ def test_the_factor_is_a_geometric_mean_with_bounds_by_student() -> None:
     assert effect.quantile == 0.99
     assert effect.factor == pytest.approx((0.4 * 0.5) ** 0.5)
     # ln 0.4 and ln 0.5 twice each: standard error 0.06442, t(0.975, 3) = 3.1824
-    assert effect.high / effect.factor == pytest.approx(effect.factor / effect.low) == pytest.approx(1.2275, abs=1e-3)
+    assert (
+        effect.high / effect.factor
+        == pytest.approx(effect.factor / effect.low)
+        == pytest.approx(1.2275, abs=1e-3)
+    )
     assert t_quantile(0.975, 3) == pytest.approx(3.18245, abs=1e-5)
 
 
@@ -63,32 +73,46 @@ def test_three_pairs_have_no_bounds_and_an_endless_quantile_is_no_pair() -> None
 
 
 @pytest.mark.parametrize(("scheduled", "quantile"), [(1000, 0.99), (999, 0.9), (20, 0.5), (8, 0.5)])
-def test_the_quantile_is_the_highest_that_has_requests_enough(scheduled: int, quantile: float) -> None:
+def test_the_quantile_is_the_highest_that_has_requests_enough(
+    scheduled: int, quantile: float
+) -> None:
     effect = effect_of([Pair("lifted", run(9, scheduled=scheduled), run(3, scheduled=scheduled))])
     assert effect is not None and effect.quantile == quantile
 
 
 @pytest.mark.parametrize("half", ["limited", "lifted"])
 def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
-    invalid = {"verdict": {"status": "invalid", "blame": "client", "reasons": []}, "outcomes": {"scheduled": 10}}
+    invalid = {
+        "verdict": {"status": "invalid", "blame": "client", "reasons": []},
+        "outcomes": {"scheduled": 10},
+    }
     spoiled = pairs((100, 1))[0]
     spoiled = replace(spoiled, **{half: {**(getattr(spoiled, half)), **invalid}})
     told = [spoiled, *pairs((100, 50))]
     effect = effect_of(told)
-    assert effect is not None and (effect.pairs, effect.quantile, effect.factor) == (1, 0.99, pytest.approx(0.5))
+    assert effect is not None and (effect.pairs, effect.quantile, effect.factor) == (
+        1,
+        0.99,
+        pytest.approx(0.5),
+    )
     assert "was there in 1 of 1 runs with the CPU limit" in sentences(told, effect)[1]
     assert effect_of([spoiled] * 6) is None
     assert sentences([spoiled] * 6, None) == [
-        "Nothing can be said about lifting the CPU limit: no pair of valid runs has a finite quantile on both sides."
+        "Nothing can be said about lifting the CPU limit: no pair of valid runs has a finite "
+        "quantile on both sides."
     ]
 
 
 def test_the_words_of_an_intervention() -> None:
     told = pairs(*[(100, 40), (100, 42)] * 3)
     lifted, gone = sentences(told, effect_of(told))
-    assert lifted == "Lifting the CPU limit changed p99 by a factor 0.41 [0.40, 0.42] in 6 pairs of runs."
+    assert (
+        lifted
+        == "Lifting the CPU limit changed p99 by a factor 0.41 [0.40, 0.42] in 6 pairs of runs."
+    )
     assert gone == (
-        "Throttling, which every request overlapped, was there in 6 of 6 runs with the CPU limit and disappeared when "
+        "Throttling, which every request overlapped, was there in 6 of 6 runs with the CPU "
+        "limit and disappeared when "
         "it was lifted."
     )
     told[0].lifted = run(40, throttled=True)
@@ -115,12 +139,17 @@ def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
     assert [(trial["pairs"], trial["used"]) for trial in trials] == [(6, 6)] * 2
     assert len({cell.id for cell, _ in made}) == len(made) == 24
     couples = [made[index : index + 2] for index in range(0, 24, 2)]
-    assert all(one[0].seed == two[0].seed and {one[1], two[1]} == {"limited", "lifted"} for one, two in couples)
+    assert all(
+        one[0].seed == two[0].seed and {one[1], two[1]} == {"limited", "lifted"}
+        for one, two in couples
+    )
     assert len({one[0].seed for one, _ in couples}) == 12
     levels = [one[0].level for one, _ in couples]
     assert levels == [cell.level for cell in cells] * 6
     further = further_runs(cells, replace(EXPERIMENT, intervene="cpu"))
-    assert sorted(cell.level.text for cell in further) == sorted(cell.level.text for cell, _ in made)
+    assert sorted(cell.level.text for cell in further) == sorted(
+        cell.level.text for cell, _ in made
+    )
     assert further_runs(cells, EXPERIMENT) == []
 
 
@@ -132,7 +161,9 @@ def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:
             raise KeyboardInterrupt
         return made
 
-    trials, is_complete = intervene(expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, until_interrupted)
+    trials, is_complete = intervene(
+        expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, until_interrupted
+    )
     assert not is_complete
     assert (trials[0]["pairs"], len(trials[0]["limited"]), trials[0]["used"]) == (2, 1, 1)
     assert Trial("waitress", 1.0, None).to_dict()["factor"] is None

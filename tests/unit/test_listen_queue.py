@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wsgiload._loadgen import FileSampler
-from wsgiload.listen_queue import (
+from wsgiload.sampling.listen_queue import (
     cheap_queries,
     listen_queries,
     listener_pids,
@@ -20,11 +20,16 @@ from wsgiload.listen_queue import (
     turned_away,
 )
 
-HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+HEADING = (
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "
+    "timeout inode"
+)
 
 
 def tcp_line(port: int, state: str, inode: int, address: str = "0100007F") -> str:
-    return f"   0: {address}:{port:04X} 00000000:0000 {state} 0:0 00:0 0 0 0 {inode} 1 0 100 0 0 10 0"
+    return (
+        f"   0: {address}:{port:04X} 00000000:0000 {state} 0:0 00:0 0 0 0 {inode} 1 0 100 0 0 10 0"
+    )
 
 
 def free_port() -> int:
@@ -47,7 +52,9 @@ def test_counts_connections_that_wait_to_be_accepted() -> None:
 
 def test_sums_sockets_that_share_a_port() -> None:
     with ExitStack() as servers:
-        first = servers.enter_context(socket.create_server(("127.0.0.1", 0), backlog=4, reuse_port=True))
+        first = servers.enter_context(
+            socket.create_server(("127.0.0.1", 0), backlog=4, reuse_port=True)
+        )
         port = first.getsockname()[1]
         servers.enter_context(socket.create_server(("127.0.0.1", port), backlog=5, reuse_port=True))
         queue = read_listen_queue(port)
@@ -69,7 +76,9 @@ def test_owners_from_recorded_tables(tmp_path: Path) -> None:
     net = tmp_path / "proc/net"
     net.mkdir(parents=True)
     established, listening = tcp_line(8000, "01", 11), tcp_line(8000, "0A", 12)
-    (net / "tcp").write_text("\n".join([HEADING, established, listening, tcp_line(8001, "0A", 13)]) + "\n")
+    (net / "tcp").write_text(
+        "\n".join([HEADING, established, listening, tcp_line(8001, "0A", 13)]) + "\n"
+    )
     (net / "tcp6").write_text(f"{HEADING}\n{tcp_line(8000, '0A', 14, '0' * 32)}\n")
     for pid, inode in ((5, 12), (6, 14), (7, 11), (8, 12)):
         descriptors = tmp_path / f"proc/{pid}/fd"
@@ -84,8 +93,12 @@ def test_without_tables_nothing_is_known(tmp_path: Path) -> None:
     assert listener_pids(8000, tmp_path) is None
 
 
-@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_one_socket_is_asked_for_itself_again_and_again(family: socket.AddressFamily, address: str) -> None:
+@pytest.mark.parametrize(
+    ("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
+def test_one_socket_is_asked_for_itself_again_and_again(
+    family: socket.AddressFamily, address: str
+) -> None:
     with socket.create_server((address, 0), family=family, backlog=4) as server:
         port = server.getsockname()[1]
         queries = cheap_queries(port)
@@ -109,7 +122,8 @@ def test_several_sockets_of_one_port_are_all_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("socket_drops", "kernel_drops", "expected"), [(1_465, 0, 0), (3, 9, 3), (9, 3, 3), (3, None, 3), (None, 3, None)]
+    ("socket_drops", "kernel_drops", "expected"),
+    [(1_465, 0, 0), (3, 9, 3), (9, 3, 3), (3, None, 3), (None, 3, None)],
 )
 def test_a_socket_turned_away_no_more_than_the_kernel_knows_of(
     socket_drops: int | None, kernel_drops: int | None, expected: int | None

@@ -1,4 +1,5 @@
-"""docs/metrics.md explains every key that the schemas and the CSV files have, and no key that they do not."""
+"""docs/metrics.md explains every key that the schemas and the CSV files have, and no key that they
+do not."""
 
 from __future__ import annotations
 
@@ -7,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.processes import CLIENT_COLUMNS, PROCESS_COLUMNS
-from wsgiload.schema import load_schema
+from wsgiload.documents.schema import load_schema
+from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS
 
 METRICS = Path(__file__).parents[2] / "docs" / "metrics.md"
 INTERVAL_COLUMNS = "cell start_ns length_ns scheduled sent ok failed p50_ns p99_ns max_ns"
 RESOURCE_COLUMNS = (
-    "cell t_ns cpu_usage_ns cpu_user_ns cpu_system_ns nr_periods nr_throttled throttled_ns memory_bytes "
-    "memory_anon_bytes memory_file_bytes oom_kill pids psi_cpu_some_ns psi_cpu_full_ns psi_memory_some_ns "
-    "listen_queue listen_drops steal_ns psi_memory_full_ns psi_io_some_ns psi_io_full_ns memory_high "
+    "cell t_ns cpu_usage_ns cpu_user_ns cpu_system_ns nr_periods nr_throttled throttled_ns "
+    "memory_bytes "
+    "memory_anon_bytes memory_file_bytes oom_kill pids psi_cpu_some_ns psi_cpu_full_ns "
+    "psi_memory_some_ns "
+    "listen_queue listen_drops steal_ns psi_memory_full_ns psi_io_some_ns psi_io_full_ns "
+    "memory_high "
     "run_queue_wait_ns host_busy_ns late_ns width_ns"
 )
 

@@ -1,4 +1,5 @@
-"""What somebody else's server used during a load: over the measurement, in the report, and in one line."""
+"""What somebody else's server used during a load: over the measurement, in the report, and in one
+line."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
+from wsgiload.documents.schema import load_schema
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Counters
-from wsgiload.observe import observing
 from wsgiload.report import print_load
-from wsgiload.sample import Sample
-from wsgiload.schema import load_schema
+from wsgiload.sampling.observe import observing
+from wsgiload.sampling.sampler import Sample
 
 from .report_fixture import write_run
 
@@ -30,7 +31,11 @@ class Container:
 
     source = "cgroup-v2"
     name = "/docker/c1"
-    effective_limits = {"effective_cpus": 2.0, "effective_memory_bytes": 64.0 * MIB, "effective_pids": None}  # noqa: RUF012
+    effective_limits = {  # noqa: RUF012
+        "effective_cpus": 2.0,
+        "effective_memory_bytes": 64.0 * MIB,
+        "effective_pids": None,
+    }
 
     def __init__(self, pids: list[int]) -> None:
         self.is_closed = False
@@ -79,7 +84,11 @@ def test_what_was_used_counts_over_the_measurement_alone(load: dict[str, Any]) -
         pass
     observation.samples = samples_of(load)
     resources = observation.resources(load)
-    assert (resources["source"], resources["name"], resources["effective_cpus"]) == ("cgroup-v2", "/docker/c1", 2.0)
+    assert (resources["source"], resources["name"], resources["effective_cpus"]) == (
+        "cgroup-v2",
+        "/docker/c1",
+        2.0,
+    )
     used = resources["used"]
     assert used["cpu_cores_mean"] == pytest.approx(1)
     assert used["throttled_period_ratio"] == pytest.approx(0.5)

@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 
-from wsgiload.apps.counted import FOLDER_VARIABLE, counted
-from wsgiload.bundled import APPS_FOLDER, BUNDLED
-from wsgiload.check_thresholds import OWN
-from wsgiload.outside import (
-    Counters,
-    OutsideCounts,
-    TcpCounts,
-    outside_counters,
-    read_request_count,
-    read_tcp_counts,
-)
-from wsgiload.outside_checks import (
+from wsgiload.analysis.ground_truth import (
     Finding,
     NotChecked,
     check_outside,
     connections_dropped,
     requests_seen,
     retransmissions,
+)
+from wsgiload.catalogue.apps.counted import FOLDER_VARIABLE, counted
+from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
+from wsgiload.loads.thresholds import OWN
+from wsgiload.sampling.external_counters import (
+    Counters,
+    OutsideCounts,
+    TcpCounts,
+    outside_counters,
+    read_request_count,
+    read_tcp_counts,
 )
 
 SNMP = """\
@@ -79,7 +79,9 @@ def test_what_was_counted_before_is_taken_away(tmp_path: Path) -> None:
     before = counters.look()
     write_counters(tmp_path, retransmitted=9, drops=2)
     grown = counters.look().since(before)
-    assert grown == OutsideCounts(None, TcpCounts(2, 0, None, 0)), "a counter that went back began anew"
+    assert grown == OutsideCounts(None, TcpCounts(2, 0, None, 0)), (
+        "a counter that went back began anew"
+    )
 
 
 # --- the app's own count
@@ -107,7 +109,9 @@ def test_calls_of_all_threads_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_request_count(tmp_path) == 2_000
 
 
-def test_an_app_that_may_not_write_there_answers_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_app_that_may_not_write_there_answers_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "missing"))
     call(counted(ok), 3)
     assert read_request_count(tmp_path / "missing") is None
@@ -118,7 +122,11 @@ def test_a_bundled_app_counts_in_each_process_where_it_is_asked_to(name: str) ->
     program = f"import {name}; [{name}.app({{}}, lambda *_: None) for _ in range(3)]"
     with outside_counters(app_counts=True) as counters:
         for _ in range(2):
-            variables = {"PYTHONPATH": str(APPS_FOLDER), "PYTHONDONTWRITEBYTECODE": "1", **counters.variables}
+            variables = {
+                "PYTHONPATH": str(APPS_FOLDER),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **counters.variables,
+            }
             subprocess.run([sys.executable, "-c", program], env=variables, check=True)
         assert counters.look().requests_seen == 6
         folder = counters.folder
@@ -135,11 +143,16 @@ def test_an_app_of_the_users_is_not_asked_to() -> None:
 # --- C17
 
 
-def load(answered: int = 1_000, reused: int = 996, opened: int = 4, **outcomes: int) -> dict[str, Any]:
+def load(
+    answered: int = 1_000, reused: int = 996, opened: int = 4, **outcomes: int
+) -> dict[str, Any]:
     cpu_ns = 123_456_789
     return {
         "outcomes": {"http_status": 0} | outcomes,
-        "client": {"cpu_seconds": cpu_ns / 1e9, "cpu_per_request_ns": cpu_ns / answered if answered else None},
+        "client": {
+            "cpu_seconds": cpu_ns / 1e9,
+            "cpu_per_request_ns": cpu_ns / answered if answered else None,
+        },
         "connections": {"opened": opened, "reused": reused},
     }
 
@@ -166,7 +179,9 @@ def test_c17_allows_what_was_sent_and_not_answered(seen: int) -> None:
         (1_002, {"warn": 0.002, "invalid": 0.01}, None),
     ],
 )
-def test_c17_is_a_doubt_of_the_generator(seen: int, limits: Mapping[str, float], level: str | None) -> None:
+def test_c17_is_a_doubt_of_the_generator(
+    seen: int, limits: Mapping[str, float], level: str | None
+) -> None:
     found = requests_seen(load(), seen, limits)
     if level is None:
         assert found is None
@@ -199,7 +214,10 @@ def test_c18_tells_of_connections_that_were_turned_away() -> None:
     found = connections_dropped(TcpCounts(3, 5, 6, 0), OWN["C18"])
     assert isinstance(found, Finding)
     assert (found.check, found.blame, found.level, found.value) == ("C18", "server", "warn", 6)
-    assert "5 overflows of accept queues, 6 connections dropped by listening sockets: expect" in found.message
+    assert (
+        "5 overflows of accept queues, 6 connections dropped by listening sockets: expect"
+        in found.message
+    )
     assert "1, 3 and 7 s" in found.message
 
 

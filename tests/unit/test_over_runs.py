@@ -1,4 +1,5 @@
-"""What several runs say, as a user reads it: the sentences, the table, the page, and the same again from the store."""
+"""What several runs say, as a user reads it: the sentences, the table, the page, and the same again
+from the store."""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from wsgiload.analysis import analyse, judge_session, last_attempts, place_of
+from wsgiload.analysis.comparison import compare_runs
+from wsgiload.analysis.over_cells import analyse, judge_session, last_attempts, place_of
 from wsgiload.cli import run
-from wsgiload.comparison import compare_runs
+from wsgiload.documents.schema import load_schema
 from wsgiload.report import forest, print_sweep, write_html
 from wsgiload.report.over_runs import (
     aggregate_rows,
@@ -25,8 +27,7 @@ from wsgiload.report.over_runs import (
     power_lines,
     session_lines,
 )
-from wsgiload.schema import load_schema
-from wsgiload.summary import exit_code
+from wsgiload.results.summary import exit_code
 
 from .invented_cells import Json, cell, experiment, invalid
 from .report_fixture import read_summary, write_run
@@ -65,7 +66,12 @@ ENTRY: Json = {
             "A/A: gthread and sync: the same p99 within 5 % at 500/s (1.01× [0.99, 1.03])",
         ),
         (
-            {"finding": "undecided", "factor": 1.02, "interval_95": [0.95, 1.10], "p_adjusted": 0.53},
+            {
+                "finding": "undecided",
+                "factor": 1.02,
+                "interval_95": [0.95, 1.10],
+                "p_adjusted": 0.53,
+            },
             "gthread and sync: no difference shown in p99 at 500/s (1.02× [0.95, 1.10], p 0.53)",
         ),
         (
@@ -79,12 +85,14 @@ ENTRY: Json = {
         ),
         (
             {"load_share": 0.9},
-            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: at 90 % of capacity, where a drift of 1 % "
+            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: at 90 % of "
+            "capacity, where a drift of 1 % "
             "moves p99 by about 9.00 %",
         ),
         (
             {"load_share": 1.2},
-            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: above the capacity of one of them, where "
+            "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: above the capacity "
+            "of one of them, where "
             "p99 grows with the length of the run",
         ),
     ],
@@ -94,7 +102,10 @@ def test_a_comparison_is_one_sentence(changes: Json, sentence: str) -> None:
 
 
 def test_a_change_between_two_runs_names_the_first_as_the_measure() -> None:
-    assert change_sentence(ENTRY | {"first": "sync"}) == "sync at 500/s: 1.31× [1.22, 1.41] the p99 of the first run"
+    assert (
+        change_sentence(ENTRY | {"first": "sync"})
+        == "sync at 500/s: 1.31× [1.22, 1.41] the p99 of the first run"
+    )
     [entry] = compare_runs(experiment(1, {"a": 20e6}), experiment(2, {"a": 40e6}))
     assert change_sentence(entry).startswith("a at 1,000/s: ")
     assert "the p99 of the first run" in change_sentence(entry)
@@ -107,7 +118,9 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
         "6 rounds cannot tell 3 pairs of servers apart at all: no p can fall below 0.017. 7 runs"
     )
     assert lines[4].startswith("How near to its capacity each server was is not known")
-    enough = [sentence for sentence, _ in comparison_lines({"comparisons": [ENTRY | {"rounds": 7}] * 3})]
+    enough = [
+        sentence for sentence, _ in comparison_lines({"comparisons": [ENTRY | {"rounds": 7}] * 3})
+    ]
     assert len(enough) == 3
 
 
@@ -116,11 +129,17 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
     [
         (
             [(1100, 1.1, 0.95)],
-            ["a answered at most 1,000/s correctly; its goodput held at 1,100/s (110 % of it).", "No"],
+            [
+                "a answered at most 1,000/s correctly; its goodput held at 1,100/s (110 % of it).",
+                "No",
+            ],
         ),
         (
             [(1600, 1.6, 0.7)],
-            ["a answered at most 1,000/s correctly; its goodput fell to 70.0 % of that at 1,600/s (160"],
+            [
+                "a answered at most 1,000/s correctly; its goodput fell to 70.0 % of that at "
+                "1,600/s (160"
+            ],
         ),
         (
             [(1050, 1.05, 1.0), (3000, 3.0, 0.2)],
@@ -128,24 +147,36 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
         ),
         (
             [(1050, 1.05, 1.0)],
-            ["a answered at most 1,000/s correctly.", "No server was offered 150 % of its capacity;"],
+            [
+                "a answered at most 1,000/s correctly.",
+                "No server was offered 150 % of its capacity;",
+            ],
         ),
     ],
 )
 def test_beyond_capacity_it_is_said_what_is_left(
     points: list[tuple[float, float, float]], sentences: list[str]
 ) -> None:
-    named = [dict(zip(("rate", "load_share", "kept_ratio"), point, strict=True)) for point in points]
-    lines = overload_lines({"overload": [{"server": "a", "capacity_per_s": 1000.0, "points": named}]})
+    named = [
+        dict(zip(("rate", "load_share", "kept_ratio"), point, strict=True)) for point in points
+    ]
+    lines = overload_lines(
+        {"overload": [{"server": "a", "capacity_per_s": 1000.0, "points": named}]}
+    )
     assert len(lines) == len(sentences)
     assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
 
 
 def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() -> None:
     known = {"server": "a", "rate": 500.0, "between": [400.0, 600.0], "reason": None}
-    ends = [{"server": server, "rate": None, "between": None, "reason": "at an end"} for server in ("b", "c")]
+    ends = [
+        {"server": server, "rate": None, "between": None, "reason": "at an end"}
+        for server in ("b", "c")
+    ]
     lines = power_lines({"power": [ends[0], known, ends[1]]})
-    assert lines[0].startswith("a has its largest power between 400/s and 600/s, at 500/s of those measured. Power is")
+    assert lines[0].startswith(
+        "a has its largest power between 400/s and 600/s, at 500/s of those measured. Power is"
+    )
     assert lines[1:] == ["The rate of the largest power is not known of b, c: at an end."]
     assert power_lines({}) == power_lines({"power": []}) == []
 
@@ -166,7 +197,12 @@ def test_power_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> No
 
 def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:
     pair, unknown = ENTRY, ENTRY | {"factor": None, "interval_95": None, "finding": "no inference"}
-    chance = ENTRY | {"same_server": True, "finding": "undecided", "factor": 1.01, "interval_95": [0.9, 1.1]}
+    chance = ENTRY | {
+        "same_server": True,
+        "finding": "undecided",
+        "factor": 1.01,
+        "interval_95": [0.9, 1.1],
+    }
     assert forest.drawable([pair, unknown, chance]) == [chance, pair]
     assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
     drawing = forest.forest_chart([pair, unknown, chance], "6 runs")
@@ -187,7 +223,10 @@ def rerun(one: Json, attempt: int) -> Json:
 
 def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_code() -> None:
     spoiled = invalid(cell("a"), "host")
-    spoiled["verdict"]["reasons"] = [{"check": "C8", "level": "invalid"}, {"check": "C5", "level": "warn"}]
+    spoiled["verdict"]["reasons"] = [
+        {"check": "C8", "level": "invalid"},
+        {"check": "C5", "level": "warn"},
+    ]
     cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
     assert last_attempts(cells) == cells[1:]
     assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
@@ -203,7 +242,9 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     assert exit_code(summary) == 0
 
 
-def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_rerun_was_valid() -> None:
+def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_rerun_was_valid() -> (
+    None
+):
     cells = [invalid(cell("a")), rerun(cell("a"), 2), cell("a", 2), cell("a", 3)]
     summary = analyse({"status": "complete", "experiment": {"runs": 3}, "cells": cells})
     assert summary["session"]["status"] == "invalid"
@@ -216,13 +257,17 @@ def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_reru
 
 
 def test_in_a_quick_look_nothing_is_discarded_but_said_of_the_cell_itself() -> None:
-    summary = analyse({"status": "complete", "experiment": {"runs": 1}, "cells": [invalid(cell("a"))]})
+    summary = analyse(
+        {"status": "complete", "experiment": {"runs": 1}, "cells": [invalid(cell("a"))]}
+    )
     assert session_lines(summary) == []
     assert exit_code(summary) == 98
 
 
 def test_a_server_that_fails_is_never_discarded() -> None:
-    failed = invalid(cell("a"), "server") | {"failure": {"step": "load", "message": "fell over", "log_tail": ""}}
+    failed = invalid(cell("a"), "server") | {
+        "failure": {"step": "load", "message": "fell over", "log_tail": ""}
+    }
     assert judge_session([failed])["discarded"] == []
 
 
@@ -294,7 +339,9 @@ def test_one_run_has_no_table_over_runs(tmp_path: Path) -> None:
     assert "95 % interval" not in text
 
 
-def test_the_page_has_the_runs_together_and_a_single_run_has_not(stored: Path, tmp_path: Path) -> None:
+def test_the_page_has_the_runs_together_and_a_single_run_has_not(
+    stored: Path, tmp_path: Path
+) -> None:
     page = write_html(stored).read_text(encoding="utf-8")
     assert '<section id="runs">' in page
     assert "p99 mean, 95 % interval" in page
@@ -303,11 +350,16 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(stored: Path, t
     assert figure.count("<svg ") == 1
     assert "gunicorn-gthread over gunicorn-gevent at 1,000/s" in figure
     assert "Of 6 comparisons, " in figure
-    assert '<section id="runs">' not in write_html(write_run(tmp_path / "one")).read_text(encoding="utf-8")
+    assert '<section id="runs">' not in write_html(write_run(tmp_path / "one")).read_text(
+        encoding="utf-8"
+    )
 
 
-def test_a_report_of_an_old_directory_gives_the_figures_again(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The fixture was stored without any of them, as a run of an earlier version or one that was killed."""
+def test_a_report_of_an_old_directory_gives_the_figures_again(
+    stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The fixture was stored without any of them, as a run of an earlier version or one that was
+    killed."""
     assert "aggregates" not in read_summary(stored)
     assert run(["report", str(stored)]) == 0
     first = capsys.readouterr().out
@@ -315,7 +367,12 @@ def test_a_report_of_an_old_directory_gives_the_figures_again(stored: Path, caps
     (stored / "summary.json").write_text(json.dumps(analyse(read_summary(stored))))
     assert run(["report", str(stored)]) == 0
     assert capsys.readouterr().out == first
-    parts = [text.partition('<section id="raw">')[0] for text in (page, (stored / "report.html").read_text())]
-    assert parts[0].replace("aggregate</dt><dd>interval", "") == parts[1].replace("aggregate</dt><dd>interval", "")
+    parts = [
+        text.partition('<section id="raw">')[0]
+        for text in (page, (stored / "report.html").read_text())
+    ]
+    assert parts[0].replace("aggregate</dt><dd>interval", "") == parts[1].replace(
+        "aggregate</dt><dd>interval", ""
+    )
     assert run(["report", str(stored), "--aggregate", "trim"]) == 0
     assert "Trimmed mean: without the lowest" in capsys.readouterr().out

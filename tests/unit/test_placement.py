@@ -1,4 +1,5 @@
-"""Who gets which processors on invented machines, from one core to many, and how a machine is read."""
+"""Who gets which processors on invented machines, from one core to many, and how a machine is
+read."""
 
 from __future__ import annotations
 
@@ -9,13 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.cpus import CpuPlan, Processor, assign_cpus
-from wsgiload.topology import read_topology
+from wsgiload.host.cpus import CpuPlan, Processor, assign_cpus
+from wsgiload.host.topology import read_topology
 
 
-def machine(cores: int, *, threads: int = 1, per_cache: int = 0, nodes: int = 1) -> tuple[Processor, ...]:
-    """Numbered as Linux does on x86: the first threads of all cores, then the second ones. A cache is of one node."""
-    first_of_node = [next(core for core in range(cores) if core * nodes // cores == node) for node in range(nodes)]
+def machine(
+    cores: int, *, threads: int = 1, per_cache: int = 0, nodes: int = 1
+) -> tuple[Processor, ...]:
+    """Numbered as Linux does on x86: the first threads of all cores, then the second ones. A cache
+    is of one node."""
+    first_of_node = [
+        next(core for core in range(cores) if core * nodes // cores == node)
+        for node in range(nodes)
+    ]
 
     def processor(thread: int, core: int) -> Processor:
         node = core * nodes // cores
@@ -45,7 +52,9 @@ def test_what_holds_on_every_machine(asked: float | None) -> None:
         plan = plan_of(topology, asked)
         wanted = max(1, cores // 2) if asked is None else max(1, round(asked))
         core_of = {one.number: one.core for one in topology}
-        of_server, of_client = ({core_of[number] for number in side} for side in (plan.server_cpus, plan.client_cpus))
+        of_server, of_client = (
+            {core_of[number] for number in side} for side in (plan.server_cpus, plan.client_cpus)
+        )
         assert len(plan.server_cpus) == len(set(plan.server_cpus)) == wanted
         assert plan.client_cpus and plan.orchestrator_cpus
         # a core is on one side, whole; or the plan says that it is not
@@ -65,10 +74,16 @@ def test_both_sides_are_near_each_other_where_there_is_room(shared_thing: str) -
         thing_of = {one.number: getattr(one, shared_thing) for one in topology}
         for wanted in (1, 2, 3):
             spare = [one for one in topology if one.number < cores and (one.core > 0 or cores < 4)]
-            rooms = [sum(getattr(one, shared_thing) == thing for one in spare) for thing in set(thing_of.values())]
+            rooms = [
+                sum(getattr(one, shared_thing) == thing for one in spare)
+                for thing in set(thing_of.values())
+            ]
             if max(rooms) > wanted:
                 plan = plan_of(topology, wanted)
-                assert len({thing_of[number] for number in (*plan.server_cpus, *plan.client_cpus)}) == 1
+                assert (
+                    len({thing_of[number] for number in (*plan.server_cpus, *plan.client_cpus)})
+                    == 1
+                )
 
 
 def test_two_cores_with_two_threads_each() -> None:

@@ -1,4 +1,5 @@
-"""An experiment expands to the same cells in the same order wherever it is read, and only what can be run is a plan."""
+"""An experiment expands to the same cells in the same order wherever it is read, and only what can
+be run is a plan."""
 
 from __future__ import annotations
 
@@ -12,19 +13,10 @@ import pytest
 
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
-from wsgiload.load import Handle
-from wsgiload.plan import (
-    Experiment,
-    Level,
-    LoadOptions,
-    expand,
-    experiment_facts,
-    load_plan,
-    parse_keepalive,
-    plain,
-    without_keepalive,
-)
-from wsgiload.request import Request, parse_header
+from wsgiload.experiment.plan import Experiment, expand, experiment_facts, plain
+from wsgiload.loads.handle import Handle
+from wsgiload.loads.options import Level, LoadOptions, load_plan, parse_keepalive, without_keepalive
+from wsgiload.loads.request import Request, parse_header
 from wsgiload.units import NS_PER_S
 
 SERVERS = ("cheroot", "waitress", "wsgiref")
@@ -42,7 +34,9 @@ EXPERIMENT = Experiment(
 
 def made(**changes: Any) -> dict[str, Any]:
     """The generator's plan for an open loop of 50 per second, with changed options."""
-    return load_plan("http://127.0.0.1:9/", Request(), replace(LOAD, **changes), Level(rate_per_s=50.0), seed=3)
+    return load_plan(
+        "http://127.0.0.1:9/", Request(), replace(LOAD, **changes), Level(rate_per_s=50.0), seed=3
+    )
 
 
 def kept(understood: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
@@ -71,13 +65,21 @@ def test_the_order_is_random_and_the_seed_reproduces_it() -> None:
     order = [cell.id for cell in expand(EXPERIMENT, SERVERS)]
     assert order == [cell.id for cell in expand(EXPERIMENT, SERVERS)]
     assert order != [cell.id for cell in expand(replace(EXPERIMENT, seed=2), SERVERS)]
-    blocks = {tuple(name.partition("#")[0] for name in order[start : start + 9]) for start in range(0, 36, 9)}
+    blocks = {
+        tuple(name.partition("#")[0] for name in order[start : start + 9])
+        for start in range(0, 36, 9)
+    }
     assert len(blocks) > 1, "every run had the same order"
 
 
 def test_this_seed_gives_this_order_on_every_machine() -> None:
     one = replace(EXPERIMENT, runs=1, levels=EXPERIMENT.levels[:2])
-    assert [cell.id for cell in expand(one, ("a", "b"))] == ["a@200#1", "a@100#1", "b@200#1", "b@100#1"]
+    assert [cell.id for cell in expand(one, ("a", "b"))] == [
+        "a@200#1",
+        "a@100#1",
+        "b@200#1",
+        "b@100#1",
+    ]
 
 
 def test_at_one_level_of_one_run_every_server_meets_the_same_arrivals() -> None:
@@ -120,7 +122,14 @@ def test_a_level_is_named_as_one_would_write_it(level: Level, text: str) -> None
 def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> None:
     request = Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00body", (200, 404), b"right")
     load = replace(
-        LOAD, warmup_ns=5, cooldown_ns=7, keepalive=3, deadline_ns=9, threads=2, max_connections=4, max_pending=6
+        LOAD,
+        warmup_ns=5,
+        cooldown_ns=7,
+        keepalive=3,
+        deadline_ns=9,
+        threads=2,
+        max_connections=4,
+        max_pending=6,
     )
     plan = load_plan("http://h:1/x", request, load, Level(rate_per_s=50.0), seed=3)
     assert json.loads(json.dumps(plan)) == plan
@@ -143,7 +152,9 @@ def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> No
 
 
 def test_users_make_a_closed_loop() -> None:
-    plan = load_plan("http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0)
+    plan = load_plan(
+        "http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0
+    )
     assert plan["load"] == {"closed": {"connections": 5, "think_time_ns": 8}}
 
 
@@ -151,18 +162,30 @@ def test_a_server_is_asked_the_first_of_several_requests_before_it_is_measured()
     alone = Request("/x", "POST", (("A", "1"),), b"body", (200, 404), b"right")
     assert alone.first is alone
     check = {"statuses": [201], "body_base64": None, "length": 3, "sha256": None, "regex": None}
-    order = {"method": "PUT", "url": "http://h/a?b", "headers": [["a", "2"]], "body_base64": "eA==", "check": check}
-    several = Request(headers=(("A", "1"), ("B", "1")), targets=({"request": order}, {"request": {"url": "/"}}))
+    order = {
+        "method": "PUT",
+        "url": "http://h/a?b",
+        "headers": [["a", "2"]],
+        "body_base64": "eA==",
+        "check": check,
+    }
+    several = Request(
+        headers=(("A", "1"), ("B", "1")), targets=({"request": order}, {"request": {"url": "/"}})
+    )
     first = Request("/a?b", "PUT", (("a", "2"), ("B", "1")), b"x", (201,), None, 3)
     assert several.first == first
     session = {"name": "s", "steps": [{"request": {"url": "/only"}, "think_time_ns": 5}]}
-    assert Request(expected_body=b"right", sessions=(session,)).first == Request("/only", expected_body=b"right")
+    assert Request(expected_body=b"right", sessions=(session,)).first == Request(
+        "/only", expected_body=b"right"
+    )
     with pytest.raises(UsageError, match="targets and sessions were both given"):
         Request(targets=several.targets, sessions=(session,))
 
 
 def test_without_keepalive_only_that_changes() -> None:
-    assert without_keepalive(replace(LOAD, keepalive=7, threads=2)) == replace(LOAD, keepalive="off", threads=2)
+    assert without_keepalive(replace(LOAD, keepalive=7, threads=2)) == replace(
+        LOAD, keepalive="off", threads=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +208,9 @@ def test_the_generator_takes_every_plan_python_makes(changes: dict[str, Any]) ->
     assert kept(understood, plan) == plan | {"spin_window_ns": understood["spin_window_ns"]}
 
 
-def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     arguments = ["load", "http://127.0.0.1:9/", "-R", "50", "-d", "1s", "--seed", "3", "--dry-run"]
     assert run(arguments) == 0
     assert json.loads(capsys.readouterr().out) == made()
@@ -206,7 +231,10 @@ def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(capsys: p
         (lambda: Request(headers=(("X", "☃"),)), "header X: '☃' has characters that HTTP forbids"),
         (lambda: Request(headers=(("a b", "1"),)), "header a b: "),
         (lambda: replace(LOAD, duration_ns=0), "the duration must be longer than 0"),
-        (lambda: replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S), "one load may last 24 hours at most"),
+        (
+            lambda: replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S),
+            "one load may last 24 hours at most",
+        ),
         (lambda: replace(LOAD, timeout_ns=0), "the timeout must lie between"),
         (lambda: replace(LOAD, timeout_ns=4000 * NS_PER_S), "the timeout must lie between"),
         (lambda: replace(LOAD, deadline_ns=0), "the deadline must be longer than 0"),
@@ -226,7 +254,9 @@ def test_a_plan_that_could_not_be_carried_out_is_refused_at_once(make: Any, says
 
 
 @pytest.mark.parametrize(
-    ("text", "keepalive"), [("on", "on"), ("off", "off"), ("1", 1), ("100", 100)], ids=lambda value: str(value)
+    ("text", "keepalive"),
+    [("on", "on"), ("off", "off"), ("1", 1), ("100", 100)],
+    ids=lambda value: str(value),
 )
 def test_keepalive_is_on_off_or_a_number_of_requests(text: str, keepalive: object) -> None:
     assert parse_keepalive(text) == keepalive
@@ -234,7 +264,9 @@ def test_keepalive_is_on_off_or_a_number_of_requests(text: str, keepalive: objec
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "yes", "ON ", "²"])
 def test_any_other_keepalive_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a keep-alive; write on, off, or a number of requests"):
+    with pytest.raises(
+        UsageError, match="is not a keep-alive; write on, off, or a number of requests"
+    ):
         parse_keepalive(text)
 
 

@@ -1,4 +1,5 @@
-"""Where power is largest: at half of the capacity of M/M/1 to the digit, and nowhere that was not bracketed."""
+"""Where power is largest: at half of the capacity of M/M/1 to the digit, and nowhere that was not
+bracketed."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wsgiload.power import power_of, power_points
+from wsgiload.analysis.power import power_of, power_points
 
 from .invented_cells import Json, cell, invalid
 
@@ -28,7 +29,9 @@ def only(cells: list[Json]) -> dict[str, Any]:
 def test_of_a_single_server_queue_it_is_largest_at_half_of_the_capacity() -> None:
     entry = only([queue(100.0 * step) for step in range(9, 0, -1)])
     assert (entry["rate"], entry["between"], entry["reason"]) == (500.0, [400.0, 600.0], None)
-    expected = {rate: rate * (CAPACITY_PER_S - rate) for rate in (100.0 * step for step in range(1, 10))}
+    expected = {
+        rate: rate * (CAPACITY_PER_S - rate) for rate in (100.0 * step for step in range(1, 10))
+    }
     assert {one["rate"]: one["power_per_s2"] for one in entry["points"]} == pytest.approx(expected)
     assert [one["rate"] for one in entry["points"]] == sorted(expected)
 
@@ -36,12 +39,15 @@ def test_of_a_single_server_queue_it_is_largest_at_half_of_the_capacity() -> Non
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_the_rate_does_not_depend_on_the_unit_of_time(scale: float) -> None:
     cells = [
-        queue(rate, response_time_ns={"mean": scale * 1e9 / (CAPACITY_PER_S - rate)}) for rate in (300.0, 500.0, 700.0)
+        queue(rate, response_time_ns={"mean": scale * 1e9 / (CAPACITY_PER_S - rate)})
+        for rate in (300.0, 500.0, 700.0)
     ]
     assert only(cells)["rate"] == 500.0
 
 
-@pytest.mark.parametrize(("rates", "end"), [((500.0, 600.0, 700.0), "lowest"), ((300.0, 400.0, 500.0), "highest")])
+@pytest.mark.parametrize(
+    ("rates", "end"), [((500.0, 600.0, 700.0), "lowest"), ((300.0, 400.0, 500.0), "highest")]
+)
 def test_at_an_end_of_what_was_measured_it_is_not_known(rates: tuple[float, ...], end: str) -> None:
     entry = only([queue(rate) for rate in rates])
     assert (entry["rate"], entry["between"]) == (None, None)
@@ -51,7 +57,10 @@ def test_at_an_end_of_what_was_measured_it_is_not_known(rates: tuple[float, ...]
 
 def test_two_rates_say_nothing_and_neither_does_a_closed_loop() -> None:
     assert power_points([queue(400.0), queue(500.0)]) == []
-    closed = [cell("a", rate=None, connections=users, response_time_ns={"mean": 1e6 * users}) for users in (1, 2, 4, 8)]
+    closed = [
+        cell("a", rate=None, connections=users, response_time_ns={"mean": 1e6 * users})
+        for users in (1, 2, 4, 8)
+    ]
     assert power_points(closed) == []
 
 
@@ -70,7 +79,8 @@ def test_one_run_at_an_end_is_enough_not_to_know() -> None:
     assert "at the highest rate that was measured in some runs" in only(cells)["reason"]
     both = [*cells[1:], queue(400.0, 1, response_time_ns={"mean": 1e9 / 1_000})]
     assert only(both)["reason"] == (
-        "it is largest at the lowest rate that was measured in some runs and at the highest in others"
+        "it is largest at the lowest rate that was measured in some runs and at the highest in "
+        "others"
     )
 
 
@@ -89,7 +99,9 @@ def test_failures_are_infinitely_slow_and_never_pass_for_quick_answers() -> None
     shed = queue(600.0, response_time_ns={"mean": 1.0}, outcomes={"scheduled": 1_000, "ok": 989})
     assert power_of(shed) == 0.0
     assert power_of(shed | {"outcomes": {"scheduled": 1_000, "ok": 990}}) == pytest.approx(600e9)
-    assert only([queue(400.0), queue(500.0), shed])["between"] == [400.0, 600.0], "it was measured, and is no peak"
+    assert only([queue(400.0), queue(500.0), shed])["between"] == [400.0, 600.0], (
+        "it was measured, and is no peak"
+    )
     fallen = queue(600.0) | {"failure": {"step": "load", "message": "fell over", "log_tail": ""}}
     assert power_of(invalid(fallen, "server")) == 0.0
     nowhere = [queue(rate, outcomes={"scheduled": 1_000, "ok": 10}) for rate in (1.0, 2.0, 3.0)]

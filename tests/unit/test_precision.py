@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wsgiload.errors import UsageError
-from wsgiload.precision import Precision, parse_precision, precision_sentence, until_precise
+from wsgiload.loads.precision import Precision, parse_precision, precision_sentence, until_precise
 
 Json = dict[str, Any]
 
@@ -42,7 +42,9 @@ def test_it_is_a_share_of_a_quantile(text: str, precision: Precision) -> None:
     assert (parsed.name, parsed.share) == (precision.name, pytest.approx(precision.share))
 
 
-@pytest.mark.parametrize("text", ["", "5", "0%", "51%", "p98:5%", "p99:", "p99=5%", "1.2.3%", "-5%"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "0%", "51%", "p98:5%", "p99:", "p99=5%", "1.2.3%", "-5%"]
+)
 def test_what_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_precision(text)
@@ -55,9 +57,15 @@ def test_a_narrow_interval_is_enough() -> None:
 
 @pytest.mark.parametrize(
     ("low_high", "duration"),
-    [([91_000_000, 111_000_000], "40 s"), ([80_000_000, 120_000_000], "3 min"), ([90_000_000, 110_002_000], "41 s")],
+    [
+        ([91_000_000, 111_000_000], "40 s"),
+        ([80_000_000, 120_000_000], "3 min"),
+        ([90_000_000, 110_002_000], "41 s"),
+    ],
 )
-def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: list[int | None], duration: str) -> None:
+def test_a_wide_one_says_how_long_a_narrow_one_takes(
+    low_high: list[int | None], duration: str
+) -> None:
     """Half as wide takes four times as long."""
     told = precision_sentence(load(low_high), Precision(0.05))
     assert f"not to ± 5.0%: that takes some {duration} (--duration)" in told
@@ -67,12 +75,18 @@ def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: list[int | None],
     ("known", "told"),
     [
         ({"effective_requests": 250.0}, "an interval takes 40 s at least"),
-        ({"effective_requests": None, "reason": "too_few_requests"}, "an interval takes 10 s at least"),
+        (
+            {"effective_requests": None, "reason": "too_few_requests"},
+            "an interval takes 10 s at least",
+        ),
         (
             {"interval_95_ns": [90, None], "effective_requests": 900.0, "reason": None},
             "an interval takes 12 s at least",
         ),
-        ({"reason": "not_met"}, "more requests failed than it leaves room for, which no longer load mends"),
+        (
+            {"reason": "not_met"},
+            "more requests failed than it leaves room for, which no longer load mends",
+        ),
         ({"reason": "measurement_floor"}, "too near to the measuring floor"),
         ({"reason": "interrupted"}, "the load was interrupted"),
     ],
@@ -84,10 +98,13 @@ def test_without_an_interval_it_is_said_why(known: Json, told: str) -> None:
 
 
 def test_a_load_that_went_on_for_it_and_did_not_reach_it_says_so() -> None:
-    went_on = load([80_000_000, 120_000_000]) | {"precision": {"half_width": 0.2, "is_reached": False}}
+    went_on = load([80_000_000, 120_000_000]) | {
+        "precision": {"half_width": 0.2, "is_reached": False}
+    }
     told = precision_sentence(went_on, Precision(0.05))
     assert told == (
-        "precision of p99 not reached: p99 is known to ± 20.0% from 1,500 effective requests, not to ± 5.0%: "
+        "precision of p99 not reached: p99 is known to ± 20.0% from 1,500 effective requests, "
+        "not to ± 5.0%: "
         "that takes some 3 min (--max-duration)"
     )
 
@@ -95,11 +112,15 @@ def test_a_load_that_went_on_for_it_and_did_not_reach_it_says_so() -> None:
 def test_a_plan_goes_on_only_where_a_longest_duration_is_given() -> None:
     asked = Precision(0.05, "p99.9")
     assert until_precise(asked, None) == until_precise(None, None) == {}
-    assert until_precise(asked, 7) == {"precision": {"quantile": 0.999, "share": 0.05, "longest_ns": 7}}
+    assert until_precise(asked, 7) == {
+        "precision": {"quantile": 0.999, "share": 0.05, "longest_ns": 7}
+    }
     with pytest.raises(UsageError, match="without a precision"):
         until_precise(None, 7)
 
 
 def test_nothing_is_known_of_nothing() -> None:
-    assert "nothing was scheduled" in precision_sentence(load([1, 2]) | {"outcomes": {"scheduled": 0}}, Precision(0.05))
+    assert "nothing was scheduled" in precision_sentence(
+        load([1, 2]) | {"outcomes": {"scheduled": 0}}, Precision(0.05)
+    )
     assert "nothing was scheduled" in precision_sentence(load([1, 2]), Precision(0.05, "p99.9"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.processes import PAGE_BYTES, ProcessWatch, proportional_bytes
+from wsgiload.sampling.processes import PAGE_BYTES, ProcessWatch, proportional_bytes
 
 MS = 1_000_000
 Write = Callable[..., None]
@@ -34,7 +34,8 @@ def write(tmp_path: Path) -> Write:
 
 
 class Reader:
-    """Reads whatever was found so far; an empty file is left out, as the kernel answers for a thread that ended."""
+    """Reads whatever was found so far; an empty file is left out, as the kernel answers for a
+    thread that ended."""
 
     def __init__(self, watch: ProcessWatch) -> None:
         self.watch = watch
@@ -60,7 +61,9 @@ def test_threads_are_added_up(tmp_path: Path, write: Write) -> None:
     assert (usage.cpu_ns, usage.run_queue_wait_ns) == (30 * MS, 3 * MS)
 
 
-def test_a_thread_that_began_later_is_found_and_one_that_ended_is_not_forgotten(tmp_path: Path, write: Write) -> None:
+def test_a_thread_that_began_later_is_found_and_one_that_ended_is_not_forgotten(
+    tmp_path: Path, write: Write
+) -> None:
     write(7, t7=(10, 1))
     reader = Reader(ProcessWatch(lambda: [7], tmp_path))
     reader.find()

@@ -9,7 +9,8 @@ import pytest
 
 from wsgiload.cli._output import complain
 from wsgiload.cli._progress import Progress
-from wsgiload.plan import Cell, Level
+from wsgiload.experiment.plan import Cell
+from wsgiload.loads.options import Level
 from wsgiload.report.words import format_span
 
 from .invented_cells import SCHEDULED, cell
@@ -38,7 +39,9 @@ def test_a_progress_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPat
         unread.close()
 
 
-def test_how_long_it_takes_is_said_before_and_after_each_trial(capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_long_it_takes_is_said_before_and_after_each_trial(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     progress = Progress()
     progress.planned(12, 130, 130)
     progress.cell_started(Cell("a", Level(rate_per_s=1000.0), 1, 7), 1, 12)
@@ -47,7 +50,9 @@ def test_how_long_it_takes_is_said_before_and_after_each_trial(capsys: pytest.Ca
     lines = capsys.readouterr().err.splitlines()
     assert SCHEDULED > 1000
     assert lines[0] == "12 trials, about 2 min"
-    assert lines[1].startswith("[ 1/12] a@1000#1 … p99 ") and lines[1].endswith(", valid (about 2 min left)")
+    assert lines[1].startswith("[ 1/12] a@1000#1 … p99 ") and lines[1].endswith(
+        ", valid (about 2 min left)"
+    )
 
 
 def test_waiting_for_a_quiet_host_may_take_longer_and_the_last_trial_leaves_nothing(

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload import provision as module
-from wsgiload.contract import Needed, Server, Variant
-from wsgiload.errors import ProvisionError, UsageError
-from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
-from wsgiload.provision import (
+from wsgiload.catalogue.contract import Needed, Server, Variant
+from wsgiload.environments import provision as module
+from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
+from wsgiload.environments.provision import (
     Conflict,
     Environment,
     build_failure,
@@ -21,6 +20,7 @@ from wsgiload.provision import (
     provision,
     provision_all,
 )
+from wsgiload.errors import ProvisionError, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,9 @@ def make_server(folder: Path, lock: str | None = "# nothing\n") -> Server:
 
 
 def make_environment(**changes: object) -> Environment:
-    made = Environment("plain", Path("/e/bin/python"), Path("/e/bin"), "1", "3.11.0", "0" * 64, False, 0.0, (), ())
+    made = Environment(
+        "plain", Path("/e/bin/python"), Path("/e/bin"), "1", "3.11.0", "0" * 64, False, 0.0, (), ()
+    )
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -85,7 +87,9 @@ def test_an_environment_is_built_once_and_then_taken_from_the_cache(
     assert len(said) == 1
     assert second.version == interpreter.version
     assert installed_servers([server], interpreter) == {"plain"}
-    assert sorted(path.suffix for path in (cache / "environments").iterdir() if path.is_file()) == [".lock"]
+    assert sorted(path.suffix for path in (cache / "environments").iterdir() if path.is_file()) == [
+        ".lock"
+    ]
     assert not list((cache / "environments").glob("*.unfinished"))
     assert list((cache / "logs").glob("plain-*.log"))
 
@@ -98,7 +102,8 @@ def test_what_a_build_leaves_among_temporary_files_goes_with_it(
     monkeypatch.setenv("TMPDIR", str(usual))
     untidy = tmp_path / "uv"
     untidy.write_text(
-        f'#!/bin/sh\necho "$TMPDIR" > {tmp_path}/said\n: > "$TMPDIR/left.lock"\nexec {module._uv()} "$@"\n'
+        f'#!/bin/sh\necho "$TMPDIR" > {tmp_path}/said\n: > "$TMPDIR/left.lock"\nexec '
+        f'{module._uv()} "$@"\n'
     )
     untidy.chmod(0o755)
     monkeypatch.setattr(module, "_uv", lambda: str(untidy))
@@ -116,16 +121,24 @@ def test_another_lock_is_another_environment(tmp_path: Path, interpreter: AppInt
     assert first.lock_sha256 != second.lock_sha256
 
 
-def test_an_incomplete_environment_is_built_again(tmp_path: Path, interpreter: AppInterpreter) -> None:
+def test_an_incomplete_environment_is_built_again(
+    tmp_path: Path, interpreter: AppInterpreter
+) -> None:
     server = make_server(tmp_path)
     first = provision(server, interpreter, log=quiet)
     (first.bin.parent / module.FACTS_FILE).unlink()
     assert provision(server, interpreter, log=quiet).built
 
 
-def test_a_failed_build_leaves_only_its_log(tmp_path: Path, interpreter: AppInterpreter, cache: Path) -> None:
-    broken = replace(make_server(tmp_path, "x" * 10), requirements=("plain==1",))  # no hash: refused at once
-    with pytest.raises(ProvisionError, match=r"plain could not be installed.*whole log is in") as caught:
+def test_a_failed_build_leaves_only_its_log(
+    tmp_path: Path, interpreter: AppInterpreter, cache: Path
+) -> None:
+    broken = replace(
+        make_server(tmp_path, "x" * 10), requirements=("plain==1",)
+    )  # no hash: refused at once
+    with pytest.raises(
+        ProvisionError, match=r"plain could not be installed.*whole log is in"
+    ) as caught:
         provision(broken, interpreter, log=quiet)
     assert caught.value.log_tail
     assert caught.value.step == "provision"
@@ -138,7 +151,9 @@ def test_a_server_without_a_lock_says_so(tmp_path: Path, interpreter: AppInterpr
         provision(make_server(tmp_path, None), interpreter, log=quiet)
 
 
-def test_an_interpreter_out_of_range_is_refused(tmp_path: Path, interpreter: AppInterpreter) -> None:
+def test_an_interpreter_out_of_range_is_refused(
+    tmp_path: Path, interpreter: AppInterpreter
+) -> None:
     server = replace(make_server(tmp_path), python_max=(3, 4), python_min=(3, 3))
     with pytest.raises(UsageError, match=r"plain runs on Python >=3\.3,<=3\.4"):
         provision(server, interpreter, log=quiet)
@@ -171,8 +186,12 @@ def test_only_differing_versions_conflict() -> None:
         ),
     ],
 )
-def test_a_failed_build_names_the_missing_system_package(tmp_path: Path, text: str, package: str) -> None:
-    server = replace(make_server(tmp_path), needs_compiler=True, needs=(Needed("gcc", program="gcc"),))
+def test_a_failed_build_names_the_missing_system_package(
+    tmp_path: Path, text: str, package: str
+) -> None:
+    server = replace(
+        make_server(tmp_path), needs_compiler=True, needs=(Needed("gcc", program="gcc"),)
+    )
     error = build_failure(server, "start\n" + text + "\nend\n", tmp_path / "build.log")
     assert f"system package {package} is missing" in error.cause
     assert "apt-get install " in (error.cure or "")
@@ -188,7 +207,9 @@ def test_the_launch_sees_the_app_and_none_of_the_callers_python_settings() -> No
         "SERVE_ARGS": "--evil",
         "PATH": "/bin",
     }
-    layered = make_environment(layered_site_packages=(Path("/a"), Path("/b")), ignored_variables=("SERVE_*",))
+    layered = make_environment(
+        layered_site_packages=(Path("/a"), Path("/b")), ignored_variables=("SERVE_*",)
+    )
     assert layered.environ(Path("/app"), inherited) == {
         "HOME": "/h",
         "PATH": "/bin",

@@ -1,4 +1,5 @@
-"""What one may rely on from Python: the names, the error tree, and types that agree with the compiled module."""
+"""What one may rely on from Python: the names, the error tree, and types that agree with the
+compiled module."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import pytest
 
 import wsgiload
 from wsgiload import _loadgen
-from wsgiload.plan import Experiment
+from wsgiload.experiment.plan import Experiment
 
 PUBLIC = {
     "AppImportError",
@@ -93,19 +94,34 @@ def test_the_stub_agrees_with_the_compiled_module() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_sweep_takes_what_the_command_takes_of_samples_and_interventions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_takes_what_the_command_takes_of_samples_and_interventions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[Experiment] = []
-    monkeypatch.setattr(sys.modules["wsgiload.api"], "run_sweep", lambda experiment, events: asked.append(experiment))
+    monkeypatch.setattr(
+        sys.modules["wsgiload.api"],
+        "run_sweep",
+        lambda experiment, events: asked.append(experiment),
+    )
     wsgiload.sweep(rates=[100])
     wsgiload.sweep(rates=[100], intervene="cpu", sample_interval=0.01)
-    assert [(one.intervene, one.sample_interval_ns) for one in asked] == [(None, 100_000_000), ("cpu", 10_000_000)]
-    with pytest.raises(wsgiload.UsageError, match="the sample interval must lie between 1ms and 1s"):
+    assert [(one.intervene, one.sample_interval_ns) for one in asked] == [
+        (None, 100_000_000),
+        ("cpu", 10_000_000),
+    ]
+    with pytest.raises(
+        wsgiload.UsageError, match="the sample interval must lie between 1ms and 1s"
+    ):
         wsgiload.sweep(rates=[100], sample_interval=2)
 
 
 def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Experiment] = []
-    monkeypatch.setattr(sys.modules["wsgiload.api"], "run_sweep", lambda experiment, events: asked.append(experiment))
+    monkeypatch.setattr(
+        sys.modules["wsgiload.api"],
+        "run_sweep",
+        lambda experiment, events: asked.append(experiment),
+    )
     wsgiload.sweep(rates=[100], servers=["waitress"])
     wsgiload.sweep(rates=[100], servers=["waitress"], slo=["p99<50ms"])
     wsgiload.sweep(rates=[100], servers=["waitress"], slo=["p99<50ms"], runs=2)
@@ -131,14 +147,21 @@ def test_the_clock_is_that_of_the_reports() -> None:
 
 
 def test_importing_starts_no_thread_and_touches_nothing() -> None:
-    """Importing must be free of effects: no thread, no affinity, no file in the working directory."""
+    """Importing must be free of effects: no thread, no affinity, no file in the working
+    directory."""
     text = (
-        "import os, signal, threading; before = os.sched_getaffinity(0), signal.getsignal(signal.SIGINT);"
+        "import os, signal, threading; before = os.sched_getaffinity(0), "
+        "signal.getsignal(signal.SIGINT);"
         "import wsgiload; after = os.sched_getaffinity(0), signal.getsignal(signal.SIGINT);"
-        "assert before == after; print(len(os.listdir('/proc/self/task')), threading.active_count())"
+        "assert before == after; print(len(os.listdir('/proc/self/task')), "
+        "threading.active_count())"
     )
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=dict(os.environ)
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=dict(os.environ),
     )
     assert done.stdout.split() == ["1", "1"]
     assert done.stderr == ""

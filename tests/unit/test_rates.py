@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from wsgiload import rates
-from wsgiload.capacity_trials import TrialPlan
+from wsgiload.capacity_search import rates
+from wsgiload.capacity_search.trials import TrialPlan
 from wsgiload.errors import LoadError, ServerError, WsgiloadError
 
 Json = dict[str, Any]
@@ -29,9 +29,21 @@ class Trials:
         goodput_per_s = self.goodputs_per_s[plan.server]
         if isinstance(goodput_per_s, str):
             verdict = {"status": "invalid", "blame": goodput_per_s}
-            return {"failure": {"message": f"failed by {goodput_per_s}"}, "rate_result": None, "verdict": verdict}
-        verdict = {"status": "valid", "blame": None} if goodput_per_s else {"status": "invalid", "blame": "server"}
-        return {"failure": None, "rate_result": {"goodput_per_s": goodput_per_s}, "verdict": verdict}
+            return {
+                "failure": {"message": f"failed by {goodput_per_s}"},
+                "rate_result": None,
+                "verdict": verdict,
+            }
+        verdict = (
+            {"status": "valid", "blame": None}
+            if goodput_per_s
+            else {"status": "invalid", "blame": "server"}
+        )
+        return {
+            "failure": None,
+            "rate_result": {"goodput_per_s": goodput_per_s},
+            "verdict": verdict,
+        }
 
     def write_run(self, run: Json) -> None:
         self.written.append(run["status"])
@@ -40,7 +52,9 @@ class Trials:
         self.written.append(status)
 
 
-def found(monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | str]) -> tuple[list[float], list[str]]:
+def found(
+    monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | str]
+) -> tuple[list[float], list[str]]:
     trials, said = Trials(goodputs_per_s), list[str]()
 
     @contextmanager
@@ -58,7 +72,9 @@ def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     levels, said = found(monkeypatch, {"slow": 100.0, "quick": 487.0, "broken": "server"})
     assert levels == [150.0, 240.0, 340.0, 410.0, 460.0]
     (line,) = said
-    assert line.startswith("rates 150, 240, 340, 410, 460 per second: shares of the 487/s that the quickest setting ")
+    assert line.startswith(
+        "rates 150, 240, 340, 410, 460 per second: shares of the 487/s that the quickest setting "
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +89,10 @@ def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_without_an_answer_there_is_no_rate_and_it_is_said_by_whose_fault(
-    monkeypatch: pytest.MonkeyPatch, goodputs_per_s: Mapping[str, float | str], kind: type[WsgiloadError], message: str
+    monkeypatch: pytest.MonkeyPatch,
+    goodputs_per_s: Mapping[str, float | str],
+    kind: type[WsgiloadError],
+    message: str,
 ) -> None:
     with pytest.raises(kind, match=message) as caught:
         found(monkeypatch, goodputs_per_s)

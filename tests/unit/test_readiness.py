@@ -1,4 +1,5 @@
-"""A server that answered once and then takes no connection has failed, and whatever is known of its end is said."""
+"""A server that answered once and then takes no connection has failed, and whatever is known of its
+end is said."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from typing import Any
 import pytest
 
 from wsgiload import cli
-from wsgiload.catalogue import ServerVariant
+from wsgiload.catalogue.names import ServerVariant
 from wsgiload.errors import ServerError
-from wsgiload.launch import HOST, ServerProcess, free_port
-from wsgiload.readiness import keeps_connections
-from wsgiload.request import Request
+from wsgiload.loads.request import Request
+from wsgiload.serving.launch import HOST, ServerProcess, free_port
+from wsgiload.serving.readiness import keeps_connections
 from wsgiload.units import NS_PER_S
 
 from .test_summary import FOUND
@@ -76,7 +77,9 @@ def full_port() -> Iterator[int]:
     ],
     ids=["exited", "killed", "out of memory", "closed its port"],
 )
-def test_a_server_that_ended_after_its_first_answer_says_how(tmp_path: Path, fate: dict[str, int], cause: str) -> None:
+def test_a_server_that_ended_after_its_first_answer_says_how(
+    tmp_path: Path, fate: dict[str, int], cause: str
+) -> None:
     found = failure(server(tmp_path, **fate), free_port())
     assert cause in found.cause
     assert found.cure is not None
@@ -84,7 +87,9 @@ def test_a_server_that_ended_after_its_first_answer_says_how(tmp_path: Path, fat
     assert found.exit_code == 97
 
 
-def test_a_server_that_accepts_nothing_any_more_has_failed_too(tmp_path: Path, full_port: int) -> None:
+def test_a_server_that_accepts_nothing_any_more_has_failed_too(
+    tmp_path: Path, full_port: int
+) -> None:
     found = failure(server(tmp_path), full_port)
     assert found.step == "readiness"
     assert found.cause == "wsgiref gave a right answer, and then took no connection (timed out)"
@@ -93,8 +98,14 @@ def test_a_server_that_accepts_nothing_any_more_has_failed_too(tmp_path: Path, f
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (FileNotFoundError(2, "No such file or directory", "a.csv"), "a.csv: No such file or directory"),
-        (ConnectionRefusedError(111, "Connection refused"), "the system refused a request: Connection refused"),
+        (
+            FileNotFoundError(2, "No such file or directory", "a.csv"),
+            "a.csv: No such file or directory",
+        ),
+        (
+            ConnectionRefusedError(111, "Connection refused"),
+            "the system refused a request: Connection refused",
+        ),
         (TimeoutError("timed out"), "the system refused a request: timed out"),
         (OSError(), "the system refused a request: OSError"),
     ],

@@ -1,4 +1,5 @@
-"""One setting is recommended where the data carry it; where they do not, the refusal says what would settle it."""
+"""One setting is recommended where the data carry it; where they do not, the refusal says what
+would settle it."""
 
 from __future__ import annotations
 
@@ -7,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from wsgiload.objective import parse_objective
-from wsgiload.recommend import Recommendation, Refusal, recommend, recommend_capacity, t_interval
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.recommend import (
+    Recommendation,
+    Refusal,
+    recommend,
+    recommend_capacity,
+    t_interval,
+)
 from wsgiload.report.recommendation import recommendation_words
 
 Json = dict[str, Any]
@@ -38,7 +45,9 @@ def cell(server: str, rate: float, run: int, p99_ms: float, **changes: Any) -> J
     } | changes
 
 
-def runs(server: str, p99_ms_by_rate: dict[float, float], count: int = 6, **changes: Any) -> list[Json]:
+def runs(
+    server: str, p99_ms_by_rate: dict[float, float], count: int = 6, **changes: Any
+) -> list[Json]:
     return [
         cell(server, rate, run, p99_ms * FACTORS[run - 1], **changes)
         for rate, p99_ms in p99_ms_by_rate.items()
@@ -55,15 +64,24 @@ def refused(cells: list[Json]) -> Refusal:
 INVALID = {"verdict": {"status": "invalid", "blame": "host", "reasons": []}}
 
 
-def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_and_headroom() -> None:
+def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_and_headroom() -> (
+    None
+):
     cells = runs("small", {100: 30.0, 200: 400.0}) + runs("large", {100: 35.0, 200: 60.0})
     found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
-    assert (found.server, found.rate_per_s, found.runs, found.runner_up) == ("large", 200, 6, "small")
+    assert (found.server, found.rate_per_s, found.runs, found.runner_up) == (
+        "large",
+        200,
+        6,
+        "small",
+    )
     assert found.interval is not None
     assert found.interval[0] < 60e6 < found.interval[1]
     said = recommendation_words(found, "p99<100ms")
-    assert said.startswith("Recommended: large, which holds p99<100ms at 200/s (p99 60.2 ms, 95 % interval 58.8 ms to ")
+    assert said.startswith(
+        "Recommended: large, which holds p99<100ms at 200/s (p99 60.2 ms, 95 % interval 58.8 ms to "
+    )
     assert "it used 128 MiB of memory at most, which leaves 75.0 % of 512 MiB" in said
 
 
@@ -71,13 +89,17 @@ def test_memory_without_a_limit_that_holds_has_no_headroom() -> None:
     loose = {"limits": {"memory_bytes": 512 * MIB, "not_enforced": ["memory"]}}
     found = recommend(runs("only", {100: 30.0}, **loose), OBJECTIVE)
     assert isinstance(found, Recommendation)
-    assert "it used 128 MiB of memory at most, without a limit" in recommendation_words(found, "p99<100ms")
+    assert "it used 128 MiB of memory at most, without a limit" in recommendation_words(
+        found, "p99<100ms"
+    )
 
 
 def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     cells = runs("only", {100: 30.0})
     many = recommend(cells, OBJECTIVE)
-    few = recommend([*cells[:-1], cells[-1] | {"outcomes": {"scheduled": 650, "ok": 650}}], OBJECTIVE)
+    few = recommend(
+        [*cells[:-1], cells[-1] | {"outcomes": {"scheduled": 650, "ok": 650}}], OBJECTIVE
+    )
     assert isinstance(many, Recommendation)
     assert isinstance(few, Recommendation)
     assert (many.fewest_beyond, few.fewest_beyond) == (50, 6)
@@ -94,26 +116,40 @@ def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
 
 def test_overlapping_intervals_carry_no_recommendation() -> None:
     refusal = refused(runs("one", {100: 30.0}) + runs("other", {100: 30.5}))
-    assert "both hold 100/s, and neither their intervals nor their memory tell them apart" in refusal.why
+    assert (
+        "both hold 100/s, and neither their intervals nor their memory tell them apart"
+        in refusal.why
+    )
     assert "higher --rates" in refusal.settle
 
 
 def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_recommended() -> None:
     large = {"resources": {"memory_peak_bytes": 150 * MIB}}
-    cells = runs("lean", {100: 30.5}) + runs("large", {100: 30.0}, **large) + runs("slow", {100: 60.0})
+    cells = (
+        runs("lean", {100: 30.5}) + runs("large", {100: 30.0}, **large) + runs("slow", {100: 60.0})
+    )
     found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert (found.server, found.alike) == ("lean", ("large",))
     said = recommendation_words(found, "p99<100ms")
-    assert said.endswith(" large holds it as well as far as can be told, with more memory, workers or threads.")
+    assert said.endswith(
+        " large holds it as well as far as can be told, with more memory, workers or threads."
+    )
 
 
-def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and_threads_is_recommended() -> None:
+def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and_threads_is_recommended() -> (
+    None
+):
     double = {"resources": {"memory_peak_bytes": 256 * MIB}}
     sizes = [runs(f"gthread-{size}", {100: 30.0}) for size in ("w1-t4-stock", "w1-t1-stock")]
-    found = recommend([*sizes[0], *sizes[1], *runs("gthread-w2-t1-stock", {100: 30.0}, **double)], OBJECTIVE)
+    found = recommend(
+        [*sizes[0], *sizes[1], *runs("gthread-w2-t1-stock", {100: 30.0}, **double)], OBJECTIVE
+    )
     assert isinstance(found, Recommendation)
-    assert (found.server, set(found.alike)) == ("gthread-w1-t1-stock", {"gthread-w1-t4-stock", "gthread-w2-t1-stock"})
+    assert (found.server, set(found.alike)) == (
+        "gthread-w1-t1-stock",
+        {"gthread-w1-t4-stock", "gthread-w2-t1-stock"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +166,9 @@ def test_sizes_that_are_neither_above_nor_below_carry_none(one: str, other: str)
 
 def test_a_smaller_size_that_needs_more_memory_is_not_recommended() -> None:
     hungry = {"resources": {"memory_peak_bytes": 256 * MIB}}
-    found = recommend(runs("gthread-t1", {100: 30.0}, **hungry) + runs("gthread-t4", {100: 30.0}), OBJECTIVE)
+    found = recommend(
+        runs("gthread-t1", {100: 30.0}, **hungry) + runs("gthread-t4", {100: 30.0}), OBJECTIVE
+    )
     assert isinstance(found, Recommendation)
     assert found.server == "gthread-t4", "memory decides before threads do"
 
@@ -143,12 +181,18 @@ def test_too_few_runs_carry_none(count: int) -> None:
 
 
 def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
-    refusal = refused(runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 30.0, 200: 50.0}, **INVALID))
+    refusal = refused(
+        runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 30.0, 200: 50.0}, **INVALID)
+    )
     assert "large at 100/s is undecided: of 6 runs 0 can be judged" in refusal.why
 
 
 def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None:
-    cells = runs("small", {100: 300.0}) + runs("small", {200: 300.0}, **INVALID) + runs("large", {100: 30.0, 200: 50.0})
+    cells = (
+        runs("small", {100: 300.0})
+        + runs("small", {200: 300.0}, **INVALID)
+        + runs("large", {100: 30.0, 200: 50.0})
+    )
     found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert found.server == "large"
@@ -157,7 +201,11 @@ def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None
 def undecided_at_200(server: str, p99_ms: float, **changes: Any) -> list[Json]:
     """Holds 100/s, and 200/s in five of six runs."""
     missed = cell(server, 200, 6, 400.0, **changes)
-    return [*runs(server, {100: p99_ms}, **changes), *runs(server, {200: 60.0}, 5, **changes), missed]
+    return [
+        *runs(server, {100: p99_ms}, **changes),
+        *runs(server, {200: 60.0}, 5, **changes),
+        missed,
+    ]
 
 
 LARGE = {"resources": {"memory_peak_bytes": 150 * MIB}}
@@ -167,12 +215,16 @@ LARGE = {"resources": {"memory_peak_bytes": 150 * MIB}}
 def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_same(
     p99_ms: float, changes: Json
 ) -> None:
-    refusal = refused(runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes))
+    refusal = refused(
+        runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes)
+    )
     assert refusal.why == "maybe at 200/s is undecided: held in 5 of 6 runs"
 
 
 def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
-    found = recommend(runs("sure", {100: 60.0, 200: 400.0}) + undecided_at_200("maybe", 30.0), OBJECTIVE)
+    found = recommend(
+        runs("sure", {100: 60.0, 200: 400.0}) + undecided_at_200("maybe", 30.0), OBJECTIVE
+    )
     assert isinstance(found, Recommendation)
     assert (found.server, found.rate_per_s, found.runner_up) == ("maybe", 100, "sure")
 
@@ -181,7 +233,15 @@ STOLEN = {
     "verdict": {
         "status": "invalid",
         "blame": "host",
-        "reasons": [{"check": "C10", "level": "invalid", "message": "2 % was taken", "value": 0.02, "limit": 0.01}],
+        "reasons": [
+            {
+                "check": "C10",
+                "level": "invalid",
+                "message": "2 % was taken",
+                "value": 0.02,
+                "limit": 0.01,
+            }
+        ],
     }
 }
 
@@ -192,12 +252,20 @@ def test_what_holds_while_disturbed_holds_and_the_sentence_says_it() -> None:
     assert isinstance(found, Recommendation)
     assert (found.server, found.rate_per_s, found.disturbed) == ("large", 200, 6)
     said = recommendation_words(found, "p99<100ms")
-    assert "generator or host were disturbed in 6 of the 6 runs, which can only have made answers later" in said
+    assert (
+        "generator or host were disturbed in 6 of the 6 runs, which can only have made answers "
+        "later" in said
+    )
 
 
 def test_what_misses_while_disturbed_is_undecided() -> None:
-    refusal = refused(runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 150.0, 200: 150.0}, **STOLEN))
-    assert "large at 100/s is undecided: missed in 6 of 6 runs, in 6 of them while 2 % was taken" in refusal.why
+    refusal = refused(
+        runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 150.0, 200: 150.0}, **STOLEN)
+    )
+    assert (
+        "large at 100/s is undecided: missed in 6 of 6 runs, in 6 of them while 2 % was taken"
+        in refusal.why
+    )
 
 
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
@@ -221,7 +289,10 @@ def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:
 
 
 def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
-    near = [cell("near", 100, run, p99_ms) for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)]
+    near = [
+        cell("near", 100, run, p99_ms)
+        for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)
+    ]
     assert "the interval of p99 reaches beyond p99<100ms" in refused(near).why
 
 
@@ -263,11 +334,15 @@ def test_failures_under_load_are_misses_and_not_invalid() -> None:
 def test_where_nothing_holds_the_objective_is_missed() -> None:
     refusal = refused(runs("one", {100: 300.0}) + runs("other", {100: 200.0}))
     assert refusal.is_missed
-    assert "no setting holds p99<100ms and error_rate<=0.1% at 100/s" in recommendation_words(refusal, "")
+    assert "no setting holds p99<100ms and error_rate<=0.1% at 100/s" in recommendation_words(
+        refusal, ""
+    )
 
 
 def test_a_rate_that_holds_above_one_that_misses_does_not_count() -> None:
-    cells = runs("odd", {100: 30.0, 200: 300.0, 300: 30.0}) + runs("even", {100: 30.0, 200: 40.0, 300: 300.0})
+    cells = runs("odd", {100: 30.0, 200: 300.0, 300: 30.0}) + runs(
+        "even", {100: 30.0, 200: 40.0, 300: 300.0}
+    )
     found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
     assert (found.server, found.rate_per_s) == ("even", 200)
@@ -277,11 +352,15 @@ def test_the_interval_over_runs_is_students_on_logarithms() -> None:
     interval = t_interval([1.0, math.e**2])
     assert interval is not None
     # Mean 1, deviation sqrt 2 of two runs, t of one degree of freedom 12.706.
-    assert [math.log(limit) for limit in interval] == pytest.approx([1 - 12.706, 1 + 12.706], abs=1e-3)
+    assert [math.log(limit) for limit in interval] == pytest.approx(
+        [1 - 12.706, 1 + 12.706], abs=1e-3
+    )
     assert t_interval([1.0]) is None
 
 
-def searched(server: str, rate: float | None, interval: tuple[float, float] | None, **changes: Any) -> Json:
+def searched(
+    server: str, rate: float | None, interval: tuple[float, float] | None, **changes: Any
+) -> Json:
     return {
         "server": server,
         "rate_per_s": rate,
@@ -290,7 +369,11 @@ def searched(server: str, rate: float | None, interval: tuple[float, float] | No
         "verdict": {"status": "valid", "blame": None, "reasons": []},
         "estimate_per_s": rate,
         "interval_95": interval,
-        "at_rate": {"memory_peak_bytes": 128 * MIB, "memory_limit_bytes": 512 * MIB, "cpu_cores_mean": 1.0},
+        "at_rate": {
+            "memory_peak_bytes": 128 * MIB,
+            "memory_limit_bytes": 512 * MIB,
+            "cpu_cores_mean": 1.0,
+        },
         "failure": None,
     } | changes
 
@@ -300,7 +383,9 @@ def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> 
     found = recommend_capacity([low, high])
     assert isinstance(found, Recommendation)
     assert (found.server, found.runner_up) == ("high", "low")
-    assert "holds p99<50ms at 200/s (95 % interval of the limit 190 to 205" in recommendation_words(found, "p99<50ms")
+    assert "holds p99<50ms at 200/s (95 % interval of the limit 190 to 205" in recommendation_words(
+        found, "p99<50ms"
+    )
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
     assert isinstance(near, Refusal)
     assert "too near" in near.why
@@ -309,14 +394,22 @@ def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> 
 def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:
     bound = {"check": "lower-bound", "level": "warn", "message": "", "value": 0.1, "limit": 0}
     doubtful = {"verdict": {"status": "warn", "blame": "host", "reasons": [bound]}}
-    clean, other = searched("clean", 300.0, (290.0, 305.0)), searched("other", 200.0, (190.0, 210.0), **doubtful)
+    clean, other = (
+        searched("clean", 300.0, (290.0, 305.0)),
+        searched("other", 200.0, (190.0, 210.0), **doubtful),
+    )
     found = recommend_capacity([clean, other])
     assert isinstance(found, Refusal)
     assert "other may hold more than was found" in found.why
-    assert isinstance(recommend_capacity([clean | doubtful, other | {"verdict": clean["verdict"]}]), Recommendation)
+    assert isinstance(
+        recommend_capacity([clean | doubtful, other | {"verdict": clean["verdict"]}]),
+        Recommendation,
+    )
 
 
 def test_an_invalid_search_carries_no_recommendation() -> None:
-    found = recommend_capacity([searched("low", None, None, **INVALID), searched("high", 200.0, (190.0, 205.0))])
+    found = recommend_capacity(
+        [searched("low", None, None, **INVALID), searched("high", 200.0, (190.0, 205.0))]
+    )
     assert isinstance(found, Refusal)
     assert "low is invalid (host)" in found.why

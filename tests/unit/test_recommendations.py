@@ -1,4 +1,5 @@
-"""A recommendation in summary.json, read back, on the page and on the terminal: the same one everywhere."""
+"""A recommendation in summary.json, read back, on the page and on the terminal: the same one
+everywhere."""
 
 from __future__ import annotations
 
@@ -10,19 +11,21 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.analysis import analyse
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.over_cells import analyse
+from wsgiload.analysis.recommend import Memory, Recommendation, Refusal, recommend
+from wsgiload.analysis.recommendations import found_in, recommendations
 from wsgiload.cli import run
-from wsgiload.objective import parse_objective
-from wsgiload.recommend import Memory, Recommendation, Refusal, recommend
-from wsgiload.recommendations import found_in, recommendations
+from wsgiload.documents.schema import load_schema
 from wsgiload.report import write_html
-from wsgiload.schema import load_schema
 
 from .report_fixture import read_summary, write_run
 
 Json = dict[str, Any]
 FOUND = [
-    Recommendation("a-w2", 300.0, "p99", 2e6, (1e6, 3e6), 6, Memory(2**25, 2**29), None, 1, ("a-w4", "a-w8")),
+    Recommendation(
+        "a-w2", 300.0, "p99", 2e6, (1e6, 3e6), 6, Memory(2**25, 2**29), None, 1, ("a-w4", "a-w8")
+    ),
     Recommendation("b", 100.0, "error_rate", None, None, 4, Memory(None, None), "c"),
     Refusal("b at 200/s is undecided: held in 4 of 6 runs", "--runs 12 would settle it"),
     Refusal("no setting holds p99<1ms at 100/s", "lower --rates, or a wider limit", is_missed=True),
@@ -40,10 +43,13 @@ def test_what_is_stored_is_what_was_found(found: Recommendation | Refusal) -> No
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The invented servers at the rates that the steadiest of them keeps up with, six runs of each."""
+    """The invented servers at the rates that the steadiest of them keeps up with, six runs of
+    each."""
     directory = write_run(tmp_path_factory.mktemp("runs") / "six", runs=6)
     summary = read_summary(directory)
-    summary["cells"] = [cell for cell in summary["cells"] if cell["rate"] == 1000 and cell["verdict"] is not None]
+    summary["cells"] = [
+        cell for cell in summary["cells"] if cell["rate"] == 1000 and cell["verdict"] is not None
+    ]
     (directory / "summary.json").write_text(json.dumps(summary))
     return directory
 
@@ -64,7 +70,11 @@ def test_summary_page_and_terminal_say_the_same(
     assert found_in(entry) == recommend(summary["cells"], wanted)
     assert run(["report", str(stored), "--slo", objective]) == (0 if objective == "p99<1s" else 99)
     sentence = capsys.readouterr().out.splitlines()[-1]
-    start = "Recommended: " if objective == "p99<1s" else "No recommendation: no setting holds p99<1us and error_rate"
+    start = (
+        "Recommended: "
+        if objective == "p99<1s"
+        else "No recommendation: no setting holds p99<1us and error_rate"
+    )
     assert sentence.startswith(start)
     page = (stored / "report.html").read_text(encoding="utf-8")
     told = page.partition('<p class="recommendation">')[2].partition("</p>")[0]

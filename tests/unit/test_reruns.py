@@ -1,4 +1,5 @@
-"""Which trials are made again, in which order, and what is told meanwhile. No server is started here."""
+"""Which trials are made again, in which order, and what is told meanwhile. No server is started
+here."""
 
 from __future__ import annotations
 
@@ -11,24 +12,24 @@ from typing import Any, cast
 
 import pytest
 
-from wsgiload.cpus import CpuPlan, available_cpus
-from wsgiload.estimate import trial_s
+from wsgiload.doctor.settle import Settled
+from wsgiload.environments.provision import Environment
+from wsgiload.experiment.estimate import trial_s
+from wsgiload.experiment.plan import Cell, Experiment, expand
+from wsgiload.experiment.procedure import Procedure
+from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Backend, Janitor, Limits
-from wsgiload.plan import Cell, Experiment, expand
-from wsgiload.procedure import Procedure
-from wsgiload.provision import Environment
-from wsgiload.record import CellRecord, Failure, Setting
-from wsgiload.run import Bench
-from wsgiload.settle import Settled
-from wsgiload.store import RunDirectory
-from wsgiload.sweep import SweepEvents, _intervene, _run_cells, _Sweep
+from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.store import RunDirectory
+from wsgiload.sweeps.cell import Bench
+from wsgiload.sweeps.sweep import SweepEvents, _intervene, _run_cells, _Sweep
 
 from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, invented
 
 __all__ = ["invented"]
 
 # The name wsgiload.sweep is taken by the function.
-MODULE = sys.modules["wsgiload.sweep"]
+MODULE = sys.modules["wsgiload.sweeps.sweep"]
 
 Json = dict[str, Any]
 VALID, CLIENT, HOST, SERVER = (None, "client", "host", "server")
@@ -56,7 +57,9 @@ class Told(SweepEvents):
 class Made:
     """A sweep whose trials end as ``outcome`` says, by identifier and attempt."""
 
-    def __init__(self, folder: Path, load: Json, outcome: Callable[[Cell], Any], **changes: Any) -> None:
+    def __init__(
+        self, folder: Path, load: Json, outcome: Callable[[Cell], Any], **changes: Any
+    ) -> None:
         self.experiment: Experiment = replace(EXPERIMENT, runs=2, **changes)
         self.load, self.outcome, self.events = load, outcome, Told()
         self.order = expand(self.experiment, ("wsgiref",))
@@ -72,10 +75,17 @@ class Made:
             return CellRecord(cell, failure=blame)
         if blame is KeyboardInterrupt:
             return CellRecord(cell, interrupted=True)
-        reasons = [{"check": "C8", "level": "invalid", "message": "m", "value": 2, "limit": 1}] if blame else []
+        reasons = (
+            [{"check": "C8", "level": "invalid", "message": "m", "value": 2, "limit": 1}]
+            if blame
+            else []
+        )
         status = "invalid" if blame else "valid"
         verdict = {"status": status, "blame": blame, "reasons": reasons}
-        load = self.load | {"verdict": verdict, "response_time_ns": None}  # the fixture has no real histogram
+        load = self.load | {
+            "verdict": verdict,
+            "response_time_ns": None,
+        }  # the fixture has no real histogram
         return CellRecord(cell, load=load, measured=True)
 
     def go(self, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -94,17 +104,24 @@ def test_a_spoiled_trial_is_made_again_at_once_and_everything_is_kept(
     tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(
-        tmp_path, invented, lambda cell: CLIENT if cell.run == 1 and cell.attempt < 3 else VALID, procedure=THREE
+        tmp_path,
+        invented,
+        lambda cell: CLIENT if cell.run == 1 and cell.attempt < 3 else VALID,
+        procedure=THREE,
     )
     assert made.go(monkeypatch) == "complete"
     assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2", "wsgiref@1000#1.3", "wsgiref@1000#2"]
     assert [cell["attempt"] for cell in made.sweep.cells] == [1, 2, 3, 1]
-    assert made.events.started == [(name, place, 2) for name, place in zip(made.ids, (1, 1, 1, 2), strict=True)]
+    assert made.events.started == [
+        (name, place, 2) for name, place in zip(made.ids, (1, 1, 1, 2), strict=True)
+    ]
     summary = made.sweep.write_status("complete")
     assert errors(summary) == []
     assert [trial["id"] for trial in summary["session"]["discarded"]] == made.ids[:2]
     assert summary["order"] == ["wsgiref@1000#1", "wsgiref@1000#2"]
-    assert sorted(path.stem for path in (made.directory.path / "load").iterdir()) == sorted(made.ids)
+    assert sorted(path.stem for path in (made.directory.path / "load").iterdir()) == sorted(
+        made.ids
+    )
     stored = json.loads((made.directory.path / "summary.json").read_text())
     assert stored == summary
 
@@ -114,7 +131,9 @@ def test_it_is_given_up_after_three_reruns_and_the_verdict_stands(
 ) -> None:
     made = Made(tmp_path, invented, lambda cell: HOST, procedure=THREE)
     assert made.go(monkeypatch) == "complete"
-    assert made.ids == [f"wsgiref@1000#{run}{again}" for run in (1, 2) for again in ("", ".2", ".3", ".4")]
+    assert made.ids == [
+        f"wsgiref@1000#{run}{again}" for run in (1, 2) for again in ("", ".2", ".3", ".4")
+    ]
 
 
 @pytest.mark.parametrize("outcome", [SERVER, FAILURE], ids=["invalid", "failed"])
@@ -126,7 +145,9 @@ def test_the_servers_own_fault_is_never_made_again(
     assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#2"]
 
 
-def test_a_quick_look_is_not_made_again(tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quick_look_is_not_made_again(
+    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = Made(tmp_path, invented, lambda cell: CLIENT)
     assert made.go(monkeypatch) == "complete"
     assert len(made.ids) == 2
@@ -135,12 +156,20 @@ def test_a_quick_look_is_not_made_again(tmp_path: Path, invented: Json, monkeypa
 def test_an_interrupted_experiment_goes_on_with_the_attempts_that_are_left(
     tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(tmp_path, invented, lambda cell: KeyboardInterrupt if cell.attempt == 3 else CLIENT, procedure=THREE)
+    made = Made(
+        tmp_path,
+        invented,
+        lambda cell: KeyboardInterrupt if cell.attempt == 3 else CLIENT,
+        procedure=THREE,
+    )
     assert made.go(monkeypatch) == "interrupted"
     assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2"]
     made.outcome = lambda cell: CLIENT if cell.run == 1 else VALID
     assert made.go(monkeypatch) == "complete"
-    assert made.ids == [*(f"wsgiref@1000#1{again}" for again in ("", ".2", ".3", ".4")), "wsgiref@1000#2"]
+    assert made.ids == [
+        *(f"wsgiref@1000#1{again}" for again in ("", ".2", ".3", ".4")),
+        "wsgiref@1000#2",
+    ]
 
 
 def test_how_long_it_takes_is_told_before_and_meanwhile(
@@ -161,7 +190,9 @@ def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
 
     def settle(longest_ns: int, look: object) -> Settled:
         waits.append(longest_ns)
-        return Settled(120.4, ("its processors were idle for 3% of the time only",) if len(waits) == 2 else ())
+        return Settled(
+            120.4, ("its processors were idle for 3% of the time only",) if len(waits) == 2 else ()
+        )
 
     monkeypatch.setattr(MODULE, "settle", settle)
     made = Made(tmp_path, invented, lambda cell: VALID, procedure=Procedure(settle_ns=120 * 10**9))
@@ -197,9 +228,20 @@ def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_fa
             raise KeyboardInterrupt
         return settled
 
-    made = Made(tmp_path, invented, lambda cell: VALID, intervene="cpu", procedure=Procedure(settle_ns=10**9))
+    made = Made(
+        tmp_path,
+        invented,
+        lambda cell: VALID,
+        intervene="cpu",
+        procedure=Procedure(settle_ns=10**9),
+    )
     monkeypatch.setattr(MODULE, "run_cell", made.run_cell)
     monkeypatch.setattr(MODULE, "settle", settle)
     assert _intervene(made.sweep, {"wsgiref": ENVIRONMENT}) == "interrupted"
     (trial,) = made.sweep.write_status("interrupted")["interventions"]
-    assert (trial["pairs"], trial["used"], len(trial["limited"]), len(trial["lifted"])) == (2, 1, 1, 1)
+    assert (trial["pairs"], trial["used"], len(trial["limited"]), len(trial["lifted"])) == (
+        2,
+        1,
+        1,
+        1,
+    )

@@ -13,8 +13,8 @@ import pytest
 
 from wsgiload.limits import COUNTER_NAMES, Counters
 from wsgiload.limits.files import Source, single
-from wsgiload.resources import ResourceSummary, summarise
-from wsgiload.sample import RESOURCE_COLUMNS, Sample, Sampler
+from wsgiload.sampling.resources import ResourceSummary, summarise
+from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample, Sampler
 
 MS = 1_000_000
 CONTRACT_COLUMNS = (
@@ -25,7 +25,8 @@ CONTRACT_COLUMNS = (
 )
 CONTRACT_KEYS = (
     "cpu_cores_mean cpu_cores_peak cpu_ns_per_request memory_peak_bytes memory_mean_bytes "
-    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops processes_peak "
+    "throttled_period_ratio oom_kills psi_cpu_some_ratio listen_queue_peak listen_drops "
+    "processes_peak "
     "pss_before_bytes pss_after_bytes"
 )
 
@@ -108,10 +109,42 @@ def test_reads_the_accept_queue_of_a_port() -> None:
 def test_adds_up_what_lies_in_the_window() -> None:
     samples = [
         at(0, cpu_usage_ns=0, memory_bytes=900, oom_kill=0, pids=9, nr_periods=0, nr_throttled=0),
-        at(100, cpu_usage_ns=90 * MS, memory_bytes=100, oom_kill=1, pids=2, nr_periods=1, nr_throttled=1),
-        at(200, cpu_usage_ns=110 * MS, memory_bytes=300, oom_kill=1, pids=4, nr_periods=2, nr_throttled=1),
-        at(300, cpu_usage_ns=190 * MS, memory_bytes=200, oom_kill=1, pids=3, nr_periods=5, nr_throttled=2),
-        at(400, cpu_usage_ns=900 * MS, memory_bytes=900, oom_kill=2, pids=9, nr_periods=9, nr_throttled=9),
+        at(
+            100,
+            cpu_usage_ns=90 * MS,
+            memory_bytes=100,
+            oom_kill=1,
+            pids=2,
+            nr_periods=1,
+            nr_throttled=1,
+        ),
+        at(
+            200,
+            cpu_usage_ns=110 * MS,
+            memory_bytes=300,
+            oom_kill=1,
+            pids=4,
+            nr_periods=2,
+            nr_throttled=1,
+        ),
+        at(
+            300,
+            cpu_usage_ns=190 * MS,
+            memory_bytes=200,
+            oom_kill=1,
+            pids=3,
+            nr_periods=5,
+            nr_throttled=2,
+        ),
+        at(
+            400,
+            cpu_usage_ns=900 * MS,
+            memory_bytes=900,
+            oom_kill=2,
+            pids=9,
+            nr_periods=9,
+            nr_throttled=9,
+        ),
     ]
     summary = summarise(samples, (50 * MS, 350 * MS), ok_count=30)
     assert summary.cpu_cores_mean == pytest.approx(0.5)
@@ -122,7 +155,9 @@ def test_adds_up_what_lies_in_the_window() -> None:
     assert summary.oom_kills == 2  # also those outside the window
     assert summary.processes_peak == 4
     assert summary.listen_drops is None and summary.psi_cpu_some_ratio is None
-    assert summarise(samples, (50 * MS, 350 * MS), 30, memory_peak_bytes=950).memory_peak_bytes == 950
+    assert (
+        summarise(samples, (50 * MS, 350 * MS), 30, memory_peak_bytes=950).memory_peak_bytes == 950
+    )
 
 
 def test_pressure_and_accept_queue() -> None:
@@ -195,14 +230,18 @@ def test_files_are_read_without_the_interpreter_and_parsed_at_the_end(tmp_path: 
         port = server.getsockname()[1]
         with (
             socket.create_connection(("127.0.0.1", port)),
-            Sampler(Filed(tmp_path), port=port, pids=lambda: [os.getpid()], interval_ns=2 * MS) as sampler,
+            Sampler(
+                Filed(tmp_path), port=port, pids=lambda: [os.getpid()], interval_ns=2 * MS
+            ) as sampler,
         ):
             time.sleep(0.05)
     samples = sampler.samples
     times = [sample.t_ns for sample in samples]
     assert len(samples) > 3 and times == sorted(times)
     assert {sample.counters.cpu_usage_ns for sample in samples} == {7}
-    assert {(sample.counters.pids, sample.counters.oom_kill) for sample in samples} == {(None, None)}
+    assert {(sample.counters.pids, sample.counters.oom_kill) for sample in samples} == {
+        (None, None)
+    }
     assert {sample.counters.listen_queue for sample in samples} == {1}
     assert all(sample.width_ns > 0 and sample.late_ns >= 0 for sample in samples)
     assert samples[0].counters.host_busy_ns is not None and samples[1].counters.host_busy_ns is None

@@ -1,4 +1,5 @@
-"""Ramps, steps and traces from the command line and from Python: what is asked for, and what is refused."""
+"""Ramps, steps and traces from the command line and from Python: what is asked for, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ import pytest
 import wsgiload
 from wsgiload import UsageError
 from wsgiload.cli import run
-from wsgiload.schedule import Ramp, Replay, Steps, measured_ns, parse_ramp, parse_steps, read_trace, trace_of
+from wsgiload.loads.schedule import (
+    Ramp,
+    Replay,
+    Steps,
+    measured_ns,
+    parse_ramp,
+    parse_steps,
+    read_trace,
+    trace_of,
+)
 from wsgiload.units import NS_PER_S
 
 URL = "http://127.0.0.1:9/"
@@ -41,12 +51,25 @@ def trace(text: str, name: str = "trace.txt") -> str:
     [
         (["-R", "5"], "rate_per_s", 5, 10),
         (["--ramp", "10:30"], "ramp", {"from_per_s": 10, "to_per_s": 30, "over_ns": None}, 10),
-        (["--ramp", "10:30", "-d", "4s"], "ramp", {"from_per_s": 10, "to_per_s": 30, "over_ns": None}, 4),
-        (["--ramp", "0:2.5@3s"], "ramp", {"from_per_s": 0, "to_per_s": 2.5, "over_ns": 3 * NS_PER_S}, 3),
+        (
+            ["--ramp", "10:30", "-d", "4s"],
+            "ramp",
+            {"from_per_s": 10, "to_per_s": 30, "over_ns": None},
+            4,
+        ),
+        (
+            ["--ramp", "0:2.5@3s"],
+            "ramp",
+            {"from_per_s": 0, "to_per_s": 2.5, "over_ns": 3 * NS_PER_S},
+            3,
+        ),
         (
             ["--steps", "10@2s,0@500ms"],
             "steps",
-            [{"rate_per_s": 10, "duration_ns": 2 * NS_PER_S}, {"rate_per_s": 0, "duration_ns": NS_PER_S // 2}],
+            [
+                {"rate_per_s": 10, "duration_ns": 2 * NS_PER_S},
+                {"rate_per_s": 0, "duration_ns": NS_PER_S // 2},
+            ],
             2.5,
         ),
     ],
@@ -55,17 +78,32 @@ def test_a_schedule_is_one_key_of_the_plan_and_knows_its_length(
     capsys: pytest.CaptureFixture[str], words: list[str], key: str, value: object, measured_s: float
 ) -> None:
     plan = dry(capsys, *words, "-c", "7", "--max-pending", "3")
-    open_loop = {key: value, "arrivals": "poisson", "on_busy": "grow", "max_connections": 7, "max_pending": 3}
+    open_loop = {
+        key: value,
+        "arrivals": "poisson",
+        "on_busy": "grow",
+        "max_connections": 7,
+        "max_pending": 3,
+    }
     assert plan["load"] == {"open": open_loop}
     assert plan["phases"]["measure_ns"] == measured_s * NS_PER_S
 
 
 def test_a_trace_stands_in_the_plan_and_has_no_law(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = dry(capsys, "--replay", trace("# two users\n0\n0.5\n1500ms\n"), "--replay-speed", "2", "--warmup", "250ms")
+    plan = dry(
+        capsys,
+        "--replay",
+        trace("# two users\n0\n0.5\n1500ms\n"),
+        "--replay-speed",
+        "2",
+        "--warmup",
+        "250ms",
+    )
     replay = {"offsets_ns": [0, NS_PER_S // 2, 3 * NS_PER_S // 2], "speed": 2}
     policy = {"on_busy": "grow", "max_connections": None, "max_pending": None}
     assert plan["load"] == {"open": {"replay": replay} | policy}
-    # Two gaps of 0.75 s on average: 2.25 s, at twice the speed 1.125 s, of which the warm-up is a part.
+    # Two gaps of 0.75 s on average: 2.25 s, at twice the speed 1.125 s, of which the warm-up is a
+    # part.
     assert plan["phases"] == {"warmup_ns": 250_000_000, "measure_ns": 875_000_000, "cooldown_ns": 0}
 
 
@@ -91,7 +129,11 @@ def test_what_is_said_nearest_to_the_user_holds(
 
 def test_a_schedule_that_lasts_is_measured_as_long_unless_told_otherwise() -> None:
     steps, at_once = Steps(((1.0, 5),)), Replay((7, 7))
-    assert [measured_ns(None, profile, 0) for profile in (None, steps, at_once)] == [10 * NS_PER_S, 5, 10 * NS_PER_S]
+    assert [measured_ns(None, profile, 0) for profile in (None, steps, at_once)] == [
+        10 * NS_PER_S,
+        5,
+        10 * NS_PER_S,
+    ]
     assert measured_ns(3, steps, 0) == 3
     assert measured_ns(None, Replay((0, 10, 20)), 5) == 25
 
@@ -107,10 +149,19 @@ def test_seconds_from_python_are_a_trace() -> None:
     ("words", "says"),
     [
         (["-R", "5", "--ramp", "1:2"], "--rate and --ramp were both given; give one"),
-        (["-R", "5", "--ramp", "1:2", "--steps", "1@1s"], "--rate and --ramp and --steps were all given; give one"),
+        (
+            ["-R", "5", "--ramp", "1:2", "--steps", "1@1s"],
+            "--rate and --ramp and --steps were all given; give one",
+        ),
         (["--replay-speed", "2"], "--replay-speed was given without a trace; add --replay FILE"),
-        (["-R", "5", "--replay-speed", "2"], "--replay-speed was given without a trace; add --replay FILE"),
-        (["--replay", "t", "--arrivals", "constant"], "--arrivals was given with --replay; leave it out"),
+        (
+            ["-R", "5", "--replay-speed", "2"],
+            "--replay-speed was given without a trace; add --replay FILE",
+        ),
+        (
+            ["--replay", "t", "--arrivals", "constant"],
+            "--arrivals was given with --replay; leave it out",
+        ),
         (["--replay", "missing"], "cannot read missing: No such file or directory"),
         (["--ramp", "1000"], "'1000' is not a ramp; write it like 1000:3000 or 1000:3000@30s"),
         (["--ramp", "1:x"], "'1:x' is not a ramp"),
@@ -118,12 +169,20 @@ def test_seconds_from_python_are_a_trace() -> None:
         (["--ramp", "1:2@"], "'' is not a duration"),
         (["--steps", "10s:100"], "'10s:100' is not a step; write steps like 1000@10s,2000@10s"),
         (["--steps", "5@1s,"], "'' is not a step"),
-        (["--steps", "5@1s", "-d", "2s"], "the steps take 1s and the measurement 2s; leave the duration out"),
-        (["--ramp", "1:2@5s", "-d", "2s"], "the ramp takes 5s and the measurement 2s; measure longer"),
+        (
+            ["--steps", "5@1s", "-d", "2s"],
+            "the steps take 1s and the measurement 2s; leave the duration out",
+        ),
+        (
+            ["--ramp", "1:2@5s", "-d", "2s"],
+            "the ramp takes 5s and the measurement 2s; measure longer",
+        ),
         (["--ramp", "0:0"], "the rate must lie above 0"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+def test_what_makes_no_sense_is_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
     assert run(["load", URL, *words]) == 2
     assert says in capsys.readouterr().err
 
@@ -132,7 +191,10 @@ def test_what_makes_no_sense_is_one_line(capsys: pytest.CaptureFixture[str], wor
     ("text", "says"),
     [
         ("0\n\n1,5\n", 'trace.txt: line 3: "1,5" is not an offset'),
-        ("0\n2\n1\n", 'trace.txt: line 3: "1" lies before the offset above it; sort the lines by time'),
+        (
+            "0\n2\n1\n",
+            'trace.txt: line 3: "1" lies before the offset above it; sort the lines by time',
+        ),
         ("# nothing\n", "trace.txt: the trace has no arrival"),
     ],
 )
@@ -152,18 +214,36 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
     [
         ({"rate": 5, "steps": [(1, 1)]}, "rate, steps were given together; give one of them"),
         ({"rate": 5, "replay_speed": 2}, "replay_speed was given without replay"),
-        ({"rate": 5, "think_time": 1}, "think_time was given for an open loop, where a schedule says"),
+        (
+            {"rate": 5, "think_time": 1},
+            "think_time was given for an open loop, where a schedule says",
+        ),
         ({"steps": [(5, 1)], "think_time": 1}, "think_time was given for an open loop"),
-        ({"rate": 5, "connections": 5, "max_connections": 9}, "connections and max_connections were given for an open"),
-        ({"connections": 5, "max_pending": 0}, "max_pending was given for a closed loop, where each user has"),
-        ({"max_connections": 5, "max_pending": 9}, "max_connections and max_pending were given for a closed loop"),
+        (
+            {"rate": 5, "connections": 5, "max_connections": 9},
+            "connections and max_connections were given for an open",
+        ),
+        (
+            {"connections": 5, "max_pending": 0},
+            "max_pending was given for a closed loop, where each user has",
+        ),
+        (
+            {"max_connections": 5, "max_pending": 9},
+            "max_connections and max_pending were given for a closed loop",
+        ),
         ({"replay": [1, 0.5]}, "a trace is offsets in seconds from its start, ascending"),
         ({"replay": []}, "a trace is offsets in seconds from its start, ascending"),
         ({"replay": [-1]}, "a trace is offsets in seconds from its start, ascending"),
-        ({"replay": [0, 1], "replay_speed": float("inf")}, "the replay speed inf is not a number above 0"),
+        (
+            {"replay": [0, 1], "replay_speed": float("inf")},
+            "the replay speed inf is not a number above 0",
+        ),
         ({"steps": [(-1, 1)]}, "the rate -1 is not a number from 0 up"),
         ({"ramp": (1, 2, 20), "duration": 10}, "plan: the ramp takes 20s and the measurement 10s"),
-        ({"replay": [11, 12], "duration": 10}, "plan: no arrival of the trace falls into the measurement"),
+        (
+            {"replay": [11, 12], "duration": 10},
+            "plan: no arrival of the trace falls into the measurement",
+        ),
     ],
 )
 def test_python_is_told_the_same(options: dict[str, Any], says: str) -> None:

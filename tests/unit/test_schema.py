@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from wsgiload.documents.schema import NAMES, load_schema
 from wsgiload.errors import UsageError
-from wsgiload.schema import NAMES, load_schema
 
 from .report_fixture import read_summary, write_run
 
@@ -22,7 +22,9 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def errors(name: str, document: Any) -> list[str]:
-    return [error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)]
+    return [
+        error.json_path for error in Draft202012Validator(load_schema(name)).iter_errors(document)
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -32,7 +34,9 @@ def test_each_schema_is_a_schema(name: str) -> None:
 
 
 def test_an_unknown_schema_is_refused_by_name() -> None:
-    with pytest.raises(UsageError, match="there is no schema 'load-9'; use one of load-1, summary-1"):
+    with pytest.raises(
+        UsageError, match="there is no schema 'load-9'; use one of load-1, summary-1"
+    ):
         load_schema("load-9")
 
 

@@ -34,8 +34,13 @@ def test_a_folder_lives_as_long_as_its_block(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_what_a_dead_process_left_is_removed_and_nothing_else(temporary: Path, dead_pid: int) -> None:
-    stale, other = temporary / f"wsgiload-scratch-{dead_pid}-abc", temporary / "wsgiload-scratch-notes"
+def test_what_a_dead_process_left_is_removed_and_nothing_else(
+    temporary: Path, dead_pid: int
+) -> None:
+    stale, other = (
+        temporary / f"wsgiload-scratch-{dead_pid}-abc",
+        temporary / "wsgiload-scratch-notes",
+    )
     for folder in (stale, other):
         folder.mkdir()
         (folder / "file").touch()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.procedure import Procedure, usual_procedure
-from wsgiload.settle import HostState, disturbances, settle, watch_host
+from wsgiload.doctor.settle import HostState, disturbances, settle, watch_host
+from wsgiload.experiment.procedure import Procedure, usual_procedure
 from wsgiload.units import NS_PER_S
 
 QUIET = HostState(0.99, 0.2, 3)
@@ -48,7 +48,9 @@ class Time:
         (HostState(0.5, 80.0, 5000), 3),
     ],
 )
-def test_a_quiet_host_idles_waits_for_nothing_and_has_let_go_of_the_port(state: HostState, count: int) -> None:
+def test_a_quiet_host_idles_waits_for_nothing_and_has_let_go_of_the_port(
+    state: HostState, count: int
+) -> None:
     assert len(disturbances(state)) == count
 
 
@@ -77,7 +79,7 @@ def test_a_short_wait_is_one_look() -> None:
 
 
 def test_this_host_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wsgiload.settle.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("wsgiload.doctor.settle.time.sleep", lambda seconds: None)
     state = watch_host(80)
     assert state.idle_share is None or 0 <= state.idle_share <= 1
     assert state.time_wait is None or state.time_wait >= 0
@@ -87,15 +89,23 @@ def host(root: Path, *, busy: int, idle: int) -> None:
     (root / "proc" / "pressure").mkdir(parents=True, exist_ok=True)
     (root / "proc" / "net").mkdir(parents=True, exist_ok=True)
     (root / "proc" / "stat").write_text(f"cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\n")
-    (root / "proc" / "pressure" / "cpu").write_text("some avg10=2.50 avg60=0.00 avg300=0.00 total=1\n")
-    rows = ["head", *["0: 0100007F:1F90 0100007F:9C40 06 0"] * 3, "1: 0100007F:9C40 0100007F:1F90 01 0"]
+    (root / "proc" / "pressure" / "cpu").write_text(
+        "some avg10=2.50 avg60=0.00 avg300=0.00 total=1\n"
+    )
+    rows = [
+        "head",
+        *["0: 0100007F:1F90 0100007F:9C40 06 0"] * 3,
+        "1: 0100007F:9C40 0100007F:1F90 01 0",
+    ]
     (root / "proc" / "net" / "tcp").write_text("\n".join(rows))
 
 
-def test_the_host_is_read_from_the_kernels_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_host_is_read_from_the_kernels_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host(tmp_path, busy=100, idle=100)
     later: Callable[[float], None] = lambda seconds: host(tmp_path, busy=125, idle=175)  # noqa: E731
-    monkeypatch.setattr("wsgiload.settle.time.sleep", later)
+    monkeypatch.setattr("wsgiload.doctor.settle.time.sleep", later)
     assert watch_host(8080, tmp_path) == HostState(0.75, 2.5, 3)
     host(tmp_path, busy=100, idle=100)
     assert watch_host(None, tmp_path).time_wait is None

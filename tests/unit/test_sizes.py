@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.budget import USUAL_USERS, Budget, budget_of, busy_users
-from wsgiload.bundled import BUNDLED
+from wsgiload.catalogue.budget import USUAL_USERS, Budget, budget_of, busy_users
+from wsgiload.catalogue.bundled import BUNDLED
 from wsgiload.cli._grid import repeat_grid
 from wsgiload.errors import UsageError
-from wsgiload.grid import parse_sizes
-from wsgiload.plan import Experiment, Level, LoadOptions, Size, experiment_facts
+from wsgiload.experiment.grid import parse_sizes
+from wsgiload.experiment.plan import Experiment, Size, experiment_facts
+from wsgiload.experiment.settings import resolve_servers
+from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.request import Request
 from wsgiload.report.cells import conditions, label_of
-from wsgiload.request import Request
-from wsgiload.run import load_options_of
-from wsgiload.settings import resolve_servers
+from wsgiload.sweeps.cell import load_options_of
 
 
-def experiment(servers: tuple[str, ...], sizes: tuple[Size, ...], app: str = "hello:app") -> Experiment:
+def experiment(
+    servers: tuple[str, ...], sizes: tuple[Size, ...], app: str = "hello:app"
+) -> Experiment:
     return Experiment(
         name="n",
         app=app,
@@ -75,7 +78,10 @@ def test_what_is_no_grid_is_refused(workers: int | None, grid: list[str], compla
         (["--grid", "workers=1", "threads=2"], ["--grid", "workers=1", "--grid", "threads=2"]),
         (["--grid", "workers=1", "app:app"], ["--grid", "workers=1", "app:app"]),
         (["--grid", "workers=1", "--runs", "2"], ["--grid", "workers=1", "--runs", "2"]),
-        (["--grid", "workers=1", "--grid", "threads=2"], ["--grid", "workers=1", "--grid", "threads=2"]),
+        (
+            ["--grid", "workers=1", "--grid", "threads=2"],
+            ["--grid", "workers=1", "--grid", "threads=2"],
+        ),
         (["app:app", "--rates", "1,2"], ["app:app", "--rates", "1,2"]),
     ],
 )
@@ -86,7 +92,12 @@ def test_several_words_may_follow_the_flag(words: list[str], meant: list[str]) -
 def test_a_size_makes_a_name_of_its_own_where_it_makes_a_difference() -> None:
     sizes = parse_sizes(None, None, ["workers=1,2", "threads=4"])
     found = resolve_servers(experiment(("gunicorn-gthread", "waitress", "wsgiref"), sizes))
-    assert list(found) == ["gunicorn-gthread-w1-t4", "gunicorn-gthread-w2-t4", "waitress-t4", "wsgiref"]
+    assert list(found) == [
+        "gunicorn-gthread-w1-t4",
+        "gunicorn-gthread-w2-t4",
+        "waitress-t4",
+        "wsgiref",
+    ]
 
 
 def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> None:
@@ -99,7 +110,12 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
         "waitress-t2-stock-close",
         "waitress-t2-stock-k5",
     ]
-    assert [load_options_of(one, experiment((), sizes)).keepalive for one in found.values()] == ["off", 5, "off", 5]
+    assert [load_options_of(one, experiment((), sizes)).keepalive for one in found.values()] == [
+        "off",
+        5,
+        "off",
+        5,
+    ]
     facts = experiment_facts(experiment(("waitress",), sizes), tuple(found))
     assert (facts["profile"], facts["keepalive"]) == (["tuned", "stock"], ["off", 5])
     assert conditions(dict(facts)).startswith("each profile as its name says · Poisson arrivals · ")
@@ -111,7 +127,10 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
 def test_a_label_tells_size_and_legacy() -> None:
     raw = {"server": "meinheld", "variant": "gunicorn", "size": "w2", "legacy": True}
     assert label_of(raw) == "meinheld-gunicorn-w2 (legacy)"
-    assert label_of({"server": "waitress", "variant": "default", "size": None, "legacy": False}) == "waitress"
+    assert (
+        label_of({"server": "waitress", "variant": "default", "size": None, "legacy": False})
+        == "waitress"
+    )
 
 
 def test_a_baseline_that_runs_no_wsgi_is_left_out_for_other_apps() -> None:

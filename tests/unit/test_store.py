@@ -15,8 +15,8 @@ from hdrh.histogram import HdrHistogram
 
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Counters
-from wsgiload.sample import Sample
-from wsgiload.store import RunDirectory
+from wsgiload.results.store import RunDirectory
+from wsgiload.sampling.sampler import Sample
 
 from .test_interval_log import invented_load, read_all
 
@@ -41,7 +41,9 @@ def directory(tmp_path: Path) -> RunDirectory:
     return RunDirectory(tmp_path / "runs", "hello")
 
 
-def test_its_name_has_the_time_the_name_and_four_digits(directory: RunDirectory, tmp_path: Path) -> None:
+def test_its_name_has_the_time_the_name_and_four_digits(
+    directory: RunDirectory, tmp_path: Path
+) -> None:
     assert directory.path.parent == tmp_path / "runs"
     assert directory.path.is_absolute()
     assert re.fullmatch(r"[0-9]{8}T[0-9]{6}Z-hello-[0-9a-f]{4}", directory.path.name)
@@ -54,7 +56,9 @@ def test_two_of_one_second_do_not_collide(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_one_line_with_the_flag(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"cannot make the run directory .*/file/.*; choose a folder with --out"):
+    with pytest.raises(
+        UsageError, match=r"cannot make the run directory .*/file/.*; choose a folder with --out"
+    ):
         RunDirectory(tmp_path / "file", "hello")
 
 
@@ -64,7 +68,10 @@ def test_both_tables_begin_with_the_columns_of_the_contract(directory: RunDirect
 
 
 def test_a_cell_appends_its_rows_and_what_is_not_known_is_empty(directory: RunDirectory) -> None:
-    samples = [Sample(10, 0, Counters(cpu_usage_ns=7, memory_bytes=4096)), Sample(20, 0, Counters())]
+    samples = [
+        Sample(10, 0, Counters(cpu_usage_ns=7, memory_bytes=4096)),
+        Sample(20, 0, Counters()),
+    ]
     directory.write_cell("a@1#1", measured_load(), samples)
     directory.write_cell("b@1#1", None, samples[:1])
     rows = list(csv.DictReader((directory.path / "resources.csv").read_text().splitlines()))
@@ -102,7 +109,10 @@ def test_the_percentile_text_has_a_part_per_cell(directory: RunDirectory) -> Non
     for cell in ("a@1#1", "b@1#1"):
         directory.write_cell(cell, measured_load(), [])
     text = (directory.path / "latency.hgrm").read_text()
-    assert [line for line in text.splitlines() if line.startswith("#[") and "@" in line] == ["#[a@1#1]", "#[b@1#1]"]
+    assert [line for line in text.splitlines() if line.startswith("#[") and "@" in line] == [
+        "#[a@1#1]",
+        "#[b@1#1]",
+    ]
 
 
 def test_run_and_summary_carry_their_version(directory: RunDirectory) -> None:
@@ -111,11 +121,15 @@ def test_run_and_summary_carry_their_version(directory: RunDirectory) -> None:
     run = json.loads((directory.path / "run.json").read_text())
     assert (run["schema_version"], run["status"]) == (1, "complete")
     assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\+00:00", run["started_utc"])
-    assert json.loads((directory.path / "summary.json").read_text()) == {"schema_version": 1, "status": "complete"}
+    assert json.loads((directory.path / "summary.json").read_text()) == {
+        "schema_version": 1,
+        "status": "complete",
+    }
 
 
 def test_a_reader_never_finds_half_a_summary(directory: RunDirectory) -> None:
-    """A summary is replaced as a whole: whoever reads meanwhile finds the old one or the new one."""
+    """A summary is replaced as a whole: whoever reads meanwhile finds the old one or the new
+    one."""
     directory.write_summary({"number": 0})
     stop, broken, seen = threading.Event(), [], set()
 
@@ -141,7 +155,8 @@ def test_a_reader_never_finds_half_a_summary(directory: RunDirectory) -> None:
 def test_what_is_written_is_synced_before_the_next_cell(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every file of a cell is synced after its last byte, and so is the folder that got a new name."""
+    """Every file of a cell is synced after its last byte, and so is the folder that got a new
+    name."""
     synced: dict[str, int] = {}
     real = os.fsync
 
@@ -153,7 +168,14 @@ def test_what_is_written_is_synced_before_the_next_cell(
     monkeypatch.setattr(os, "fsync", fsync)
     directory.write_cell("a@1#1", measured_load(), [Sample(1, 0, Counters())])
     directory.write_summary({})
-    names = ("intervals.csv", "resources.csv", "latency.hlog", "latency.hgrm", "load/a@1#1.json", "summary.json")
+    names = (
+        "intervals.csv",
+        "resources.csv",
+        "latency.hlog",
+        "latency.hgrm",
+        "load/a@1#1.json",
+        "summary.json",
+    )
     for path in (directory.path / name for name in names):
         assert synced[str(path)] == path.stat().st_size
     assert {str(directory.path), str(directory.path / "load")} <= set(synced)

@@ -13,17 +13,24 @@ import pytest
 
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
-from wsgiload.estimate import experiment_s, longest_s, remaining_s
-from wsgiload.host import host_facts
+from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s
+from wsgiload.experiment.plan import Experiment, ResourceLimits, Size, expand, plain
+from wsgiload.experiment.procedure import Procedure
+from wsgiload.host.facts import host_facts
 from wsgiload.limits.model import Counters
-from wsgiload.plan import Experiment, Level, LoadOptions, ResourceLimits, Size, expand, load_plan, plain
-from wsgiload.precision import Precision
-from wsgiload.procedure import Procedure
-from wsgiload.request import Request
-from wsgiload.sample import Sample
-from wsgiload.store import RunDirectory
-from wsgiload.stored_plan import read_plan, require_same_host, require_same_plan, require_same_versions, revive
-from wsgiload.transport import Transport
+from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.precision import Precision
+from wsgiload.loads.request import Request
+from wsgiload.loads.transport import Transport
+from wsgiload.results.store import RunDirectory
+from wsgiload.results.stored_plan import (
+    read_plan,
+    require_same_host,
+    require_same_plan,
+    require_same_versions,
+    revive,
+)
+from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
 from .test_store import measured_load
@@ -38,7 +45,9 @@ PLAIN = Experiment(
 )
 RICH = replace(
     PLAIN,
-    request=Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00\xff", (200, 404), b"right", 5, "ab", "r.*"),
+    request=Request(
+        "/x", "POST", (("A", "1"), ("A", "2")), b"\x00\xff", (200, 404), b"right", 5, "ab", "r.*"
+    ),
     load=replace(
         PLAIN.load,
         keepalive=7,
@@ -55,7 +64,10 @@ RICH = replace(
     seed=2**64 - 1,
     procedure=Procedure(5, 2, "trim"),
 )
-MIXED = replace(PLAIN, request=Request(targets=({"weight": 2, "request": {"url": "/a", "headers": [["a", "b"]]}},)))
+MIXED = replace(
+    PLAIN,
+    request=Request(targets=({"weight": 2, "request": {"url": "/a", "headers": [["a", "b"]]}},)),
+)
 
 
 @pytest.mark.parametrize("experiment", [PLAIN, RICH, MIXED], ids=["plain", "rich", "mixed"])
@@ -70,7 +82,9 @@ def test_what_was_stored_is_what_was_planned(experiment: Experiment, tmp_path: P
     assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": {"order": [], "colour": 1}, "host": {}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"plan": {"order": [], "colour": 1}, "host": {}}']
+)
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(UsageError, match=r"run\.json (is not JSON|holds no plan)"):
@@ -82,12 +96,20 @@ def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (replace(PLAIN, runs=3), "--resume: runs is 3 here and 1 in the stored plan; give --resume alone"),
-        (replace(PLAIN, load=replace(PLAIN.load, timeout_ns=10**9)), "load.timeout_ns is 1000000000 here"),
+        (
+            replace(PLAIN, runs=3),
+            "--resume: runs is 3 here and 1 in the stored plan; give --resume alone",
+        ),
+        (
+            replace(PLAIN, load=replace(PLAIN.load, timeout_ns=10**9)),
+            "load.timeout_ns is 1000000000 here",
+        ),
         (replace(PLAIN, levels=PLAIN.levels[:1]), "levels is "),
     ],
 )
-def test_another_plan_is_refused_by_the_first_thing_that_differs(asked: Experiment, says: str) -> None:
+def test_another_plan_is_refused_by_the_first_thing_that_differs(
+    asked: Experiment, says: str
+) -> None:
     with pytest.raises(UsageError, match=says.replace("[", r"\[")):
         require_same_plan(PLAIN, asked)
     require_same_plan(PLAIN, replace(PLAIN, out=Path("/elsewhere"), slo=("p99<50ms",)))
@@ -96,7 +118,9 @@ def test_another_plan_is_refused_by_the_first_thing_that_differs(asked: Experime
 def test_another_host_or_version_is_refused() -> None:
     host = {"kernel": "6.1", "cpus": 2, "load_average": "0.1"}
     require_same_host(host, host | {"load_average": "9.9"})
-    with pytest.raises(UsageError, match=r"the host has changed: kernel is '6\.2' and was '6\.1'; start a new run"):
+    with pytest.raises(
+        UsageError, match=r"the host has changed: kernel is '6\.2' and was '6\.1'; start a new run"
+    ):
         require_same_host(host, host | {"kernel": "6.2"})
     cells = [
         {"id": "waitress@100#1", "version": "3.0.2", "python": "3.11.2"},
@@ -104,7 +128,8 @@ def test_another_host_or_version_is_refused() -> None:
     ]
     require_same_versions(cells, {"waitress": ("3.0.2", "3.11.2"), "x": ("1", "2")})
     with pytest.raises(
-        UsageError, match=r"waitress@100#1 was measured with 3.0.2 on Python 3.11.2, and now there is 3.1 "
+        UsageError,
+        match=r"waitress@100#1 was measured with 3.0.2 on Python 3.11.2, and now there is 3.1 ",
     ):
         require_same_versions(cells, {"waitress": ("3.1", "3.11.2")})
 
@@ -132,9 +157,9 @@ def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> N
     again.write_cell("b@1#1", measured_load(), [])
     assert {path.name: path.read_text() for path in directory.path.glob("latency.*")} == kept
     again.write_run({"status": "complete"})
-    assert json.loads((again.path / "run.json").read_text())["started_utc"] == directory.started_utc.isoformat(
-        timespec="seconds"
-    )
+    assert json.loads((again.path / "run.json").read_text())[
+        "started_utc"
+    ] == directory.started_utc.isoformat(timespec="seconds")
 
 
 # --- how long it takes
@@ -161,10 +186,15 @@ def test_what_is_left_takes_as_long_as_what_is_done_took() -> None:
 def test_a_warm_up_lasts_until_so_many_requests_were_due() -> None:
     load = replace(PLAIN.load, warmup_requests=500)
     slow, fast = Level(rate_per_s=100.0), Level(rate_per_s=10_000.0)
-    phases = [load_plan("http://h/", Request(), load, level, 1)["phases"]["warmup_ns"] for level in (slow, fast)]
+    phases = [
+        load_plan("http://h/", Request(), load, level, 1)["phases"]["warmup_ns"]
+        for level in (slow, fast)
+    ]
     assert phases == [5 * NS_PER_S, 2 * NS_PER_S]
     assert load.load_ns_at(slow) == 16 * NS_PER_S
-    with pytest.raises(UsageError, match="a warm-up by requests needs a rate; give --warmup in seconds"):
+    with pytest.raises(
+        UsageError, match="a warm-up by requests needs a rate; give --warmup in seconds"
+    ):
         replace(PLAIN, load=load, levels=(Level(connections=3),))
 
 
@@ -180,7 +210,16 @@ def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 def test_as_many_runs_as_it_takes_and_six_at_least(capsys: pytest.CaptureFixture[str]) -> None:
     assert dry(capsys, "--servers", "waitress")["runs"] == 1
     assert dry(capsys, "--servers", "waitress,again=waitress", "--compare")["runs"] == 6
-    plan = dry(capsys, "--servers", "waitress,wsgiref,cheroot", "--compare", "--settle", "1s", "--aggregate", "trim")
+    plan = dry(
+        capsys,
+        "--servers",
+        "waitress,wsgiref,cheroot",
+        "--compare",
+        "--settle",
+        "1s",
+        "--aggregate",
+        "trim",
+    )
     assert plan["runs"] == 7
     assert plan["procedure"] == {"settle_ns": NS_PER_S, "reruns": 3, "aggregate": "trim"}
     assert plan["estimated_seconds"] > plan["load_seconds"]
@@ -193,7 +232,21 @@ def test_the_runs_that_an_intervention_adds_are_counted(capsys: pytest.CaptureFi
     assert (usual["intervention_runs"], further["intervention_runs"]) == (0, 2 * 12)
     for name in ("load_seconds", "estimated_seconds"):
         assert further[name] == pytest.approx(13 * usual[name])
-    assert run(["sweep", "--servers", "waitress", "--server-cpus", "0", "--intervene", "cpu", "--dry-run"]) == 2
+    assert (
+        run(
+            [
+                "sweep",
+                "--servers",
+                "waitress",
+                "--server-cpus",
+                "0",
+                "--intervene",
+                "cpu",
+                "--dry-run",
+            ]
+        )
+        == 2
+    )
     assert "no CPU limit below them that could be lifted" in capsys.readouterr().err
 
 
@@ -204,7 +257,9 @@ def store(directory: Path, experiment: Experiment, status: str) -> None:
     (directory / "summary.json").write_text(json.dumps({"status": status, "cells": []}))
 
 
-def test_a_complete_run_and_a_missing_one_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_complete_run_and_a_missing_one_cannot_be_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/run.json cannot be read: ")
     store(tmp_path, PLAIN, "complete")
@@ -213,7 +268,10 @@ def test_a_complete_run_and_a_missing_one_cannot_be_resumed(tmp_path: Path, caps
     (tmp_path / "summary.json").write_text('{"status": "interr')
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"wsgiload: {tmp_path}/summary.json is not JSON: ") and said.count("\n") == 1
+    assert (
+        said.startswith(f"wsgiload: {tmp_path}/summary.json is not JSON: ")
+        and said.count("\n") == 1
+    )
     (tmp_path / "summary.json").unlink()
     assert run(["sweep", "--resume", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"wsgiload: {tmp_path}/summary.json cannot be read: ")
@@ -223,9 +281,14 @@ def test_an_objective_is_stored_with_the_plan_and_another_may_take_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dry(capsys, "--servers", "waitress")["slo"] == []
-    assert dry(capsys, "--servers", "waitress", "--slo", "p99<50ms")["slo"] == ["p99<50ms", "error_rate<=0.1%"]
+    assert dry(capsys, "--servers", "waitress", "--slo", "p99<50ms")["slo"] == [
+        "p99<50ms",
+        "error_rate<=0.1%",
+    ]
     store(tmp_path, replace(PLAIN, slo=("p99<50ms",)), "interrupted")
-    module = sys.modules["wsgiload.sweep"]  # the name in the package is taken by the function
+    module = sys.modules[
+        "wsgiload.sweeps.sweep"
+    ]  # the name in the package is taken by the function
     monkeypatch.setattr(module, "_carry_out", lambda experiment, *_: experiment)
     assert cast(Any, module).resume_sweep(tmp_path).slo == ("p99<50ms",)
     assert cast(Any, module).resume_sweep(tmp_path, slo=("p99<1s",)).slo == ("p99<1s",)

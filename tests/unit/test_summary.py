@@ -11,20 +11,21 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from wsgiload.catalogue import load_catalogue
-from wsgiload.cpus import CpuPlan
+from wsgiload.analysis.ground_truth import sent_at_most
+from wsgiload.catalogue.names import load_catalogue
+from wsgiload.documents.schema import load_schema
 from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
-from wsgiload.launch import ServerExit
+from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
-from wsgiload.outside import OutsideCounts, TcpCounts
-from wsgiload.outside_checks import sent_at_most
-from wsgiload.plan import Cell, Experiment, Level, LoadOptions
-from wsgiload.record import CellRecord, Failure, Setting
-from wsgiload.request import Request
-from wsgiload.sample import Sample
-from wsgiload.schema import load_schema
-from wsgiload.summary import Progress, exit_code, summarise_cell, summarise_sweep
+from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.request import Request
+from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.summary import Progress, exit_code, summarise_cell, summarise_sweep
+from wsgiload.sampling.external_counters import OutsideCounts, TcpCounts
+from wsgiload.sampling.sampler import Sample
+from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
 
 from .report_fixture import write_run
@@ -62,10 +63,15 @@ def invented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture
 def record(invented: dict[str, Any]) -> CellRecord:
-    """A cell that was measured without a fault: half a core in use all the time, and a peak of 64 MiB."""
+    """A cell that was measured without a fault: half a core in use all the time, and a peak of 64
+    MiB."""
     start_ns = invented["clock"]["monotonic_ns"]
     samples = [
-        Sample(start_ns + second * NS_PER_S, 0, Counters(cpu_usage_ns=second * NS_PER_S // 2, memory_bytes=2**25))
+        Sample(
+            start_ns + second * NS_PER_S,
+            0,
+            Counters(cpu_usage_ns=second * NS_PER_S // 2, memory_bytes=2**25),
+        )
         for second in range(30)
     ]
     return CellRecord(
@@ -82,17 +88,29 @@ def record(invented: dict[str, Any]) -> CellRecord:
 
 def with_verdict(record: CellRecord, status: str, blame: str | None) -> CellRecord:
     assert record.load is not None
-    reasons = [] if status == "valid" else [{"check": "C4", "level": status, "message": "m", "value": 2, "limit": 1}]
-    return replace(record, load=record.load | {"verdict": {"status": status, "blame": blame, "reasons": reasons}})
+    reasons = (
+        []
+        if status == "valid"
+        else [{"check": "C4", "level": status, "message": "m", "value": 2, "limit": 1}]
+    )
+    return replace(
+        record,
+        load=record.load | {"verdict": {"status": status, "blame": blame, "reasons": reasons}},
+    )
 
 
-def summary_of(*records: CellRecord, status: Any = "complete", on: Setting | None = None) -> dict[str, Any]:
+def summary_of(
+    *records: CellRecord, status: Any = "complete", on: Setting | None = None
+) -> dict[str, Any]:
     progress = Progress([CELL, OTHER], records, status)
     return {"schema_version": 1} | summarise_sweep(FOUND, on or setting(), progress)
 
 
 def errors(summary: dict[str, Any]) -> list[str]:
-    return [error.json_path for error in Draft202012Validator(load_schema("summary-1")).iter_errors(summary)]
+    return [
+        error.json_path
+        for error in Draft202012Validator(load_schema("summary-1")).iter_errors(summary)
+    ]
 
 
 # --- cells
@@ -121,13 +139,21 @@ def test_a_measured_cell_is_told_as_the_generator_and_the_kernel_told_it(
 
 def test_a_variant_is_told_apart_from_its_server(record: CellRecord) -> None:
     cell = summarise_cell(replace(record, cell=OTHER), FOUND["gunicorn-gthread"], setting())
-    assert (cell["server"], cell["variant"], cell["id"]) == ("gunicorn", "gthread", "gunicorn-gthread@1000#1")
+    assert (cell["server"], cell["variant"], cell["id"]) == (
+        "gunicorn",
+        "gthread",
+        "gunicorn-gthread@1000#1",
+    )
 
 
 def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() -> None:
     failed = CellRecord(CELL, failure=FAILURE, enforcement=ENFORCED, oom_kills=1)
     cell = summarise_cell(failed, FOUND["wsgiref"], setting())
-    assert cell["failure"] == {"step": "start", "message": "it fell over; hold it", "log_tail": "Traceback"}
+    assert cell["failure"] == {
+        "step": "start",
+        "message": "it fell over; hold it",
+        "log_tail": "Traceback",
+    }
     assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("invalid", "server")
     assert {name for name, value in cell.items() if value is None} >= {
         "rate_result",
@@ -143,7 +169,9 @@ def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() 
     assert cell["resources"]["cpu_cores_mean"] is None
 
 
-def test_a_server_that_does_not_run_on_the_apps_interpreter_failed_by_itself_and_not_by_the_generator() -> None:
+def test_a_server_that_does_not_run_on_the_apps_interpreter_failed_by_itself_and_not_by_the_generator() -> (
+    None
+):
     failure = Failure.of(UsageError("meinheld runs on Python <=3.12", "leave it out"))
     assert failure.step == "provision"
     assert "leave it out" in failure.message
@@ -153,7 +181,12 @@ def test_a_cell_that_never_got_an_environment_knows_neither_versions_nor_limits(
     unbuilt = CellRecord(CELL, failure=Failure.of(ProvisionError("no compiler", step="provision")))
     cell = summarise_cell(unbuilt, FOUND["wsgiref"], setting())
     assert cell["failure"]["step"] == "provision"
-    assert (cell["version"], cell["python"], cell["limits"], cell["resources"]) == (None, None, None, None)
+    assert (cell["version"], cell["python"], cell["limits"], cell["resources"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,14 +200,18 @@ def test_a_cell_that_never_got_an_environment_knows_neither_versions_nor_limits(
 def test_shared_cores_are_a_warning_beside_what_the_generator_found(
     record: CellRecord, before: tuple[str, str | None], after: tuple[str, str]
 ) -> None:
-    cell = summarise_cell(with_verdict(record, *before), FOUND["wsgiref"], setting(shared_cores=True))
+    cell = summarise_cell(
+        with_verdict(record, *before), FOUND["wsgiref"], setting(shared_cores=True)
+    )
     assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == after
     assert cell["verdict"]["reasons"][-1]["check"] == "C19"
     assert cell["verdict"]["reasons"][-1]["level"] == "warn"
     assert "shared_cores" in cell["verdict"]["reasons"][-1]["message"]
 
 
-@pytest.mark.parametrize(("of_grid", "checks"), [(None, ["V6"]), ("on", ["V6"]), (7, ["V6"]), ("off", [])])
+@pytest.mark.parametrize(
+    ("of_grid", "checks"), [(None, ["V6"]), ("on", ["V6"]), (7, ["V6"]), ("off", [])]
+)
 def test_a_server_that_was_asked_to_keep_connections_and_did_not_raises_v6(
     record: CellRecord, of_grid: Any, checks: list[str]
 ) -> None:
@@ -192,7 +229,11 @@ def test_what_others_counted_is_told_and_judged(record: CellRecord) -> None:
     assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("invalid", "client")
     assert [reason["check"] for reason in cell["verdict"]["reasons"]] == ["C17"]
     assert cell["outside_counts"]["requests_seen"] == sent + 1_000
-    assert [note for note in cell["notes"] if note.startswith("C18: meanwhile the kernel sent segments again")]
+    assert [
+        note
+        for note in cell["notes"]
+        if note.startswith("C18: meanwhile the kernel sent segments again")
+    ]
     assert errors(summary_of(watched)) == []
     own_app = replace(record, outside=OutsideCounts(None, TcpCounts(0, 0, 0, 0)))
     told = summarise_cell(own_app, FOUND["wsgiref"], setting())
@@ -209,18 +250,28 @@ def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: Cell
     assert reason["message"] == "not limited as asked: memory, pids could not be enforced here"
 
 
-def test_a_cpu_limit_that_does_not_hold_is_not_one_that_a_server_leaves_unused(record: CellRecord) -> None:
+def test_a_cpu_limit_that_does_not_hold_is_not_one_that_a_server_leaves_unused(
+    record: CellRecord,
+) -> None:
     assert record.load is not None
     behind = replace(
-        record, load=record.load | {"rate": record.load["rate"] | {"achieved_per_s": 1, "goodput_per_s": 1}}
+        record,
+        load=record.load
+        | {"rate": record.load["rate"] | {"achieved_per_s": 1, "goodput_per_s": 1}},
     )
     four_cores = replace(setting(), limits=Limits(cpus=4.0))
 
     def checks(one: CellRecord) -> list[str]:
-        return [reason["check"] for reason in summarise_cell(one, FOUND["wsgiref"], four_cores)["verdict"]["reasons"]]
+        return [
+            reason["check"]
+            for reason in summarise_cell(one, FOUND["wsgiref"], four_cores)["verdict"]["reasons"]
+        ]
 
     assert checks(behind) == ["V9", "V8"]
-    assert checks(replace(behind, enforcement=Enforcement("none", {}, ("cpus",)))) == ["limits", "V9"]
+    assert checks(replace(behind, enforcement=Enforcement("none", {}, ("cpus",)))) == [
+        "limits",
+        "V9",
+    ]
 
 
 def test_the_verdict_of_the_generator_is_not_changed_by_being_summarised(
@@ -234,7 +285,9 @@ def test_the_verdict_of_the_generator_is_not_changed_by_being_summarised(
 # --- the whole
 
 
-def test_a_summary_keeps_the_order_asked_for_and_holds_only_cells_that_were_run(record: CellRecord) -> None:
+def test_a_summary_keeps_the_order_asked_for_and_holds_only_cells_that_were_run(
+    record: CellRecord,
+) -> None:
     summary = summary_of(record, status="interrupted")
     assert summary["order"] == ["wsgiref@1000#1", "gunicorn-gthread@1000#1"]
     assert [cell["id"] for cell in summary["cells"]] == ["wsgiref@1000#1"]
@@ -269,18 +322,26 @@ def test_each_cause_alone_has_its_code(causes: dict[int, CellRecord], code: int)
     assert exit_code(summary_of(causes[code])) == code
 
 
-def test_a_failed_threshold_is_99_and_only_where_nothing_worse_holds(causes: dict[int, CellRecord]) -> None:
+def test_a_failed_threshold_is_99_and_only_where_nothing_worse_holds(
+    causes: dict[int, CellRecord],
+) -> None:
     assert exit_code(summary_of(causes[0]), thresholds_failed=True) == 99
     assert exit_code(summary_of(causes[98]), thresholds_failed=True) == 98
     assert exit_code(summary_of(causes[97]), thresholds_failed=True) == 97
 
 
-def test_of_several_causes_the_first_in_the_documented_order_counts(causes: dict[int, CellRecord]) -> None:
+def test_of_several_causes_the_first_in_the_documented_order_counts(
+    causes: dict[int, CellRecord],
+) -> None:
     for size in (2, 3):
         for codes in combinations(causes, size):
             expected = next(code for code in (97, 98, 0) if code in codes)
             chosen = [causes[code] for code in codes]
-            assert exit_code(summary_of(*chosen)) == exit_code(summary_of(*reversed(chosen))) == expected
+            assert (
+                exit_code(summary_of(*chosen))
+                == exit_code(summary_of(*reversed(chosen)))
+                == expected
+            )
 
 
 def test_an_interrupted_sweep_is_130_whatever_else_happened(causes: dict[int, CellRecord]) -> None:
@@ -289,7 +350,9 @@ def test_an_interrupted_sweep_is_130_whatever_else_happened(causes: dict[int, Ce
 
 
 def test_a_generator_that_breaks_is_98_because_no_server_is_at_fault() -> None:
-    broken = CellRecord(CELL, failure=Failure.of(LoadError("the generator ended with code -11 and no report")))
+    broken = CellRecord(
+        CELL, failure=Failure.of(LoadError("the generator ended with code -11 and no report"))
+    )
     summary = summary_of(broken)
     assert summary["cells"][0]["verdict"]["blame"] == "client"
     assert exit_code(summary) == 98
@@ -304,7 +367,9 @@ def delayed(record: CellRecord, first_byte_ns: int, service_ns: int) -> CellReco
     return replace(record, load=load)
 
 
-def test_a_body_that_waits_for_a_delayed_acknowledgement_is_told_in_words(record: CellRecord) -> None:
+def test_a_body_that_waits_for_a_delayed_acknowledgement_is_told_in_words(
+    record: CellRecord,
+) -> None:
     cell = summarise_cell(delayed(record, 400_000, 42_400_000), FOUND["wsgiref"], setting())
     assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("warn", "server")
     [reason] = cell["verdict"]["reasons"]
@@ -313,13 +378,19 @@ def test_a_body_that_waits_for_a_delayed_acknowledgement_is_told_in_words(record
 
 
 @pytest.mark.parametrize("service_ns", [900_000, 30_400_000, 60_400_000])
-def test_another_transfer_time_is_nobodys_delayed_acknowledgement(record: CellRecord, service_ns: int) -> None:
+def test_another_transfer_time_is_nobodys_delayed_acknowledgement(
+    record: CellRecord, service_ns: int
+) -> None:
     cell = summarise_cell(delayed(record, 400_000, service_ns), FOUND["wsgiref"], setting())
     assert cell["verdict"]["reasons"] == []
 
 
-def test_a_server_that_never_became_ready_still_tells_what_memory_it_took(record: CellRecord) -> None:
-    unready = replace(record, load=None, samples=(), oom_kills=1, memory_peak_bytes=2**26, failure=FAILURE)
+def test_a_server_that_never_became_ready_still_tells_what_memory_it_took(
+    record: CellRecord,
+) -> None:
+    unready = replace(
+        record, load=None, samples=(), oom_kills=1, memory_peak_bytes=2**26, failure=FAILURE
+    )
     resources = summarise_cell(unready, FOUND["wsgiref"], setting())["resources"]
     assert (resources["oom_kills"], resources["memory_peak_bytes"]) == (1, 2**26)
     assert resources["cpu_cores_mean"] is None

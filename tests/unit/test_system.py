@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.catalogue import load_catalogue
-from wsgiload.contract import Needed
+from wsgiload.catalogue.contract import Needed
+from wsgiload.catalogue.names import load_catalogue
+from wsgiload.environments.system import find_program, install_command, missing_packages
 from wsgiload.errors import ServerError
-from wsgiload.launch import require_system
-from wsgiload.system import find_program, install_command, missing_packages
+from wsgiload.serving.launch import require_system
 
 
-@pytest.mark.parametrize("place", ["usr/include/ev.h", "usr/include/x86_64-linux-gnu/ev.h", "usr/local/include/ev.h"])
+@pytest.mark.parametrize(
+    "place", ["usr/include/ev.h", "usr/include/x86_64-linux-gnu/ev.h", "usr/local/include/ev.h"]
+)
 def test_a_header_is_found_where_debian_puts_it(tmp_path: Path, place: str) -> None:
     needs = (Needed("libev-dev", header="ev.h"),)
     assert missing_packages(needs, tmp_path) == ["libev-dev"]
@@ -22,10 +24,14 @@ def test_a_header_is_found_where_debian_puts_it(tmp_path: Path, place: str) -> N
     assert missing_packages(needs, tmp_path) == []
 
 
-def test_a_program_is_found_outside_an_ordinary_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_program_is_found_outside_an_ordinary_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     program = tmp_path / "sbin" / "frontd"
     program.parent.mkdir()
-    monkeypatch.setattr("wsgiload.system.ADMINISTRATION_FOLDERS", (str(program.parent),))
+    monkeypatch.setattr(
+        "wsgiload.environments.system.ADMINISTRATION_FOLDERS", (str(program.parent),)
+    )
     monkeypatch.setenv("PATH", str(tmp_path))
     needs = (Needed("frontd-light", program="frontd"), Needed("frontd-light", program="frontd"))
     assert missing_packages(needs) == ["frontd-light"]
@@ -39,10 +45,15 @@ def test_one_command_installs_them_all() -> None:
     assert install_command(["a", "b"]) == "apt-get install --yes --no-install-recommends a b"
 
 
-def test_a_server_whose_front_is_missing_is_refused_before_it_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_whose_front_is_missing_is_refused_before_it_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (found,) = load_catalogue().select(["gunicorn-nginx"])
-    monkeypatch.setattr("wsgiload.system.find_program", lambda name: None)
-    with pytest.raises(ServerError, match="gunicorn-nginx needs the system package nginx-light; as root run `apt-get"):
+    monkeypatch.setattr("wsgiload.environments.system.find_program", lambda name: None)
+    with pytest.raises(
+        ServerError,
+        match="gunicorn-nginx needs the system package nginx-light; as root run `apt-get",
+    ):
         require_system(found)
     (without,) = load_catalogue().select(["gunicorn-sync"])
     require_system(without)

@@ -47,17 +47,20 @@ def row(lines: list[str], start: str) -> list[str]:
 def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir))
     assert lines[0] == (
-        "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s warm-up · 1 run"
+        "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s "
+        "warm-up · 1 run"
     )
     assert [field.strip() for field in row(lines, "server")] == [
-        "server", "offered/s", "achieved/s", "ok", "p50", "p99", "p99.9", "service p50", "CPU cores",
+        "server", "offered/s", "achieved/s", "ok", "p50", "p99", "p99.9", "service " "p50", "CPU " "cores",
         "memory", "throttled", "verdict",
     ]  # fmt: skip
     assert [field.strip() for field in row(lines, "gunicorn-gthread")] == [
-        "gunicorn-gthread", "1,000", "1,007", "100 %", "1.11 ms", "3.32 ms", "4.63 ms", "884 µs", "0.63",
+        "gunicorn-gthread", "1,000", "1,007", "100 %", "1.11 " "ms", "3.32 " "ms", "4.63 " "ms", "884 " "µs", "0.63",
         "107 MiB", "0 %", "valid",
     ]  # fmt: skip
-    cells = [line for line in lines if line.endswith(("valid", "(C15)", "(C4)", "failed: readiness:"))]
+    cells = [
+        line for line in lines if line.endswith(("valid", "(C15)", "(C4)", "failed: readiness:"))
+    ]
     assert len(cells) == 24
 
 
@@ -66,7 +69,9 @@ def test_a_failed_cell_says_where_and_why_and_has_no_numbers(run_dir: Path) -> N
     failed = next(line for line in lines if "failed:" in line)
     fields = failed.split()
     assert fields[:11] == ["3,000", *["–"] * 9, "failed:"]
-    assert failed.endswith("failed: readiness: no correct answer within 30 s; the process ended with code 1")
+    assert failed.endswith(
+        "failed: readiness: no correct answer within 30 s; the process ended with code 1"
+    )
 
 
 def test_overload_is_a_bound_or_not_met_and_never_a_number(run_dir: Path) -> None:
@@ -96,7 +101,15 @@ def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
         ("C17", [(7, 0), (9, 0)], ["9"]),
         ("settle", [(None, None), (None, None)], ["None"]),
     ],
-    ids=["too large", "two limits", "to either side", "graver limit", "too small", "none allowed", "no figure"],
+    ids=[
+        "too large",
+        "two limits",
+        "to either side",
+        "graver limit",
+        "too small",
+        "none allowed",
+        "no figure",
+    ],
 )
 def test_the_cell_that_is_farthest_beyond_a_limit_is_told(
     run_dir: Path, check: str, figures: list[tuple[float | None, float | None]], told: list[str]
@@ -105,7 +118,13 @@ def test_the_cell_that_is_farthest_beyond_a_limit_is_told(
         summary = read_summary(run_dir)
         summary["cells"] = summary["cells"][: len(ordered)]
         for cell, (value, limit) in zip(summary["cells"], ordered, strict=True):
-            reason = {"check": check, "level": "warn", "message": f"found {value}", "value": value, "limit": limit}
+            reason = {
+                "check": check,
+                "level": "warn",
+                "message": f"found {value}",
+                "value": value,
+                "limit": limit,
+            }
             cell["verdict"] = {"status": "warn", "blame": "client", "reasons": [reason]}
             cell["notes"] = []
         said = [sentence for sentence, _, _ in remarks(read_sweep(summary)) if "found" in sentence]
@@ -164,11 +183,18 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
         "p99 of all offered 83.9 ms (95 % interval 81.4 ms to 87.2 ms)"
     )
     assert lines[2] == "Times of the correct answers (99.3 %):"
-    assert [field.strip() for field in row(lines, "connect")] == ["connect", "not measured", *["–"] * 5]
+    assert [field.strip() for field in row(lines, "connect")] == [
+        "connect",
+        "not measured",
+        *["–"] * 5,
+    ]
     assert [field.strip() for field in row(lines, "response time")] == [
         "response time", "59,859", "13.2 ms", "42.3 ms", "83.9 ms", "–", "234 ms",
     ]  # fmt: skip
-    assert lines[-4:-2] == ["requests: scheduled 60,280, ok 59,859, http_status 421", "connections opened: 64"]
+    assert lines[-4:-2] == [
+        "requests: scheduled 60,280, ok 59,859, http_status 421",
+        "connections opened: 64",
+    ]
 
 
 def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir: Path) -> None:
@@ -179,7 +205,9 @@ def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir:
     assert "p99 of all offered grows with the duration" in " ".join(shown(target))
 
 
-def test_a_load_that_was_stored_without_its_uncertainty_is_shown_by_its_numbers(run_dir: Path) -> None:
+def test_a_load_that_was_stored_without_its_uncertainty_is_shown_by_its_numbers(
+    run_dir: Path,
+) -> None:
     report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
     del report["uncertainty"], report["stationarity"]
     target = console(100)
@@ -189,7 +217,9 @@ def test_a_load_that_was_stored_without_its_uncertainty_is_shown_by_its_numbers(
 
 def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
     report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    report["plan"]["load"] = {"open": {"ramp": {"from_per_s": 1000, "to_per_s": 5000, "over_ns": None}}}
+    report["plan"]["load"] = {
+        "open": {"ramp": {"from_per_s": 1000, "to_per_s": 5000, "over_ns": None}}
+    }
     target = console()
     print_load(report, target)
     assert "offered 3,014/s on average, sent" in shown(target)[1]
@@ -200,12 +230,18 @@ def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
     [
         ({}, None),
         ({"spin": {"window_ns": 0, "reason": "off_at_this_rate"}}, "would take a fifth of a core"),
-        ({"spin": {"window_ns": 0, "reason": "off_on_shared_cores"}}, "because the generator shares its cores"),
+        (
+            {"spin": {"window_ns": 0, "reason": "off_on_shared_cores"}},
+            "because the generator shares its cores",
+        ),
         (
             {"spin_off_share": 0.25},
             "was off for 25.0 % of the load: its cores had hardly any idle time",
         ),
-        ({"spin_off_share": 0.25, "curtailed_spins": 1}, "idle time; the spin before sends was cut short once"),
+        (
+            {"spin_off_share": 0.25, "curtailed_spins": 1},
+            "idle time; the spin before sends was cut short once",
+        ),
         ({"curtailed_spins": 1}, "was cut short once"),
         ({"curtailed_spins": 1_200}, "was cut short 1,200 times"),
         ({"real_time_off_share": None}, None),
@@ -225,7 +261,11 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
     target = console(width=300)
     print_load(report, target)
     last = shown(target)[-1]
-    assert (said in last and last.startswith("generator: ")) if said else not last.startswith("generator: ")
+    assert (
+        (said in last and last.startswith("generator: "))
+        if said
+        else not last.startswith("generator: ")
+    )
     report["plan"]["load"] = {"closed": {"connections": 8, "think_time_ns": 0}}
     target = console()
     print_load(report, target)
@@ -239,9 +279,20 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
         ({"own_instants": 0}, "never stood still, answers timed by the kernel"),
         ({"receive_stamps": "user"}, "answers timed by its own clock"),
         ({"run_queue_wait_ns": None}, "waited for a core for not measured"),
-        ({"cpu_per_request_ns": None}, "generator used: – of CPU time per answer, busy for 11.0 % of the time"),
         (
-            {"hiccups": {"count": 2, "total_ns": 18_000_000, "longest_ns": 12_000_000, "arrivals": 0, "answers": 0}},
+            {"cpu_per_request_ns": None},
+            "generator used: – of CPU time per answer, busy for 11.0 % of the time",
+        ),
+        (
+            {
+                "hiccups": {
+                    "count": 2,
+                    "total_ns": 18_000_000,
+                    "longest_ns": 12_000_000,
+                    "arrivals": 0,
+                    "answers": 0,
+                }
+            },
             "stood still 2 times, 12.0 ms at most",
         ),
     ],
@@ -263,7 +314,13 @@ def test_the_catalogue_gives_reasons() -> None:
     print_servers(
         [
             {"name": "waitress", **base, "status": "ready", "legacy": False, "reason": None},
-            {"name": "uwsgi", **base, "status": "unavailable", "legacy": True, "reason": "no C compiler"},
+            {
+                "name": "uwsgi",
+                **base,
+                "status": "unavailable",
+                "legacy": True,
+                "reason": "no C compiler",
+            },
         ],
         target,
     )

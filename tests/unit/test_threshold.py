@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
 from wsgiload.errors import UsageError
-from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
 
 RESULT: dict[str, Any] = {
     "offered_quantiles_ns": {
@@ -15,7 +15,12 @@ RESULT: dict[str, Any] = {
         "0.99": {"low": 40_000_000, "high": 60_000_000},
         "0.999": {"low": 90_000_000, "high": None},
     },
-    "rate": {"offered_per_s": 1000.0, "sent_per_s": 1000.0, "achieved_per_s": 990.0, "goodput_per_s": 980.0},
+    "rate": {
+        "offered_per_s": 1000.0,
+        "sent_per_s": 1000.0,
+        "achieved_per_s": 990.0,
+        "goodput_per_s": 980.0,
+    },
     "outcomes": {"scheduled": 1000, "ok": 995, "timeout": 5},
 }
 
@@ -46,7 +51,11 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(
         ("p98<50ms", "'p98<50ms': there is no figure 'p98'; choose one of p50, p90, p95, p99"),
         ("p99<fast", "'fast' is not a duration"),
         ("goodput>much", "'goodput>much': 'much' is not a number"),
-        ("goodput>=95%", "'goodput>=95%': goodput is a rate per second and no share; for a share write error_rate<5%"),
+        (
+            "goodput>=95%",
+            "'goodput>=95%': goodput is a rate per second and no share; for a share write "
+            "error_rate<5%",
+        ),
     ],
 )
 def test_anything_else_is_refused_with_the_form(text: str, says: str) -> None:
@@ -70,7 +79,9 @@ def test_anything_else_is_refused_with_the_form(text: str, says: str) -> None:
         ("goodput>980", False),
     ],
 )
-def test_a_quantile_counts_by_its_upper_bound_and_what_is_unknown_is_not_met(text: str, holds: bool) -> None:
+def test_a_quantile_counts_by_its_upper_bound_and_what_is_unknown_is_not_met(
+    text: str, holds: bool
+) -> None:
     assert parse_threshold(text).holds(RESULT) is holds
 
 
@@ -89,6 +100,8 @@ def test_a_cell_of_a_sweep_and_a_report_of_a_load_are_judged_alike() -> None:
 
 def test_each_failure_is_a_sentence_that_names_its_cell() -> None:
     thresholds = [parse_threshold("p99<50ms"), parse_threshold("p50<=1ms")]
-    assert failed_thresholds(thresholds, [("wsgiref@100#1", RESULT)]) == ["threshold p99<50ms failed by wsgiref@100#1"]
+    assert failed_thresholds(thresholds, [("wsgiref@100#1", RESULT)]) == [
+        "threshold p99<50ms failed by wsgiref@100#1"
+    ]
     assert failed_thresholds(thresholds, [("", RESULT)]) == ["threshold p99<50ms failed"]
     assert failed_thresholds([], [("", RESULT)]) == []

@@ -49,7 +49,9 @@ def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 def test_a_unix_socket_is_driven_from_python(unix_socket: Path) -> None:
-    report = wsgiload.load(URL, rate=100, arrivals="constant", duration=0.3, unix_socket=unix_socket)
+    report = wsgiload.load(
+        URL, rate=100, arrivals="constant", duration=0.3, unix_socket=unix_socket
+    )
     assert (report.outcomes["scheduled"], report.outcomes["ok"]) == (30, 30)
     assert report.to_dict()["plan"]["unix_socket"] == str(unix_socket)
     assert report.to_dict()["connections"]["local_ports"] is None
@@ -57,7 +59,17 @@ def test_a_unix_socket_is_driven_from_python(unix_socket: Path) -> None:
 
 def test_a_unix_socket_is_driven_from_the_command_line(unix_socket: Path, tmp_path: Path) -> None:
     result = tmp_path / "load.json"
-    words = ["-R", "50", "-d", "200ms", "--unix-socket", str(unix_socket), "--json", str(result), "--quiet"]
+    words = [
+        "-R",
+        "50",
+        "-d",
+        "200ms",
+        "--unix-socket",
+        str(unix_socket),
+        "--json",
+        str(result),
+        "--quiet",
+    ]
     run(["load", URL, *words])
     assert json.loads(result.read_text())["outcomes"]["ok"] > 0
 
@@ -72,9 +84,20 @@ def test_a_socket_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixtu
 
 def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     plain = dry(capsys)
-    assert (plain["unix_socket"], plain["source_addresses"], plain["http_version"]) == (None, [], "http1")
+    assert (plain["unix_socket"], plain["source_addresses"], plain["http_version"]) == (
+        None,
+        [],
+        "http1",
+    )
     assert plain["tls"] == {"insecure": False, "ca_file": None}
-    words = ["--source-addresses", "127.0.0.2, 127.0.1.0/24", "--http2", "-k", "--ca-file", "authority.pem"]
+    words = [
+        "--source-addresses",
+        "127.0.0.2, 127.0.1.0/24",
+        "--http2",
+        "-k",
+        "--ca-file",
+        "authority.pem",
+    ]
     plan = dry(capsys, *words, "--unix-socket", "server.sock")
     assert plan["source_addresses"] == ["127.0.0.2", "127.0.1.0/24"]
     assert plan["tls"] == {"insecure": True, "ca_file": "authority.pem"}

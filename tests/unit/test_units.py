@@ -1,4 +1,5 @@
-"""What a person types becomes nanoseconds, bytes, cores and lists, or one line that says how to write it."""
+"""What a person types becomes nanoseconds, bytes, cores and lists, or one line that says how to
+write it."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_a_size_counts_in_powers_of_1024_unless_it_says_otherwise(text: str, siz
     assert parse_size_bytes(text) == size
 
 
-@pytest.mark.parametrize(("text", "cores"), [("1", 1.0), ("0.5", 0.5), ("1500m", 1.5), ("2cpus", 2.0)])
+@pytest.mark.parametrize(
+    ("text", "cores"), [("1", 1.0), ("0.5", 0.5), ("1500m", 1.5), ("2cpus", 2.0)]
+)
 def test_cpus_are_cores_or_thousandths_of_one(text: str, cores: float) -> None:
     assert parse_cpus(text) == cores
 
@@ -71,7 +74,9 @@ def test_cpus_are_cores_or_thousandths_of_one(text: str, cores: float) -> None:
         ("0.5", (0.5,)),
     ],
 )
-def test_rates_are_lists_and_ranges_with_both_ends_each_once(text: str, rates: tuple[float, ...]) -> None:
+def test_rates_are_lists_and_ranges_with_both_ends_each_once(
+    text: str, rates: tuple[float, ...]
+) -> None:
     assert parse_rates(text) == rates
 
 
@@ -112,11 +117,17 @@ def test_connections_are_whole_numbers() -> None:
         (parse_rates, "1:2:3:4", "'1:2:3:4' is not a range of rates"),
         (parse_rates, "1:100000:1", "'1:100000:1' is not a range of rates"),
         (parse_rates, "1:5:0", "'1:5:0' is not a rate above 0"),
-        (parse_connections, "1.5", "'1.5' is not a number of connections; write a list like 10,20,50"),
+        (
+            parse_connections,
+            "1.5",
+            "'1.5' is not a number of connections; write a list like 10,20,50",
+        ),
         (parse_connections, "0", "'0' is not a number of connections above 0"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_an_example(parse: Callable[[str], object], text: str, says: str) -> None:
+def test_what_cannot_be_read_is_named_with_an_example(
+    parse: Callable[[str], object], text: str, says: str
+) -> None:
     with pytest.raises(UsageError) as raised:
         parse(text)
     assert str(raised.value).startswith(says)

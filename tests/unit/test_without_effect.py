@@ -11,7 +11,16 @@ from wsgiload.cli import run
 
 LOAD = ["load", "http://127.0.0.1:9/"]
 SWEEP = ["sweep", "--servers", "waitress", "--limits", "none"]
-OF_OPEN = ["--arrivals", "poisson", "--on-busy", "grow", "--max-connections", "9", "--max-pending", "5"]
+OF_OPEN = [
+    "--arrivals",
+    "poisson",
+    "--on-busy",
+    "grow",
+    "--max-connections",
+    "9",
+    "--max-pending",
+    "5",
+]
 TOLD_OF_OPEN = ["--arrivals", "--on-busy", "--max-connections", "--max-pending"]
 
 
@@ -38,7 +47,9 @@ def test_options_of_open_loops_are_told_in_a_closed_one(
         SWEEP,
     ],
 )
-def test_think_time_is_told_in_an_open_loop(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_think_time_is_told_in_an_open_loop(
+    words: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert remarked([*words, *OF_OPEN, "--think-time", "1s"], capsys) == ["--think-time"]
 
 

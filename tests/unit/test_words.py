@@ -85,13 +85,18 @@ def test_sizes(size_bytes: float | None, text: str) -> None:
     assert words.format_bytes(size_bytes) == text
 
 
-@pytest.mark.parametrize(("per_s", "text"), [(None, "–"), (2000, "2,000"), (99.5, "99.5"), (1998.6, "1,999")])
+@pytest.mark.parametrize(
+    ("per_s", "text"), [(None, "–"), (2000, "2,000"), (99.5, "99.5"), (1998.6, "1,999")]
+)
 def test_rates(per_s: float | None, text: str) -> None:
     assert words.format_rate(per_s) == text
 
 
 def test_a_known_quantile_is_a_number() -> None:
-    assert words.format_bounds({"low": 18_400_000, "high": 18_400_000}, 0.99, outcomes(ok=1000)) == "18.4 ms"
+    assert (
+        words.format_bounds({"low": 18_400_000, "high": 18_400_000}, 0.99, outcomes(ok=1000))
+        == "18.4 ms"
+    )
 
 
 def test_a_quantile_cut_off_by_a_timeout_is_a_lower_bound() -> None:
@@ -120,7 +125,12 @@ def test_a_quantile_needs_ten_requests_beyond_it() -> None:
 
 def known(reason: str | None) -> dict[str, object]:
     interval = None if reason == "too_few_effective_requests" else [17_900_000, 19_200_000]
-    return {"interval_95_ns": interval, "effective_requests": 700.0, "standing": "resolved", "reason": reason}
+    return {
+        "interval_95_ns": interval,
+        "effective_requests": 700.0,
+        "standing": "resolved",
+        "reason": reason,
+    }
 
 
 def test_dependent_requests_know_less_than_their_number() -> None:
@@ -131,7 +141,10 @@ def test_dependent_requests_know_less_than_their_number() -> None:
 
 
 def test_a_quantile_is_told_with_what_is_known_of_it() -> None:
-    assert words.with_uncertainty("18.4 ms", known(None)) == "18.4 ms (95 % interval 17.9 ms to 19.2 ms)"
+    assert (
+        words.with_uncertainty("18.4 ms", known(None))
+        == "18.4 ms (95 % interval 17.9 ms to 19.2 ms)"
+    )
     near = words.with_uncertainty("18.4 ms", known("measurement_floor"))
     assert near == "<= 18.4 ms (not resolved: too near to the measuring floor)"
     assert words.with_uncertainty("18.4 ms", None) == "18.4 ms"
@@ -147,14 +160,20 @@ def test_intervals() -> None:
 def test_verdicts_name_who_is_to_blame_and_why() -> None:
     reasons = [{"check": "C8"}, {"check": "C4"}]
     assert words.verdict_words({"status": "valid", "blame": None, "reasons": []}) == "valid"
-    assert words.verdict_words({"status": "warn", "blame": None, "reasons": reasons}) == "warn (C4, C8)"
+    assert (
+        words.verdict_words({"status": "warn", "blame": None, "reasons": reasons})
+        == "warn (C4, C8)"
+    )
     invalid = {"status": "invalid", "blame": "client", "reasons": reasons}
     assert words.verdict_words(invalid) == "invalid: client (C4, C8)"
     assert words.verdict_words(None) == "not measured"
 
 
 def test_small_words() -> None:
-    assert words.failure_words({"step": "launch", "message": " port in use "}) == "failed: launch: port in use"
+    assert (
+        words.failure_words({"step": "launch", "message": " port in use "})
+        == "failed: launch: port in use"
+    )
     assert [words.plural(count, "run") for count in (1, 6)] == ["1 run", "6 runs"]
     assert [words.join_words(list(names)) for names in ("", "a", "ab", "abc")] == [
         "",
@@ -162,6 +181,14 @@ def test_small_words() -> None:
         "a and b",
         "a, b and c",
     ]
-    assert [words.quantile_name(quantile) for quantile in (0.5, 0.99, 0.999)] == ["p50", "p99", "p99.9"]
-    assert [words.format_seconds(seconds) for seconds in (10, 0.25, None)] == ["10 s", "250 ms", "–"]
+    assert [words.quantile_name(quantile) for quantile in (0.5, 0.99, 0.999)] == [
+        "p50",
+        "p99",
+        "p99.9",
+    ]
+    assert [words.format_seconds(seconds) for seconds in (10, 0.25, None)] == [
+        "10 s",
+        "250 ms",
+        "–",
+    ]
     assert [words.format_cpu_list(cpus) for cpus in ("0-1", [0, 1], None)] == ["0-1", "0,1", "any"]

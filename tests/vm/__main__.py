@@ -1,9 +1,11 @@
-"""``make test-vm``: the tests of the limits in emulated machines whose kernel has cgroup v2 and nothing else.
+"""``make test-vm``: the tests of the limits in emulated machines whose kernel has cgroup v2 and
+nothing else.
 
     python -m tests.vm [GUEST...]
 
-``direct`` runs them as root without systemd, ``systemd`` as a user without rights; ``systemd-root`` runs whole sweeps
-as root where systemd rules. All by default. Exits with 0 when all passed, or when there is no qemu; then it says so.
+``direct`` runs them as root without systemd, ``systemd`` as a user without rights; ``systemd-root``
+runs whole sweeps as root where systemd rules. All by default. Exits with 0 when all passed, or when
+there is no qemu; then it says so.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from tests.vm import image
 LONGEST_S = 600.0
 MEMORY_MIB = 2048
 KERNEL_OPTIONS = (
-    "console=ttyS0 quiet panic=-1 psi=1 cgroup_no_v1=all mitigations=off nokaslr tsc=reliable no_timer_check"
+    "console=ttyS0 quiet panic=-1 psi=1 cgroup_no_v1=all mitigations=off nokaslr "
+    "tsc=reliable no_timer_check"
 )
 SYSTEMD = "rdinit=/lib/systemd/systemd systemd.show_status=false systemd.wants"
 GUESTS: Mapping[str, str] = {
@@ -82,7 +85,9 @@ def install_servers() -> Path:
     """The environments of the servers, in a cache of their own."""
     cache = image.CACHE / "cache"
     command = [sys.executable, "-P", "-m", "wsgiload", "servers", "install", *SERVERS]
-    subprocess.run(command, env=os.environ | {"WSGILOAD_CACHE_DIR": str(cache)}, check=True, stdout=sys.stderr)
+    subprocess.run(
+        command, env=os.environ | {"WSGILOAD_CACHE_DIR": str(cache)}, check=True, stdout=sys.stderr
+    )
     return cache
 
 
@@ -91,9 +96,37 @@ def run_guest(name: str, kernel: Path, initial: Path) -> bool:
     began_s = time.monotonic()
     command = [
         "qemu-system-x86_64",
-        *("-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-smp", "2", "-m", str(MEMORY_MIB)),
-        *("-kernel", str(kernel), "-initrd", str(initial), "-append", f"{KERNEL_OPTIONS} {GUESTS[name]}"),
-        *("-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot", "-nic", "none"),
+        *(
+            "-accel",
+            "tcg,thread=multi",
+            "-M",
+            "q35",
+            "-cpu",
+            "max",
+            "-smp",
+            "2",
+            "-m",
+            str(MEMORY_MIB),
+        ),
+        *(
+            "-kernel",
+            str(kernel),
+            "-initrd",
+            str(initial),
+            "-append",
+            f"{KERNEL_OPTIONS} {GUESTS[name]}",
+        ),
+        *(
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-serial",
+            "stdio",
+            "-no-reboot",
+            "-nic",
+            "none",
+        ),
     ]
     said = []
     with (
@@ -122,7 +155,13 @@ def run_guest(name: str, kernel: Path, initial: Path) -> bool:
     took_s = time.monotonic() - began_s
     ended = re.search(r"TESTS ENDED WITH (\d+)", "".join(said))
     passed = ended is not None and ended[1] == "0"
-    how = "passed" if passed else f"failed with {ended[1]}" if ended else f"no result after {took_s:.0f} s"
+    how = (
+        "passed"
+        if passed
+        else f"failed with {ended[1]}"
+        if ended
+        else f"no result after {took_s:.0f} s"
+    )
     say(f"{name}: {how} in {took_s:.0f} s (at most {LONGEST_S:.0f})")
     return passed
 

@@ -1,4 +1,5 @@
-"""Writes cpio archives (format "newc"), which the kernel unpacks into its first file system, one after another."""
+"""Writes cpio archives (format "newc"), which the kernel unpacks into its first file system, one
+after another."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ class Archive:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._write(TRAILER, 0)
         self._stream.close()
@@ -39,7 +43,8 @@ class Archive:
         owner: int = 0,
         device: tuple[int, int] = (0, 0),
     ) -> None:
-        """Add an entry after the folders above it. A folder that is there already is left as it is."""
+        """Add an entry after the folders above it. A folder that is there already is left as it
+        is."""
         self._add_folders(str(Path(name).parent))
         if stat.S_ISDIR(mode):
             if name in self.directories:
@@ -60,7 +65,8 @@ class Archive:
         self.add(name or str(path), mode, data, mtime=int(found.st_mtime))
 
     def add_tree(self, folder: Path, wanted: Callable[[Path], bool]) -> None:
-        """Add a folder and what is ``wanted`` in it; nothing below an unwanted folder is looked at."""
+        """Add a folder and what is ``wanted`` in it; nothing below an unwanted folder is looked
+        at."""
         self.add_path(folder)
         for entry in sorted(folder.iterdir()):
             if not wanted(entry):
@@ -86,7 +92,9 @@ class Archive:
         data = b""
         if member.issym():
             data = member.linkname.encode()
-        elif content := tar.extractfile(member):  # follows hard links, of which the copy becomes a file
+        elif content := tar.extractfile(
+            member
+        ):  # follows hard links, of which the copy becomes a file
             data = content.read()
         name = "/" + member.name.removeprefix("./").strip("/").removeprefix(".")
         mode = kinds.get(member.type, stat.S_IFREG) | member.mode
@@ -108,6 +116,19 @@ class Archive:
         device: tuple[int, int] = (0, 0),
     ) -> None:
         self._count += 1
-        fields = (self._count, mode, owner, owner, 1, mtime, len(data), 0, 0, *device, len(name.encode()) + 1, 0)
+        fields = (
+            self._count,
+            mode,
+            owner,
+            owner,
+            1,
+            mtime,
+            len(data),
+            0,
+            0,
+            *device,
+            len(name.encode()) + 1,
+            0,
+        )
         header = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
         self._stream.write(header + bytes(-len(header) % 4) + data + bytes(-len(data) % 4))

@@ -1,7 +1,8 @@
-"""What a guest is made of: a small Debian from the package archive, kept, and this checkout on top, made anew.
+"""What a guest is made of: a small Debian from the package archive, kept, and this checkout on top,
+made anew.
 
-The guest runs the interpreter, the environment and the sources of this machine under their own names, so its Debian
-must be of this machine's release: both then have the same C library.
+The guest runs the interpreter, the environment and the sources of this machine under their own
+names, so its Debian must be of this machine's release: both then have the same C library.
 """
 
 from __future__ import annotations
@@ -31,7 +32,19 @@ KERNEL_PACKAGES = {"debian": "linux-image-cloud-amd64", "ubuntu": "linux-image-v
 PROJECT_PARTS = ("python", "servers", "tests", "pyproject.toml", ".venv")
 # Nothing that a guest runs needs these.
 UNWANTED = frozenset(
-    {"test", "idlelib", "ensurepip", "mypy", "mypyc", "maturin", "ruff", "pip", "target", "tkinter", "setuptools"}
+    {
+        "test",
+        "idlelib",
+        "ensurepip",
+        "mypy",
+        "mypyc",
+        "maturin",
+        "ruff",
+        "pip",
+        "target",
+        "tkinter",
+        "setuptools",
+    }
 )
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 # Of the C library the guest has its own, of the same release.
@@ -51,7 +64,15 @@ def base_image() -> Path:
     if image.exists():
         return image
     CACHE.mkdir(parents=True, exist_ok=True)
-    _run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", *_hooks(), codename, str(tar))
+    _run(
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        f"--include={PACKAGES}",
+        *_hooks(),
+        codename,
+        str(tar),
+    )
     unfinished = image.with_suffix(".unfinished")
     with Archive(unfinished) as archive:
         archive.add_tar(tar)
@@ -64,9 +85,14 @@ def base_image() -> Path:
 def _hooks() -> Iterator[str]:
     for pattern in LEFT_OUT_OF_DEBIAN:
         yield f"--dpkgopt=path-exclude={pattern}"
-    yield f'--customize-hook=chroot "$1" useradd --create-home --uid {USER_ID} --shell /bin/sh {USER}'
+    yield (
+        f'--customize-hook=chroot "$1" useradd --create-home --uid {USER_ID} --shell /bin/sh {USER}'
+    )
     # a service manager of the user's own from the start, without anybody logging in
-    yield f'--customize-hook=mkdir -p "$1/var/lib/systemd/linger" && touch "$1/var/lib/systemd/linger/{USER}"'
+    yield (
+        '--customize-hook=mkdir -p "$1/var/lib/systemd/linger" && touch '
+        f'"$1/var/lib/systemd/linger/{USER}"'
+    )
     # a checkout may lie below /tmp, which would be emptied at the start
     yield '--customize-hook=ln -s /dev/null "$1/etc/tmpfiles.d/tmp.conf"'
 
@@ -85,7 +111,9 @@ def kernel() -> Path:
     depends = _run("apt-cache", "depends", KERNEL_PACKAGES[distribution])
     found = re.search(r"Depends: (linux-image-\S+)", depends)
     if found is None:
-        raise RuntimeError(f"{KERNEL_PACKAGES[distribution]} is no known package; run: apt-get update")
+        raise RuntimeError(
+            f"{KERNEL_PACKAGES[distribution]} is no known package; run: apt-get update"
+        )
     for old in CACHE.glob("linux-image-*.deb"):
         old.unlink()
     _run("apt-get", "--quiet=2", "download", found[1], cwd=CACHE)
@@ -98,10 +126,16 @@ def kernel() -> Path:
 def _file_of(package: Path, name: str) -> bytes:
     """The first file in a Debian package whose name has this in it."""
     with (
-        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as unpacking,
+        subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
+        ) as unpacking,
         tarfile.open(fileobj=unpacking.stdout, mode="r|") as tar,
     ):
-        contents = [content.read() for member in tar if name in member.name and (content := tar.extractfile(member))]
+        contents = [
+            content.read()
+            for member in tar
+            if name in member.name and (content := tar.extractfile(member))
+        ]
     return contents[0]
 
 
@@ -145,7 +179,11 @@ def _links_to(program: Path) -> Iterator[Path]:
     """The program, and the names by which the environment knows it."""
     yield program
     base = Path(sys.base_prefix) / "bin"
-    yield from (path for path in sorted(base.glob("python3*")) if path.is_symlink() and path.resolve() == program)
+    yield from (
+        path
+        for path in sorted(base.glob("python3*"))
+        if path.is_symlink() and path.resolve() == program
+    )
 
 
 def _native_modules(archive: Archive) -> Iterator[Path]:
@@ -156,8 +194,11 @@ def _native_modules(archive: Archive) -> Iterator[Path]:
 
 
 def _libraries(programs: Iterable[Path]) -> set[Path]:
-    """The shared libraries that these programs load, under the names by which they are looked for."""
-    answer = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
+    """The shared libraries that these programs load, under the names by which they are looked
+    for."""
+    answer = subprocess.run(
+        ["ldd", *map(str, programs)], capture_output=True, text=True, check=False
+    ).stdout
     found = {Path(name) for name in re.findall(r"=> (/\S+)", answer)}
     return {
         Path(os.path.realpath(path.parent)) / name

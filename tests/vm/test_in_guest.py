@@ -11,12 +11,15 @@ import pytest
 
 from ..integration.command import Command, until
 
-pytestmark = pytest.mark.skipif("WSGILOAD_GUEST" not in os.environ, reason="runs in the guests of `make test-vm`")
+pytestmark = pytest.mark.skipif(
+    "WSGILOAD_GUEST" not in os.environ, reason="runs in the guests of `make test-vm`"
+)
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
-    """The command line, in an empty folder; whatever is left at the end fails the test, and is ended."""
+    """The command line, in an empty folder; whatever is left at the end fails the test, and is
+    ended."""
     command = Command(tmp_path / "command")
     try:
         yield command
@@ -26,12 +29,26 @@ def command(tmp_path: Path) -> Iterator[Command]:
 
 
 def test_the_guest_has_the_second_version_of_control_groups_and_no_other() -> None:
-    kinds = {line.split(" - ")[1].split()[0] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    kinds = {
+        line.split(" - ")[1].split()[0]
+        for line in Path("/proc/self/mountinfo").read_text().splitlines()
+    }
     assert "cgroup2" in kinds and "cgroup" not in kinds
 
 
 def test_a_sweep_holds_every_limit_that_it_names(command: Command) -> None:
-    words = ("--servers", "waitress", "--rates", 20, "--duration", "2s", "--warmup", "0s", "--cooldown", "0s")
+    words = (
+        "--servers",
+        "waitress",
+        "--rates",
+        20,
+        "--duration",
+        "2s",
+        "--warmup",
+        "0s",
+        "--cooldown",
+        "0s",
+    )
     done = command.run("sweep", *words, "--memory", "128MiB", "--pids", 100)
     # an emulated machine is no place for exact send times: the verdict may be "invalid"
     assert done.code in (0, 98), done.err
@@ -51,7 +68,10 @@ def test_a_sweep_holds_every_limit_that_it_names(command: Command) -> None:
 def test_nothing_outlives_a_sweep_that_is_killed(command: Command) -> None:
     words = ("--servers", "wsgiref", "--rates", 20, "--duration", "60s", "--warmup", "0s")
     running = command.start("sweep", *words)
-    until(lambda: any("wsgiload._driver" in line for line in command.processes().values()), "its load")
+    until(
+        lambda: any("wsgiload.loads._driver" in line for line in command.processes().values()),
+        "its load",
+    )
     assert command.groups() != []
     os.kill(running.pid, signal.SIGKILL)
     assert running.end().code == -signal.SIGKILL

@@ -39,7 +39,8 @@ STREAMS = [
     CHUNKED + "0\r\nT: v\n\r\n",
     "HTTP/1.1 200 OK\r\n" + "a: b\r\n" * 101 + "\r\n",
 ]
-# First comes what the target takes for itself: a HEAD bit, a cookie bit and a number of cuts, then the cuts.
+# First comes what the target takes for itself: a HEAD bit, a cookie bit and a number of cuts, then
+# the cuts.
 PREFIXES = [b"\x00", b"\x80", b"\x03\x01\x07\x28", b"\x42\x01\x07"]
 
 

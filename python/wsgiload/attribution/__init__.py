@@ -1,7 +1,8 @@
-"""What coincided with the slow requests of one cell: exposures and fingerprints. Pure, from what is stored of it.
+"""What coincided with the slow requests of one cell: exposures and fingerprints. Pure, from what is
+stored of it.
 
-The words are those of a coincidence. Only ``intervention``, where a limit was taken away and put back at random, may
-say what changing it changed.
+The words are those of a coincidence. Only ``intervention``, where a limit was taken away and put
+back at random, may say what changing it changed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from wsgiload.attribution.evidence import Balance, Evidence, balance_of, late_co
 from wsgiload.attribution.exposure import Exposure, Tail, exposure, tail_of
 from wsgiload.attribution.fingerprints import Fingerprint, find_fingerprints, wait_ratio
 from wsgiload.attribution.steps import steps_of
-from wsgiload.listen_queue import turned_away
-from wsgiload.processes import ClientUsage, ProcessUsage
-from wsgiload.sample import Sample
+from wsgiload.sampling.listen_queue import turned_away
+from wsgiload.sampling.processes import ClientUsage, ProcessUsage
+from wsgiload.sampling.sampler import Sample
 
 Json = dict[str, Any]
 Stretches = Sequence[stretches.Stretch]
@@ -75,7 +76,9 @@ def attribute(measured: Measured) -> Attribution | None:
         return None
     window = window_of(measured)
     period_ns = (measured.period_us or 100_000) * 1_000
-    inside = [sample for sample in measured.samples if window[0] - period_ns <= sample.t_ns <= window[1]]
+    inside = [
+        sample for sample in measured.samples if window[0] - period_ns <= sample.t_ns <= window[1]
+    ]
     steps = steps_of(inside, period_ns)
     evidence = Evidence(
         steps=steps,
@@ -126,8 +129,11 @@ def _grown(samples: Sequence[Sample], name: str) -> int | None:
     return max(0, values[-1] - values[0]) if len(values) > 1 else None
 
 
-def foreign_cpu_ratio(samples: Sequence[Sample], client: Sequence[ClientUsage], cpus: int) -> float | None:
-    """Share of the machine's CPU time that neither the server nor measuring it used; the kernel counts it in ticks."""
+def foreign_cpu_ratio(
+    samples: Sequence[Sample], client: Sequence[ClientUsage], cpus: int
+) -> float | None:
+    """Share of the machine's CPU time that neither the server nor measuring it used; the kernel
+    counts it in ticks."""
     known = [sample for sample in samples if sample.counters.host_busy_ns is not None]
     if len(known) < 2 or len(client) < 2:
         return None

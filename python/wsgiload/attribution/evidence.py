@@ -10,11 +10,16 @@ from typing import Any
 
 from wsgiload._loadgen import Histogram
 from wsgiload.attribution.steps import Step
-from wsgiload.processes import ProcessUsage
+from wsgiload.sampling.processes import ProcessUsage
 
 NS_PER_S = 1_000_000_000
-# Linux sends a SYN that nobody answered again after 1 s, and waits twice as long each time (RFC 6298).
-RETRANSMISSIONS_NS = ((900_000_000, 1_400_000_000), (2_900_000_000, 3_400_000_000), (6_900_000_000, 7_400_000_000))
+# Linux sends a SYN that nobody answered again after 1 s, and waits twice as long each time (RFC
+# 6298).
+RETRANSMISSIONS_NS = (
+    (900_000_000, 1_400_000_000),
+    (2_900_000_000, 3_400_000_000),
+    (6_900_000_000, 7_400_000_000),
+)
 # A process that has used less since it was first seen is no worker that could be compared.
 LEAST_LENGTH_NS = NS_PER_S // 2
 
@@ -60,11 +65,15 @@ def late_connects(load: dict[str, Any] | None) -> tuple[int, ...]:
     if distribution is None or not distribution.get("hdr_v2"):
         return ()
     buckets = Histogram.from_hdr_v2(base64.b64decode(distribution["hdr_v2"])).buckets()
-    return tuple(sum(count for value, count in buckets if low <= value <= high) for low, high in RETRANSMISSIONS_NS)
+    return tuple(
+        sum(count for value, count in buckets if low <= value <= high)
+        for low, high in RETRANSMISSIONS_NS
+    )
 
 
 def balance_of(usage: Sequence[ProcessUsage], window: tuple[int, int]) -> Balance | None:
-    """The spread of CPU use over the workers that lived all the while; None with fewer than two of them."""
+    """The spread of CPU use over the workers that lived all the while; None with fewer than two of
+    them."""
     inside = [one for one in usage if window[0] <= one.t_ns <= window[1]]
     parents = {one.parent_pid for one in inside}
     of_process: dict[int, list[ProcessUsage]] = defaultdict(list)

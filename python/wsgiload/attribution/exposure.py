@@ -1,8 +1,9 @@
 """How many requests were in flight while something held the server up: of the slowest, and of all.
 
-Pure. It says what coincided and nothing about why: for that, the limit must be taken away (see ``intervention``).
-Bounds are 95 % percentile bounds of a bootstrap over blocks of time, because requests that follow each other share
-their fate: Kunsch, The jackknife and the bootstrap for general stationary observations, Annals of Statistics 17 (1989).
+Pure. It says what coincided and nothing about why: for that, the limit must be taken away (see
+``intervention``). Bounds are 95 % percentile bounds of a bootstrap over blocks of time, because
+requests that follow each other share their fate: Kunsch, The jackknife and the bootstrap for
+general stationary observations, Annals of Statistics 17 (1989).
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """How many of the slowest and how many of all requests overlapped the stretches of one signal."""
+    """How many of the slowest and how many of all requests overlapped the stretches of one
+    signal."""
 
     signal: str
     slowest: Share
@@ -61,7 +63,8 @@ class Tail:
 
 
 def tail_of(load: dict[str, Any]) -> Tail | None:
-    """The slowest hundredth, or the slowest ten where that is more, as far as the report tells of them."""
+    """The slowest hundredth, or the slowest ten where that is more, as far as the report tells of
+    them."""
     flights, scheduled = load.get("flights"), load["outcomes"]["scheduled"]
     if not flights or not flights["sample"]:
         return None
@@ -77,12 +80,22 @@ def exposure(signal: str, tail: Tail, stretches: Sequence[Stretch], seed: int = 
     whole = _sum(blocks)
     drawn = _resampled(blocks, seed) if len(blocks) >= FEWEST_BLOCKS else []
     ratio = _risk_ratio(whole, tail.slowest_share)
-    ratios = [value for block in drawn if (value := _risk_ratio(block, tail.slowest_share)) is not None]
+    ratios = [
+        value for block in drawn if (value := _risk_ratio(block, tail.slowest_share)) is not None
+    ]
     return Exposure(
         signal,
-        Share(_share(whole[0], whole[1]), *_bounds([_share(block[0], block[1]) for block in drawn if block[1]])),
-        Share(_share(whole[2], whole[3]), *_bounds([_share(block[2], block[3]) for block in drawn if block[3]])),
-        None if ratio is None else Share(ratio, *_bounds(ratios if len(ratios) == len(drawn) else [])),
+        Share(
+            _share(whole[0], whole[1]),
+            *_bounds([_share(block[0], block[1]) for block in drawn if block[1]]),
+        ),
+        Share(
+            _share(whole[2], whole[3]),
+            *_bounds([_share(block[2], block[3]) for block in drawn if block[3]]),
+        ),
+        None
+        if ratio is None
+        else Share(ratio, *_bounds(ratios if len(ratios) == len(drawn) else [])),
     )
 
 
@@ -104,7 +117,8 @@ def _blocks(tail: Tail, stretches: Sequence[Stretch]) -> list[_Counts]:
 
 
 def overlaps(flight: Flight, stretches: Sequence[Stretch]) -> bool:
-    """Whether a request was in flight during one of the stretches, which are in order and do not touch."""
+    """Whether a request was in flight during one of the stretches, which are in order and do not
+    touch."""
     after = bisect_left(stretches, flight[0], key=lambda stretch: stretch[1])
     return after < len(stretches) and stretches[after][0] <= flight[1]
 

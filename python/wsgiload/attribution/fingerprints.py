@@ -1,7 +1,8 @@
 """Fingerprints of what holds a server up, each a rule over the evidence of one cell.
 
-Pure. A fingerprint tells what coincided with the load; its sentence never says that it made the server slow. The rules
-follow experiments in which each cause was made on purpose and every signal held against the slow requests.
+Pure. A fingerprint tells what coincided with the load; its sentence never says that it made the
+server slow. The rules follow experiments in which each cause was made on purpose and every signal
+held against the slow requests.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def contention(evidence: Evidence) -> Fingerprint | None:
     who = "the load generator or other processes" if evidence.shared_cores else "other processes"
     return Fingerprint(
         "contention",
-        f"for {_percent(ratio)} of the time the server wanted to run and nothing of it did, which neither "
+        f"for {_percent(ratio)} of the time the server wanted to run and nothing of it did, "
+        "which neither "
         f"throttling nor want of memory explains: {who} had its cores",
         f"such time is {_percent(LEAST_WAIT_RATIO)} or more",
         "cpu.pressure (full) of the control group, in steps without throttling or want of memory",
@@ -90,10 +92,15 @@ def contention(evidence: Evidence) -> Fingerprint | None:
 
 
 def wait_ratio(evidence: Evidence) -> float | None:
-    """Share of the time in which everything in the group waited for a CPU, without throttling or want of memory."""
-    free = [step for step in stretches.unlimited(evidence.steps) if step.psi_cpu_full_ns is not None]
+    """Share of the time in which everything in the group waited for a CPU, without throttling or
+    want of memory."""
+    free = [
+        step for step in stretches.unlimited(evidence.steps) if step.psi_cpu_full_ns is not None
+    ]
     length_ns = sum(step.length_ns for step in free)
-    return sum(step.psi_cpu_full_ns or 0 for step in free) / evidence.length_ns if length_ns else None
+    return (
+        sum(step.psi_cpu_full_ns or 0 for step in free) / evidence.length_ns if length_ns else None
+    )
 
 
 def pause(evidence: Evidence) -> Fingerprint | None:
@@ -105,9 +112,12 @@ def pause(evidence: Evidence) -> Fingerprint | None:
     times = "once" if len(paused) == 1 else f"{len(paused)} times"
     return Fingerprint(
         "pause",
-        f"{times}, for {length_ns / 1e9:.1f} s in all, connections waited to be accepted while the server neither ran "
-        "nor wanted to: a pause inside its processes, such as a lock, a collection or a slow resource behind them",
-        "accept queue not empty and not getting shorter, CPU use at most a tenth of the usual, no CPU pressure, no "
+        f"{times}, for {length_ns / 1e9:.1f} s in all, connections waited to be accepted while "
+        "the server neither ran "
+        "nor wanted to: a pause inside its processes, such as a lock, a collection or a slow "
+        "resource behind them",
+        "accept queue not empty and not getting shorter, CPU use at most a tenth of the usual, "
+        "no CPU pressure, no "
         "throttling",
         "sock_diag, CPU usage and cpu.pressure of the control group",
         length_ns / 1e9,
@@ -121,7 +131,9 @@ def backlog_overflow(evidence: Evidence) -> Fingerprint | None:
     if not drops:
         return None
     late = sum(evidence.late_connects)
-    tail = f"; {late:,} connections took about 1, 3 or 7 s to make, as retried ones do" if late else ""
+    tail = (
+        f"; {late:,} connections took about 1, 3 or 7 s to make, as retried ones do" if late else ""
+    )
     backlog = f" (backlog {evidence.backlog})" if evidence.backlog is not None else ""
     attempts = "1 attempt" if drops == 1 else f"{drops:,} attempts"
     return Fingerprint(
@@ -144,7 +156,8 @@ def memory_pressure(evidence: Evidence) -> Fingerprint | None:
     return Fingerprint(
         "memory_pressure",
         f"for {_percent(ratio)} of the time something in the server waited for memory{slowed}",
-        f"such time is {_percent(LEAST_WAIT_RATIO)} or more, or memory.high was passed; and nothing was killed",
+        f"such time is {_percent(LEAST_WAIT_RATIO)} or more, or memory.high was passed; and "
+        "nothing was killed",
         "memory.pressure (some) and memory.events of the control group",
         ratio,
         LEAST_WAIT_RATIO,
@@ -154,13 +167,19 @@ def memory_pressure(evidence: Evidence) -> Fingerprint | None:
 def worker_imbalance(evidence: Evidence) -> Fingerprint | None:
     """One worker is busy and the others are not."""
     balance = evidence.balance
-    if balance is None or balance.busiest_cores < LEAST_BUSY_CORES or balance.imbalance < LEAST_IMBALANCE:
+    if (
+        balance is None
+        or balance.busiest_cores < LEAST_BUSY_CORES
+        or balance.imbalance < LEAST_IMBALANCE
+    ):
         return None
     return Fingerprint(
         "worker_imbalance",
-        f"one of {balance.workers} workers used {balance.busiest_cores:.2f} CPU cores, the others had little to do "
+        f"one of {balance.workers} workers used {balance.busiest_cores:.2f} CPU cores, the "
+        "others had little to do "
         f"(imbalance {balance.imbalance:.2f} of 1)",
-        f"the busiest worker uses {LEAST_BUSY_CORES} cores or more and the imbalance is {LEAST_IMBALANCE} or more",
+        f"the busiest worker uses {LEAST_BUSY_CORES} cores or more and the imbalance is "
+        f"{LEAST_IMBALANCE} or more",
         "schedstat of the threads of each process",
         balance.imbalance,
         LEAST_IMBALANCE,
@@ -179,4 +198,8 @@ _LOOKS: tuple[Callable[[Evidence], Fingerprint | None], ...] = (
 
 
 def _percent(ratio: float) -> str:
-    return f"{ratio:.0%}" if ratio >= 0.1 or round(ratio * 100, 1) == round(ratio * 100) else f"{ratio:.1%}"
+    return (
+        f"{ratio:.0%}"
+        if ratio >= 0.1 or round(ratio * 100, 1) == round(ratio * 100)
+        else f"{ratio:.1%}"
+    )

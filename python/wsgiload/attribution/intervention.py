@@ -1,7 +1,8 @@
 """What lifting a limit changed, from pairs of runs with and without it. Pure.
 
-Both runs of a pair have the same arrivals and follow each other in random order; pairs differ in their arrivals. This
-is the only place whose words go beyond a coincidence, and only for the limit that was lifted.
+Both runs of a pair have the same arrivals and follow each other in random order; pairs differ in
+their arrivals. This is the only place whose words go beyond a coincidence, and only for the limit
+that was lifted.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Literal, TypeGuard
 
-from wsgiload.student import t_quantile
+from wsgiload.statistics.student import t_quantile
 
 Json = dict[str, Any]
 Half = Literal["limited", "lifted"]
 
 FEWEST_PAIRS = 4
 USUAL_PAIRS = 6
-# A quantile needs ten requests beyond it; a load too small for any has its median compared, which says so.
+# A quantile needs ten requests beyond it; a load too small for any has its median compared, which
+# says so.
 QUANTILES = (0.99, 0.9, 0.5)
 FEWEST_BEYOND = 10
 
@@ -46,7 +48,9 @@ class Trial:
     def to_dict(self) -> Json:
         """An entry of ``interventions`` in summary.json."""
         effect = effect_of(self.pairs)
-        whole = [pair for pair in self.pairs if pair.limited is not None and pair.lifted is not None]
+        whole = [
+            pair for pair in self.pairs if pair.limited is not None and pair.lifted is not None
+        ]
         return {
             "limit": "cpu",
             "server": self.server,
@@ -66,7 +70,8 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The factor by which a quantile changed, with its 95 % bounds; None from fewer than four pairs."""
+    """The factor by which a quantile changed, with its 95 % bounds; None from fewer than four
+    pairs."""
 
     quantile: float
     factor: float
@@ -84,22 +89,34 @@ def first_halves(pairs: int, seed: int) -> list[Half]:
 
 
 def effect_of(pairs: Sequence[Pair]) -> Effect | None:
-    """A t interval on the logarithm of the ratio within pairs; None where no pair of valid runs has both quantiles."""
+    """A t interval on the logarithm of the ratio within pairs; None where no pair of valid runs has
+    both quantiles."""
     valid = _valid(pairs)
     quantile = _quantile(valid)
-    changes = [change for limited, lifted in valid if (change := _change(limited, lifted, quantile)) is not None]
+    changes = [
+        change
+        for limited, lifted in valid
+        if (change := _change(limited, lifted, quantile)) is not None
+    ]
     if not changes:
         return None
     mean = fmean(changes)
     if len(changes) < FEWEST_PAIRS:
         return Effect(quantile, math.exp(mean), None, None, len(changes))
     half = t_quantile(0.975, len(changes) - 1) * stdev(changes) / math.sqrt(len(changes))
-    return Effect(quantile, math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(changes))
+    return Effect(
+        quantile, math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(changes)
+    )
 
 
 def _valid(pairs: Sequence[Pair]) -> list[tuple[Json, Json]]:
-    """The runs of the pairs of which both stand: an invalid one may be slow or quick for reasons of its own."""
-    return [(pair.limited, pair.lifted) for pair in pairs if _stands(pair.limited) and _stands(pair.lifted)]
+    """The runs of the pairs of which both stand: an invalid one may be slow or quick for reasons of
+    its own."""
+    return [
+        (pair.limited, pair.lifted)
+        for pair in pairs
+        if _stands(pair.limited) and _stands(pair.lifted)
+    ]
 
 
 def _stands(run: Json | None) -> TypeGuard[Json]:
@@ -109,7 +126,9 @@ def _stands(run: Json | None) -> TypeGuard[Json]:
 def _quantile(pairs: Sequence[tuple[Json, Json]]) -> float:
     """The highest that all runs have requests enough for."""
     fewest = min((int(run["outcomes"]["scheduled"]) for pair in pairs for run in pair), default=0)
-    return next((one for one in QUANTILES if fewest * (1 - one) >= FEWEST_BEYOND - 1e-9), QUANTILES[-1])
+    return next(
+        (one for one in QUANTILES if fewest * (1 - one) >= FEWEST_BEYOND - 1e-9), QUANTILES[-1]
+    )
 
 
 def _change(limited: Json, lifted: Json, quantile: float) -> float | None:
@@ -127,8 +146,13 @@ def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
     """What lifting the limit changed, and what disappeared with it."""
     if effect is None:
         both = "a finite quantile on both sides"
-        return [f"Nothing can be said about lifting the CPU limit: no pair of valid runs has {both}."]
-    said = f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor {_number(effect.factor)}"
+        return [
+            f"Nothing can be said about lifting the CPU limit: no pair of valid runs has {both}."
+        ]
+    said = (
+        f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor "
+        f"{_number(effect.factor)}"
+    )
     if effect.low is None or effect.high is None:
         plural = "pair" if effect.pairs == 1 else "pairs"
         said += f" in {effect.pairs} {plural} of runs, too few for bounds."
@@ -143,7 +167,11 @@ def _disappearances(pairs: Sequence[tuple[Json, Json]]) -> list[str]:
     if not any(with_limit) or any(without):
         return []
     shares = [share for limited, _ in pairs if (share := _throttled_share(limited)) is not None]
-    every = "every request" if shares and min(shares) == 1 else f"{min(shares, default=0):.0%} or more of all requests"
+    every = (
+        "every request"
+        if shares and min(shares) == 1
+        else f"{min(shares, default=0):.0%} or more of all requests"
+    )
     overlap = f", which {every} overlapped," if shares else ""
     there = f"was there in {sum(with_limit)} of {len(pairs)} runs with the CPU limit"
     return [f"Throttling{overlap} {there} and disappeared when it was lifted."]
@@ -156,7 +184,11 @@ def _is_throttled(run: Json) -> bool:
 
 def _throttled_share(run: Json) -> float | None:
     found = run["attribution"]
-    shares = [one["all"]["value"] for one in found["exposures"] if one["signal"] == "throttled"] if found else []
+    shares = (
+        [one["all"]["value"] for one in found["exposures"] if one["signal"] == "throttled"]
+        if found
+        else []
+    )
     return shares[0] if shares else None
 
 

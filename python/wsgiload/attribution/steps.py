@@ -1,6 +1,7 @@
 """What happened to a server's group between two looks at it, in steps of at least one CPU period.
 
-Pure: samples in, differences out. A shorter step would be misleading: the kernel books a throttled period when it ends.
+Pure: samples in, differences out. A shorter step would be misleading: the kernel books a throttled
+period when it ends.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wsgiload.sample import Sample
+from wsgiload.sampling.sampler import Sample
 
 CFS_PERIOD_NS = 100_000_000
 # Samples come a little early or late; a step of nine tenths of a period is meant to be one.

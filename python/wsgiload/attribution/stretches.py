@@ -1,7 +1,8 @@
 """Stretches of time in which something held a server up, by the counters of its group. Pure.
 
-Which signal tells what was found by making each cause on purpose: throttling by the count of throttled periods, a lack
-of CPU time by PSI, a pause inside the process by its accept queue while its CPU use is down and PSI is flat.
+Which signal tells what was found by making each cause on purpose: throttling by the count of
+throttled periods, a lack of CPU time by PSI, a pause inside the process by its accept queue while
+its CPU use is down and PSI is flat.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ Stretch = tuple[int, int]
 WAITED_FOR_CPU = 0.2
 WAITED_FOR_MEMORY = 0.1
 FLAT = 0.1
-# Of the CPU use that is usual in the run; below the second figure a server is never busy enough to be seen pausing.
+# Of the CPU use that is usual in the run; below the second figure a server is never busy enough to
+# be seen pausing.
 DOWN_TO = 0.1
 LEAST_USUAL_CORES = 0.03
 
 
 def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Stretch]:
-    """Around throttled periods, from one period before the step in which they were booked, when they ended."""
+    """Around throttled periods, from one period before the step in which they were booked, when
+    they ended."""
     return joined((step.start_ns - period_ns, step.end_ns) for step in steps if step.is_throttled)
 
 
 def without_cpu(steps: Sequence[Step]) -> list[Stretch]:
-    """In which every task of the group that could run waited for a CPU, and nothing of its own explains it."""
+    """In which every task of the group that could run waited for a CPU, and nothing of its own
+    explains it."""
     return joined(
         (step.start_ns, step.end_ns)
         for step in unlimited(steps)
@@ -37,7 +41,8 @@ def without_cpu(steps: Sequence[Step]) -> list[Stretch]:
 
 
 def unthrottled(steps: Sequence[Step]) -> list[Step]:
-    """Steps without throttling, in themselves or in the next one, which may have booked a period that began here."""
+    """Steps without throttling, in themselves or in the next one, which may have booked a period
+    that began here."""
     following = (*steps, None)[1:]
     return [
         step
@@ -47,8 +52,8 @@ def unthrottled(steps: Sequence[Step]) -> list[Step]:
 
 
 def unlimited(steps: Sequence[Step]) -> list[Step]:
-    """Steps without throttling in which nothing waited for memory: the kernel finds room for a group that is short of
-    it on the group's own cores, and that is nobody else's doing."""
+    """Steps without throttling in which nothing waited for memory: the kernel finds room for a
+    group that is short of it on the group's own cores, and that is nobody else's doing."""
     return [step for step in unthrottled(steps) if not is_short_of_memory(step)]
 
 
@@ -58,7 +63,9 @@ def paused(steps: Sequence[Step]) -> list[Stretch]:
     if not usual or median(usual) < LEAST_USUAL_CORES:
         return []
     limit = DOWN_TO * median(usual)
-    return joined((step.start_ns, step.end_ns) for step in unthrottled(steps) if _stands_still(step, limit))
+    return joined(
+        (step.start_ns, step.end_ns) for step in unthrottled(steps) if _stands_still(step, limit)
+    )
 
 
 def _stands_still(step: Step, most_cores: float) -> bool:
@@ -70,18 +77,25 @@ def _stands_still(step: Step, most_cores: float) -> bool:
 def _nobody_was_accepted(step: Step) -> bool:
     """Whether the queue was not empty at the start of the step and no shorter at its end.
 
-    The end alone would not tell: after a lull without arrivals, the next one is in the queue for a moment too.
+    The end alone would not tell: after a lull without arrivals, the next one is in the queue for a
+    moment too.
     """
-    return step.queue_before is not None and step.queue_after is not None and 0 < step.queue_before <= step.queue_after
+    return (
+        step.queue_before is not None
+        and step.queue_after is not None
+        and 0 < step.queue_before <= step.queue_after
+    )
 
 
 def short_of_memory(steps: Sequence[Step]) -> list[Stretch]:
-    """In which something in the group waited for memory, or was slowed down at its ``memory.high``."""
+    """In which something in the group waited for memory, or was slowed down at its
+    ``memory.high``."""
     return joined((step.start_ns, step.end_ns) for step in steps if is_short_of_memory(step))
 
 
 def is_short_of_memory(step: Step) -> bool:
-    """Whether something in the group waited for memory, or was slowed down at its ``memory.high``."""
+    """Whether something in the group waited for memory, or was slowed down at its
+    ``memory.high``."""
     return (step.share("psi_memory_some_ns") or 0) >= WAITED_FOR_MEMORY or bool(step.memory_high)
 
 

@@ -32,8 +32,8 @@ answer, 98 measurement invalid, 99 a threshold failed, 130 interrupted
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(package_name="wsgiload")
 def wsgiload() -> None:
-    """Which WSGI server, with which settings, serves your app at the lowest tail latency inside your CPU and memory
-    limits, and how sure are you?"""
+    """Which WSGI server, with which settings, serves your app at the lowest tail latency inside
+    your CPU and memory limits, and how sure are you?"""
 
 
 for command in (sweep, load, capacity, calibrate_command, compare, report, servers, doctor):
@@ -41,7 +41,8 @@ for command in (sweep, load, capacity, calibrate_command, compare, report, serve
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with the documented code; never a traceback for what a user did."""
+    """Run the command line and exit with the documented code; never a traceback for what a user
+    did."""
     signal.signal(signal.SIGTERM, _as_interrupt)
     sys.exit(run(arguments))
 

@@ -1,4 +1,5 @@
-"""The options of ``wsgiload load`` that say whose resources to sample: a server that somebody else started."""
+"""The options of ``wsgiload load`` that say whose resources to sample: a server that somebody else
+started."""
 
 from __future__ import annotations
 
@@ -11,11 +12,17 @@ import click
 from wsgiload.cli._options import together
 from wsgiload.errors import UsageError
 from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
-from wsgiload.observe import Observation, observing
+from wsgiload.sampling.observe import Observation, observing
 
 attach_options = together(
-    click.option("--attach-cgroup", metavar="PATH", help="Sample this control group, a container's for example."),
-    click.option("--attach-pid", type=click.IntRange(min=1), help="Sample the control group of this process."),
+    click.option(
+        "--attach-cgroup",
+        metavar="PATH",
+        help="Sample this control group, a container's for example.",
+    ),
+    click.option(
+        "--attach-pid", type=click.IntRange(min=1), help="Sample the control group of this process."
+    ),
 )
 
 

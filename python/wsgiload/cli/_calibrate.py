@@ -8,28 +8,46 @@ from typing import Any
 import click
 from rich.console import Console
 
-from wsgiload.calibrate import CalibrationPlan, calibrate
+from wsgiload.calibration.run import CalibrationPlan, calibrate
 from wsgiload.cli._options import ConfiguredCommand, together
 from wsgiload.cli._output import check_destinations, tell, write_json
 from wsgiload.cli._sweep import sweep
-from wsgiload.cpus import assign_cpus, available_cpus, parse_cpu_list
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
-from wsgiload.plan import LoadOptions, plain
-from wsgiload.reference_server import find_reference_server
+from wsgiload.experiment.plan import plain
+from wsgiload.host.cpus import assign_cpus, available_cpus, parse_cpu_list
+from wsgiload.loads.options import LoadOptions
+from wsgiload.loads.reference_server import find_reference_server
 from wsgiload.report import print_calibration
 
 _AS_IN_SWEEP = {
-    *("duration", "warmup", "arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d", "seed"),
+    *(
+        "duration",
+        "warmup",
+        "arrivals",
+        "keepalive",
+        "threads",
+        "ambiguous_t",
+        "ambiguous_d",
+        "seed",
+    ),
     *("cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
 }
 
 
 @click.command(
-    "calibrate", cls=ConfiguredCommand, params=[param for param in sweep.params if param.name in _AS_IN_SWEEP]
+    "calibrate",
+    cls=ConfiguredCommand,
+    params=[param for param in sweep.params if param.name in _AS_IN_SWEEP],
 )
 @together(
     click.option(
-        "-R", "--rate", "rate", type=float, default=1000.0, show_default=True, help="Offered rate per second."
+        "-R",
+        "--rate",
+        "rate",
+        type=float,
+        default=1000.0,
+        show_default=True,
+        help="Offered rate per second.",
     ),
     click.option(
         "--refsrv",
@@ -38,15 +56,23 @@ _AS_IN_SWEEP = {
     ),
 )
 def calibrate_command(
-    refsrv: Path | None, rate: float, json_file: str | None, quiet: bool, dry_run: bool, **options: Any
+    refsrv: Path | None,
+    rate: float,
+    json_file: str | None,
+    quiet: bool,
+    dry_run: bool,
+    **options: Any,
 ) -> int:
     """Measure the floor of this machine: what is measured of a server that answers at once.
 
-    It is kept in the cache and shown beside what is measured later; nothing is ever subtracted. Two more loads, whose
-    answers are held for 1 and 10 ms, show how far the median is off.
+    It is kept in the cache and shown beside what is measured later; nothing is ever subtracted. Two
+    more loads, whose answers are held for 1 and 10 ms, show how far the median is off.
     """
     check_destinations(json_file)
-    cores = [parse_cpu_list(text) if (text := options[name]) else None for name in ("server_cpus", "client_cpus")]
+    cores = [
+        parse_cpu_list(text) if (text := options[name]) else None
+        for name in ("server_cpus", "client_cpus")
+    ]
     plan = CalibrationPlan(
         program=find_reference_server(refsrv),
         load=LoadOptions(

@@ -11,38 +11,73 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
-from wsgiload.capacity import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
-from wsgiload.capacity_result import Course, JudgedTrial, exit_code, is_unfinished
-from wsgiload.capacity_trials import require_closed_loop
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.threshold import (
+    CAPACITY_FIGURES,
+    Threshold,
+    failed_thresholds,
+    parse_threshold,
+)
+from wsgiload.capacity_search.result import Course, JudgedTrial, exit_code, is_unfinished
+from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
+from wsgiload.capacity_search.search import Goal
+from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
-from wsgiload.cpus import available_cpus, named_cores
-from wsgiload.environments import named_interpreters
+from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.experiment.plan import plain
+from wsgiload.experiment.settings import resolve_servers
+from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
-from wsgiload.load import require_possible
-from wsgiload.objective import parse_objective
-from wsgiload.plan import Level, load_plan, plain
+from wsgiload.loads.handle import require_possible
+from wsgiload.loads.options import Level, load_plan
 from wsgiload.report import print_capacity
 from wsgiload.report.words import format_per_s, format_span, verdict_words
-from wsgiload.settings import resolve_servers
-from wsgiload.slo_search import Goal
-from wsgiload.sweep import plan_cpus
-from wsgiload.threshold import CAPACITY_FIGURES, Threshold, failed_thresholds, parse_threshold
+from wsgiload.sweeps.sweep import plan_cpus
 
 NARROWEST, WIDEST = 0.005, 0.5
 # A confirmation's trials are so many times as long: 120 s where a trial has the usual 30 s.
 CONFIRM_FACTOR = 4
 
 _AS_IN_SWEEP = {
-    *("app", "servers", "profile", "workers", "server_threads", "grid", "app_name", "path", "chdir", "python"),
-    *("python_version", "warmup", "cooldown", "seed", "port", "ready_timeout", "sample_interval", "name"),
+    *(
+        "app",
+        "servers",
+        "profile",
+        "workers",
+        "server_threads",
+        "grid",
+        "app_name",
+        "path",
+        "chdir",
+        "python",
+    ),
+    *(
+        "python_version",
+        "warmup",
+        "cooldown",
+        "seed",
+        "port",
+        "ready_timeout",
+        "sample_interval",
+        "name",
+    ),
     *("cpus", "memory", "pids", "limits", "server_cpus", "client_cpus"),
-    *("arrivals", "keepalive", "on_busy", "max_connections", "max_pending", "timeout", "deadline", "threads"),
+    *(
+        "arrivals",
+        "keepalive",
+        "on_busy",
+        "max_connections",
+        "max_pending",
+        "timeout",
+        "deadline",
+        "threads",
+    ),
     *("ambiguous_t", "ambiguous_d"),
     *("method", "header", "body", "body_file", "targets", "sessions"),
     *("expect_status", "expect_body_file", "expect_length", "expect_sha256", "expect_regex"),
@@ -50,7 +85,17 @@ _AS_IN_SWEEP = {
 }
 # What belongs to a server that is launched, and not to a URL.
 _OF_SERVERS = (
-    *("servers", "workers", "server_threads", "grid", "app_name", "python", "python_version", "path", "port"),
+    *(
+        "servers",
+        "workers",
+        "server_threads",
+        "grid",
+        "app_name",
+        "python",
+        "python_version",
+        "path",
+        "port",
+    ),
     "server_cpus",
 )
 # The same, with a default: only what was said for this search is a contradiction.
@@ -90,19 +135,45 @@ class _Progress(CapacityEvents):
             tell(f"{cell['id']}: a closed loop got {got}; the search begins below")
             return
         word = {True: "met", False: "missed", None: "repeated"}[judgement.met]
-        told = f"{word}, {verdict_words(cell['verdict'])}" if judgement.met is not None else f"{word}: {judgement.why}"
+        told = (
+            f"{word}, {verdict_words(cell['verdict'])}"
+            if judgement.met is not None
+            else f"{word}: {judgement.why}"
+        )
         tell(f"{cell['id']} {trial.phase}: {told}")
 
 
-@click.command(cls=GridCommand, params=[param for param in sweep.params if param.name in _AS_IN_SWEEP])
+@click.command(
+    cls=GridCommand, params=[param for param in sweep.params if param.name in _AS_IN_SWEEP]
+)
 @together(
-    click.option("--slo", multiple=True, help="Objective such as 'p99<50ms' or 'error_rate<0.1%'; may be repeated."),
-    click.option("--slo-strict", is_flag=True, help="Of 100,000 requests 1 may fail, not of 1,000 (RFC 9411)."),
+    click.option(
+        "--slo",
+        multiple=True,
+        help="Objective such as 'p99<50ms' or 'error_rate<0.1%'; may be repeated.",
+    ),
+    click.option(
+        "--slo-strict",
+        is_flag=True,
+        help="Of 100,000 requests 1 may fail, not of 1,000 (RFC 9411).",
+    ),
     click.option("--url", help="Search a server that already runs, instead of launching some."),
     click.option(
-        "-d", "-z", "--duration", type=DURATION, default="30s", show_default=True, help="Length of each trial."
+        "-d",
+        "-z",
+        "--duration",
+        type=DURATION,
+        default="30s",
+        show_default=True,
+        help="Length of each trial.",
     ),
-    click.option("--trials", type=click.IntRange(1, 99), default=6, show_default=True, help="Most trials at a rate."),
+    click.option(
+        "--trials",
+        type=click.IntRange(1, 99),
+        default=6,
+        show_default=True,
+        help="Most trials at a rate.",
+    ),
     click.option(
         "--width",
         type=Parsed("share", _parse_width),
@@ -117,7 +188,11 @@ class _Progress(CapacityEvents):
         show_default=True,
         help="Fresh trials at the rate that was found; five of six must hold.",
     ),
-    click.option("--confirm-duration", type=DURATION, help="Length of each of them.  [default: four times --duration]"),
+    click.option(
+        "--confirm-duration",
+        type=DURATION,
+        help="Length of each of them.  [default: four times --duration]",
+    ),
     click.option(
         "--settle",
         type=DURATION,
@@ -125,7 +200,9 @@ class _Progress(CapacityEvents):
         show_default=True,
         help="Longest wait for a quiet host before an invalid trial is repeated.",
     ),
-    click.option("--threshold", multiple=True, help="Such as 'capacity>=1000'; exit code 99 when it fails."),
+    click.option(
+        "--threshold", multiple=True, help="Such as 'capacity>=1000'; exit code 99 when it fails."
+    ),
 )
 def capacity(
     app: str | None,
@@ -135,10 +212,12 @@ def capacity(
     dry_run: bool,
     **options: Any,
 ) -> int:
-    """Find the largest rate that holds --slo: by search over fresh servers, confirmed on fresh trials.
+    """Find the largest rate that holds --slo: by search over fresh servers, confirmed on fresh
+    trials.
 
-    APP is as for `wsgiload sweep`; without APP, the bundled app hello. With --url, a server that already runs is
-    searched; then nothing is known of its limits, and each trial finds it as the last one left it.
+    APP is as for `wsgiload sweep`; without APP, the bundled app hello. With --url, a server that
+    already runs is searched; then nothing is known of its limits, and each trial finds it as the
+    last one left it.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]
@@ -171,14 +250,22 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
     require_closed_loop(experiment)
     experiment = replace(experiment, levels=(), name=f"capacity-{experiment.name}")
     if url is not None:
-        experiment = experiment if options["name"] else replace(experiment, name=f"capacity-{_host(url)}")
+        experiment = (
+            experiment if options["name"] else replace(experiment, name=f"capacity-{_host(url)}")
+        )
         named_cores(experiment.limits.client_cpus, available_cpus(), "client")
         experiment = replace(experiment, request=replace(experiment.request, expected_body=None))
-        require_possible(load_plan(url, experiment.request, experiment.load, Level(rate_per_s=1.0), experiment.seed))
+        require_possible(
+            load_plan(
+                url, experiment.request, experiment.load, Level(rate_per_s=1.0), experiment.seed
+            )
+        )
     return CapacityPlan(
         experiment=experiment,
         objective=objective,
-        goal=Goal(width=options["width"], trials=options["trials"], confirmations=options["confirmations"]),
+        goal=Goal(
+            width=options["width"], trials=options["trials"], confirmations=options["confirmations"]
+        ),
         confirm_duration_ns=options["confirm_duration"] or CONFIRM_FACTOR * options["duration"],
         url=url,
         settle_ns=options["settle"],
@@ -187,14 +274,19 @@ def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
 
 def _require_url_alone(app: str | None, options: dict[str, Any]) -> None:
     if urlsplit(options["url"]).scheme not in ("http", "https"):
-        raise UsageError(f"{options['url']!r} is no URL to drive", "write it like http://127.0.0.1:8000/")
+        raise UsageError(
+            f"{options['url']!r} is no URL to drive", "write it like http://127.0.0.1:8000/"
+        )
     given = ["APP"] if app is not None else []
     source_of = click.get_current_context().get_parameter_source
     names = [name for name in _OF_SERVERS if options[name]]
     names += [name for name in _LIMITS_OF_SERVERS if source_of(name) is ParameterSource.COMMANDLINE]
     given += [f"--{name.replace('_', '-')}" for name in names]
     if given:
-        raise UsageError(f"--url and {given[0]} were both given", "a URL already has its server; give one of them")
+        raise UsageError(
+            f"--url and {given[0]} were both given",
+            "a URL already has its server; give one of them",
+        )
 
 
 def _host(url: str) -> str:
@@ -204,7 +296,9 @@ def _host(url: str) -> str:
 def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
     """The resolved plan, and how long it will take if it takes as many trials as usual."""
     found = {} if plan.url is not None else resolve_servers(plan.experiment)
-    pythons = {asked: interpreter.version for asked, interpreter in named_interpreters(found).items()}
+    pythons = {
+        asked: interpreter.version for asked, interpreter in named_interpreters(found).items()
+    }
     servers = list(found) or ["url"]
     cpu_plan = None if plan.url is not None else plain(plan_cpus(plan.experiment.limits)[0])
     resolved: dict[str, Any] = plain(plan)
@@ -228,7 +322,9 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
         tell_recommendations(document["recommendations"], EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
-    searched = [(server["server"], server) for server in document["servers"] if not is_unfinished(server)]
+    searched = [
+        (server["server"], server) for server in document["servers"] if not is_unfinished(server)
+    ]
     failed = failed_thresholds(thresholds, searched)
     for sentence in failed:
         complain(sentence)

@@ -9,20 +9,24 @@ from typing import Any
 import click
 from rich.console import Console
 
-from wsgiload.aggregate import FIGURES
+from wsgiload.analysis.aggregate import FIGURES
+from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_hosts
 from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._report import read_summary
-from wsgiload.comparison import Change, compare_runs, unlike, unlike_hosts
 from wsgiload.errors import UsageError
 from wsgiload.report import print_comparison, write_change
-from wsgiload.store import SCHEMA_VERSION
-from wsgiload.stored_plan import read_document
+from wsgiload.results.store import SCHEMA_VERSION
+from wsgiload.results.stored_plan import read_document
 
 
 @click.command()
 @click.argument("run_a", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("run_b", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--figure", type=click.Choice(FIGURES), help="What to compare.  [default: p99, of a closed loop goodput]")
+@click.option(
+    "--figure",
+    type=click.Choice(FIGURES),
+    help="What to compare.  [default: p99, of a closed loop goodput]",
+)
 @click.option(
     "--json",
     "json_file",
@@ -31,19 +35,26 @@ from wsgiload.stored_plan import read_document
     metavar="[FILE]",
     help="Write the result as JSON; - or nothing is standard output.",
 )
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as a page.")
-def compare(run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None) -> None:
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as a page."
+)
+def compare(
+    run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
+) -> None:
     """Compare two stored runs, server by server at each load: RUN_B against RUN_A.
 
-    Two runs share no rounds, so their samples are compared unpaired, and whatever else changed between them is
-    part of the difference.
+    Two runs share no rounds, so their samples are compared unpaired, and whatever else changed
+    between them is part of the difference.
     """
     check_destinations(json_file, html)
     first, second = (read_summary(run / "summary.json") for run in (run_a, run_b))
     of_sessions = any(run["experiment"].get("sessions") for run in (first, second))
     entries = compare_runs(first["cells"], second["cells"], figure, of_sessions=of_sessions)
     if not entries:
-        raise UsageError(f"{run_a} and {run_b} have no server at the same load in common", "see `wsgiload report`")
+        raise UsageError(
+            f"{run_a} and {run_b} have no server at the same load in common",
+            "see `wsgiload report`",
+        )
     remarks = [*unlike_hosts(*map(_host_of, (run_a, run_b))), *unlike(first, second)]
     change = Change((str(run_a), str(run_b)), entries, remarks)
     if json_file != "-":

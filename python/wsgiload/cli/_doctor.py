@@ -7,13 +7,15 @@ from dataclasses import asdict
 import click
 
 from wsgiload.cli._output import write_json
-from wsgiload.doctor import run_checks
+from wsgiload.doctor.checks import run_checks
 from wsgiload.limits import enter_scope
 from wsgiload.report import print_doctor
 
 
 @click.command()
-@click.option("--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON.")
+@click.option(
+    "--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON."
+)
 def doctor(json_file: str | None) -> None:
     """Tell what on this machine would spoil a measurement, and the command that mends it."""
     enter_scope("best-effort")  # so that it sees the limits that a sweep would have

@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wsgiload.bundled import DEFAULT_APP, bundled_app
+from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
 from wsgiload.cli._grid import sizes_of
 from wsgiload.cli._options import request_of
-from wsgiload.cpus import parse_cpu_list
 from wsgiload.errors import UsageError
-from wsgiload.grid import apps_of
-from wsgiload.plan import DEFAULT_MAX_CONNECTIONS, Experiment, Level, LoadOptions, ResourceLimits
-from wsgiload.procedure import usual_procedure
-from wsgiload.settings import runs_to_compare
+from wsgiload.experiment.grid import apps_of
+from wsgiload.experiment.plan import Experiment, ResourceLimits
+from wsgiload.experiment.procedure import usual_procedure
+from wsgiload.experiment.settings import runs_to_compare
+from wsgiload.host.cpus import parse_cpu_list
+from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level, LoadOptions
 
 DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
 
@@ -23,7 +24,10 @@ DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
 def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
     """What APP and the options ask for."""
     if app is not None and options["app_name"] is not None:
-        raise UsageError(f"both APP {app!r} and --app-name {options['app_name']!r} were given", "give one of them")
+        raise UsageError(
+            f"both APP {app!r} and --app-name {options['app_name']!r} were given",
+            "give one of them",
+        )
     sizes = sizes_of(app, options)
     names = apps_of(sizes) or [options["app_name"] or DEFAULT_APP]
     app_dir: Path = options["chdir"].resolve()
@@ -31,9 +35,16 @@ def experiment_of(app: str | None, options: dict[str, Any]) -> Experiment:
     is_bundled = app is None
     if app is None:
         own = bundled_app(names[0])
-        app, app_dir, path, bundled_body = own.app, own.app_dir, options["path"] or own.path, own.expected_body
+        app, app_dir, path, bundled_body = (
+            own.app,
+            own.app_dir,
+            options["path"] or own.path,
+            own.expected_body,
+        )
     elif not app_dir.is_dir():
-        raise UsageError(f"there is no folder {options['chdir']}", "name the folder of the app with --chdir")
+        raise UsageError(
+            f"there is no folder {options['chdir']}", "name the folder of the app with --chdir"
+        )
     experiment = Experiment(
         name=_name(options["name"] or ("-".join(names) if len(names) > 1 else app)),
         app=app,
@@ -69,7 +80,9 @@ def _python_version(options: dict[str, Any], is_bundled: bool) -> str | None:
     if version is not None and options["python"] is not None:
         raise UsageError("--python and --python-version were both given", "give one of them")
     if version is not None and not is_bundled:
-        raise UsageError("--python-version is for the bundled apps", "name your app's interpreter with --python")
+        raise UsageError(
+            "--python-version is for the bundled apps", "name your app's interpreter with --python"
+        )
     return version
 
 
@@ -92,7 +105,9 @@ def _load_options(options: dict[str, Any]) -> LoadOptions:
     )
 
 
-def _levels(rates: tuple[float, ...] | None, connections: tuple[int, ...] | None) -> tuple[Level, ...]:
+def _levels(
+    rates: tuple[float, ...] | None, connections: tuple[int, ...] | None
+) -> tuple[Level, ...]:
     if rates is not None and connections is not None:
         raise UsageError(
             "--rates and --connections were both given",

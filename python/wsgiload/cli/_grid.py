@@ -8,8 +8,14 @@ from typing import Any
 import click
 
 from wsgiload.cli._options import ConfiguredCommand
-from wsgiload.grid import OF_ONE_APP, ONE_OF_THEM, OWN_INTERPRETER, parse_sizes, refuse_beside
-from wsgiload.plan import Size
+from wsgiload.experiment.grid import (
+    OF_ONE_APP,
+    ONE_OF_THEM,
+    OWN_INTERPRETER,
+    parse_sizes,
+    refuse_beside,
+)
+from wsgiload.experiment.plan import Size
 
 _OF_AN_APP = (
     *("path", "targets", "sessions"),
@@ -26,7 +32,8 @@ class GridCommand(ConfiguredCommand):
 
 
 def repeat_grid(words: list[str]) -> list[str]:
-    """``--grid a=1 b=2`` as ``--grid a=1 --grid b=2``; an app is never written with an equals sign."""
+    """``--grid a=1 b=2`` as ``--grid a=1 --grid b=2``; an app is never written with an equals
+    sign."""
     repeated: list[str] = []
     is_open = False
     for word in words:
@@ -39,8 +46,8 @@ def repeat_grid(words: list[str]) -> list[str]:
 
 
 def sizes_of(app: str | None, options: dict[str, Any]) -> tuple[Size, ...]:
-    """The settings that the options combine. Refused are apps and versions of Python beside an APP of the user's, and
-    beside other options that choose them."""
+    """The settings that the options combine. Refused are apps and versions of Python beside an APP
+    of the user's, and beside other options that choose them."""
     sizes = parse_sizes(options["workers"], options["server_threads"], options["grid"])
     own = {f"APP {app!r}": app}
     if sizes[0].app is not None:

@@ -8,9 +8,9 @@ from typing import Any, get_args
 import click
 from rich.console import Console
 
-from wsgiload.alarms import alarms_of_load
-from wsgiload.calibration import floor_of_plan
-from wsgiload.check_thresholds import require_of_generator
+from wsgiload.analysis.alarms import alarms_of_load
+from wsgiload.analysis.threshold import failed_thresholds, parse_threshold
+from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._options import (
     DURATION,
@@ -26,12 +26,12 @@ from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.cli._without_effect import tell_without_effect
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.interrupts import instead_of_interrupts, uninterrupted
-from wsgiload.load import Handle, Report, require_possible
-from wsgiload.plan import Level, LoadOptions, ReceiveStamps, load_plan
-from wsgiload.precision import precision_sentence, until_precise
+from wsgiload.loads.handle import Handle, Report, require_possible
+from wsgiload.loads.options import Level, LoadOptions, ReceiveStamps, load_plan
+from wsgiload.loads.precision import precision_sentence, until_precise
+from wsgiload.loads.schedule import LoadProfile
+from wsgiload.loads.thresholds import require_of_generator
 from wsgiload.report import print_load
-from wsgiload.schedule import LoadProfile
-from wsgiload.threshold import failed_thresholds, parse_threshold
 
 # After Ctrl-C the generator has only to add up what it has.
 STOP_TIMEOUT_S = 1.0
@@ -75,8 +75,9 @@ def load(
 ) -> int:
     """Drive URL and report latencies from the intended send.
 
-    With --rate, --ramp, --steps or --replay the load is open: arrivals follow a schedule, whatever the server does.
-    Without one of them the load is closed: each of --connections users waits for its answer before it asks again.
+    With --rate, --ramp, --steps or --replay the load is open: arrivals follow a schedule, whatever
+    the server does. Without one of them the load is closed: each of --connections users waits for
+    its answer before it asks again.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text) for text in threshold]
@@ -92,7 +93,9 @@ def load(
         complain("interrupted before there was a report")
         return EXIT_INTERRUPTED
     if json_file != "-":
-        with suppress(SystemExit, BrokenPipeError):  # rich leaves so where nobody reads; the code is still ours to tell
+        with suppress(
+            SystemExit, BrokenPipeError
+        ):  # rich leaves so where nobody reads; the code is still ours to tell
             print_load(report.to_dict(), Console())
     if not quiet:
         _tell_connect_failures(report)
@@ -112,7 +115,9 @@ def load(
     return EXIT_THRESHOLD if failed else EXIT_OK
 
 
-def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]) -> dict[str, Any]:
+def _plan(
+    url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]
+) -> dict[str, Any]:
     request = request_of(options)
     require_of_generator(options["check_threshold"])
     cap = options["max_connections"] or (None if _is_closed(schedule) else options["connections"])
@@ -133,7 +138,9 @@ def _plan(url: str, schedule: Level | LoadProfile, duration_ns: int, options: di
         check_thresholds=options["check_threshold"],
         transport=chosen_transport(options),
     )
-    added = floor_of_plan(load.keepalive) | until_precise(options["precision"], options["max_duration"])
+    added = floor_of_plan(load.keepalive) | until_precise(
+        options["precision"], options["max_duration"]
+    )
     return load_plan(url, request, load, schedule, options["seed"]) | added
 
 
@@ -150,13 +157,16 @@ def _tell_connect_failures(report: Report) -> None:
 def _measure(
     plan: dict[str, Any], options: dict[str, Any], quiet: bool, json_file: str | None
 ) -> tuple[Report | None, bool]:
-    """The report, written where it was asked for, and whether an interrupt cut it short; a further one waits so long."""
+    """The report, written where it was asked for, and whether an interrupt cut it short; a further
+    one waits so long."""
     with ExitStack() as until_written:
         with attached(options, plan["url"]) as observation:
             report, interrupted = _carry_out(plan, quiet)
             until_written.enter_context(uninterrupted())
         if report is not None and observation is not None:
-            report = Report(report.to_dict() | {"resources": observation.resources(report.to_dict())})
+            report = Report(
+                report.to_dict() | {"resources": observation.resources(report.to_dict())}
+            )
         # Before the table: nobody may be there to read that.
         if report is not None and json_file is not None:
             write_json(report.to_dict(), json_file)

@@ -1,4 +1,5 @@
-"""Options that several commands share, and the command class that layers configuration below them."""
+"""Options that several commands share, and the command class that layers configuration below
+them."""
 
 from __future__ import annotations
 
@@ -10,21 +11,25 @@ from typing import Any, TypeVar
 
 import click
 
-from wsgiload.check_thresholds import parse_check_threshold
-from wsgiload.config import read_defaults
+from wsgiload.cli.config import read_defaults
 from wsgiload.errors import UsageError
-from wsgiload.mix import sessions_of, targets_of
-from wsgiload.plan import parse_keepalive
-from wsgiload.precision import parse_precision
-from wsgiload.request import Request, parse_header
-from wsgiload.units import parse_connections, parse_cpus, parse_duration_ns, parse_rates, parse_size_bytes
+from wsgiload.loads.mix import sessions_of, targets_of
+from wsgiload.loads.options import parse_keepalive
+from wsgiload.loads.precision import parse_precision
+from wsgiload.loads.request import Request, parse_header
+from wsgiload.loads.thresholds import parse_check_threshold
+from wsgiload.units import (
+    parse_connections,
+    parse_cpus,
+    parse_duration_ns,
+    parse_rates,
+    parse_size_bytes,
+)
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option = Callable[[Decorated], Decorated]
 
-AMBIGUOUS_T = (
-    "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or --duration"
-)
+AMBIGUOUS_T = "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or --duration"
 DASHED_BODY = "-D is a body file in some tools and a duration in others; use --body, --body-file or --duration"
 
 
@@ -59,7 +64,9 @@ CHECK_THRESHOLD = Parsed("threshold of a check", parse_check_threshold)
 PRECISION = Parsed("precision", parse_precision)
 HEADER = Parsed("name: value", parse_header)
 STATUSES = Parsed("codes", lambda text: tuple(int(code) for code in _whole_numbers(text)))
-NAMES = Parsed("names", lambda text: tuple(name.strip() for name in text.split(",") if name.strip()))
+NAMES = Parsed(
+    "names", lambda text: tuple(name.strip() for name in text.split(",") if name.strip())
+)
 
 
 def _whole_numbers(text: str) -> list[str]:
@@ -70,7 +77,8 @@ def _whole_numbers(text: str) -> list[str]:
 
 
 class ConfiguredCommand(click.Command):
-    """A command whose options also come from the environment (``WSGILOAD_*``) and from configuration files."""
+    """A command whose options also come from the environment (``WSGILOAD_*``) and from
+    configuration files."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         settings = options.setdefault("context_settings", {}) or {}
@@ -86,14 +94,20 @@ class ConfiguredCommand(click.Command):
         siblings = group.commands if isinstance(group, click.Group) else {}
         options = {name: _option_names(command) for name, command in siblings.items()}
         options[self.name or ""] = _option_names(self)
-        defaults = read_defaults(folder, Path(explicit) if explicit else None, self.name or "", options)
+        defaults = read_defaults(
+            folder, Path(explicit) if explicit else None, self.name or "", options
+        )
         own = _options_by_name(self)
-        ctx.default_map = {own[name].name or "": _as_click_takes(value, own[name]) for name, value in defaults.items()}
+        ctx.default_map = {
+            own[name].name or "": _as_click_takes(value, own[name])
+            for name, value in defaults.items()
+        }
         return super().parse_args(ctx, args)
 
 
 def _as_click_takes(value: Any, option: click.Option) -> Any:
-    """A file's value: a list is written as on the command line, unless the option may be repeated."""
+    """A file's value: a list is written as on the command line, unless the option may be
+    repeated."""
     if option.multiple:
         return value if isinstance(value, list) else [value]
     return ",".join(map(str, value)) if isinstance(value, list) else value
@@ -149,7 +163,11 @@ request_options = together(
         help="Header field 'Name: value'; may be repeated.",
     ),
     click.option("-b", "--body", help="Request body."),
-    click.option("--body-file", type=click.Path(dir_okay=False, path_type=Path), help="File that holds the body."),
+    click.option(
+        "--body-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File that holds the body.",
+    ),
     click.option(
         "--targets",
         "--urls-from-file",
@@ -174,10 +192,16 @@ request_options = together(
         type=click.Path(dir_okay=False, path_type=Path),
         help="File that holds the exact body of a right answer.",
     ),
-    click.option("--expect-length", type=click.IntRange(min=0), help="Length of a right answer's body, in bytes."),
+    click.option(
+        "--expect-length",
+        type=click.IntRange(min=0),
+        help="Length of a right answer's body, in bytes.",
+    ),
     click.option("--expect-sha256", metavar="HEX", help="SHA-256 hash of a right answer's body."),
     click.option(
-        "--expect-regex", metavar="PATTERN", help="Regular expression found in the first MiB of a right answer's body."
+        "--expect-regex",
+        metavar="PATTERN",
+        help="Regular expression found in the first MiB of a right answer's body.",
     ),
 )
 
@@ -212,7 +236,11 @@ load_options = together(
         show_default=True,
         help="What an arrival does when every connection is busy.",
     ),
-    click.option("--max-connections", type=click.IntRange(min=1), help="Most connections at once of an open loop."),
+    click.option(
+        "--max-connections",
+        type=click.IntRange(min=1),
+        help="Most connections at once of an open loop.",
+    ),
     click.option(
         "--max-pending",
         type=click.IntRange(min=0),
@@ -251,9 +279,19 @@ load_options = together(
         metavar="CHECK.KEY=LIMIT",
         help="When a check speaks up, such as C4.warn=0.02; see docs/checks.md. May be repeated.",
     ),
-    click.option("--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="Generator threads."),
-    click.option("-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)),
-    click.option("-D", "ambiguous_d", hidden=True, expose_value=False, callback=_refuse(DASHED_BODY)),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 256),
+        default=1,
+        show_default=True,
+        help="Generator threads.",
+    ),
+    click.option(
+        "-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)
+    ),
+    click.option(
+        "-D", "ambiguous_d", hidden=True, expose_value=False, callback=_refuse(DASHED_BODY)
+    ),
 )
 
 output_options = together(
@@ -282,7 +320,9 @@ output_options = together(
 )
 
 
-def request_of(options: dict[str, Any], path: str = "/", bundled_body: bytes | None = None) -> Request:
+def request_of(
+    options: dict[str, Any], path: str = "/", bundled_body: bytes | None = None
+) -> Request:
     """What the request options ask for; ``bundled_body`` is right where no other body is."""
     mixes = [name for name in ("targets", "sessions") if options[name] is not None]
     own = [name for name in ("path", "body", "body_file") if options.get(name) is not None]

@@ -1,4 +1,5 @@
-"""Writing results: JSON to a file or standard output, and the sentences that go to standard error."""
+"""Writing results: JSON to a file or standard output, and the sentences that go to standard
+error."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
     if json_file is not None and json_file != "-":
         if _URL.search(json_file) or not {".", "/"} & set(json_file):
             raise UsageError(
-                f"--json took {json_file!r} for the name of a file", "write --json=-, --json=FILE.json, or put it last"
+                f"--json took {json_file!r} for the name of a file",
+                "write --json=-, --json=FILE.json, or put it last",
             )
         if json_file.endswith("/"):
             raise UsageError(f"cannot write {json_file}: it is a folder", "name a file in it")
@@ -43,11 +45,14 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
         if path is not None and path.is_dir():
             raise UsageError(f"cannot write {path}: it is a folder", "name a file in it")
         if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"there is no folder {path.absolute().parent}", "make it, or choose another")
+            raise UsageError(
+                f"there is no folder {path.absolute().parent}", "make it, or choose another"
+            )
 
 
 def tell(text: str, *, is_whole: bool = True) -> None:
-    """A line on standard error, or its beginning; where nobody reads it, that is no reason to end."""
+    """A line on standard error, or its beginning; where nobody reads it, that is no reason to
+    end."""
     try:
         click.echo(text, err=True, nl=is_whole)
     except OSError:

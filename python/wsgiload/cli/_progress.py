@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wsgiload.cli._output import tell
-from wsgiload.plan import Cell
+from wsgiload.experiment.plan import Cell
 from wsgiload.report.words import (
     enough_requests,
     format_bounds,
@@ -14,7 +14,7 @@ from wsgiload.report.words import (
     quantile_name,
     verdict_words,
 )
-from wsgiload.sweep import SweepEvents
+from wsgiload.sweeps.sweep import SweepEvents
 
 
 class Progress(SweepEvents):

@@ -20,9 +20,11 @@ slo_option = click.option(
 
 
 def tell_recommendations(entries: Sequence[Json], code: int, *, aside: bool = False) -> int:
-    """Print the sentence of each app, ``aside`` where standard output is JSON, and return the exit code: an objective
-    that no setting holds has failed."""
+    """Print the sentence of each app, ``aside`` where standard output is JSON, and return the exit
+    code: an objective that no setting holds has failed."""
     for sentence in recommendation_lines(entries):
         click.echo(sentence, err=aside)
-    is_missed = any(entry["refused"] is not None and entry["refused"]["is_missed"] for entry in entries)
+    is_missed = any(
+        entry["refused"] is not None and entry["refused"]["is_missed"] for entry in entries
+    )
     return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code

@@ -8,14 +8,14 @@ from typing import Any
 import click
 from rich.console import Console
 
-from wsgiload.aggregate import Method
-from wsgiload.analysis import analyse
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.errors import EXIT_OK, UsageError
-from wsgiload.objective import parse_objective
+from wsgiload.experiment.procedure import Method
 from wsgiload.report import print_sweep, write_html
-from wsgiload.store import SCHEMA_VERSION
-from wsgiload.stored_plan import read_document
+from wsgiload.results.store import SCHEMA_VERSION
+from wsgiload.results.stored_plan import read_document
 
 
 @click.command()
@@ -27,7 +27,8 @@ from wsgiload.stored_plan import read_document
 )
 @slo_option
 def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...]) -> int:
-    """Print the tables of stored RUNS and write their report.html again, computed from what is stored."""
+    """Print the tables of stored RUNS and write their report.html again, computed from what is
+    stored."""
     texts, code = parse_objective(slo).texts if slo else [], EXIT_OK
     for run in runs:
         summary = analyse(read_summary(run / "summary.json"), aggregate, texts)
@@ -40,7 +41,11 @@ def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...
 def read_summary(path: Path) -> dict[str, Any]:
     """A stored summary; anything else is refused."""
     summary = read_document(path)
-    if not isinstance(summary, dict) or summary.get("schema_version") != SCHEMA_VERSION or "cells" not in summary:
+    if (
+        not isinstance(summary, dict)
+        or summary.get("schema_version") != SCHEMA_VERSION
+        or "cells" not in summary
+    ):
         cure = "name a run directory, such as .wsgiload/runs/<run>"
         raise UsageError(f"{path} is not a summary of version {SCHEMA_VERSION}", cure)
     return summary

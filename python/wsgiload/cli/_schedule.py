@@ -1,4 +1,5 @@
-"""The schedule that ``wsgiload load`` was asked for. Of several, the one that was said nearest to the user holds."""
+"""The schedule that ``wsgiload load`` was asked for. Of several, the one that was said nearest to
+the user holds."""
 
 from __future__ import annotations
 
@@ -10,15 +11,34 @@ from click.core import ParameterSource
 
 from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.errors import UsageError
-from wsgiload.plan import Level
-from wsgiload.schedule import LoadProfile, Replay, measured_ns, parse_ramp, parse_steps, read_trace
+from wsgiload.loads.options import Level
+from wsgiload.loads.schedule import (
+    LoadProfile,
+    Replay,
+    measured_ns,
+    parse_ramp,
+    parse_steps,
+    read_trace,
+)
 
 _SCHEDULES = ("rate", "ramp", "steps", "replay")
 _FAR = 3
-_NEARNESS = {ParameterSource.COMMANDLINE: 0, ParameterSource.ENVIRONMENT: 1, ParameterSource.DEFAULT_MAP: 2}
+_NEARNESS = {
+    ParameterSource.COMMANDLINE: 0,
+    ParameterSource.ENVIRONMENT: 1,
+    ParameterSource.DEFAULT_MAP: 2,
+}
 
 schedule_options = together(
-    click.option("-R", "-q", "--rate", "--qps", "rate", type=float, help="Offered rate per second: open loop."),
+    click.option(
+        "-R",
+        "-q",
+        "--rate",
+        "--qps",
+        "rate",
+        type=float,
+        help="Offered rate per second: open loop.",
+    ),
     click.option(
         "--ramp",
         type=Parsed("from:to[@time]", parse_ramp),
@@ -52,7 +72,13 @@ schedule_options = together(
         type=DURATION,
         help="With --precision: the measurement is made 2, 4, 8 ... times as long until that is reached, but no longer.",
     ),
-    click.option("--warmup", type=DURATION, default="0s", show_default=True, help="Load before the measurement."),
+    click.option(
+        "--warmup",
+        type=DURATION,
+        default="0s",
+        show_default=True,
+        help="Load before the measurement.",
+    ),
 )
 
 
@@ -75,7 +101,8 @@ def chosen_schedule(ctx: click.Context) -> tuple[Level | LoadProfile, int]:
 
 
 def _given_ns(ctx: click.Context, name: str | None, profile: LoadProfile | None) -> int | None:
-    """The duration asked for. A file's usual one is not meant for steps that the command line asks for."""
+    """The duration asked for. A file's usual one is not meant for steps that the command line asks
+    for."""
     distance = _distance(ctx, "duration")
     is_meant = distance < _FAR and (name is None or distance <= _distance(ctx, name))
     has_own = profile is not None and profile.own_length_ns is not None
@@ -94,7 +121,9 @@ def _nearest(ctx: click.Context) -> str | None:
     names = [name for name in given if _distance(ctx, name) == nearest]
     if len(names) > 1:
         flags = " and ".join(f"--{name}" for name in names)
-        raise UsageError(f"{flags} were both given" if len(names) == 2 else f"{flags} were all given", "give one")
+        raise UsageError(
+            f"{flags} were both given" if len(names) == 2 else f"{flags} were all given", "give one"
+        )
     return names[0] if names else None
 
 
@@ -102,4 +131,7 @@ def _refuse_senseless(ctx: click.Context, name: str | None) -> None:
     if name != "replay" and _distance(ctx, "replay_speed") == 0:
         raise UsageError("--replay-speed was given without a trace", "add --replay FILE")
     if name == "replay" and _distance(ctx, "arrivals") == 0:
-        raise UsageError("--arrivals was given with --replay", "leave it out; the trace says when requests arrive")
+        raise UsageError(
+            "--arrivals was given with --replay",
+            "leave it out; the trace says when requests arrive",
+        )

@@ -8,19 +8,19 @@ from typing import Any
 import click
 from rich.console import Console
 
-from wsgiload.catalogue import PROFILES, Catalogue, catalogue_rows, load_catalogue
-from wsgiload.check import check_servers
-from wsgiload.checks import read_checks, store_checks
+from wsgiload.catalogue.contract import Profile
+from wsgiload.catalogue.names import PROFILES, Catalogue, catalogue_rows, load_catalogue
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
-from wsgiload.contract import Profile
+from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
+from wsgiload.environments.provision import installed_servers, provision_all
+from wsgiload.environments.versions import find_version
 from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
-from wsgiload.interpreter import AppInterpreter, bundled_app_interpreter
-from wsgiload.interpreters import find_version
-from wsgiload.launch import require_system
 from wsgiload.limits import enter_scope
-from wsgiload.provision import installed_servers, provision_all
 from wsgiload.report import print_checks, print_server, print_servers
 from wsgiload.report.catalogue import markdown_catalogue
+from wsgiload.serving.check import check_servers
+from wsgiload.serving.check_store import read_checks, store_checks
+from wsgiload.serving.launch import require_system
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,19 +29,28 @@ def servers() -> None:
 
 
 def _interpreter(python: str | None, python_version: str | None) -> AppInterpreter:
-    return bundled_app_interpreter(python) if python_version is None else find_version(python_version)
+    return (
+        bundled_app_interpreter(python) if python_version is None else find_version(python_version)
+    )
 
 
 def _python(function: Any) -> Any:
     named = click.option("--python", help="Interpreter of the servers.  [default: wsgiload's]")
-    versioned = click.option("--python-version", help="An installed interpreter by its version, such as 3.13.")
+    versioned = click.option(
+        "--python-version", help="An installed interpreter by its version, such as 3.13."
+    )
     return named(versioned(function))
 
 
 _names = click.argument("names", nargs=-1)
-_json = click.option("--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON.")
+_json = click.option(
+    "--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON."
+)
 _everything = click.option(
-    "--all", "everything", is_flag=True, help="Every server, those that need a compiler or a system package included."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every server, those that need a compiler or a system package included.",
 )
 
 
@@ -62,7 +71,8 @@ def list_servers(python: str | None, python_version: str | None, json_file: str 
 @servers.command()
 @_names
 def show(names: tuple[str, ...]) -> None:
-    """What is known of NAMES: requirements, variants, why each setting is as it is, and what a check found here."""
+    """What is known of NAMES: requirements, variants, why each setting is as it is, and what a
+    check found here."""
     found = load_catalogue().select(names or ("all",))
     for one in found:
         print_server(one, Console())
@@ -75,7 +85,9 @@ def show(names: tuple[str, ...]) -> None:
 @_names
 @_everything
 @_python
-def install(names: tuple[str, ...], everything: bool, python: str | None, python_version: str | None) -> int:
+def install(
+    names: tuple[str, ...], everything: bool, python: str | None, python_version: str | None
+) -> int:
     """Make the environments of NAMES (default: those that need nothing of the system)."""
     chosen = load_catalogue().select(_selection(names, everything))
     interpreter = _interpreter(python, python_version)
@@ -83,7 +95,11 @@ def install(names: tuple[str, ...], everything: bool, python: str | None, python
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, WsgiloadError)]
     for name, outcome in outcomes.items():
         if not isinstance(outcome, WsgiloadError):
-            how = f"installed in {outcome.seconds:.1f} s" if outcome.built else "was installed already"
+            how = (
+                f"installed in {outcome.seconds:.1f} s"
+                if outcome.built
+                else "was installed already"
+            )
             click.echo(f"{name} {outcome.version} {how}")
     for found in chosen:
         if isinstance(outcomes[found.server.name], WsgiloadError):
@@ -123,7 +139,8 @@ def check(
     json_file: str | None,
     markdown: Path | None,
 ) -> int:
-    """Prove that NAMES serve here: answers, bodies, keep-alive, PEP 3333, backlog, workers, a clean stop."""
+    """Prove that NAMES serve here: answers, bodies, keep-alive, PEP 3333, backlog, workers, a clean
+    stop."""
     check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue()
     chosen = catalogue.select(_selection(names, everything))

@@ -11,10 +11,13 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
-from wsgiload.alarms import alarms_over_cells
-from wsgiload.analysis import last_attempts
-from wsgiload.capacity_trials import require_closed_loop
-from wsgiload.catalogue import PROFILES
+from wsgiload.analysis.alarms import alarms_over_cells
+from wsgiload.analysis.objective import parse_objective
+from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
+from wsgiload.capacity_search.rates import SHARES, find_levels, require_rates
+from wsgiload.capacity_search.trials import require_closed_loop
+from wsgiload.catalogue.names import PROFILES
 from wsgiload.cli._experiment import experiment_of
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import (
@@ -33,29 +36,31 @@ from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cli._without_effect import tell_without_effect
-from wsgiload.cpus import CpuPlan
-from wsgiload.environments import named_interpreters
+from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
-from wsgiload.estimate import experiment_s
-from wsgiload.grid import apps_of
-from wsgiload.intervene import further_runs, require_liftable
+from wsgiload.experiment.estimate import experiment_s
+from wsgiload.experiment.grid import apps_of
+from wsgiload.experiment.plan import Experiment, expand, plain
+from wsgiload.experiment.settings import resolve_servers
+from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import enter_scope
-from wsgiload.objective import parse_objective
-from wsgiload.plan import (
-    Experiment,
-    Level,
-    expand,
-    plain,
-)
-from wsgiload.rates import SHARES, find_levels, require_rates
+from wsgiload.loads.options import Level
 from wsgiload.report import print_sweep
-from wsgiload.settings import resolve_servers
-from wsgiload.stored_plan import read_plan
-from wsgiload.summary import exit_code
-from wsgiload.sweep import SweepEvents, SweepResult, plan_cpus, resume_sweep, run_sweep
-from wsgiload.threshold import Threshold, failed_thresholds, parse_threshold
+from wsgiload.results.stored_plan import read_plan
+from wsgiload.results.summary import exit_code
+from wsgiload.sweeps.intervene import further_runs, require_liftable
+from wsgiload.sweeps.sweep import SweepEvents, SweepResult, plan_cpus, resume_sweep, run_sweep
 
-_SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", "quiet", "dry_run", "out"}
+_SAYS_NOTHING_OF_THE_PLAN = {
+    "resume",
+    "slo",
+    "threshold",
+    "json_file",
+    "html",
+    "quiet",
+    "dry_run",
+    "out",
+}
 
 
 @click.command(cls=GridCommand)
@@ -69,7 +74,9 @@ _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", 
         type=RATES,
         help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo found first]",
     ),
-    click.option("-c", "--connections", type=CONNECTIONS, help="Users of a closed loop, instead of --rates."),
+    click.option(
+        "-c", "--connections", type=CONNECTIONS, help="Users of a closed loop, instead of --rates."
+    ),
     click.option(
         "--servers",
         type=NAMES,
@@ -82,7 +89,11 @@ _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", 
         show_default=True,
         help="Equal budgets, or each server as it comes.",
     ),
-    click.option("--workers", type=click.IntRange(min=1), help="Processes of each server.  [default: by the profile]"),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help="Processes of each server.  [default: by the profile]",
+    ),
     click.option(
         "--server-threads",
         type=click.IntRange(min=1),
@@ -103,9 +114,20 @@ _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", 
         default=".",
         help="Folder from which APP is imported.",
     ),
-    click.option("--python", help="Interpreter of APP.  [default: an active or local .venv, else wsgiload's]"),
-    click.option("--python-version", help="For a bundled app: an installed interpreter by its version, such as 3.13."),
-    click.option("--warmup", type=DURATION, default="2s", show_default=True, help="Load before each measurement."),
+    click.option(
+        "--python", help="Interpreter of APP.  [default: an active or local .venv, else wsgiload's]"
+    ),
+    click.option(
+        "--python-version",
+        help="For a bundled app: an installed interpreter by its version, such as 3.13.",
+    ),
+    click.option(
+        "--warmup",
+        type=DURATION,
+        default="2s",
+        show_default=True,
+        help="Load before each measurement.",
+    ),
     click.option(
         "--warmup-requests",
         type=click.IntRange(min=1),
@@ -125,8 +147,16 @@ _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", 
         show_default=True,
         help="Reproduces arrivals and the order of the cells.",
     ),
-    click.option("--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"),
-    click.option("--ready-timeout", type=DURATION, default="30s", show_default=True, help="Longest start of a server."),
+    click.option(
+        "--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"
+    ),
+    click.option(
+        "--ready-timeout",
+        type=DURATION,
+        default="30s",
+        show_default=True,
+        help="Longest start of a server.",
+    ),
     click.option(
         "--intervene",
         type=click.Choice(["cpu"]),
@@ -147,7 +177,11 @@ _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", 
         type=click.IntRange(1, 1000),
         help="Repetitions, each with fresh processes, in random order.  [default: 1; with --compare 6 or more]",
     ),
-    click.option("--compare", is_flag=True, help="As many runs as it takes to tell these servers apart, six at least."),
+    click.option(
+        "--compare",
+        is_flag=True,
+        help="As many runs as it takes to tell these servers apart, six at least.",
+    ),
     click.option(
         "--aggregate",
         type=click.Choice(["interval", "trim"]),
@@ -173,7 +207,13 @@ _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", 
     ),
 )
 @together(
-    click.option("--cpus", type=CPUS, default="1", show_default=True, help="CPU limit of the server, in cores."),
+    click.option(
+        "--cpus",
+        type=CPUS,
+        default="1",
+        show_default=True,
+        help="CPU limit of the server, in cores.",
+    ),
     click.option(
         "--memory",
         type=SIZE,
@@ -209,7 +249,9 @@ _SAYS_NOTHING_OF_THE_PLAN = {"resume", "slo", "threshold", "json_file", "html", 
     help="Folder of run directories.",
 )
 @slo_option
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well."
+)
 @output_options
 @click.pass_context
 def sweep(
@@ -225,10 +267,11 @@ def sweep(
     resume: Path | None,
     **options: Any,
 ) -> int:
-    """Measure servers at rising load: fresh process, fresh limits and open-loop load for each server and rate.
+    """Measure servers at rising load: fresh process, fresh limits and open-loop load for each
+    server and rate.
 
-    APP is module:callable, imported from the current folder with the interpreter of an active or local .venv.
-    Without APP, the bundled app hello is measured.
+    APP is module:callable, imported from the current folder with the interpreter of an active or
+    local .venv. Without APP, the bundled app hello is measured.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
@@ -240,7 +283,9 @@ def sweep(
     else:
         experiment = read_plan(resume)[0]
         asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
-    is_rateless = bool(texts) and resume is None and not (options["rates"] or options["connections"])
+    is_rateless = (
+        bool(texts) and resume is None and not (options["rates"] or options["connections"])
+    )
     if is_rateless:
         _require_findable_rates(experiment)
     if resume is None:
@@ -254,13 +299,18 @@ def sweep(
         require_possible_intervention(experiment)
         levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
         experiment = replace(experiment, levels=levels)
-    result = run_sweep(experiment, events) if resume is None else resume_sweep(resume, events, asked, texts)
+    result = (
+        run_sweep(experiment, events)
+        if resume is None
+        else resume_sweep(resume, events, asked, texts)
+    )
     code = _tell(result, thresholds, json_file, html)
     return tell_recommendations(result.summary["recommendations"], code, aside=json_file == "-")
 
 
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:
-    """Refuse an intervention that could change nothing, before anything is started; who gets which cores."""
+    """Refuse an intervention that could change nothing, before anything is started; who gets which
+    cores."""
     cpu_plan, limits = plan_cpus(experiment.limits)
     if experiment.intervene is not None:
         require_liftable(limits, cpu_plan)
@@ -270,17 +320,25 @@ def require_possible_intervention(experiment: Experiment) -> CpuPlan:
 def _require_findable_rates(experiment: Experiment) -> None:
     """Refuse what no rates can be found for, before anything is started."""
     if len(apps_of(experiment.sizes)) > 1:
-        raise UsageError("--slo looks for the rates of one app, and --grid app= names several", "say which by --rates")
+        raise UsageError(
+            "--slo looks for the rates of one app, and --grid app= names several",
+            "say which by --rates",
+        )
     require_closed_loop(experiment)
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:
-    """Whether anything on the command line says what to measure, so that it must agree with a stored plan."""
-    said = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    """Whether anything on the command line says what to measure, so that it must agree with a
+    stored plan."""
+    said = {
+        name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
     return bool(said - _SAYS_NOTHING_OF_THE_PLAN)
 
 
-def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None) -> int:
+def _tell(
+    result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None
+) -> int:
     if json_file != "-":
         print_sweep(result.summary, Console())
         for alarm in alarms_over_cells(result.summary["cells"]):
@@ -292,7 +350,9 @@ def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | Non
         write_json(result.summary, json_file)
     if html is not None and result.report is not None:
         shutil.copyfile(result.report, html)
-    failed = failed_thresholds(thresholds, [(cell["id"], cell) for cell in last_attempts(result.summary["cells"])])
+    failed = failed_thresholds(
+        thresholds, [(cell["id"], cell) for cell in last_attempts(result.summary["cells"])]
+    )
     for sentence in failed:
         complain(sentence)
     code = exit_code(result.summary, thresholds_failed=bool(failed))
@@ -302,10 +362,13 @@ def _tell(result: SweepResult, thresholds: list[Threshold], json_file: str | Non
 
 
 def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
-    """The resolved plan, the cores of both sides, and how long it will take at least, further runs included; without
-    rates and order where those are to be found first, which takes no longer at one rate than at another."""
+    """The resolved plan, the cores of both sides, and how long it will take at least, further runs
+    included; without rates and order where those are to be found first, which takes no longer at
+    one rate than at another."""
     if is_rateless:
-        experiment = replace(experiment, levels=tuple(Level(rate_per_s=100.0 * share) for share in SHARES))
+        experiment = replace(
+            experiment, levels=tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
+        )
     found = resolve_servers(experiment)
     named = named_interpreters(found)
     cpu_plan = require_possible_intervention(experiment)
@@ -319,7 +382,8 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
         "cpu_plan": plain(cpu_plan),
         "order": [cell.id for cell in order],
         "intervention_runs": len(further),
-        "load_seconds": sum(experiment.load.load_ns_at(cell.level) for cell in [*order, *further]) / 1e9,
+        "load_seconds": sum(experiment.load.load_ns_at(cell.level) for cell in [*order, *further])
+        / 1e9,
         "estimated_seconds": experiment_s([*order, *further], experiment),
         **unknown,
     }

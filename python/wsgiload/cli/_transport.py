@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from wsgiload.cli._options import together
-from wsgiload.transport import Transport
+from wsgiload.loads.transport import Transport
 
 transport_options = together(
     click.option(
@@ -21,8 +21,15 @@ transport_options = together(
         metavar="LIST",
         help="Local addresses that connections come from, in turn: 127.0.0.2-127.0.0.50, 127.0.0.0/24.",
     ),
-    click.option("--http2", is_flag=True, help="Speak HTTP/2, one request at a time on each connection."),
-    click.option("-k", "--insecure", is_flag=True, help="Take every certificate of an https:// server as it comes."),
+    click.option(
+        "--http2", is_flag=True, help="Speak HTTP/2, one request at a time on each connection."
+    ),
+    click.option(
+        "-k",
+        "--insecure",
+        is_flag=True,
+        help="Take every certificate of an https:// server as it comes.",
+    ),
     click.option(
         "--ca-file",
         type=click.Path(dir_okay=False),

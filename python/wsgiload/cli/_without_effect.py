@@ -10,14 +10,17 @@ from wsgiload.cli._output import complain
 _OF_OPEN_LOOPS = ("arrivals", "on_busy", "max_connections", "max_pending")
 _OF_CLOSED_LOOPS = ("think_time",)
 _OF_TLS = ("insecure", "ca_file")
-_WITH_OWN_INSTANTS = "over TLS, Unix sockets and HTTP/2, where answers are timed by the generator's own clock"
+_WITH_OWN_INSTANTS = (
+    "over TLS, Unix sockets and HTTP/2, where answers are timed by the generator's own clock"
+)
 
 
 def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> None:
-    """A remark for each of them, without --quiet; ``open_by`` is the command's flag for an open loop.
+    """A remark for each of them, without --quiet; ``open_by`` is the command's flag for an open
+    loop.
 
-    They are not refused, so that one script can drive loads of both kinds; and a configuration file speaks to all of
-    its loads, so only the command line counts.
+    They are not refused, so that one script can drive loads of both kinds; and a configuration file
+    speaks to all of its loads, so only the command line counts.
     """
     names, why = (
         (_OF_CLOSED_LOOPS, "in an open loop, where a schedule says when requests are sent")
@@ -27,7 +30,9 @@ def tell_without_effect(ctx: click.Context, *, is_open: bool, open_by: str) -> N
     remarks = [f"{_flag(name)} has no effect {why}" for name in names if _is_said(ctx, name)]
     is_tls = ctx.params.get("url", "").lower().startswith("https://")
     remarks += [
-        f"{_flag(name)} has no effect without https://" for name in _OF_TLS if not is_tls and _is_said(ctx, name)
+        f"{_flag(name)} has no effect without https://"
+        for name in _OF_TLS
+        if not is_tls and _is_said(ctx, name)
     ]
     if is_open and _is_said(ctx, "connections") and _is_said(ctx, "max_connections"):
         remarks.append("--connections has no effect beside --max-connections in an open loop")

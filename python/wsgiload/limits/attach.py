@@ -1,4 +1,5 @@
-"""Looking at a server that somebody else started, a container for example: its control group, or its processes.
+"""Looking at a server that somebody else started, a container for example: its control group, or
+its processes.
 
 Only reads; nothing is limited, moved or ended here.
 """
@@ -20,7 +21,11 @@ from wsgiload.limits.unlimited import tree_counters
 
 PROCESSES = "processes"
 EffectiveLimits = Mapping[str, float | None]
-NO_LIMITS: EffectiveLimits = {"effective_cpus": None, "effective_memory_bytes": None, "effective_pids": None}
+NO_LIMITS: EffectiveLimits = {
+    "effective_cpus": None,
+    "effective_memory_bytes": None,
+    "effective_pids": None,
+}
 
 
 class Attached(Protocol):
@@ -40,14 +45,18 @@ class Attached(Protocol):
 class AttachedGroup:
     """A control group that is there already."""
 
-    def __init__(self, name: str, directories: Mapping[str, Path], mounts: Mapping[str, Mount]) -> None:
+    def __init__(
+        self, name: str, directories: Mapping[str, Path], mounts: Mapping[str, Mount]
+    ) -> None:
         self.name = name
         self._directories = tuple(dict.fromkeys(directories.values()))
         is_v2 = set(directories) == {v1.UNIFIED}
         self.source = v2.NAME if is_v2 else v1.NAME
         if is_v2:
             directory = directories[v1.UNIFIED]
-            self.effective_limits: EffectiveLimits = v2.effective_limits(directory, mounts[v1.UNIFIED].directory)
+            self.effective_limits: EffectiveLimits = v2.effective_limits(
+                directory, mounts[v1.UNIFIED].directory
+            )
             self._sources = v2.counter_sources(directory)
         else:
             tops = {controller: mount.directory for controller, mount in mounts.items()}
@@ -101,27 +110,33 @@ class AttachedProcesses:
 
 
 def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
-    """The group at ``path``: a directory of the control-group file system, or as in ``/proc/PID/cgroup``."""
+    """The group at ``path``: a directory of the control-group file system, or as in
+    ``/proc/PID/cgroup``."""
     mounts = _mounts(root)
     inside = _path_inside(path, mounts, root)
     directories = {name: files.under(mount.directory, inside) for name, mount in mounts.items()}
-    found = _of_one_version({name: directory for name, directory in directories.items() if directory.is_dir()})
+    found = _of_one_version(
+        {name: directory for name, directory in directories.items() if directory.is_dir()}
+    )
     alone = _without_us(found, mounts, root)
     if not found:
         raise UsageError(
             f"there is no control group {path}",
-            "take the path from /proc/PID/cgroup of one of the server's processes, or give --attach-pid PID",
+            "take the path from /proc/PID/cgroup of one of the server's processes, or give "
+            "--attach-pid PID",
         )
     if not alone:
         raise UsageError(
-            f"the control group {path} also holds this load generator, whose use would count as the server's",
+            f"the control group {path} also holds this load generator, whose use would count "
+            "as the server's",
             "give --attach-pid PID of the server, or start it in a group of its own",
         )
     return AttachedGroup(path, alone, mounts)
 
 
 def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
-    """The control group of this process, or, where that holds us too, the process and its descendants."""
+    """The control group of this process, or, where that holds us too, the process and its
+    descendants."""
     memberships = files.memberships_of(pid, root)
     mounts = {name: mount for name, mount in _mounts(root).items() if name in memberships}
     found = {name: files.own_directory(mount, memberships[name]) for name, mount in mounts.items()}
@@ -132,14 +147,18 @@ def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
     try:
         return AttachedProcesses(psutil.Process(pid))
     except psutil.NoSuchProcess:
-        raise UsageError(f"there is no process {pid}", "give --attach-pid the number of a running server") from None
+        raise UsageError(
+            f"there is no process {pid}", "give --attach-pid the number of a running server"
+        ) from None
 
 
 def _mounts(root: Path) -> dict[str, Mount]:
     """Controller to its hierarchy; the unified one under ``""``."""
     found: dict[str, Mount] = {}
     for mount in files.find_mounts(root):
-        names = mount.controllers.intersection(v1.CONTROLLERS) if mount.version == 1 else {v1.UNIFIED}
+        names = (
+            mount.controllers.intersection(v1.CONTROLLERS) if mount.version == 1 else {v1.UNIFIED}
+        )
         for name in names:
             found.setdefault(name, mount)
     return found
@@ -155,19 +174,26 @@ def _path_inside(path: str, mounts: Mapping[str, Mount], root: Path) -> str:
 
 
 def _of_one_version(directories: dict[str, Path]) -> dict[str, Path]:
-    """Those of v2 where it has controllers, otherwise those of v1 with the unified one beside them."""
+    """Those of v2 where it has controllers, otherwise those of v1 with the unified one beside
+    them."""
     unified = directories.get(v1.UNIFIED)
-    if unified is not None and (len(directories) == 1 or files.read_text(unified / "cgroup.controllers")):
+    if unified is not None and (
+        len(directories) == 1 or files.read_text(unified / "cgroup.controllers")
+    ):
         return {v1.UNIFIED: unified}
     return directories
 
 
-def _without_us(directories: dict[str, Path], mounts: Mapping[str, Mount], root: Path) -> dict[str, Path]:
-    """Those groups that do not hold our own process; none if what is left counts neither CPU time nor memory."""
+def _without_us(
+    directories: dict[str, Path], mounts: Mapping[str, Mount], root: Path
+) -> dict[str, Path]:
+    """Those groups that do not hold our own process; none if what is left counts neither CPU time
+    nor memory."""
     own = files.own_memberships(root)
     alone = {
         name: directory
         for name, directory in directories.items()
-        if name not in own or not files.own_directory(mounts[name], own[name]).is_relative_to(directory)
+        if name not in own
+        or not files.own_directory(mounts[name], own[name]).is_relative_to(directory)
     }
     return alone if alone.keys() & {"cpuacct", "memory", v1.UNIFIED} else {}

@@ -17,13 +17,17 @@ from pathlib import Path
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 
 NS_PER_US = 1_000
-DELEGATION_CURE = "run as root, or start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …"
+DELEGATION_CURE = (
+    "run as root, or start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …"
+)
 READ_ONLY_CURE = (
-    "in a container, start that with docker run --privileged, or podman run --security-opt unmask=/sys/fs/cgroup; "
+    "in a container, start that with docker run --privileged, or podman run --security-opt "
+    "unmask=/sys/fs/cgroup; "
     "elsewhere as root: mount -o remount,rw on that file system"
 )
 READ_BYTES = 16_384
-# Spacings of what is not worth a look every few milliseconds, and of what nothing is concluded from that is shorter.
+# Spacings of what is not worth a look every few milliseconds, and of what nothing is concluded from
+# that is shorter.
 EVERY_PERIOD_NS = 100_000_000
 EVERY_SECOND_NS = 1_000_000_000
 
@@ -192,7 +196,8 @@ IO_PRESSURE = pressure({"some": "psi_io_some_ns", "full": "psi_io_full_ns"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file that counters come from, and how rarely a sampler is to read it (0: at every look)."""
+    """One file that counters come from, and how rarely a sampler is to read it (0: at every
+    look)."""
 
     path: Path
     parse: Parser
@@ -200,7 +205,8 @@ class Source:
 
 
 def parse_texts(texts: Iterable[tuple[Parser, bytes]]) -> Counters:
-    """The counters in files as they were read; a file that makes no sense leaves its counters None."""
+    """The counters in files as they were read; a file that makes no sense leaves its counters
+    None."""
     values: dict[str, int] = {}
     for parse, data in texts:
         with suppress(ValueError):

@@ -31,7 +31,9 @@ class GroupFiles:
 class ControlGroup:
     """A fresh group for one server."""
 
-    def __init__(self, name: str, files: GroupFiles, limits: Limits, enforcement: Enforcement) -> None:
+    def __init__(
+        self, name: str, files: GroupFiles, limits: Limits, enforcement: Enforcement
+    ) -> None:
         self.name = name
         self.enforcement = enforcement
         self._files = files
@@ -46,13 +48,16 @@ class ControlGroup:
         """Start a process that is inside, and pinned, before its first instruction."""
         self._require_all()
         entries = [directory / "cgroup.procs" for directory in self._files.directories]
-        process = launch(argv, env=env, cwd=cwd, log=log, entries=entries, server_cpus=self._server_cpus)
+        process = launch(
+            argv, env=env, cwd=cwd, log=log, entries=entries, server_cpus=self._server_cpus
+        )
         self._processes.append(process)
         return process
 
     def pids(self) -> list[int]:
         """The living processes inside; a zombie is not listed."""
-        # Whoever enters all directories enters the first one first: to look into one costs a fraction of all.
+        # Whoever enters all directories enters the first one first: to look into one costs a
+        # fraction of all.
         return sweep.members_of(self._files.directories[:1])
 
     def read_counters(self) -> Counters:
@@ -82,7 +87,9 @@ class ControlGroup:
         survivors = sweep.end_members(self._files.directories)
         reap(self._processes)
         if survivors:
-            raise LimitsError(f"processes {survivors} survived SIGKILL", "look at their state with ps")
+            raise LimitsError(
+                f"processes {survivors} survived SIGKILL", "look at their state with ps"
+            )
 
     def _require_all(self) -> None:
         """A group that somebody removed limits nothing any more, and what it counted is lost."""
@@ -95,7 +102,8 @@ class ControlGroup:
             )
 
     def close(self) -> None:
-        """Kill, keep the final counters, remove the directories. Raises if the group is not there any more."""
+        """Kill, keep the final counters, remove the directories. Raises if the group is not there
+        any more."""
         if self._last:
             return
         self.kill()
@@ -109,7 +117,9 @@ class ControlGroup:
     def _remove(self) -> None:
         left = sweep.remove_directories(self._files.directories)
         if left:
-            raise LimitsError(f"cannot remove {', '.join(map(str, left))}", "remove them with rmdir")
+            raise LimitsError(
+                f"cannot remove {', '.join(map(str, left))}", "remove them with rmdir"
+            )
 
 
 def discard(directories: Sequence[Path]) -> None:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from wsgiload.cpus import available_cpus
 from wsgiload.errors import LimitsError, ServerError
+from wsgiload.host.cpus import available_cpus
 
 CAN_PIN = hasattr(os, "sched_setaffinity")  # macOS has no way to pin
 
@@ -35,7 +35,11 @@ def launch(
     With entries, a program that does not exist shows as exit code 127 and a line in the log.
     """
     paths = [str(path) for path in entries]
-    command = ["/bin/sh", "-c", ENTER_SCRIPT, "wsgiload-enter", *paths, "--", *argv] if paths else list(argv)
+    command = (
+        ["/bin/sh", "-c", ENTER_SCRIPT, "wsgiload-enter", *paths, "--", *argv]
+        if paths
+        else list(argv)
+    )
     with _affinity(server_cpus):
         try:
             return subprocess.Popen(
@@ -53,14 +57,16 @@ def launch(
 
 
 def pinned_to(server_cpus: Sequence[int]) -> tuple[int, ...]:
-    """The cores that a server pinned like this gets, read back from the kernel; () asks for all of ours."""
+    """The cores that a server pinned like this gets, read back from the kernel; () asks for all of
+    ours."""
     with _affinity(server_cpus):
         return available_cpus()
 
 
 @contextmanager
 def _affinity(cores: Sequence[int]) -> Iterator[None]:
-    """Pin the calling thread for a moment: a child inherits that, with no code between fork and exec."""
+    """Pin the calling thread for a moment: a child inherits that, with no code between fork and
+    exec."""
     if not cores or not CAN_PIN:
         yield
         return

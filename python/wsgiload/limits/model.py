@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
-from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
+from wsgiload.host.cpus import format_cpu_list
 
 MIN_QUOTA_US = 1_000  # the kernel refuses less
 MIN_PERIOD_US = 1_000
@@ -50,14 +50,17 @@ class Limits:
 
         An affinity mask is none: any process may widen its own.
         """
-        if self.cpus is None or (cpuset_holds and self.server_cpus and self.cpus >= len(self.server_cpus)):
+        if self.cpus is None or (
+            cpuset_holds and self.server_cpus and self.cpus >= len(self.server_cpus)
+        ):
             return None
         return round(self.cpus * self.cpu_period_us)
 
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """What holds: what the kernel says after writing, and which requested limits it does not hold."""
+    """What holds: what the kernel says after writing, and which requested limits it does not
+    hold."""
 
     backend: str
     read_back: ReadBack
@@ -98,8 +101,8 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks) and processes that
-    have this mark among their variables."""
+    """What a crash would leave behind: group directories, or sessions as (id, start time in ticks)
+    and processes that have this mark among their variables."""
 
     directories: tuple[Path, ...] = ()
     sessions: tuple[tuple[int, int], ...] = ()
@@ -168,22 +171,29 @@ def _validate_cpus(limits: Limits, available_cpus: tuple[int, ...]) -> None:
     unknown = sorted(set(limits.server_cpus) - set(available_cpus))
     if unknown:
         raise LimitsError(
-            f"pins the server to {format_cpu_list(unknown)}, available are {format_cpu_list(available_cpus)}",
+            f"pins the server to {format_cpu_list(unknown)}, available are "
+            f"{format_cpu_list(available_cpus)}",
             f"choose --server-cpus from {format_cpu_list(available_cpus)}",
         )
     if limits.cpus is None:
         return
     if limits.cpus > len(available_cpus):
         count = len(available_cpus)
-        raise LimitsError(f"asks for {limits.cpus:g} CPUs, this machine has {count}", f"give --cpus {count}")
+        raise LimitsError(
+            f"asks for {limits.cpus:g} CPUs, this machine has {count}", f"give --cpus {count}"
+        )
     if limits.server_cpus and limits.cpus > len(limits.server_cpus):
         raise LimitsError(
-            f"asks for {limits.cpus:g} CPUs but pins the server to {format_cpu_list(limits.server_cpus)}",
+            f"asks for {limits.cpus:g} CPUs but pins the server to "
+            f"{format_cpu_list(limits.server_cpus)}",
             "name more cores in --server-cpus or lower --cpus",
         )
     if not limits.cpus * limits.cpu_period_us >= MIN_QUOTA_US:
         least = MIN_QUOTA_US / limits.cpu_period_us
-        raise LimitsError(f"asks for {limits.cpus:g} CPUs, the kernel's least is {least:g}", f"give --cpus {least:g}")
+        raise LimitsError(
+            f"asks for {limits.cpus:g} CPUs, the kernel's least is {least:g}",
+            f"give --cpus {least:g}",
+        )
 
 
 def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]:
@@ -197,7 +207,8 @@ def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]
         or _close(read_back.get("effective_memory_bytes"), limits.memory_bytes, PAGE_BYTES),
         "swap": limits.memory_bytes is None or not swap_on or read_back.get("swap_bytes") == 0,
         "pids": limits.pids is None or _close(read_back.get("effective_pids"), limits.pids, 1),
-        "server_cpus": not limits.server_cpus or read_back.get("affinity") == format_cpu_list(limits.server_cpus),
+        "server_cpus": not limits.server_cpus
+        or read_back.get("affinity") == format_cpu_list(limits.server_cpus),
     }
     return tuple(name for name, holds in checks.items() if not holds)
 

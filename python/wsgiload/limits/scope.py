@@ -1,7 +1,9 @@
-"""Getting a part of the hierarchy handed over where systemd manages it: a scope that is delegated to wsgiload.
+"""Getting a part of the hierarchy handed over where systemd manages it: a scope that is delegated
+to wsgiload.
 
-systemd is the only one to make groups on its hosts, except below a unit with ``Delegate=`` (its CGROUP_DELEGATION, the
-single-writer rule). So the command runs itself again in such a scope, keeping its process, and then works as anywhere.
+systemd is the only one to make groups on its hosts, except below a unit with ``Delegate=`` (its
+CGROUP_DELEGATION, the single-writer rule). So the command runs itself again in such a scope,
+keeping its process, and then works as anywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from wsgiload.limits.model import Policy
 GUARD_VARIABLE = "WSGILOAD_IN_SCOPE"
 SYSTEMD_SIGN = "/run/systemd/system"  # what sd_booted(3) looks for
 UNIT_SUFFIXES = (".scope", ".service")
-# The default policy stops the whole scope, a prefork server's master included, when one worker runs out of memory.
+# The default policy stops the whole scope, a prefork server's master included, when one worker runs
+# out of memory.
 PROPERTIES = ("Delegate=yes", "OOMPolicy=continue")
 PROPERTIES_BEFORE_253 = ("Delegate=yes",)
 TRIAL_TIMEOUT_S = 30.0
@@ -41,7 +44,8 @@ def is_outside(root: Path = Path("/")) -> bool:
 
 
 def own_unit(group: str) -> tuple[str, bool] | None:
-    """The systemd unit that a control group belongs to, and whether it is one of a user's own manager."""
+    """The systemd unit that a control group belongs to, and whether it is one of a user's own
+    manager."""
     parts = PurePosixPath(group).parts
     units = [part for part in parts if part.endswith(UNIT_SUFFIXES)]
     if not units:
@@ -51,12 +55,24 @@ def own_unit(group: str) -> tuple[str, bool] | None:
 
 @functools.cache
 def _is_delegated(unit: str, is_users: bool) -> bool:
-    command = ["systemctl", *(["--user"] if is_users else []), "show", "--property=Delegate", "--value", unit]
+    command = [
+        "systemctl",
+        *(["--user"] if is_users else []),
+        "show",
+        "--property=Delegate",
+        "--value",
+        unit,
+    ]
     # who inherited no variables has a service manager all the same
     environment = {"XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}", **os.environ}
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=TRIAL_TIMEOUT_S, check=False
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TRIAL_TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
@@ -64,7 +80,8 @@ def _is_delegated(unit: str, is_users: bool) -> bool:
 
 
 def enter_scope(policy: Policy, root: Path = Path("/")) -> None:
-    """Run this very command again inside a delegated scope, where limits need one; it does not return then.
+    """Run this very command again inside a delegated scope, where limits need one; it does not
+    return then.
 
     Raises LimitsError where that fails and the policy is strict.
     """
@@ -91,9 +108,11 @@ def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Pat
         if files.under(root, f"{folder}/systemd").is_dir():
             return Path(folder)
     raise LimitsError(
-        f"no service manager runs for this user (there is no {usual}/systemd), so there is nobody to delegate a "
+        f"no service manager runs for this user (there is no {usual}/systemd), so there is "
+        "nobody to delegate a "
         "control group",
-        f"as root: loginctl enable-linger {_user_name(user_id)}  (then again as this user), {BEST_EFFORT_CURE}",
+        f"as root: loginctl enable-linger {_user_name(user_id)}  (then again as this user), "
+        f"{BEST_EFFORT_CURE}",
     )
 
 
@@ -107,7 +126,10 @@ def _user_name(user_id: int) -> str:
 def _working_prefix(environment: Mapping[str, str]) -> list[str]:
     """The systemd-run that is known to work, because it was tried."""
     if shutil.which("systemd-run") is None:
-        raise LimitsError("systemd manages this host, but systemd-run is missing", f"install it, {BEST_EFFORT_CURE}")
+        raise LimitsError(
+            "systemd manages this host, but systemd-run is missing",
+            f"install it, {BEST_EFFORT_CURE}",
+        )
     complaint = ""
     for properties in (PROPERTIES, PROPERTIES_BEFORE_253):
         prefix = scope_prefix(properties, is_users=os.geteuid() != 0)
@@ -126,10 +148,19 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
         if tried.returncode == 0:
             return prefix
         complaint = complaint or " ".join(tried.stderr.split())
-    raise LimitsError(f"systemd does not delegate a control group: {complaint}", f"run as root, {BEST_EFFORT_CURE}")
+    raise LimitsError(
+        f"systemd does not delegate a control group: {complaint}",
+        f"run as root, {BEST_EFFORT_CURE}",
+    )
 
 
 def scope_prefix(properties: tuple[str, ...], *, is_users: bool) -> list[str]:
-    """The words that, in front of a command, run it in a scope with these properties; its process stays the same."""
-    options = ["--scope", "--quiet", "--collect", *(word for name in properties for word in ("-p", name))]
+    """The words that, in front of a command, run it in a scope with these properties; its process
+    stays the same."""
+    options = [
+        "--scope",
+        "--quiet",
+        "--collect",
+        *(word for name in properties for word in ("-p", name)),
+    ]
     return ["systemd-run", *(["--user"] if is_users else []), *options, "--"]

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from wsgiload.cpus import available_cpus
 from wsgiload.errors import LimitsError, WsgiloadError
+from wsgiload.host.cpus import available_cpus
 from wsgiload.limits import files, scope, sweep, v1, v2
 from wsgiload.limits.model import Backend, Limits, maker_pid, validate_limits
 from wsgiload.limits.unlimited import UnlimitedBackend
@@ -70,15 +70,23 @@ def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
     finally:
         group.close()
     if code != 0:
-        raise LimitsError(f"{backend.name}: a process cannot enter a group (exit code {code})", "run as root")
+        raise LimitsError(
+            f"{backend.name}: a process cannot enter a group (exit code {code})", "run as root"
+        )
     return group.enforcement.not_enforced
 
 
 def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> LimitsError:
     asked = ", ".join(limits.requested())
     if outside:
-        causes = [*causes, LimitsError("systemd manages the control groups of this host", files.DELEGATION_CURE)]
-    why = "; ".join(error.cause for error in causes) or "no control groups are mounted that could hold them"
+        causes = [
+            *causes,
+            LimitsError("systemd manages the control groups of this host", files.DELEGATION_CURE),
+        ]
+    why = (
+        "; ".join(error.cause for error in causes)
+        or "no control groups are mounted that could hold them"
+    )
     cures = [error.cure for error in causes if error.cure]
     cure = cures[0] if cures else "run as root, or give --limits best-effort to measure without"
     return LimitsError(f"the limits asked for ({asked}) cannot be enforced here: {why}", cure)
@@ -97,8 +105,11 @@ def remove_stale_groups(root: Path = Path("/")) -> list[str]:
                 sweep.end_members([directory])
                 if not sweep.remove_directories([directory]):
                     removed.add(directory.name)
-            elif (match := v2.LEAF_NAME.fullmatch(directory.name)) and not _lives(int(match["pid"]), root):
-                # never killed: in a container it may hold the user's shell; removable only when empty
+            elif (match := v2.LEAF_NAME.fullmatch(directory.name)) and not _lives(
+                int(match["pid"]), root
+            ):
+                # never killed: in a container it may hold the user's shell; removable only when
+                # empty
                 with suppress(OSError):
                     sweep.remove_directory(directory)
     return sorted(removed)

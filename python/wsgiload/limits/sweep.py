@@ -50,13 +50,15 @@ def end_members(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -
 
 
 def remove_directories(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -> list[Path]:
-    """End the members and remove the groups, deepest first; returns those that could not be removed."""
+    """End the members and remove the groups, deepest first; returns those that could not be
+    removed."""
     deadline_s = time.monotonic() + timeout_s
     pause_s = FIRST_PAUSE_S
     while left := [directory for directory in directories if not _remove_tree(directory)]:
         if time.monotonic() > deadline_s:
             return left
-        # someone may have entered between the check and now, for example a wrapper that was starting
+        # someone may have entered between the check and now, for example a wrapper that was
+        # starting
         end_members(left, max(0.0, deadline_s - time.monotonic()))
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -80,7 +82,8 @@ def _remove_tree(directory: Path) -> bool:
 
 
 def _kill_groups(directories: Sequence[Path]) -> bool:
-    """Use the kernel's own kill, which no fork can outrun; False where it does not cover all members."""
+    """Use the kernel's own kill, which no fork can outrun; False where it does not cover all
+    members."""
     able = [directory for directory in directories if _try_write(directory / "cgroup.kill", "1")]
     return bool(able) and set(members_of(directories)) <= set(members_of(able))
 
@@ -142,14 +145,19 @@ def session_members(session: int, started_ticks: int) -> list[int]:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """The living processes that inherited this mark; those of other users cannot be seen, nor ended."""
+    """The living processes that inherited this mark; those of other users cannot be seen, nor
+    ended."""
     wanted = f"{GROUP_VARIABLE}={mark}".encode()
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             pid = int(entry.name)
             stat = process_stat(pid)
-            if stat and stat[0] not in "ZX" and wanted in (entry / "environ").read_bytes().split(b"\0"):
+            if (
+                stat
+                and stat[0] not in "ZX"
+                and wanted in (entry / "environ").read_bytes().split(b"\0")
+            ):
                 found.append(pid)
     return found
 
@@ -160,7 +168,8 @@ def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT
 
 
 def end_marked(mark: str, timeout_s: float = END_TIMEOUT_S) -> list[int]:
-    """Kill all processes with this mark and wait until none is left; returns those that survived the timeout."""
+    """Kill all processes with this mark and wait until none is left; returns those that survived
+    the timeout."""
     return _end_all(lambda: marked_processes(mark), timeout_s)
 
 
@@ -179,9 +188,11 @@ def _end_all(look: Callable[[], list[int]], timeout_s: float) -> list[int]:
 
 
 def main() -> None:
-    """Keep the register read from standard input; when that ends, end and remove what is still in it.
+    """Keep the register read from standard input; when that ends, end and remove what is still in
+    it.
 
-    Lines are ``add <json>`` and ``drop <json>``, with the keys name, directories, sessions and mark.
+    Lines are ``add <json>`` and ``drop <json>``, with the keys name, directories, sessions and
+    mark.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before

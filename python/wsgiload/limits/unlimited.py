@@ -19,8 +19,8 @@ from typing import IO
 
 import psutil
 
-from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
+from wsgiload.host.cpus import format_cpu_list
 from wsgiload.limits import sweep
 from wsgiload.limits.launch import CAN_PIN, launch, pinned_to, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, ReadBack, Remains, new_group_name
@@ -49,8 +49,9 @@ class UnlimitedBackend:
 class UnlimitedGroup:
     """The processes started here, and whatever they started.
 
-    Every one inherits a variable with the group's name, and on Linux a daemon that leaves its parents becomes our child
-    (we are its subreaper). Only one that also clears its variables is lost; a control group would hold it.
+    Every one inherits a variable with the group's name, and on Linux a daemon that leaves its
+    parents becomes our child (we are its subreaper). Only one that also clears its variables is
+    lost; a control group would hold it.
     """
 
     def __init__(self, name: str, limits: Limits, not_enforced: tuple[str, ...]) -> None:
@@ -98,7 +99,8 @@ class UnlimitedGroup:
         return None
 
     def remains(self) -> Remains:
-        """The sessions a crash would leave behind, known only after the spawn, and the mark of all processes."""
+        """The sessions a crash would leave behind, known only after the spawn, and the mark of all
+        processes."""
         return Remains(sessions=tuple(self._sessions), mark=self.name)
 
     def kill(self) -> None:
@@ -108,7 +110,9 @@ class UnlimitedGroup:
         while members := self._living():
             if time.monotonic() > deadline_s:
                 survivors = [process.pid for process in members]
-                raise LimitsError(f"processes {survivors} survived SIGKILL", "look at their state with ps")
+                raise LimitsError(
+                    f"processes {survivors} survived SIGKILL", "look at their state with ps"
+                )
             for process in members:
                 with suppress(psutil.Error):
                     process.send_signal(signal.SIGKILL)
@@ -144,7 +148,10 @@ class UnlimitedGroup:
 
     def _is_ours(self, process: psutil.Process) -> bool:
         with suppress(psutil.Error):
-            return process.ppid() in self._seen or process.environ().get(sweep.GROUP_VARIABLE) == self.name
+            return (
+                process.ppid() in self._seen
+                or process.environ().get(sweep.GROUP_VARIABLE) == self.name
+            )
         return False
 
 
@@ -164,7 +171,8 @@ def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
 
 
 def _become_subreaper() -> None:
-    """Let daemons become our children instead of the first process's, so that they are found (Linux only)."""
+    """Let daemons become our children instead of the first process's, so that they are found (Linux
+    only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

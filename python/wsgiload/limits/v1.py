@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
+from wsgiload.host.cpus import format_cpu_list
 from wsgiload.limits import files
 from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
@@ -121,19 +121,25 @@ class V1Backend:
 
 
 def find_own(root: Path) -> dict[str, tuple[Path, Path]]:
-    """Controller to (our own group, top of the visible hierarchy), the v2 hierarchy under ``""``."""
+    """Controller to (our own group, top of the visible hierarchy), the v2 hierarchy under
+    ``""``."""
     memberships = files.own_memberships(root)
     found: dict[str, tuple[Path, Path]] = {}
     for mount in files.find_mounts(root):
         present = mount.controllers.intersection(CONTROLLERS) if mount.version == 1 else (UNIFIED,)
         for name in present:
             if name in memberships:
-                found.setdefault(name, (files.own_directory(mount, memberships[name]), mount.directory))
+                found.setdefault(
+                    name, (files.own_directory(mount, memberships[name]), mount.directory)
+                )
     return found
 
 
-def effective_limits(directories: Mapping[str, Path], tops: Mapping[str, Path]) -> dict[str, float | None]:
-    """The tightest limits of a group and all groups above it, up to the top of each hierarchy; None without any."""
+def effective_limits(
+    directories: Mapping[str, Path], tops: Mapping[str, Path]
+) -> dict[str, float | None]:
+    """The tightest limits of a group and all groups above it, up to the top of each hierarchy; None
+    without any."""
 
     def upwards(controller: str) -> list[Path]:
         directory = directories.get(controller)
@@ -162,7 +168,8 @@ def _write_limits(draft: _Draft, limits: Limits) -> None:
         draft.attempt("cpus", "cpu", values)
     if limits.memory_bytes is not None:
         draft.attempt("memory", "memory", {"memory.limit_in_bytes": limits.memory_bytes})
-        # memory plus swap may not be below memory, hence second; missing where swap is not accounted
+        # memory plus swap may not be below memory, hence second; missing where swap is not
+        # accounted
         draft.attempt("swap", "memory", {"memory.memsw.limit_in_bytes": limits.memory_bytes})
     if limits.pids is not None:
         draft.attempt("pids", "pids", {"pids.max": limits.pids})
@@ -199,7 +206,11 @@ def _text_of(directories: Mapping[str, Path], controller: str, name: str) -> str
 
 def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
     """The files of a group that are sampled."""
-    periods = {"nr_periods": "nr_periods", "nr_throttled": "nr_throttled", "throttled_time": "throttled_ns"}
+    periods = {
+        "nr_periods": "nr_periods",
+        "nr_throttled": "nr_throttled",
+        "throttled_time": "throttled_ns",
+    }
     memory = {"total_rss": "memory_anon_bytes", "total_cache": "memory_file_bytes"}
     wanted: list[tuple[str, str, Callable[[str], Mapping[str, int]], int]] = [
         ("cpuacct", "cpuacct.usage", files.single("cpu_usage_ns"), 0),
@@ -207,7 +218,12 @@ def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
         ("cpuacct", "cpuacct.usage_sys", files.single("cpu_system_ns"), EVERY_SECOND_NS),
         ("cpu", "cpu.stat", files.renamed(periods), 0),
         ("memory", "memory.usage_in_bytes", files.single("memory_bytes"), EVERY_PERIOD_NS),
-        ("memory", "memory.stat", files.renamed(memory), EVERY_SECOND_NS),  # the kernel adds up all cores for it
+        (
+            "memory",
+            "memory.stat",
+            files.renamed(memory),
+            EVERY_SECOND_NS,
+        ),  # the kernel adds up all cores for it
         ("memory", "memory.oom_control", files.renamed({"oom_kill": "oom_kill"}), EVERY_SECOND_NS),
         ("pids", "pids.current", files.single("pids"), EVERY_PERIOD_NS),
         (UNIFIED, "cpu.pressure", files.CPU_PRESSURE, 0),

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from wsgiload.cpus import format_cpu_list
 from wsgiload.errors import LimitsError
+from wsgiload.host.cpus import format_cpu_list
 from wsgiload.limits import files
 from wsgiload.limits.files import EVERY_PERIOD_NS, EVERY_SECOND_NS, Mount, Source
 from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unmet
@@ -102,7 +102,8 @@ def _hand_down(base: Path, root: Path, controllers: Iterable[str]) -> None:
 
 
 def _move_to_leaf(base: Path, root: Path) -> Path:
-    """Empty ``base`` into a leaf: all of it in a container, elsewhere only this process's family."""
+    """Empty ``base`` into a leaf: all of it in a container, elsewhere only this process's
+    family."""
     leaf = base / f"wsgiload-orchestrator-{os.getpid()}"
     if not leaf.is_dir():
         files.make_directory(leaf)
@@ -115,7 +116,8 @@ def _move_to_leaf(base: Path, root: Path) -> Path:
 
 
 def _move_back(base: Path, leaf: Path, mover_pid: int) -> None:
-    """Undo the move when wsgiload ends: first the controllers, then the processes, then the leaf."""
+    """Undo the move when wsgiload ends: first the controllers, then the processes, then the
+    leaf."""
     if os.getpid() != mover_pid:
         return  # a forked child ending is not the end
     with suppress(OSError):
@@ -128,7 +130,11 @@ def _move_back(base: Path, leaf: Path, mover_pid: int) -> None:
 
 
 def _members(directory: Path) -> list[int]:
-    return [int(pid) for pid in (files.read_text(directory / "cgroup.procs") or "").split() if pid != "0"]
+    return [
+        int(pid)
+        for pid in (files.read_text(directory / "cgroup.procs") or "").split()
+        if pid != "0"
+    ]
 
 
 def _family(ancestor: int, pids: Iterable[int], root: Path) -> list[int]:
@@ -186,8 +192,12 @@ def effective_limits(directory: Path, top: Path) -> dict[str, float | None]:
     upwards = list(files.ancestors(directory, top))
     quotas = [_cpu_max(path) for path in upwards]
     return {
-        "effective_cpus": files.minimum([quota / period for quota, period in quotas if quota and period]),
-        "effective_memory_bytes": files.minimum([files.read_int(path / "memory.max") for path in upwards]),
+        "effective_cpus": files.minimum(
+            [quota / period for quota, period in quotas if quota and period]
+        ),
+        "effective_memory_bytes": files.minimum(
+            [files.read_int(path / "memory.max") for path in upwards]
+        ),
         "effective_pids": files.minimum([files.read_int(path / "pids.max") for path in upwards]),
     }
 
@@ -199,7 +209,11 @@ def _cpu_max(directory: Path) -> tuple[int | None, int | None]:
 
 def counter_sources(directory: Path) -> tuple[Source, ...]:
     """The files of a group that are sampled."""
-    usage = {"usage_usec": "cpu_usage_ns", "user_usec": "cpu_user_ns", "system_usec": "cpu_system_ns"}
+    usage = {
+        "usage_usec": "cpu_usage_ns",
+        "user_usec": "cpu_user_ns",
+        "system_usec": "cpu_system_ns",
+    }
     microseconds = files.renamed({**usage, "throttled_usec": "throttled_ns"}, files.NS_PER_US)
     counts = files.renamed({"nr_periods": "nr_periods", "nr_throttled": "nr_throttled"})
     memory = files.renamed({"anon": "memory_anon_bytes", "file": "memory_file_bytes"})
@@ -207,7 +221,11 @@ def counter_sources(directory: Path) -> tuple[Source, ...]:
         ("cpu.stat", lambda text: {**microseconds(text), **counts(text)}, 0),
         ("memory.current", files.single("memory_bytes"), EVERY_PERIOD_NS),
         ("memory.stat", memory, EVERY_SECOND_NS),  # the kernel adds up all cores for it
-        ("memory.events", files.renamed({"oom_kill": "oom_kill", "high": "memory_high"}), EVERY_PERIOD_NS),
+        (
+            "memory.events",
+            files.renamed({"oom_kill": "oom_kill", "high": "memory_high"}),
+            EVERY_PERIOD_NS,
+        ),
         ("pids.current", files.single("pids"), EVERY_PERIOD_NS),
         ("cpu.pressure", files.CPU_PRESSURE, 0),
         ("memory.pressure", files.MEMORY_PRESSURE, EVERY_PERIOD_NS),

@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wsgiload.aggregate import Method
-from wsgiload.comparison import Change
+from wsgiload.analysis.comparison import Change
+from wsgiload.experiment.procedure import Method
 from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity
 from wsgiload.report.catalogue import print_checks, print_server
 from wsgiload.report.recommendation import recommendation_lines
-from wsgiload.report.table import print_comparison, print_doctor, print_load, print_servers, print_sweep
+from wsgiload.report.table import (
+    print_comparison,
+    print_doctor,
+    print_load,
+    print_servers,
+    print_sweep,
+)
 
 __all__ = [
     "print_calibration",

@@ -1,4 +1,5 @@
-"""What the charts of the report have in common: panels, scales, titles and legends; no data is drawn here."""
+"""What the charts of the report have in common: panels, scales, titles and legends; no data is
+drawn here."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def panels_of(
 
 
 def load_axis(axes: Axes, sweep: Sweep) -> None:
-    """The loads that were measured, as they are or by their logarithm, whichever keeps them apart."""
+    """The loads that were measured, as they are or by their logarithm, whichever keeps them
+    apart."""
     loads = sweep.loads
     if not loads:
         return
@@ -83,7 +85,10 @@ def quantile_axis(axes: Axes, highest: float) -> None:
     axes.set_xscale("log")
     axes.set_xlim(1.6, 1.5 / (1 - highest))
     shown = [quantile for quantile in (0.5, 0.9, 0.99, 0.999, 0.9999) if quantile <= highest]
-    axes.set_xticks([1 / (1 - quantile) for quantile in shown], [words.quantile_name(quantile) for quantile in shown])
+    axes.set_xticks(
+        [1 / (1 - quantile) for quantile in shown],
+        [words.quantile_name(quantile) for quantile in shown],
+    )
     axes.set_xticks([], minor=True)
     axes.set_xlabel("quantile p, spread by 1/(1−p)", fontsize=7.5, color=svg.MUTED)
 
@@ -123,7 +128,16 @@ def from_zero(axes: Axes, least_top: float = 0.0) -> None:
 
 def say_instead(axes: Axes, text: str) -> None:
     """Why a panel is empty, where its data would be."""
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=7.5, color=svg.MUTED)
+    axes.text(
+        0.5,
+        0.5,
+        text,
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        color=svg.MUTED,
+    )
 
 
 def limit_line(axes: Axes, limit: float | None, name: str) -> None:

@@ -10,7 +10,11 @@ from rich.text import Text
 from wsgiload.report import words
 from wsgiload.report.words import Json
 
-_TIMES = {"response_time_ns": "response time", "send_lag_ns": "send lag", "receive_delay_ns": "receive delay"}
+_TIMES = {
+    "response_time_ns": "response time",
+    "send_lag_ns": "send lag",
+    "receive_delay_ns": "receive delay",
+}
 _FIGURES = ("p50", "p99", "p99.9", "max")
 
 
@@ -20,10 +24,16 @@ def print_calibration(document: Json, console: Console) -> None:
     head = [Text(f"verdict: {words.verdict_words(verdict)}")]
     head += [Text(words.reason_words(reason)) for reason in verdict["reasons"]]
     title = (
-        f"Floor at {words.format_per_s(document['rate_per_s'])}, keep-alive {document['keepalive']}, generator on CPU "
-        f"{words.format_cpu_list(document['client_cpus'])}; shown beside later results, never subtracted"
+        f"Floor at {words.format_per_s(document['rate_per_s'])}, keep-alive "
+        f"{document['keepalive']}, generator on CPU "
+        f"{words.format_cpu_list(document['client_cpus'])}; shown beside later results, never "
+        "subtracted"
     )
-    console.print(Group(*head, Text(title, style="dim"), _table(document), *map(Text, bias_sentences(document))))
+    console.print(
+        Group(
+            *head, Text(title, style="dim"), _table(document), *map(Text, bias_sentences(document))
+        )
+    )
 
 
 def _table(document: Json) -> Table:
@@ -33,7 +43,10 @@ def _table(document: Json) -> Table:
         table.add_column(figure, justify="right", no_wrap=True)
     for key, name in _TIMES.items():
         figures = document["floor"][key]
-        row = [words.format_duration_ns(figures[figure]) if figures else words.MISSING for figure in _FIGURES]
+        row = [
+            words.format_duration_ns(figures[figure]) if figures else words.MISSING
+            for figure in _FIGURES
+        ]
         table.add_row(name, *row)
     return table
 
@@ -46,8 +59,14 @@ def bias_sentences(document: Json) -> list[str]:
         if bias["bias_ns"] is None:
             said.append(f"hold {hold}: not one answer was right")
             continue
-        verdict = "as it should be" if bias["is_within"] else "more than the 50 µs that a quiet machine takes"
+        verdict = (
+            "as it should be"
+            if bias["is_within"]
+            else "more than the 50 µs that a quiet machine takes"
+        )
         if bias["bias_ns"] < 0:
             verdict = "earlier than possible"
-        said.append(f"hold {hold}: p50 {words.format_duration_ns(bias['bias_ns'])} beyond it, {verdict}")
+        said.append(
+            f"hold {hold}: p50 {words.format_duration_ns(bias['bias_ns'])} beyond it, {verdict}"
+        )
     return said

@@ -1,4 +1,5 @@
-"""A capacity search as a table and, for each server, sentences. Builds from the stored document alone."""
+"""A capacity search as a table and, for each server, sentences. Builds from the stored document
+alone."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.capacity_result import is_lower_bound
+from wsgiload.analysis.recommend import is_lower_bound
 from wsgiload.report import words
 from wsgiload.report.table import FULL_WIDTH
 from wsgiload.report.words import Json
@@ -22,7 +23,9 @@ def print_capacity(document: Json, console: Console) -> None:
     if not console.is_terminal and console.width < FULL_WIDTH:
         console.width = FULL_WIDTH
     remarks = [Text(sentence) for server in document["servers"] for sentence in remarks_of(server)]
-    console.print(Group(Text(conditions(document), style="dim"), _table(document["servers"]), *remarks))
+    console.print(
+        Group(Text(conditions(document), style="dim"), _table(document["servers"]), *remarks)
+    )
 
 
 def conditions(document: Json) -> str:
@@ -30,14 +33,24 @@ def conditions(document: Json) -> str:
     trials = words.format_seconds(document["duration_s"])
     return (
         f"Largest rate with {words.join_words(document['slo'])} over all offered requests; "
-        f"{str(document['arrivals']).capitalize()} arrivals, keep-alive {document['keepalive']}; trials of {trials}, "
+        f"{str(document['arrivals']).capitalize()} arrivals, keep-alive "
+        f"{document['keepalive']}; trials of {trials}, "
         f"to {words.format_ratio(document['width'])}"
     )
 
 
 def _table(servers: Sequence[Json]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in ("server", "rate", "bracket", "95 % interval", "confirmed", "no trial missed", "memory", "verdict"):
+    for heading in (
+        "server",
+        "rate",
+        "bracket",
+        "95 % interval",
+        "confirmed",
+        "no trial missed",
+        "memory",
+        "verdict",
+    ):
         table.add_column(heading, overflow="fold")
     for server in servers:
         verdict, confirmed = server["verdict"], server["confirmed"]
@@ -67,7 +80,11 @@ def _bracket(bounds: Sequence[float | None]) -> str:
 
 
 def _interval(interval: Sequence[float] | None) -> str:
-    return f"{words.format_rate(interval[0])} to {words.format_rate(interval[1])}" if interval else words.MISSING
+    return (
+        f"{words.format_rate(interval[0])} to {words.format_rate(interval[1])}"
+        if interval
+        else words.MISSING
+    )
 
 
 def memory_words(at_rate: Json | None) -> str:
@@ -81,7 +98,10 @@ def memory_words(at_rate: Json | None) -> str:
 
 def remarks_of(server: Json) -> list[str]:
     """One sentence per doubt, and one for the trials that were discarded."""
-    said = [f"{server['server']}: {words.reason_words(reason)}" for reason in server["verdict"]["reasons"]]
+    said = [
+        f"{server['server']}: {words.reason_words(reason)}"
+        for reason in server["verdict"]["reasons"]
+    ]
     discarded = [str(trial["cell"]) for trial in server["trials"] if trial["discarded"]]
     if discarded:
         said.append(f"{server['server']}: discarded and made again: {', '.join(discarded)}")

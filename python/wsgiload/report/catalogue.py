@@ -1,4 +1,5 @@
-"""What is known of servers: one in full, and the table of what was checked, for the terminal and as Markdown."""
+"""What is known of servers: one in full, and the table of what was checked, for the terminal and as
+Markdown."""
 
 from __future__ import annotations
 
@@ -9,11 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.catalogue import Catalogue, ServerVariant
+from wsgiload.catalogue.names import Catalogue, ServerVariant
 
 Row = Mapping[str, Any]
 
-_SIGNS = {True: Text("yes", style="green"), False: Text("NO", style="bold red"), None: Text("–", style="dim")}
+_SIGNS = {
+    True: Text("yes", style="green"),
+    False: Text("NO", style="bold red"),
+    None: Text("–", style="dim"),
+}
 FULL_WIDTH = 200
 _WORDS = {True: "yes", False: "**no**", None: "–"}
 # Proven or not, of what a server has to do.
@@ -33,17 +38,22 @@ _PROOFS = (
 def print_server(found: ServerVariant, console: Console) -> None:
     """Everything the catalogue says of one variant."""
     server, variant = found.server, found.variant
-    console.print(Text(found.id, style="bold"), Text(f"{server.summary}; {variant.summary}"), sep="  ")
+    console.print(
+        Text(found.id, style="bold"), Text(f"{server.summary}; {variant.summary}"), sep="  "
+    )
     needs = [needed.package for needed in found.needs]
     stock = variant.keeps_connections("stock")
     facts = {
         "homepage": server.homepage,
         "requirements": ", ".join(server.requirements) or "none",
-        "Python": (server.pythons if server.serves_wsgi else "none") + (" (legacy)" if server.legacy else ""),
-        "keep-alive": _yes(variant.keepalive) + ("" if stock == variant.keepalive else f", in stock {_yes(stock)}"),
+        "Python": (server.pythons if server.serves_wsgi else "none")
+        + (" (legacy)" if server.legacy else ""),
+        "keep-alive": _yes(variant.keepalive)
+        + ("" if stock == variant.keepalive else f", in stock {_yes(stock)}"),
         "framing": f"{variant.framing}, of a body without Content-Length",
         "Unix socket": _yes(variant.unix_socket),
-        "needs": ", ".join(needs) or ("a C compiler" if server.needs_compiler else "nothing of the system"),
+        "needs": ", ".join(needs)
+        or ("a C compiler" if server.needs_compiler else "nothing of the system"),
     }
     for name, value in facts.items():
         console.print(f"  {name + ':':14}{value}", highlight=False, markup=False, soft_wrap=True)
@@ -61,7 +71,8 @@ def _yes(holds: bool) -> str:
 def print_checks(rows: Iterable[Row], console: Console) -> None:
     """Server × property, each measured on a launched server; then what does not hold, in words.
 
-    On a narrow terminal the proofs are counted instead of listed; a file or a pipe has room for all.
+    On a narrow terminal the proofs are counted instead of listed; a file or a pipe has room for
+    all.
     """
     rows, width = list(rows), console.width
     console.width = width if console.is_terminal else max(width, FULL_WIDTH)
@@ -82,13 +93,19 @@ def _checks_table(rows: Iterable[Row], *, is_wide: bool) -> Table:
         signs = [row[key] for _, key in _PROOFS]
         counted = Text(f"{signs.count(True)} of {len(signs) - signs.count(None)}")
         table.add_row(
-            Text(row["server"] + (" (legacy)" if row["legacy"] else ""), style="" if row["passed"] else "red"),
+            Text(
+                row["server"] + (" (legacy)" if row["legacy"] else ""),
+                style="" if row["passed"] else "red",
+            ),
             row["profile"],
             row["version"] or "–",
             *([_SIGNS[sign] for sign in signs] if is_wide else [counted]),
             row["framing"] or "–",
             {True: "yes", False: "no", None: "–"}[row["keepalive"]],
-            *(_number(row[key]) for key in ("backlog", "workers_met", "processes", "ready_s", "stop_s")),
+            *(
+                _number(row[key])
+                for key in ("backlog", "workers_met", "processes", "ready_s", "stop_s")
+            ),
         )
     return table
 
@@ -137,14 +154,21 @@ def markdown_catalogue(catalogue: Catalogue, rows: Sequence[Row]) -> str:
     lines += ["", "## Known deviations from PEP 3333", ""]
     lines += [f"- `{found.id}`: {found.variant.deviation}." for found in known]
     refused = [found for found in catalogue.variants() if found.reason is not None]
-    lines += ["", "## Listed, and refused", "", *(f"- `{found.id}`: {found.reason}." for found in refused)]
+    lines += [
+        "",
+        "## Listed, and refused",
+        "",
+        *(f"- `{found.id}`: {found.reason}." for found in refused),
+    ]
     return "\n".join(lines) + "\n"
 
 
 MARKDOWN_HEAD = (
     "# Servers\n\n"
-    "Made by `wsgiload servers check --all --markdown docs/servers.md`; do not edit. Each property was measured on a "
-    "really launched server, tuned to two workers with two threads each, of the version that the table names. "
+    "Made by `wsgiload servers check --all --markdown docs/servers.md`; do not edit. Each "
+    "property was measured on a "
+    "really launched server, tuned to two workers with two threads each, of the version that "
+    "the table names. "
     "“At once” is how many requests were inside the app at the same instant, of 150 sent together. "
     "`wsgiload servers show NAME` tells why each setting is as it is.\n"
 )

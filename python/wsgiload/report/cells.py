@@ -1,6 +1,7 @@
 """A typed, read-only view of summary.json for the tables, the charts and the sentences.
 
-Pure: it computes no statistics beyond medians over runs and knows nothing of terminals, SVG or HTML.
+Pure: it computes no statistics beyond medians over runs and knows nothing of terminals, SVG or
+HTML.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from wsgiload.analysis import last_attempts
-from wsgiload.held_limit import held_limit
+from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.report import words
 from wsgiload.report.words import Json
 
@@ -40,7 +41,8 @@ def lookup(mapping: Json | None, *keys: str) -> Any:
 
 
 def label_of(raw: Json) -> str:
-    """Server, variant and size as one name, without saying the variant twice; a legacy one says so wherever it is."""
+    """Server, variant and size as one name, without saying the variant twice; a legacy one says so
+    wherever it is."""
     server, variant = str(raw["server"]), raw.get("variant")
     if raw.get("alias"):
         server = str(raw["alias"])
@@ -77,7 +79,8 @@ class Cell:
 
     @property
     def status(self) -> str:
-        """valid, warn, invalid, or failed where the server gave no result; a failure of others says nothing of it."""
+        """valid, warn, invalid, or failed where the server gave no result; a failure of others says
+        nothing of it."""
         if self.raw.get("failure") is not None and lookup(self.raw, "verdict", "blame") == "server":
             return "failed"
         return str(lookup(self.raw, "verdict", "status") or "invalid")
@@ -125,7 +128,8 @@ class Cell:
         return words.format_bounds(self.bounds(probability), probability, self.outcomes)
 
     def upper_ns(self, probability: float) -> float | None:
-        """The upper bound of the quantile: infinite when it was not met, None when it is not known."""
+        """The upper bound of the quantile: infinite when it was not met, None when it is not
+        known."""
         if self.status == "failed":
             return math.inf
         bounds = self.bounds(probability)
@@ -134,14 +138,16 @@ class Cell:
         return math.inf if bounds.get("high") is None else float(bounds["high"])
 
     def kept_up(self) -> bool:
-        """Valid, at least 99 % of the requests answered correctly, and as fast as they were offered."""
+        """Valid, at least 99 % of the requests answered correctly, and as fast as they were
+        offered."""
         ratio, goodput, offered = self.ok_ratio, self.goodput_per_s, self._scheduled_per_s()
         if not self.usable or ratio is None or ratio < KEPT_UP_RATIO or goodput is None:
             return False
         return offered is None or goodput >= KEPT_UP_GOODPUT * offered
 
     def _scheduled_per_s(self) -> float | None:
-        # Poisson arrivals differ by chance from rate times duration, so compare with what was scheduled.
+        # Poisson arrivals differ by chance from rate times duration, so compare with what was
+        # scheduled.
         scheduled, duration_s = lookup(self.outcomes, "scheduled"), self.raw.get("duration_s")
         if self.raw.get("rate") is None or scheduled is None or not duration_s:
             return None
@@ -152,7 +158,11 @@ class Cell:
         if failure is None:
             return words.verdict_words(self.raw.get("verdict"))
         said = words.failure_words(failure)
-        return said if self.status == "failed" else f"invalid: {lookup(self.raw, 'verdict', 'blame')}, {said}"
+        return (
+            said
+            if self.status == "failed"
+            else f"invalid: {lookup(self.raw, 'verdict', 'blame')}, {said}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +179,9 @@ class Sweep:
 
     @property
     def open_loop(self) -> bool:
-        return bool(self.experiment.get("rates")) or any(cell.raw.get("rate") is not None for cell in self.cells)
+        return bool(self.experiment.get("rates")) or any(
+            cell.raw.get("rate") is not None for cell in self.cells
+        )
 
     @property
     def is_of_sessions(self) -> bool:
@@ -199,12 +211,14 @@ class Sweep:
         return tuple(cell for cell in self.cells if cell.label == label and cell.load == load)
 
     def held_limit(self, name: str) -> float | None:
-        """What limited every server, as ``Cell.held_limit`` has it; cells that never got so far say nothing of it."""
+        """What limited every server, as ``Cell.held_limit`` has it; cells that never got so far say
+        nothing of it."""
         held = [cell.held_limit(name) for cell in self.cells if cell.raw.get("limits") is not None]
         return held[0] if held and None not in held else None
 
     def app_of(self, label: str) -> str | None:
-        """What the server of this name serves; None of a run that was stored before there was a choice."""
+        """What the server of this name serves; None of a run that was stored before there was a
+        choice."""
         return next((cell.raw.get("app") for cell in self.of(label)), None)
 
     def load_words(self, load: float) -> str:
@@ -217,9 +231,13 @@ def read_sweep(summary: Json) -> Sweep:
     experiment: Json = summary.get("experiment") or {}
     cells = [Cell(raw) for raw in last_attempts(summary["cells"])]
     planned = [str(name) for name in experiment.get("servers") or ()]
-    labels = sorted({cell.label for cell in cells}, key=lambda label: (_place(label, planned), label))
+    labels = sorted(
+        {cell.label for cell in cells}, key=lambda label: (_place(label, planned), label)
+    )
     cells.sort(key=lambda cell: (labels.index(cell.label), cell.load, cell.run))
-    return Sweep(experiment, tuple(cells), tuple(labels), tuple(sorted({cell.load for cell in cells})))
+    return Sweep(
+        experiment, tuple(cells), tuple(labels), tuple(sorted({cell.load for cell in cells}))
+    )
 
 
 def _place(label: str, planned: list[str]) -> int:
@@ -235,7 +253,8 @@ def finite_median(values: list[float | None]) -> float | None:
 
 
 def median_upper_ns(cells: tuple[Cell, ...], probability: float) -> float | None:
-    """The median over runs of a headline quantile; invalid runs stand for nothing and do not enter."""
+    """The median over runs of a headline quantile; invalid runs stand for nothing and do not
+    enter."""
     return finite_median([cell.upper_ns(probability) for cell in cells if cell.status != "invalid"])
 
 
@@ -248,14 +267,22 @@ def conditions(experiment: Json, cell: Json | None = None) -> str:
     """What every title must say: arrivals, connection policy, duration, number of runs."""
     profile = experiment.get("profile")
     varied = not isinstance(profile, str)
-    parts = [f"{'each' if varied else profile} profile{' as its name says' if varied else ''}"] if profile else []
+    parts = (
+        [f"{'each' if varied else profile} profile{' as its name says' if varied else ''}"]
+        if profile
+        else []
+    )
     parts += ["each app as its name says"] if isinstance(experiment.get("app"), list) else []
     parts += [_arrivals(experiment), _connections(experiment)]
     duration_s = (cell or {}).get("duration_s", experiment.get("duration_s"))
     warmup_s = (cell or {}).get("warmup_s", experiment.get("warmup_s"))
     measured = f"{words.format_seconds(duration_s)} measured"
-    parts.append(f"{measured} after {words.format_seconds(warmup_s)} warm-up" if warmup_s else measured)
-    parts.append(f"run {cell['run']}" if cell else words.plural(int(experiment.get("runs") or 1), "run"))
+    parts.append(
+        f"{measured} after {words.format_seconds(warmup_s)} warm-up" if warmup_s else measured
+    )
+    parts.append(
+        f"run {cell['run']}" if cell else words.plural(int(experiment.get("runs") or 1), "run")
+    )
     return " · ".join(parts)
 
 

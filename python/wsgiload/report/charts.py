@@ -1,7 +1,8 @@
 """The charts over loads, each as SVG text.
 
-Draws what it is given and concludes nothing; the sentences under the charts are made in ``findings``. A value
-that does not exist is not drawn as a number: it stands on the rail at the top, or is left out.
+Draws what it is given and concludes nothing; the sentences under the charts are made in
+``findings``. A value that does not exist is not drawn as a number: it stands on the rail at the
+top, or is left out.
 """
 
 from __future__ import annotations
@@ -27,12 +28,23 @@ MOST_SPECTRUM_PANELS = 3
 
 
 def response_time_chart(sweep: Sweep) -> str:
-    """p50, p99 and p99.9 response time against load: runs as dots, medians as lines, failures on a rail."""
+    """p50, p99 and p99.9 response time against load: runs as dots, medians as lines, failures on a
+    rail."""
     with svg.settings():
-        figure, panels = panels_of(sweep, [words.quantile_name(quantile) for quantile in HEADLINE_QUANTILES])
-        values = [cell.upper_ns(quantile) for cell in sweep.cells for quantile in HEADLINE_QUANTILES]
-        values += [lookup(cell.bounds(quantile), "low") for cell in sweep.cells for quantile in HEADLINE_QUANTILES]
-        limits = limits_of(values, rail=any(value is not None and math.isinf(value) for value in values))
+        figure, panels = panels_of(
+            sweep, [words.quantile_name(quantile) for quantile in HEADLINE_QUANTILES]
+        )
+        values = [
+            cell.upper_ns(quantile) for cell in sweep.cells for quantile in HEADLINE_QUANTILES
+        ]
+        values += [
+            lookup(cell.bounds(quantile), "low")
+            for cell in sweep.cells
+            for quantile in HEADLINE_QUANTILES
+        ]
+        limits = limits_of(
+            values, rail=any(value is not None and math.isinf(value) for value in values)
+        )
         for axes, quantile in zip(panels, HEADLINE_QUANTILES, strict=True):
             log_duration_axis(axes, limits)
             draw_rail(axes, limits, named=axes is panels[0])
@@ -48,7 +60,9 @@ def goodput_chart(sweep: Sweep) -> str:
         figure, (answered, failed) = panels_of(sweep, titles, shared=False)
         # With sessions the rate is theirs, and answers are of requests.
         if sweep.open_loop and sweep.loads and not sweep.is_of_sessions:
-            answered.axline((0, 0), slope=1, color=svg.MUTED, linewidth=0.8, dashes=(4, 3), zorder=1)
+            answered.axline(
+                (0, 0), slope=1, color=svg.MUTED, linewidth=0.8, dashes=(4, 3), zorder=1
+            )
             answered.annotate(
                 "achieved = offered",
                 (sweep.loads[-1], sweep.loads[-1]),
@@ -64,11 +78,14 @@ def goodput_chart(sweep: Sweep) -> str:
         from_zero(failed, least_top=1.0)
         answered.yaxis.set_major_formatter(lambda value, _: words.format_rate(value))
         failed.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
-        return finish(figure, "goodput", "Achieved rate (goodput) against " + _short_axis(sweep), sweep)
+        return finish(
+            figure, "goodput", "Achieved rate (goodput) against " + _short_axis(sweep), sweep
+        )
 
 
 def resource_chart(sweep: Sweep) -> str:
-    """CPU, memory and throttling of the server's control group against load, with the limits that held."""
+    """CPU, memory and throttling of the server's control group against load, with the limits that
+    held."""
     from matplotlib.ticker import MaxNLocator
 
     with svg.settings():
@@ -85,7 +102,9 @@ def resource_chart(sweep: Sweep) -> str:
         memory.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 1.28, 2.56, 5.12, 10]))
         memory.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f} MiB")
         throttled.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
-        return finish(figure, "resources", "Resources of the server against " + _short_axis(sweep), sweep)
+        return finish(
+            figure, "resources", "Resources of the server against " + _short_axis(sweep), sweep
+        )
 
 
 def spectrum_loads(sweep: Sweep) -> tuple[float, ...]:
@@ -100,12 +119,23 @@ def spectrum_chart(sweep: Sweep) -> str:
     """Response time at each quantile, spread by 1/(1-p), one panel per load."""
     with svg.settings():
         loads = spectrum_loads(sweep)
-        figure, panels = panels_of(sweep, [f"at {sweep.load_words(load)}" for load in loads], by_load=False)
-        lines = {(label, load): _spectrum(sweep.at(label, load)) for label in sweep.labels for load in loads}
+        figure, panels = panels_of(
+            sweep, [f"at {sweep.load_words(load)}" for load in loads], by_load=False
+        )
+        lines = {
+            (label, load): _spectrum(sweep.at(label, load))
+            for label in sweep.labels
+            for load in loads
+        }
         limits = limits_of((value for points in lines.values() for _, value in points), rail=False)
         for axes, load in zip(panels, loads, strict=True):
             log_duration_axis(axes, limits)
-            quantile_axis(axes, max((quantile for points in lines.values() for quantile, _ in points), default=0.99))
+            quantile_axis(
+                axes,
+                max(
+                    (quantile for points in lines.values() for quantile, _ in points), default=0.99
+                ),
+            )
             for index, label in enumerate(sweep.labels):
                 points = lines[label, load]
                 style = svg.series_style(index)
@@ -132,8 +162,13 @@ def _throttled_percent(cell: Cell) -> float | None:
 
 
 def _why_none_throttled(sweep: Sweep) -> str:
-    """A limit that whole cores hold, or none, needs no quota, and without one the kernel counts no periods."""
-    all_read = [read for cell in sweep.cells if (read := lookup(cell.raw, "limits", "read_back")) is not None]
+    """A limit that whole cores hold, or none, needs no quota, and without one the kernel counts no
+    periods."""
+    all_read = [
+        read
+        for cell in sweep.cells
+        if (read := lookup(cell.raw, "limits", "read_back")) is not None
+    ]
     had_quota = any((read.get("cpu_quota_us") or 0) > 0 for read in all_read)
     return "no CPU quota was set" if all_read and not had_quota else words.NOT_MEASURED
 

@@ -1,7 +1,7 @@
 """What coincided with the load of a cell, in words. Pure.
 
-The words never name a reason for a latency: what was observed coincided. Only an intervention, which took the limit
-away and put it back at random, may say what that changed.
+The words never name a reason for a latency: what was observed coincided. Only an intervention,
+which took the limit away and put it back at random, may say what that changed.
 """
 
 from __future__ import annotations
@@ -56,23 +56,32 @@ def interventions(summary: Mapping[str, Any]) -> Iterator[str]:
     """What lifting a limit changed, server by server."""
     for trial in summary.get("interventions") or ():
         rate, connections = trial["rate"], trial["connections"]
-        load = words.format_per_s(rate) if rate is not None else words.plural(connections, "connection")
+        load = (
+            words.format_per_s(rate)
+            if rate is not None
+            else words.plural(connections, "connection")
+        )
         yield f"{trial['server']} at {load}: {' '.join(trial['sentences'])}"
 
 
 def exposure_words(cell: Cell, exposure: Mapping[str, Any], called: str) -> str:
-    """ "92.0 % [88.1 %, 95.3 %] of the slowest 1 % of the requests overlapped a throttled period, against …"."""
+    """ "92.0 % [88.1 %, 95.3 %] of the slowest 1 % of the requests overlapped a throttled period,
+    against …"."""
     slowest, every = exposure["slowest"], exposure["all"]
     resolution_ns = lookup(cell.raw, "attribution", "resolution_ns")
     return (
-        f"{_share(slowest)} of {slowest_words(cell)} overlapped {called}, against {_share(every)} of all "
+        f"{_share(slowest)} of {slowest_words(cell)} overlapped {called}, against "
+        f"{_share(every)} of all "
         f"(told apart to ±{words.format_duration_ns(resolution_ns)})."
     )
 
 
 def slowest_words(cell: Cell) -> str:
     """Which requests count as the slowest."""
-    count, ratio = lookup(cell.raw, "attribution", "slowest"), lookup(cell.raw, "attribution", "slowest_ratio")
+    count, ratio = (
+        lookup(cell.raw, "attribution", "slowest"),
+        lookup(cell.raw, "attribution", "slowest_ratio"),
+    )
     if ratio is not None and 0.0099 <= ratio <= 0.0101:
         return "the slowest 1 % of the requests"
     return f"the {words.format_count(count)} slowest requests ({words.format_ratio(ratio)} of them)"

@@ -1,7 +1,9 @@
-"""What the report says in words: the verdict, the validity of the measurement, and a sentence per chart.
+"""What the report says in words: the verdict, the validity of the measurement, and a sentence per
+chart.
 
-Pure. Two things happening together are said to have "coincided"; a cause is never claimed here, since a sweep
-does not intervene. Servers are described, not ranked: with fewer than four runs the page says so as well.
+Pure. Two things happening together are said to have "coincided"; a cause is never claimed here,
+since a sweep does not intervene. Servers are described, not ranked: with fewer than four runs the
+page says so as well.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ def kept_up_meaning(sweep: Sweep) -> str:
     """What the words "kept up" promise."""
     share = f"{KEPT_UP_RATIO * 100:g} % of the offered requests answered correctly"
     if not sweep.open_loop:
-        return f"“Kept up” means: valid and at least {share}, in every run; a closed loop offers no rate."
+        return (
+            f"“Kept up” means: valid and at least {share}, in every run; a closed loop "
+            "offers no rate."
+        )
     goodput = f"correct answers at {KEPT_UP_GOODPUT * 100:g} % or more of the scheduled rate"
     return f"“Kept up” means: valid, at least {share}, and {goodput}, in every run."
 
@@ -47,7 +52,10 @@ def headline(sweep: Sweep) -> str:
         if kept:
             return _headline_at(sweep, load, kept)
     if not _tells(sweep, sweep.loads[0]):
-        return "No measurement stands, so nothing can be said about the servers; see the reasons below."
+        return (
+            "No measurement stands, so nothing can be said about the servers; see the "
+            "reasons below."
+        )
     subject = "The server" if len(sweep.labels) == 1 else f"None of {len(sweep.labels)} servers"
     negation = " did not keep" if len(sweep.labels) == 1 else " kept"
     lowest = sweep.load_words(sweep.loads[0])
@@ -60,7 +68,11 @@ def _headline_at(sweep: Sweep, load: float, kept: list[str]) -> str:
     higher = [other for other in sweep.loads if other > load]
     if higher and _tells(sweep, higher[0]):
         first += f"; none did at {sweep.load_words(higher[0])}" if len(sweep.labels) > 1 else ""
-    values = [(value, label) for label in kept if (value := median_upper_ns(sweep.at(label, load), 0.99)) is not None]
+    values = [
+        (value, label)
+        for label in kept
+        if (value := median_upper_ns(sweep.at(label, load), 0.99)) is not None
+    ]
     whose = "Their p99 response time" if len(values) > 1 else "p99 response time"
     return f"{first}. {_ranges(sweep, values, whose)}".strip()
 
@@ -79,7 +91,8 @@ def _inside(sweep: Sweep) -> str:
 
 
 def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
-    """A sentence for each app: from the quickest to the slowest of several would be from one app to another."""
+    """A sentence for each app: from the quickest to the slowest of several would be from one app to
+    another."""
     of_app: dict[str | None, list[tuple[float, str]]] = {}
     for value, label in values:
         of_app.setdefault(sweep.app_of(label), []).append((value, label))
@@ -94,7 +107,10 @@ def _range(values: list[tuple[float, str]], subject: str) -> str:
     (least, lowest), (most, highest) = min(values), max(values)
     if len(values) == 1 or lowest == highest:
         return f"{subject} was {words.format_duration_ns(least)}."
-    ends = f"{words.format_duration_ns(least)} ({lowest}) to {words.format_duration_ns(most)} ({highest})"
+    ends = (
+        f"{words.format_duration_ns(least)} ({lowest}) to {words.format_duration_ns(most)} "
+        f"({highest})"
+    )
     return f"{subject} ranged from {ends}."
 
 
@@ -128,7 +144,9 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
     """The first run at this load that did not keep up, in words."""
     if not cells:
         return "it was not measured"
-    behind = sorted((cell for cell in cells if not cell.kept_up()), key=lambda cell: cell.status == "invalid")
+    behind = sorted(
+        (cell for cell in cells if not cell.kept_up()), key=lambda cell: cell.status == "invalid"
+    )
     cell = behind[0]
     if cell.status == "failed":
         return f"it {cell.verdict_words()}"
@@ -138,14 +156,21 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
     said += f" ({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
     throttled = cell.resource("throttled_period_ratio")
     if throttled is not None and throttled > NOTABLE_THROTTLING:
-        said += f"; that coincided with throttling in {words.format_ratio(throttled)} of the CPU periods"
+        said += (
+            f"; that coincided with throttling in {words.format_ratio(throttled)} of the "
+            "CPU periods"
+        )
     return said
 
 
 def status_counts(sweep: Sweep) -> str:
     """ "20 valid, 2 warn, 1 invalid, 1 failed"."""
     statuses = [cell.status for cell in sweep.cells]
-    counts = [f"{statuses.count(name)} {name}" for name in ("valid", "warn", "invalid", "failed") if name in statuses]
+    counts = [
+        f"{statuses.count(name)} {name}"
+        for name in ("valid", "warn", "invalid", "failed")
+        if name in statuses
+    ]
     return f"{words.plural(len(sweep.cells), 'cell')}: {', '.join(counts)}"
 
 
@@ -155,7 +180,11 @@ _CLIENT_COSTS = ("run_queue_wait_ns", "busy_share", "cpu_per_request_ns")
 def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
     """How well the load generator itself did, by its own account."""
     facts = []
-    lags = [(lag, cell) for cell in sweep.cells if (lag := cell.number("send_lag_ns", "quantiles", "0.99")) is not None]
+    lags = [
+        (lag, cell)
+        for cell in sweep.cells
+        if (lag := cell.number("send_lag_ns", "quantiles", "0.99")) is not None
+    ]
     if lags:
         lag, cell = max(lags, key=lambda item: item[0])
         where = f"{cell.label} at {sweep.load_words(cell.load)}"
@@ -173,14 +202,25 @@ def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
         wait = words.format_duration_ns(worst["run_queue_wait_ns"])
         facts.append(f"The client waited for a CPU {wait} at worst in one cell.")
     if "busy_share" in worst:
-        facts.append(f"Its busiest thread was busy for {words.format_ratio(worst['busy_share'])} of a cell at worst.")
+        facts.append(
+            f"Its busiest thread was busy for {words.format_ratio(worst['busy_share'])} of a "
+            "cell at worst."
+        )
     if "cpu_per_request_ns" in worst:
         cost = words.format_duration_ns(worst["cpu_per_request_ns"])
         facts.append(f"It spent {cost} of CPU time per answer at worst.")
-    stalls = [stall for load in loads.values() if (stall := lookup(load, "client", "hiccups")) is not None]
+    stalls = [
+        stall for load in loads.values() if (stall := lookup(load, "client", "hiccups")) is not None
+    ]
     if stalls:
-        count, longest_ns = sum(stall["count"] for stall in stalls), max(stall["longest_ns"] for stall in stalls)
-        times = f"{words.plural(count, 'time')} in all cells together, {words.format_duration_ns(longest_ns)} at most"
+        count, longest_ns = (
+            sum(stall["count"] for stall in stalls),
+            max(stall["longest_ns"] for stall in stalls),
+        )
+        times = (
+            f"{words.plural(count, 'time')} in all cells together, "
+            f"{words.format_duration_ns(longest_ns)} at most"
+        )
         facts.append(f"Its loop stood still {times}." if count else "Its loop never stood still.")
     return facts
 
@@ -191,12 +231,18 @@ def _of_client(loads: dict[str, Json], key: str) -> list[float]:
 
 def limit_facts(sweep: Sweep) -> list[str]:
     """Which limits held, and which asked-for ones did not."""
-    told: list[Json] = [limits for cell in sweep.cells if (limits := lookup(cell.raw, "limits")) is not None]
+    told: list[Json] = [
+        limits for cell in sweep.cells if (limits := lookup(cell.raw, "limits")) is not None
+    ]
     missing = sorted({str(name) for limits in told for name in limits["not_enforced"]})
     if not missing and not any(limits.get(name) is not None for limits in told for name in _LIMITS):
         return ["No limits were set." if told else "Limits: not measured."]
     facts = [f"Limits by {words.join_words(sorted({str(limits['backend']) for limits in told}))}."]
-    facts.append(f"Not enforced: {words.join_words(missing)}." if missing else "Every limit asked for was set.")
+    facts.append(
+        f"Not enforced: {words.join_words(missing)}."
+        if missing
+        else "Every limit asked for was set."
+    )
     return facts
 
 
@@ -213,7 +259,9 @@ def response_time_caption(sweep: Sweep) -> str:
     text = _ranges(sweep, finite, f"At {sweep.load_words(load)}, p99 response time")
     if endless:
         text += f" No finite p99 there for {words.join_words(endless)}."
-    return " ".join(part for part in (text.strip(), _unmeasured(unmeasured), _growth(sweep)) if part)
+    return " ".join(
+        part for part in (text.strip(), _unmeasured(unmeasured), _growth(sweep)) if part
+    )
 
 
 def _any_usable(cells: tuple[Cell, ...]) -> bool:
@@ -237,15 +285,20 @@ def _growth(sweep: Sweep) -> str:
     span = f"Between {sweep.load_words(first)} and {sweep.load_words(last)} p99"
     alone = len(factors) == 1
     if factor < NOTABLE_GROWTH:
-        return f"{span} did not grow" + (f" for {label}." if alone else " for any of those known at both.")
+        return f"{span} did not grow" + (
+            f" for {label}." if alone else " for any of those known at both."
+        )
     most = f"{label}, {words.format_factor(factor)}-fold"
     return f"{span} grew for {most}." if alone else f"{span} grew most for {most}."
 
 
 RESPONSE_TIME_READING = (
-    "Over all offered requests, from the intended send. Dots are runs, lines join medians over runs. The "
-    "shaded rail holds what has no finite value: the server's marker where the quantile was not met (a "
-    "dotted thread reaches down to the lower bound that is known), a cross where the server failed; a number "
+    "Over all offered requests, from the intended send. Dots are runs, lines join medians over "
+    "runs. The "
+    "shaded rail holds what has no finite value: the server's marker where the quantile was "
+    "not met (a "
+    "dotted thread reaches down to the lower bound that is known), a cross where the server "
+    "failed; a number "
     "beside it counts the runs. Hollow markers are invalid measurements."
 )
 
@@ -260,7 +313,10 @@ def goodput_caption(sweep: Sweep) -> str:
     unmeasured = [label for label in sweep.labels if not _any_usable(sweep.at(label, load))]
     peaks = []
     for label in (label for label in sweep.labels if label not in unmeasured):
-        medians = [median_of(sweep.at(label, other), "rate_result", "goodput_per_s") for other in sweep.loads]
+        medians = [
+            median_of(sweep.at(label, other), "rate_result", "goodput_per_s")
+            for other in sweep.loads
+        ]
         known = [value for value in medians if value is not None]
         if label not in kept and known:
             peaks.append((max(known), label))
@@ -308,23 +364,33 @@ def resource_caption(sweep: Sweep) -> str:
 
 
 def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:
-    """Whose tail is longest relative to its median, at the highest load shown where one is known."""
+    """Whose tail is longest relative to its median, at the highest load shown where one is
+    known."""
     for load in reversed(loads):
         ratios = []
         for label in sweep.labels:
-            middle, tail = (median_upper_ns(sweep.at(label, load), quantile) for quantile in (0.5, 0.99))
+            middle, tail = (
+                median_upper_ns(sweep.at(label, load), quantile) for quantile in (0.5, 0.99)
+            )
             if middle and tail:
                 ratios.append((tail / middle, label))
         if ratios:
             (least, shortest), (most, longest) = min(ratios), max(ratios)
-            text = f"At {sweep.load_words(load)}, p99 was {words.format_factor(most)} times the median"
+            text = (
+                f"At {sweep.load_words(load)}, p99 was {words.format_factor(most)} times the median"
+            )
             text += f" for {longest}"
-            return text + (f" and {words.format_factor(least)} times for {shortest}." if longest != shortest else ".")
+            return text + (
+                f" and {words.format_factor(least)} times for {shortest}."
+                if longest != shortest
+                else "."
+            )
     return "No quantile has a finite value."
 
 
 SPECTRUM_READING = (
-    "Medians over runs, over all offered requests. A line ends where fewer than ten requests lie beyond the "
+    "Medians over runs, over all offered requests. A line ends where fewer than ten requests "
+    "lie beyond the "
     "quantile, or where it has no finite value."
 )
 
@@ -349,14 +415,21 @@ def _throttling_around(strip: Strip, time: float) -> str:
     near = [
         sample.throttled_ratio
         for sample in strip.busy
-        if sample.throttled_ratio is not None and sample.end_s > time - half and sample.start_s < time + half
+        if sample.throttled_ratio is not None
+        and sample.end_s > time - half
+        and sample.start_s < time + half
     ]
-    overall = [sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None]
+    overall = [
+        sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None
+    ]
     if not near or not overall:
         return "; throttling was not measured there."
     share, usual = math.fsum(near) / len(near), math.fsum(overall) / len(overall)
     if share == 0:
-        return f", with which no CPU throttling coincided ({words.format_ratio(usual)} of periods in all)."
+        return (
+            f", with which no CPU throttling coincided ({words.format_ratio(usual)} of "
+            "periods in all)."
+        )
     return (
         f", which coincided with throttling in {words.format_ratio(share)} of the CPU periods "
         f"(against {words.format_ratio(usual)} over the cell)."

@@ -1,4 +1,5 @@
-"""The comparison as a forest plot: one row per pair and load, its factor with its interval, and the margin of "same".
+"""The comparison as a forest plot: one row per pair and load, its factor with its interval, and the
+margin of "same".
 
 Draws what ``comparison`` found and concludes nothing.
 """
@@ -8,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from wsgiload.effect import SAME_WITHIN
 from wsgiload.report import svg, words
 from wsgiload.report.over_runs import load_words
 from wsgiload.report.words import Json
+from wsgiload.statistics.effect import SAME_WITHIN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,15 +29,20 @@ _ROW_INCHES, _HEAD_INCHES, _FOOT_INCHES, _NAMES_SHARE = 0.22, 0.62, 0.42, 0.36
 
 
 def drawable(comparisons: Sequence[Json]) -> list[Json]:
-    """The comparisons that have a factor, as many as fit; the A/A pairs first, because the others are read by them."""
+    """The comparisons that have a factor, as many as fit; the A/A pairs first, because the others
+    are read by them."""
     known = [entry for entry in comparisons if entry["factor"] is not None]
     return sorted(known, key=lambda entry: not entry["same_server"])[:MOST_ROWS]
 
 
 def forest_chart(
-    comparisons: Sequence[Json], conditions: str, of: str = "the first over the second", name: Name | None = None
+    comparisons: Sequence[Json],
+    conditions: str,
+    of: str = "the first over the second",
+    name: Name | None = None,
 ) -> str:
-    """The factors of ``drawable`` on a logarithmic axis, 1 in the middle; ``name`` says how a row is called."""
+    """The factors of ``drawable`` on a logarithmic axis, 1 in the middle; ``name`` says how a row
+    is called."""
     rows = drawable(comparisons)
     title = f"{rows[0]['figure']} of {of}, with 95 % interval"
     height = _HEAD_INCHES + _FOOT_INCHES + _ROW_INCHES * len(rows)
@@ -62,7 +68,14 @@ def _draw(axes: Axes, rows: Sequence[Json], name: Name) -> None:
         colour = svg.MUTED if entry["same_server"] else svg.PALETTE[0]
         is_found = entry["finding"] in ("different", "same")
         axes.plot([low, high], [place, place], color=colour, linewidth=1.4)
-        axes.plot([entry["factor"]], [place], "o", color=colour, markersize=5, fillstyle="full" if is_found else "none")
+        axes.plot(
+            [entry["factor"]],
+            [place],
+            "o",
+            color=colour,
+            markersize=5,
+            fillstyle="full" if is_found else "none",
+        )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), [name(entry) for entry in rows])
     axes.grid(False, axis="y")
@@ -87,16 +100,20 @@ def row_name(entry: Json) -> str:
 def caption(comparisons: Sequence[Json]) -> str:
     """How many differences the data carry."""
     pairs = [entry for entry in comparisons if not entry["same_server"]]
-    counts = [sum(entry["finding"] == finding for entry in pairs) for finding in ("different", "same")]
+    counts = [
+        sum(entry["finding"] == finding for entry in pairs) for finding in ("different", "same")
+    ]
     if not pairs:
         return "One server under two names; what it shows is what chance shows."
     return (
-        f"Of {words.plural(len(pairs), 'comparison')}, {counts[0]} show a difference and {counts[1]} that both are the "
+        f"Of {words.plural(len(pairs), 'comparison')}, {counts[0]} show a difference and "
+        f"{counts[1]} that both are the "
         "same within 5 %."
     )
 
 
 READING = (
-    "The band is the margin of 5 % within which servers are called the same. A full dot is a finding, a hollow one is "
+    "The band is the margin of 5 % within which servers are called the same. A full dot is a "
+    "finding, a hollow one is "
     "none; grey rows are one server under two names."
 )

@@ -65,7 +65,10 @@ _CELL_COLUMNS: tuple[Column, ...] = (
         "service p50",
         lambda cell: words.format_duration_ns(cell.number("service_time_ns", "quantiles", "0.5")),
     ),
-    ("send lag p99", lambda cell: words.format_duration_ns(cell.number("send_lag_ns", "quantiles", "0.99"))),
+    (
+        "send lag p99",
+        lambda cell: words.format_duration_ns(cell.number("send_lag_ns", "quantiles", "0.99")),
+    ),
     ("CPU", RESOURCE_COLUMNS[0][1]),
     ("memory", RESOURCE_COLUMNS[4][1]),
     ("throttled", RESOURCE_COLUMNS[5][1]),
@@ -86,7 +89,9 @@ def of_columns(sweep: Sweep, columns: Sequence[Column]) -> Grid:
     """Every cell with its server and load, and these columns."""
     columns = [column for column in columns if column[0] not in _lead_headings(sweep)]
     headings = (*_lead_headings(sweep), *(name for name, _ in columns))
-    rows = tuple((*_lead(sweep, cell), *(shown(cell) for _, shown in columns)) for cell in sweep.cells)
+    rows = tuple(
+        (*_lead(sweep, cell), *(shown(cell) for _, shown in columns)) for cell in sweep.cells
+    )
     return Grid(headings, rows)
 
 
@@ -94,9 +99,14 @@ def of_times(sweep: Sweep, loads: dict[str, Json]) -> Grid:
     """Every cell with its quantiles, and how well its p99 is known."""
 
     def interval(cell: Cell) -> str:
-        return words.format_interval(lookup(loads.get(cell.id), "response_time_ns", "intervals_95", "0.99"))
+        return words.format_interval(
+            lookup(loads.get(cell.id), "response_time_ns", "intervals_95", "0.99")
+        )
 
-    return of_columns(sweep, (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct answers, this run", interval)))
+    return of_columns(
+        sweep,
+        (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct answers, this run", interval)),
+    )
 
 
 def of_spectrum(sweep: Sweep) -> Grid:
@@ -122,25 +132,50 @@ def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
     lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
     if failure is not None and cell.outcomes is None:
         return (*lead, str(failure["message"]))
-    # "not met (0.7 % failed)" would widen the column for a share that stands two columns further left
+    # "not met (0.7 % failed)" would widen the column for a share that stands two columns further
+    # left
     return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
 
 
 def of_errors(sweep: Sweep, loads: dict[str, Json]) -> Grid:
     """Failures by kind, only the kinds and the cells that had any."""
-    kinds = [(key, name) for key, name in _FAILURES if any(lookup(cell.outcomes, key) for cell in sweep.cells)]
+    kinds = [
+        (key, name)
+        for key, name in _FAILURES
+        if any(lookup(cell.outcomes, key) for cell in sweep.cells)
+    ]
     rows = []
     for cell in sweep.cells:
         outcomes = cell.outcomes
-        if cell.raw.get("failure") is None and (outcomes is None or not words.failed_ratio(outcomes)):
+        if cell.raw.get("failure") is None and (
+            outcomes is None or not words.failed_ratio(outcomes)
+        ):
             continue
         counts = [words.format_count(lookup(outcomes, key)) for key, _ in kinds]
         ratio = words.format_ratio(words.failed_ratio(outcomes))
         failure = cell.raw.get("failure")
-        codes = f"failed: {failure['step']}" if failure is not None else _status_codes(loads.get(cell.id))
-        rows.append((*_lead(sweep, cell), words.format_count(lookup(outcomes, "scheduled")), ratio, *counts, codes))
+        codes = (
+            f"failed: {failure['step']}"
+            if failure is not None
+            else _status_codes(loads.get(cell.id))
+        )
+        rows.append(
+            (
+                *_lead(sweep, cell),
+                words.format_count(lookup(outcomes, "scheduled")),
+                ratio,
+                *counts,
+                codes,
+            )
+        )
     return Grid(
-        (*_lead_headings(sweep), "scheduled", "failed", *(name for _, name in kinds), "status codes"),
+        (
+            *_lead_headings(sweep),
+            "scheduled",
+            "failed",
+            *(name for _, name in kinds),
+            "status codes",
+        ),
         tuple(rows),
     )
 
@@ -157,7 +192,11 @@ def _status_codes(load: Json | None) -> str:
 def of_strip(strip: Strip) -> Grid:
     """The response times of one cell over time."""
     rows = tuple(
-        (f"{middle:.1f} s", *(words.format_duration_ns(value) for value in times), words.format_count(failed))
+        (
+            f"{middle:.1f} s",
+            *(words.format_duration_ns(value) for value in times),
+            words.format_count(failed),
+        )
         for middle, *times, failed in zip(
             strip.middles_s, strip.p50_ns, strip.p99_ns, strip.max_ns, strip.failed, strict=True
         )

@@ -1,7 +1,8 @@
 """One offline HTML page from a run directory.
 
-Reads the store and nothing else, loads nothing from anywhere, runs no script. The order of the page is fixed:
-verdict, validity, curves with their data, the cells over time, errors, all cells, plan and host, raw files.
+Reads the store and nothing else, loads nothing from anywhere, runs no script. The order of the page
+is fixed: verdict, validity, curves with their data, the cells over time, errors, all cells, plan
+and host, raw files.
 """
 
 from __future__ import annotations
@@ -13,15 +14,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsgiload.aggregate import Method
-from wsgiload.effect import FEWEST_RUNS
-from wsgiload.report import charts, coincidence, findings, forest, grids, over_runs, svg, table, words
+from wsgiload.experiment.procedure import Method
+from wsgiload.report import (
+    charts,
+    coincidence,
+    findings,
+    forest,
+    grids,
+    over_runs,
+    svg,
+    table,
+    words,
+)
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.report.strip_chart import strip_chart
 from wsgiload.report.words import Json
+from wsgiload.statistics.effect import FEWEST_RUNS
 
 MOST_STRIPS = 48
 MOST_GRID_LOADS = 6
@@ -94,14 +105,21 @@ def _context(files: RunFiles) -> dict[str, Any]:
         "recommendations": _recommendations(files.summary["recommendations"]),
         "kept_up_meaning": findings.kept_up_meaning(sweep),
         "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
-        "loads": [sweep.load_words(load) for load in sweep.loads] if len(sweep.loads) <= MOST_GRID_LOADS else [],
+        "loads": [sweep.load_words(load) for load in sweep.loads]
+        if len(sweep.loads) <= MOST_GRID_LOADS
+        else [],
         "servers": [_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
         "status_counts": findings.status_counts(sweep),
         "validity_class": _worst(sweep),
         "remarks": _remarks(sweep),
         "session": over_runs.session_lines(files.summary),
-        "load_points": [*over_runs.overload_lines(files.summary), *over_runs.power_lines(files.summary)],
-        "over_runs": _over_runs(files.summary, conditions(sweep.experiment)) if sweep.runs > 1 else None,
+        "load_points": [
+            *over_runs.overload_lines(files.summary),
+            *over_runs.power_lines(files.summary),
+        ],
+        "over_runs": _over_runs(files.summary, conditions(sweep.experiment))
+        if sweep.runs > 1
+        else None,
         "facts": [
             *findings.generator_facts(sweep, files.loads),
             *findings.limit_facts(sweep),
@@ -133,7 +151,9 @@ def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
     for load in files.loads.values():
         keepalive = lookup(load, "plan", "keepalive")
         if isinstance(keepalive, str | int):
-            return Sweep({**sweep.experiment, "keepalive": keepalive}, sweep.cells, sweep.labels, sweep.loads)
+            return Sweep(
+                {**sweep.experiment, "keepalive": keepalive}, sweep.cells, sweep.labels, sweep.loads
+            )
     return sweep
 
 
@@ -145,7 +165,11 @@ def _page_title(sweep: Sweep) -> str:
         return f"{app} {path}: {servers}"
     first, last = sweep.loads[0], sweep.loads[-1]
     unit = "requests/s" if sweep.open_loop else "connections"
-    span = words.format_rate(first) if first == last else f"{words.format_rate(first)} to {words.format_rate(last)}"
+    span = (
+        words.format_rate(first)
+        if first == last
+        else f"{words.format_rate(first)} to {words.format_rate(last)}"
+    )
     return f"{app}{' ' + path if path else ''}: {servers}, {span} {unit}"
 
 
@@ -170,14 +194,26 @@ def _mark(cells: tuple[Cell, ...]) -> dict[str, str]:
     if any(cell.status == "failed" for cell in cells):
         return {"kind": "failed", "sign": "", "value": "failed", "meaning": "the server failed"}
     if all(cell.status == "invalid" for cell in cells):
-        blamed = words.join_words(sorted({str(lookup(cell.raw, "verdict", "blame")) for cell in cells}))
-        return {"kind": "invalid", "sign": "", "value": "invalid", "meaning": f"the measurement is invalid: {blamed}"}
+        blamed = words.join_words(
+            sorted({str(lookup(cell.raw, "verdict", "blame")) for cell in cells})
+        )
+        return {
+            "kind": "invalid",
+            "sign": "",
+            "value": "invalid",
+            "meaning": f"the measurement is invalid: {blamed}",
+        }
     middle = median_upper_ns(cells, 0.99)
     endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), cells[0])
     value = words.format_duration_ns(middle) if middle is not None else endless.quantile_words(0.99)
     if findings.kept_up(cells):
         return {"kind": "kept", "sign": "✓", "value": value, "meaning": "kept up"}
-    return {"kind": "behind", "sign": "✗", "value": value.partition(" (")[0], "meaning": "did not keep up"}
+    return {
+        "kind": "behind",
+        "sign": "✗",
+        "value": value.partition(" (")[0],
+        "meaning": "did not keep up",
+    }
 
 
 def _worst(sweep: Sweep) -> str:
@@ -189,7 +225,9 @@ def _over_runs(summary: Json, subtitle: str) -> dict[str, Any]:
     """What several runs say together."""
     return {
         "forest": _forest(summary["comparisons"], subtitle),
-        "aggregates": grids.Grid(over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))),
+        "aggregates": grids.Grid(
+            over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))
+        ),
         "note": over_runs.aggregate_note(summary),
         "comparisons": over_runs.comparison_lines(summary),
         "comparison_note": over_runs.COMPARISON_NOTE,
@@ -205,7 +243,15 @@ def _forest(comparisons: Sequence[Json], subtitle: str) -> Chart | None:
     numbers = tuple(
         (
             forest.row_name(entry),
-            *(f"{value:.3g}" for value in (entry["factor"], *entry["interval_95"], entry["p"], entry["p_adjusted"])),
+            *(
+                f"{value:.3g}"
+                for value in (
+                    entry["factor"],
+                    *entry["interval_95"],
+                    entry["p"],
+                    entry["p_adjusted"],
+                )
+            ),
         )
         for entry in rows
     )
@@ -245,7 +291,8 @@ def _sweep_charts(sweep: Sweep, files: RunFiles) -> list[Chart]:
             "resources",
             charts.resource_chart(sweep),
             findings.resource_caption(sweep),
-            "From the server's own control group. The throttled share is one of CPU periods, not of time.",
+            "From the server's own control group. The throttled share is one of CPU periods, "
+            "not of time.",
             grids.of_columns(sweep, grids.RESOURCE_COLUMNS),
         ),
         Chart(
@@ -259,26 +306,38 @@ def _sweep_charts(sweep: Sweep, files: RunFiles) -> list[Chart]:
 
 
 def _strips(sweep: Sweep, files: RunFiles) -> tuple[list[ServerStrips], int]:
-    """The cells over time; where there are very many, the first run of each stands for the others."""
-    made = [make_strip(cell, files.intervals.get(cell.id, ()), files.samples.get(cell.id, ())) for cell in sweep.cells]
+    """The cells over time; where there are very many, the first run of each stands for the
+    others."""
+    made = [
+        make_strip(cell, files.intervals.get(cell.id, ()), files.samples.get(cell.id, ()))
+        for cell in sweep.cells
+    ]
     strips = [strip for strip in made if strip is not None]
     chosen = strips
     if len(chosen) > MOST_STRIPS:
-        chosen = [strip for strip in chosen if strip.cell.run == min(cell.run for cell in sweep.cells)]
+        chosen = [
+            strip for strip in chosen if strip.cell.run == min(cell.run for cell in sweep.cells)
+        ]
     chosen = chosen[:MOST_STRIPS]
     groups = []
     for label in sweep.labels:
         own = [strip for strip in chosen if strip.cell.label == label]
         if own:
-            charts_of = tuple(_strip_chart(strip, sweep, f"time-{strips.index(strip)}") for strip in own)
+            charts_of = tuple(
+                _strip_chart(strip, sweep, f"time-{strips.index(strip)}") for strip in own
+            )
             groups.append(ServerStrips(label, charts_of))
     return groups, len(strips) - len(chosen)
 
 
 def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
     drawing = strip_chart(strip, sweep.experiment, name)
-    coincided = [coincidence.sentence(strip.cell, found) for found in coincidence.fingerprints(strip.cell)]
-    return Chart(name, drawing, findings.strip_caption(strip), " ".join(coincided), grids.of_strip(strip))
+    coincided = [
+        coincidence.sentence(strip.cell, found) for found in coincidence.fingerprints(strip.cell)
+    ]
+    return Chart(
+        name, drawing, findings.strip_caption(strip), " ".join(coincided), grids.of_strip(strip)
+    )
 
 
 def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -296,7 +355,11 @@ def _fact(name: str, value: object) -> str:
         return ", ".join(f"{key} {_fact(str(key), item)}" for key, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(_fact("", item) for item in value)
-    return f"{value:,g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return (
+        f"{value:,g}"
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else str(value)
+    )
 
 
 def _download(path: Path, kind: str) -> dict[str, str]:
@@ -304,10 +367,21 @@ def _download(path: Path, kind: str) -> dict[str, str]:
         return {"name": path.name, "uri": "", "said": "not written by this run"}
     size_bytes = path.stat().st_size
     if size_bytes > LARGEST_DOWNLOAD_BYTES:
-        return {"name": path.name, "uri": "", "said": f"{words.format_bytes(size_bytes)}, beside this page"}
+        return {
+            "name": path.name,
+            "uri": "",
+            "said": f"{words.format_bytes(size_bytes)}, beside this page",
+        }
     data = base64.b64encode(path.read_bytes()).decode("ascii")
-    return {"name": path.name, "uri": f"data:{kind};base64,{data}", "said": words.format_bytes(size_bytes)}
+    return {
+        "name": path.name,
+        "uri": f"data:{kind};base64,{data}",
+        "said": words.format_bytes(size_bytes),
+    }
 
 
 def _palette() -> list[tuple[int, str, str]]:
-    return [(index, light, dark) for index, (light, dark) in enumerate(zip(svg.PALETTE, svg.DARK_PALETTE, strict=True))]
+    return [
+        (index, light, dark)
+        for index, (light, dark) in enumerate(zip(svg.PALETTE, svg.DARK_PALETTE, strict=True))
+    ]

@@ -1,4 +1,5 @@
-"""How runs are drawn: each a dot, the median over usable runs a line, and what has no finite value on the rail."""
+"""How runs are drawn: each a dot, the median over usable runs a line, and what has no finite value
+on the rail."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ def draw_rail(axes: Axes, limits: Limits, *, named: bool) -> None:
 def draw_quantile(axes: Axes, sweep: Sweep, quantile: float, limits: Limits) -> None:
     """One quantile of every run at every load; where no run has it, what it takes."""
     if all(cell.upper_ns(quantile) is None for cell in sweep.cells):
-        counted = any(words.enough_requests(lookup(cell.outcomes, "scheduled"), quantile) for cell in sweep.cells)
+        counted = any(
+            words.enough_requests(lookup(cell.outcomes, "scheduled"), quantile)
+            for cell in sweep.cells
+        )
         say_instead(axes, words.NOT_MEASURED if counted else words.needed_requests(quantile))
         return
     for index, label in enumerate(sweep.labels):
@@ -87,7 +91,9 @@ class Spot:
     limits: Limits
 
 
-def _on_the_rail(axes: Axes, entry: tuple[int, tuple[Cell, ...]], quantile: float, spot: Spot) -> None:
+def _on_the_rail(
+    axes: Axes, entry: tuple[int, tuple[Cell, ...]], quantile: float, spot: Spot
+) -> None:
     """Runs without a finite value; what is known as a lower bound hangs below them on a thread."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -100,8 +106,17 @@ def _on_the_rail(axes: Axes, entry: tuple[int, tuple[Cell, ...]], quantile: floa
     lows = [lookup(cell.bounds(quantile), "low") for cell in bounded if cell.status != "failed"]
     if lows:
         heights = [max(min(lows), limits.low), limits.high]
-        axes.plot([load, load], heights, color=style["color"], linewidth=0.9, dashes=(1, 2), transform=shift)
-        axes.plot([load] * len(lows), lows, "_", markersize=6, color=style["color"], transform=shift)
+        axes.plot(
+            [load, load],
+            heights,
+            color=style["color"],
+            linewidth=0.9,
+            dashes=(1, 2),
+            transform=shift,
+        )
+        axes.plot(
+            [load] * len(lows), lows, "_", markersize=6, color=style["color"], transform=shift
+        )
     failed, invalid = cells[0].status == "failed", cells[0].status == "invalid"
     axes.plot(
         [load],
@@ -128,9 +143,13 @@ def _on_the_rail(axes: Axes, entry: tuple[int, tuple[Cell, ...]], quantile: floa
 
 
 def draw_numbers(
-    axes: Axes, sweep: Sweep, number: Callable[[Cell], float | None], otherwise: str = words.NOT_MEASURED
+    axes: Axes,
+    sweep: Sweep,
+    number: Callable[[Cell], float | None],
+    otherwise: str = words.NOT_MEASURED,
 ) -> None:
-    """Every run a dot and the median over usable runs a line; ``otherwise`` is said where no run has the number."""
+    """Every run a dot and the median over usable runs a line; ``otherwise`` is said where no run
+    has the number."""
     if all(number(cell) is None for cell in sweep.cells):
         say_instead(axes, otherwise)
         return
@@ -139,7 +158,11 @@ def draw_numbers(
         middle: list[tuple[float, float | None]] = []
         for load in sweep.loads:
             known = sorted(
-                value for cell in sweep.at(label, load) if cell.usable for value in [number(cell)] if value is not None
+                value
+                for cell in sweep.at(label, load)
+                if cell.usable
+                for value in [number(cell)]
+                if value is not None
             )
             half = len(known) // 2
             middle.append((load, (known[half] + known[-half - 1]) / 2 if known else None))
@@ -150,7 +173,9 @@ def draw_numbers(
                 _dot(axes, cell, value, style)
 
 
-def _median_line(axes: Axes, points: Sequence[tuple[float, float | None]], style: dict[str, Any]) -> None:
+def _median_line(
+    axes: Axes, points: Sequence[tuple[float, float | None]], style: dict[str, Any]
+) -> None:
     heights = [math.nan if value is None else value for _, value in points]
     axes.plot(
         [load for load, _ in points],

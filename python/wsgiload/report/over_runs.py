@@ -1,6 +1,8 @@
-"""What several runs say together, in words: the rows of the aggregate, the sentences of the comparison, the discards.
+"""What several runs say together, in words: the rows of the aggregate, the sentences of the
+comparison, the discards.
 
-Pure: it takes ``aggregates``, ``comparisons`` and ``session`` as ``analysis`` computed them, and computes nothing.
+Pure: it takes ``aggregates``, ``comparisons`` and ``session`` as ``analysis`` computed them, and
+computes nothing.
 """
 
 from __future__ import annotations
@@ -8,23 +10,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from wsgiload.aggregate import GOODPUT
-from wsgiload.comparison import CAUTIOUS_SHARE, drift_factor
-from wsgiload.effect import SIGNIFICANT, runs_needed
-from wsgiload.overload import COLLAPSED, HELD, OVERLOADS
+from wsgiload.analysis.aggregate import GOODPUT
+from wsgiload.analysis.comparison import CAUTIOUS_SHARE, drift_factor
+from wsgiload.analysis.overload import COLLAPSED, HELD, OVERLOADS
 from wsgiload.report import words
 from wsgiload.report.words import Json
+from wsgiload.statistics.effect import SIGNIFICANT, runs_needed
 
 COMPARISON_NOTE = (
-    "Paired by round; 95 % interval by Student's t, p by the exact sign-flip test, adjusted by Holm for the pairs of "
-    "one load. A difference needs both, and more than one server showed against itself where that was measured."
+    "Paired by round; 95 % interval by Student's t, p by the exact sign-flip test, adjusted by "
+    "Holm for the pairs of "
+    "one load. A difference needs both, and more than one server showed against itself where "
+    "that was measured."
 )
 _APPS_APART = (
-    "Servers are compared, and p is adjusted, where they serve the same app: across apps the difference would be "
+    "Servers are compared, and p is adjusted, where they serve the same app: across apps the "
+    "difference would be "
     "that of the apps."
 )
 DISCARD_RULE = (
-    "A trial is discarded only when the generator, the host or the plan spoiled it, never for its outcome; "
+    "A trial is discarded only when the generator, the host or the plan spoiled it, never for "
+    "its outcome; "
     "what was discarded is stored and listed."
 )
 
@@ -87,7 +93,9 @@ def _between(figure: Json) -> str:
     cv, share = figure["between_run_cv"], figure.get("between_run_share")
     if cv is None:
         return words.MISSING
-    return f"± {words.format_ratio(cv)}" + ("" if share is None else f", {words.format_ratio(share)} of the variance")
+    return f"± {words.format_ratio(cv)}" + (
+        "" if share is None else f", {words.format_ratio(share)} of the variance"
+    )
 
 
 def _mean(figure: Json) -> str:
@@ -99,9 +107,15 @@ def _mean(figure: Json) -> str:
 
 def aggregate_note(summary: Json) -> str:
     """What the columns of the aggregate mean."""
-    note = "Each run is one observation; the interval is Student's t over the logarithms of the runs' quantiles."
+    note = (
+        "Each run is one observation; the interval is Student's t over the logarithms of "
+        "the runs' quantiles."
+    )
     if is_trimmed(summary):
-        note += " Trimmed mean: without the lowest and the highest run, as the study of 2016 did; it has no interval."
+        note += (
+            " Trimmed mean: without the lowest and the highest run, as the study of 2016 "
+            "did; it has no interval."
+        )
     return note
 
 
@@ -121,14 +135,20 @@ def comparison_lines(summary: Json) -> list[tuple[str, str]]:
 
 
 def comparison_sentence(entry: Json) -> str:
-    """ "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s", or that there is no such thing to say."""
+    """ "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s", or that there is no such thing to
+    say."""
     first, second, figure = entry["first"], entry["second"], _figure(entry)
     lead = "A/A: " if entry["same_server"] else ""
-    return lead + _finding(entry, first, second, figure, f"at {load_words(entry)}") + _near_capacity(entry)
+    return (
+        lead
+        + _finding(entry, first, second, figure, f"at {load_words(entry)}")
+        + _near_capacity(entry)
+    )
 
 
 def change_sentence(entry: Json) -> str:
-    """The same of one server in two stored runs: "waitress: p99 at 500/s 1.31× [1.22, 1.41] that of the first run"."""
+    """The same of one server in two stored runs: "waitress: p99 at 500/s 1.31× [1.22, 1.41] that of
+    the first run"."""
     figure, where = _figure(entry), f"at {load_words(entry)}"
     subject = f"{entry['first']} {where}"
     match entry["finding"]:
@@ -137,7 +157,10 @@ def change_sentence(entry: Json) -> str:
         case "same":
             text = f"{subject}: the same {figure} within 5 % ({_factor(entry)})"
         case "undecided":
-            text = f"{subject}: no difference shown in {figure} ({_factor(entry)}, p {entry['p_adjusted']:.2g})"
+            text = (
+                f"{subject}: no difference shown in {figure} ({_factor(entry)}, p "
+                f"{entry['p_adjusted']:.2g})"
+            )
         case _:
             text = f"{subject}: {entry['reason']}"
     return text + _near_capacity(entry)
@@ -158,7 +181,10 @@ def _finding(entry: Json, first: str, second: str, figure: str, where: str) -> s
             return f"{first} and {second}: the same {figure} within 5 % {where} ({_factor(entry)})"
         case "undecided":
             known = f"{_factor(entry)}, p {entry['p_adjusted']:.2g}"
-            return f"{first} and {second}: no difference shown in {figure} {where} ({known}){_why_undecided(entry)}"
+            return (
+                f"{first} and {second}: no difference shown in {figure} {where} "
+                f"({known}){_why_undecided(entry)}"
+            )
         case _:
             return f"{first} and {second}: not compared {where}: {entry['reason']}"
 
@@ -194,9 +220,15 @@ def _near_capacity(entry: Json) -> str:
     if share is None or share <= CAUTIOUS_SHARE or entry["figure"] == GOODPUT:
         return ""
     if share >= 1:
-        return "; caution: above the capacity of one of them, where p99 grows with the length of the run"
+        return (
+            "; caution: above the capacity of one of them, where p99 grows with the length "
+            "of the run"
+        )
     moved = words.three_digits(drift_factor(share))
-    return f"; caution: at {share * 100:.0f} % of capacity, where a drift of 1 % moves p99 by about {moved} %"
+    return (
+        f"; caution: at {share * 100:.0f} % of capacity, where a drift of 1 % moves p99 by "
+        f"about {moved} %"
+    )
 
 
 def _cautions(entries: Sequence[Json], *, of_sessions: bool) -> Iterator[str]:
@@ -206,12 +238,17 @@ def _cautions(entries: Sequence[Json], *, of_sessions: bool) -> Iterator[str]:
     pairs, rounds = max(families.values()), max(entry["rounds"] for entry in entries)
     if rounds < runs_needed(pairs):
         yield (
-            f"{words.plural(rounds, 'round')} cannot tell {words.plural(pairs, 'pair')} of servers apart at all: "
+            f"{words.plural(rounds, 'round')} cannot tell {words.plural(pairs, 'pair')} of "
+            "servers apart at all: "
             f"no p can fall below {SIGNIFICANT / pairs:.2g}. {runs_needed(pairs)} runs can."
         )
     unknown = any(entry["load_share"] is None and entry["rate"] is not None for entry in entries)
     if unknown and entries[0]["figure"] != GOODPUT:
-        why = "the rates are those of sessions" if of_sessions else "not every one was driven into saturation"
+        why = (
+            "the rates are those of sessions"
+            if of_sessions
+            else "not every one was driven into saturation"
+        )
         yield (
             f"How near to its capacity each server was is not known, for {why}; "
             f"above {CAUTIOUS_SHARE * 100:.0f} % of it small drifts look like large differences."
@@ -222,24 +259,34 @@ def _cautions(entries: Sequence[Json], *, of_sessions: bool) -> Iterator[str]:
 
 
 def overload_lines(summary: Json) -> list[str]:
-    """What each saturated server kept of its goodput under more load, and how far beyond capacity it was looked at."""
+    """What each saturated server kept of its goodput under more load, and how far beyond capacity
+    it was looked at."""
     lines = [_overload_sentence(entry) for entry in summary.get("overload") or ()]
-    shares = [point["load_share"] for entry in summary.get("overload") or () for point in entry["points"]]
+    shares = [
+        point["load_share"] for entry in summary.get("overload") or () for point in entry["points"]
+    ]
     if lines and max(shares, default=0.0) < OVERLOADS[-1]:
         lines.append(
-            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity; whether goodput holds or collapses "
+            f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity; whether "
+            "goodput holds or collapses "
             "shows beyond that."
         )
     return lines
 
 
 def _overload_sentence(entry: Json) -> str:
-    text = f"{entry['server']} answered at most {words.format_per_s(entry['capacity_per_s'])} correctly"
+    text = (
+        f"{entry['server']} answered at most {words.format_per_s(entry['capacity_per_s'])} "
+        "correctly"
+    )
     beyond = [point for point in entry["points"] if point["load_share"] >= OVERLOADS[0]]
     if not beyond:
         return f"{text}."
     worst = min(beyond, key=lambda point: float(point["kept_ratio"]))
-    kept, where = worst["kept_ratio"], f"{words.format_per_s(worst['rate'])} ({worst['load_share'] * 100:.0f} % of it)"
+    kept, where = (
+        worst["kept_ratio"],
+        f"{words.format_per_s(worst['rate'])} ({worst['load_share'] * 100:.0f} % of it)",
+    )
     if kept >= HELD:
         return f"{text}; its goodput held at {where}."
     ending = "collapsed" if kept < COLLAPSED else "fell"
@@ -247,37 +294,59 @@ def _overload_sentence(entry: Json) -> str:
 
 
 def power_lines(summary: Json) -> list[str]:
-    """At which rate each server is used best, as far as it was bracketed; the method of the figure once."""
+    """At which rate each server is used best, as far as it was bracketed; the method of the figure
+    once."""
     entries = summary.get("power") or ()
     known = [entry for entry in entries if entry["reason"] is None]
     lines = [_power_sentence(entry) for entry in known]
     if lines:
-        lines[0] += " Power is goodput over mean response time; it is largest where more load costs more than it gives."
-    for reason in dict.fromkeys(entry["reason"] for entry in entries if entry["reason"] is not None):
+        lines[0] += (
+            " Power is goodput over mean response time; it is largest where more load costs "
+            "more than it gives."
+        )
+    for reason in dict.fromkeys(
+        entry["reason"] for entry in entries if entry["reason"] is not None
+    ):
         servers = [entry["server"] for entry in entries if entry["reason"] == reason]
-        lines.append(f"The rate of the largest power is not known of {', '.join(servers)}: {reason}.")
+        lines.append(
+            f"The rate of the largest power is not known of {', '.join(servers)}: {reason}."
+        )
     return lines
 
 
 def _power_sentence(entry: Json) -> str:
     low, high = (words.format_per_s(rate) for rate in entry["between"])
     measured = words.format_per_s(entry["rate"])
-    return f"{entry['server']} has its largest power between {low} and {high}, at {measured} of those measured."
+    return (
+        f"{entry['server']} has its largest power between {low} and {high}, at {measured} "
+        "of those measured."
+    )
 
 
 # --- the session
 
 
 def session_lines(summary: Json) -> list[tuple[str, str]]:
-    """Which trials were discarded and why, and whether too many were; a sentence and its style each."""
+    """Which trials were discarded and why, and whether too many were; a sentence and its style
+    each."""
     session = summary.get("session")
-    is_quick_look = (summary["experiment"].get("runs") or 1) == 1  # whose cells say the same, each for itself
+    is_quick_look = (
+        summary["experiment"].get("runs") or 1
+    ) == 1  # whose cells say the same, each for itself
     if is_quick_look or session is None or not session["discarded"]:
         return []
     listed = ", ".join(f"{trial['id']} {trial['reason']}" for trial in session["discarded"])
     count = len(session["discarded"])
     share = words.format_ratio(count / session["trials"])
-    lines = [(f"Discarded: {count} of {words.plural(session['trials'], 'trial')} ({share}): {listed}.", "yellow")]
+    lines = [
+        (
+            f"Discarded: {count} of {words.plural(session['trials'], 'trial')} ({share}): "
+            f"{listed}.",
+            "yellow",
+        )
+    ]
     if session["status"] == "invalid":
-        lines.append(("More than a fifth of the trials were discarded: the whole session is invalid.", "red"))
+        lines.append(
+            ("More than a fifth of the trials were discarded: the whole session is invalid.", "red")
+        )
     return lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.objective import FEWEST_BEYOND
-from wsgiload.recommend import Memory, Recommendation, Refusal
-from wsgiload.recommendations import found_in
+from wsgiload.analysis.objective import FEWEST_BEYOND
+from wsgiload.analysis.recommend import Memory, Recommendation, Refusal
+from wsgiload.analysis.recommendations import found_in
 from wsgiload.report import words
 from wsgiload.report.words import Json
 
@@ -16,24 +16,31 @@ def recommendation_lines(entries: Sequence[Json]) -> list[str]:
     lines = []
     for entry in entries:
         lead = f"{entry['app']}: " if len(entries) > 1 else ""
-        lines.append(lead + recommendation_words(found_in(entry), words.join_words(entry["objective"])))
+        lines.append(
+            lead + recommendation_words(found_in(entry), words.join_words(entry["objective"]))
+        )
     return lines
 
 
 def recommendation_words(found: Recommendation | Refusal, objective: str) -> str:
-    """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would settle it."""
+    """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would
+    settle it."""
     if isinstance(found, Refusal):
         return f"No recommendation: {found.why}; {found.settle}."
     runner_up = _runner_up(found)
     return (
-        f"Recommended: {found.server}, which holds {objective} at {words.format_per_s(found.rate_per_s)}"
-        f"{_interval(found)}; {memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{runner_up}"
+        f"Recommended: {found.server}, which holds {objective} at "
+        f"{words.format_per_s(found.rate_per_s)}"
+        f"{_interval(found)}; "
+        f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{runner_up}"
     )
 
 
 def _runner_up(found: Recommendation) -> str:
     if found.alike:
-        hold = f"{words.join_words(list(found.alike))} {'hold' if len(found.alike) > 1 else 'holds'}"
+        hold = (
+            f"{words.join_words(list(found.alike))} {'hold' if len(found.alike) > 1 else 'holds'}"
+        )
         return f" {hold} it as well as far as can be told, with more memory, workers or threads."
     return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
 
@@ -42,7 +49,8 @@ def _disturbed(found: Recommendation) -> str:
     if not found.disturbed:
         return ""
     return (
-        f"; generator or host were disturbed in {found.disturbed} of the {words.plural(found.runs, 'run')}, which can "
+        f"; generator or host were disturbed in {found.disturbed} of the "
+        f"{words.plural(found.runs, 'run')}, which can "
         "only have made answers later"
     )
 
@@ -51,7 +59,10 @@ def _thin(found: Recommendation) -> str:
     if found.fewest_beyond is None or found.fewest_beyond >= FEWEST_BEYOND:
         return ""
     requests = words.plural(found.fewest_beyond, "request")
-    return f"; {found.figure} rests on {requests} in one of its runs, and a longer --duration would make it surer"
+    return (
+        f"; {found.figure} rests on {requests} in one of its runs, and a longer --duration "
+        "would make it surer"
+    )
 
 
 def _interval(found: Recommendation) -> str:
@@ -62,7 +73,10 @@ def _interval(found: Recommendation) -> str:
         span = f"{words.format_rate(low)} to {words.format_rate(high)}"
         return f" (95 % interval of the limit {span}, {words.plural(found.runs, 'confirming run')})"
     span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"
-    return f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % interval {span}, {found.runs} runs)"
+    return (
+        f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % interval {span}, "
+        f"{found.runs} runs)"
+    )
 
 
 def memory_words(memory: Memory) -> str:
@@ -72,4 +86,7 @@ def memory_words(memory: Memory) -> str:
     used = f"it used {words.format_bytes(memory.peak_bytes)} of memory at most"
     if memory.free_share is None:
         return f"{used}, without a limit"
-    return f"{used}, which leaves {words.format_ratio(memory.free_share)} of {words.format_bytes(memory.limit_bytes)}"
+    return (
+        f"{used}, which leaves {words.format_ratio(memory.free_share)} of "
+        f"{words.format_bytes(memory.limit_bytes)}"
+    )

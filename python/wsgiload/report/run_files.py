@@ -1,6 +1,7 @@
 """Reads a run directory for the report: the JSON files whole, the two CSV files by cell.
 
-Never writes, and never fails over a file that an interrupted run did not get to: what is missing is empty.
+Never writes, and never fails over a file that an interrupted run did not get to: what is missing is
+empty.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wsgiload.aggregate import Method
-from wsgiload.analysis import analyse
+from wsgiload.analysis.over_cells import analyse
 from wsgiload.errors import UsageError
+from wsgiload.experiment.procedure import Method
 from wsgiload.report.words import Json
 
 Row = dict[str, int | None]
@@ -33,7 +34,8 @@ class RunFiles:
 
 
 def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
-    """Read one run directory; run.json and summary.json must be there. What cells say together is computed anew."""
+    """Read one run directory; run.json and summary.json must be there. What cells say together is
+    computed anew."""
     summary = analyse(_required_json(directory / "summary.json"), method, slo)
     loads = {}
     for cell in summary["cells"]:
@@ -54,7 +56,9 @@ def _required_json(path: Path) -> Json:
     try:
         document: Json = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UsageError(f"{path} is missing", "name a run directory, such as .wsgiload/runs/<run>") from error
+        raise UsageError(
+            f"{path} is missing", "name a run directory, such as .wsgiload/runs/<run>"
+        ) from error
     except ValueError as error:
         raise UsageError(f"{path} is not valid JSON: {error}", "repeat the run") from error
     return document
@@ -66,5 +70,7 @@ def _rows_by_cell(path: Path) -> dict[str, list[Row]]:
         with path.open(newline="", encoding="utf-8") as file:
             for line in csv.DictReader(file):
                 cell = line.pop("cell")
-                rows[cell].append({name: int(float(text)) if text else None for name, text in line.items()})
+                rows[cell].append(
+                    {name: int(float(text)) if text else None for name, text in line.items()}
+                )
     return dict(rows)

@@ -1,4 +1,5 @@
-"""One cell over time, as SVG text: response times, and what the server used meanwhile, on one clock."""
+"""One cell over time, as SVG text: response times, and what the server used meanwhile, on one
+clock."""
 
 from __future__ import annotations
 
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 
 
 def strip_chart(strip: Strip, experiment: Json, name: str) -> str:
-    """One cell over time: response time per interval above, CPU and throttling on the same clock beneath."""
+    """One cell over time: response time per interval above, CPU and throttling on the same clock
+    beneath."""
     with svg.settings():
         figure = svg.new_figure(2.75)
-        grid = figure.add_gridspec(2, 1, height_ratios=(3, 2), hspace=0.2, left=0.07, right=0.93, top=0.83, bottom=0.14)
+        grid = figure.add_gridspec(
+            2, 1, height_ratios=(3, 2), hspace=0.2, left=0.07, right=0.93, top=0.83, bottom=0.14
+        )
         times, busy = figure.add_subplot(grid[0]), figure.add_subplot(grid[1])
         _draw_interval_times(times, strip)
         _draw_busy(busy, strip)
@@ -30,7 +34,9 @@ def strip_chart(strip: Strip, experiment: Json, name: str) -> str:
         busy.set_xlabel("seconds since the first interval, by intended send")
         cell = strip.cell
         title = f"{cell.label} at {_load_text(cell)}, run {cell.run}"
-        write_title(figure, title, conditions(experiment, cell.raw) + f" · {cell.verdict_words()}", 2.75)
+        write_title(
+            figure, title, conditions(experiment, cell.raw) + f" · {cell.verdict_words()}", 2.75
+        )
         return svg.to_svg(figure, name, f"{title}: response time, CPU and throttling over time")
 
 
@@ -40,13 +46,18 @@ def _load_text(cell: Cell) -> str:
 
 
 def _draw_interval_times(axes: Axes, strip: Strip) -> None:
-    series = (("p50", strip.p50_ns, svg.PALETTE[2], "-"), ("p99", strip.p99_ns, svg.PALETTE[0], "-"))
+    series = (
+        ("p50", strip.p50_ns, svg.PALETTE[2], "-"),
+        ("p99", strip.p99_ns, svg.PALETTE[0], "-"),
+    )
     known = [value for values in (strip.p50_ns, strip.p99_ns, strip.max_ns) for value in values]
     log_duration_axis(axes, limits_of(known, rail=False))
     axes.set_facecolor("none")
     middles = strip.middles_s
     heights = [math.nan if value is None else value for value in strip.max_ns]
-    axes.plot(middles, heights, linestyle="none", marker="_", markersize=5, color=svg.MUTED, label="max")
+    axes.plot(
+        middles, heights, linestyle="none", marker="_", markersize=5, color=svg.MUTED, label="max"
+    )
     for name, values, colour, dash in series:
         heights = [math.nan if value is None else value for value in values]
         axes.plot(
@@ -76,7 +87,14 @@ def _draw_busy(axes: Axes, strip: Strip) -> None:
     axes.set_ylabel("CPU cores")
     if not strip.busy:
         axes.set_yticks([])
-        axes.text(0.5, 0.5, "CPU: not measured in this window", transform=axes.transAxes, ha="center", va="center")
+        axes.text(
+            0.5,
+            0.5,
+            "CPU: not measured in this window",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+        )
         return
     edges = [strip.busy[0].start_s, *(sample.end_s for sample in strip.busy)]
     axes.stairs(

@@ -1,7 +1,7 @@
 """Turns a matplotlib figure into SVG text that lives inside the report page.
 
-Deterministic: no dates, no random identifiers. Colours become CSS variables with the light colour as their
-fallback, so that one drawing suits light, dark and print; text takes the page's own font.
+Deterministic: no dates, no random identifiers. Colours become CSS variables with the light colour
+as their fallback, so that one drawing suits light, dark and print; text takes the page's own font.
 """
 
 from __future__ import annotations
@@ -24,9 +24,19 @@ GRID = "#e3e6ea"
 RAIL = "#f6ece7"
 ALERT = "#b45309"
 
-# With the markers and dashes below told apart by any colour vision; none is fainter than 3:1 on its page.
+# With the markers and dashes below told apart by any colour vision; none is fainter than 3:1 on its
+# page.
 PALETTE = ("#0072b2", "#d55e00", "#00896b", "#aa4499", "#332288", "#8a8a1f", "#882255", "#5a5f69")
-DARK_PALETTE = ("#56b4e9", "#f28e4b", "#3ccfa0", "#e28bd6", "#a39af5", "#d6d65c", "#ee7ba6", "#b4bac4")
+DARK_PALETTE = (
+    "#56b4e9",
+    "#f28e4b",
+    "#3ccfa0",
+    "#e28bd6",
+    "#a39af5",
+    "#d6d65c",
+    "#ee7ba6",
+    "#b4bac4",
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "p", "h", "<")
 DASHES: tuple[Any, ...] = (
     "-",
@@ -36,7 +46,11 @@ DASHES: tuple[Any, ...] = (
     (0, (3, 1.5, 1.5, 1.5, 1.5, 1.5)),
 )
 
-_ROLES = {INK: "currentColor", MUTED: f"var(--chart-muted, {MUTED})", GRID: f"var(--chart-grid, {GRID})"}
+_ROLES = {
+    INK: "currentColor",
+    MUTED: f"var(--chart-muted, {MUTED})",
+    GRID: f"var(--chart-grid, {GRID})",
+}
 _ROLES |= {RAIL: f"var(--chart-rail, {RAIL})", ALERT: f"var(--chart-alert, {ALERT})"}
 _ROLES |= {colour: f"var(--series-{index}, {colour})" for index, colour in enumerate(PALETTE)}
 
@@ -85,7 +99,8 @@ def new_figure(height_inches: float) -> Figure:
 
 
 def to_svg(figure: Figure, name: str, label: str) -> str:
-    """The figure as one <svg> element; ``name`` keeps its identifiers apart from those of other charts."""
+    """The figure as one <svg> element; ``name`` keeps its identifiers apart from those of other
+    charts."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -125,11 +140,15 @@ def _opening_tag(text: str, label: str) -> str:
     box = found.group(1) if found else "0 0 1 1"
     namespaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     joins = 'stroke-linejoin="round" stroke-linecap="butt"'
-    return f'<svg class="chart" role="img" aria-label="{escape(label)}" viewBox="{box}" {joins} {namespaces}>'
+    return (
+        f'<svg class="chart" role="img" aria-label="{escape(label)}" viewBox="{box}" '
+        f"{joins} {namespaces}>"
+    )
 
 
 def _without_baggage(text: str) -> str:
-    """Drop the metadata, the document-wide style and the group names, which mean nothing inside a page."""
+    """Drop the metadata, the document-wide style and the group names, which mean nothing inside a
+    page."""
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
@@ -143,7 +162,8 @@ def _own_identifiers(text: str, name: str) -> str:
 
 
 def _own_fonts(text: str) -> str:
-    """Leave size and weight to the chart and the family to the page (two ways of writing it, by version)."""
+    """Leave size and weight to the chart and the family to the page (two ways of writing it, by
+    version)."""
     text = re.sub(r" ?font-family: [^;\"]*;?", "", text)
     return re.sub(
         r"font: (?:(bold|\d+) )?([\d.]+px) [^;\"]*",

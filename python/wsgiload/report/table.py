@@ -1,7 +1,9 @@
-"""Results as tables on a terminal: a sweep, one load, the server catalogue, the findings of the doctor.
+"""Results as tables on a terminal: a sweep, one load, the server catalogue, the findings of the
+doctor.
 
-Builds rich renderables from finished results; it measures nothing and decides nothing. The verdict stands
-above every number, and what is not valid is explained in words under the table, each reason once.
+Builds rich renderables from finished results; it measures nothing and decides nothing. The verdict
+stands above every number, and what is not valid is explained in words under the table, each reason
+once.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from wsgiload.effect import FEWEST_RUNS
 from wsgiload.report import coincidence, over_runs, words
 from wsgiload.report.cells import Cell, Sweep, conditions, lookup, read_sweep
 from wsgiload.report.words import Json
+from wsgiload.statistics.effect import FEWEST_RUNS
 
 FULL_WIDTH = 150
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red", "failed": "red"}
@@ -53,10 +55,14 @@ class Finding(Protocol):
 
 
 def print_sweep(summary: Json, console: Console) -> None:
-    """The table of a sweep, what its runs say together, then the notes and the reasons of what is not simply valid."""
+    """The table of a sweep, what its runs say together, then the notes and the reasons of what is
+    not simply valid."""
     sweep = read_sweep(summary)
     status = words.status_words(summary["status"])
-    title = [Text(conditions(sweep.experiment), style="dim"), *([Text(status, style="yellow")] if status else [])]
+    title = [
+        Text(conditions(sweep.experiment), style="dim"),
+        *([Text(status, style="yellow")] if status else []),
+    ]
     with _wide(console):
         told = [Text(sentence) for sentence in coincidence.interventions(summary)]
         found = [*_fitting_table(sweep, console), *_over_runs(summary), *_remarks(sweep), *told]
@@ -65,12 +71,16 @@ def print_sweep(summary: Json, console: Console) -> None:
 
 def print_comparison(entries: Sequence[Json], remarks: Sequence[str], console: Console) -> None:
     """What changed between two stored runs, and what else was not alike."""
-    lines = [Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry["finding"], "")) for entry in entries]
+    lines = [
+        Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry["finding"], ""))
+        for entry in entries
+    ]
     _print(console, Group(*lines, *(Text(remark, style="yellow") for remark in remarks)))
 
 
 def _over_runs(summary: Json) -> Iterator[RenderableType]:
-    """The aggregate where there is more than one run, the comparison where there is one, and what was discarded."""
+    """The aggregate where there is more than one run, the comparison where there is one, and what
+    was discarded."""
     if (summary["experiment"].get("runs") or 1) > 1 and summary.get("aggregates"):
         table = _table()
         for place, heading in enumerate(over_runs.aggregate_headings(summary)):
@@ -80,7 +90,9 @@ def _over_runs(summary: Json) -> Iterator[RenderableType]:
         yield table
         yield Text(over_runs.aggregate_note(summary), style="dim")
     if summary.get("comparisons"):
-        yield from (Text(sentence, style=style) for sentence, style in over_runs.comparison_lines(summary))
+        yield from (
+            Text(sentence, style=style) for sentence, style in over_runs.comparison_lines(summary)
+        )
         yield Text(over_runs.COMPARISON_NOTE, style="dim")
     yield from (Text(sentence) for sentence in over_runs.overload_lines(summary))
     yield from (Text(sentence) for sentence in over_runs.power_lines(summary))
@@ -89,7 +101,15 @@ def _over_runs(summary: Json) -> Iterator[RenderableType]:
 
 def print_load(report: Json, console: Console) -> None:
     """The result of one load, given as the JSON document of that load."""
-    _print(console, Group(*_load_head(report), _times_table(report), *_targets_table(report), _outcomes_line(report)))
+    _print(
+        console,
+        Group(
+            *_load_head(report),
+            _times_table(report),
+            *_targets_table(report),
+            _outcomes_line(report),
+        ),
+    )
 
 
 def print_servers(rows: Iterable[Json], console: Console | None = None) -> None:
@@ -98,7 +118,11 @@ def print_servers(rows: Iterable[Json], console: Console | None = None) -> None:
     for row in rows:
         status = str(row["status"]) + (" (legacy)" if row.get("legacy") else "")
         reason = f": {row['reason']}" if row.get("reason") else ""
-        fields = (_listed(row.get("variant")), _listed(row.get("profiles")), _listed(row.get("python")))
+        fields = (
+            _listed(row.get("variant")),
+            _listed(row.get("profiles")),
+            _listed(row.get("python")),
+        )
         table.add_row(str(row["name"]), *fields, Text(status + reason))
     _print(console or Console(), table)
 
@@ -106,14 +130,21 @@ def print_servers(rows: Iterable[Json], console: Console | None = None) -> None:
 def print_doctor(findings: Iterable[Finding | Json], console: Console | None = None) -> None:
     """What would spoil a measurement here, the worst first, each with its cure."""
     table = _table("level", "check", "value", "finding")
-    for finding in sorted(findings, key=lambda finding: _LEVELS.get(str(_field(finding, "level")), (2, ""))[0]):
+    for finding in sorted(
+        findings, key=lambda finding: _LEVELS.get(str(_field(finding, "level")), (2, ""))[0]
+    ):
         level, cure = str(_field(finding, "level")), _field(finding, "cure")
         message = Text(str(_field(finding, "message")))
         if cure:
             message.append(f"\n→ {cure}", style="bold")
         value = _field(finding, "value")
         shown = words.NOT_MEASURED if value is None else str(value)
-        table.add_row(Text(level, style=_LEVELS.get(level, (2, ""))[1]), str(_field(finding, "check")), shown, message)
+        table.add_row(
+            Text(level, style=_LEVELS.get(level, (2, ""))[1]),
+            str(_field(finding, "check")),
+            shown,
+            message,
+        )
     _print(console or Console(), table)
 
 
@@ -123,7 +154,11 @@ def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:
     columns = [column for column in _RESULT_COLUMNS if column[0] not in left_out]
     table = _table()
     table.add_column("server", no_wrap=True)
-    for heading in (load, *(("run",) if sweep.runs > 1 else ()), *(heading for heading, _ in columns)):
+    for heading in (
+        load,
+        *(("run",) if sweep.runs > 1 else ()),
+        *(heading for heading, _ in columns),
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", overflow="fold", min_width=_VERDICT_WIDTH)
     for label in sweep.labels:
@@ -188,9 +223,14 @@ def _verdict(cell: Cell) -> Text:
 
 def _remarks(sweep: Sweep) -> list[RenderableType]:
     lines: list[RenderableType] = [
-        Text("Times are response times over all offered requests, counted from the intended send.", style="dim")
+        Text(
+            "Times are response times over all offered requests, counted from the intended send.",
+            style="dim",
+        )
     ]
-    lines += [Text(f"{sentence} [{cells}]", style=style) for sentence, style, cells in remarks(sweep)]
+    lines += [
+        Text(f"{sentence} [{cells}]", style=style) for sentence, style, cells in remarks(sweep)
+    ]
     if sweep.runs < FEWEST_RUNS:
         lines.append(Text(no_inference(sweep.runs), style="yellow"))
     return lines
@@ -199,11 +239,16 @@ def _remarks(sweep: Sweep) -> list[RenderableType]:
 def no_inference(runs: int) -> str:
     """What fewer than four runs do not allow."""
     text = f"No inference between servers possible from {words.plural(runs, 'run')}."
-    return f"{text} This is a quick look; --compare makes as many runs as it takes." if runs == 1 else text
+    return (
+        f"{text} This is a quick look; --compare makes as many runs as it takes."
+        if runs == 1
+        else text
+    )
 
 
 def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
-    """Every check that was not met and every note once: its sentence, its style, and the cells it holds for.
+    """Every check that was not met and every note once: its sentence, its style, and the cells it
+    holds for.
 
     A check that several cells did not meet is told with its worst figure.
     """
@@ -218,8 +263,11 @@ def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
         for reason in lookup(cell.raw, "verdict", "reasons") or ():
             # A failure's sentence is its own; a check's sentences differ by the figure only.
             key = reason["check"] if reason["check"] != "failure" else reason["message"]
-            # Figures with different limits do not compare (C5: p99, p99.9; C15: what grows, what is unstable).
-            places.setdefault((key, str(reason["level"]), str(reason["limit"])), []).append((reason, cell))
+            # Figures with different limits do not compare (C5: p99, p99.9; C15: what grows, what is
+            # unstable).
+            places.setdefault((key, str(reason["level"]), str(reason["limit"])), []).append(
+                (reason, cell)
+            )
     remarks = []
     for (_, level, _), entries in places.items():
         worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
@@ -247,9 +295,11 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
 
 
 def _transgression(reason: Json) -> float:
-    """How far beyond its limit a figure is, on whichever side: too large, too small, or too far from nothing."""
+    """How far beyond its limit a figure is, on whichever side: too large, too small, or too far
+    from nothing."""
     value, limit = (
-        abs(float(one)) if isinstance(one, int | float) else 0.0 for one in (reason["value"], reason["limit"])
+        abs(float(one)) if isinstance(one, int | float) else 0.0
+        for one in (reason["value"], reason["limit"])
     )
     return abs(value - limit)
 
@@ -287,12 +337,18 @@ def _cell_names(cells: Sequence[Cell], sweep: Sweep) -> str:
 def _runs(runs: Sequence[int], sweep: Sweep) -> str:
     if len(runs) == sweep.runs:
         return ""
-    return f" ({'run' if len(runs) == 1 else 'runs'} {words.join_words([str(run) for run in runs])})"
+    return (
+        f" ({'run' if len(runs) == 1 else 'runs'} {words.join_words([str(run) for run in runs])})"
+    )
 
 
 def _load_head(report: Json) -> list[RenderableType]:
     verdict, rate, outcomes = report["verdict"], report["rate"], report["outcomes"]
-    offered = words.format_per_s(rate["offered_per_s"]) if rate["offered_per_s"] is not None else "closed loop"
+    offered = (
+        words.format_per_s(rate["offered_per_s"])
+        if rate["offered_per_s"] is not None
+        else "closed loop"
+    )
     open_loop = lookup(report, "plan", "load", "open") or {}
     if open_loop and "rate_per_s" not in open_loop:
         offered += " on average"
@@ -302,10 +358,17 @@ def _load_head(report: Json) -> list[RenderableType]:
         f"({words.format_ratio(words.ok_ratio(outcomes))} of offered), "
         f"p99 of all offered {_headline_p99(report)}"
     )
-    status = Text("verdict: ").append(words.verdict_words(verdict), style=_STYLES.get(verdict["status"], ""))
+    status = Text("verdict: ").append(
+        words.verdict_words(verdict), style=_STYLES.get(verdict["status"], "")
+    )
     reasons = [Text(words.reason_words(reason)) for reason in verdict.get("reasons") or ()]
     share = words.format_ratio(words.ok_ratio(outcomes))
-    return [status, *reasons, Text(headline), Text(f"Times of the correct answers ({share}):", style="dim")]
+    return [
+        status,
+        *reasons,
+        Text(headline),
+        Text(f"Times of the correct answers ({share}):", style="dim"),
+    ]
 
 
 def _headline_p99(report: Json) -> str:
@@ -320,7 +383,11 @@ def _headline_p99(report: Json) -> str:
 
 def _times_table(report: Json) -> Table:
     table = _table("time")
-    for heading in ("count", *(words.quantile_name(quantile) for quantile in _LOAD_QUANTILES), "max"):
+    for heading in (
+        "count",
+        *(words.quantile_name(quantile) for quantile in _LOAD_QUANTILES),
+        "max",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, key in _LOAD_TIMES:
         histogram: Json | None = report.get(key)
@@ -333,7 +400,9 @@ def _times_table(report: Json) -> Table:
             known: Json | None = lookup(report, "uncertainty", key, f"{quantile:g}")
             enough = words.may_be_shown(known, count, quantile)
             shown.append(words.format_duration_ns(value if enough else None))
-        table.add_row(name, words.format_count(count), *shown, words.format_duration_ns(histogram["max"]))
+        table.add_row(
+            name, words.format_count(count), *shown, words.format_duration_ns(histogram["max"])
+        )
     return table
 
 
@@ -354,7 +423,9 @@ def _targets_table(report: Json) -> Iterator[Table]:
 
 
 def _outcomes_line(report: Json) -> Text:
-    kinds = [f"{name} {words.format_count(count)}" for name, count in report["outcomes"].items() if count]
+    kinds = [
+        f"{name} {words.format_count(count)}" for name, count in report["outcomes"].items() if count
+    ]
     connections = report.get("connections") or {}
     opened = words.format_count(connections.get("opened"))
     lines = [f"requests: {', '.join(kinds)}", f"connections opened: {opened}"]
@@ -363,7 +434,9 @@ def _outcomes_line(report: Json) -> Text:
         lines.append(_sessions_line(report["sessions"]))
     if report.get("resources"):
         lines.append(_used_line(report["resources"]))
-    pacing = words.pacing_words(report["client"]) if lookup(report, "plan", "load", "open") else None
+    pacing = (
+        words.pacing_words(report["client"]) if lookup(report, "plan", "load", "open") else None
+    )
     if pacing is not None:
         lines.append(f"generator: {pacing}")
     return Text("\n".join(lines))
@@ -372,7 +445,11 @@ def _outcomes_line(report: Json) -> Text:
 def _sessions_line(sessions: Json) -> str:
     """What became of the sessions, and how long the completed ones took."""
     counts = {name: count for name, count in sessions.items() if name != "duration_ns"}
-    ends = [f"{name.replace('_', ' ')} {words.format_count(count)}" for name, count in counts.items() if count]
+    ends = [
+        f"{name.replace('_', ' ')} {words.format_count(count)}"
+        for name, count in counts.items()
+        if count
+    ]
     line = f"sessions: {', '.join(ends)}"
     durations: Json | None = sessions.get("duration_ns")
     if durations is None:
@@ -396,7 +473,8 @@ def _used_line(attached: Json) -> str:
     ]
     if used["throttled_period_ratio"]:
         figures.append(
-            f"stopped by its CPU limit in {words.format_ratio(used['throttled_period_ratio'])} of the periods"
+            f"stopped by its CPU limit in {words.format_ratio(used['throttled_period_ratio'])} "
+            "of the periods"
         )
     if used["oom_kills"]:
         figures.append(f"{used['oom_kills']} processes killed for want of memory")

@@ -1,6 +1,7 @@
 """Numbers and verdicts as words: durations, rates, sizes, shares and quantile bounds.
 
-Pure: text in, text out, no printing and no files. A number that is not known is an en dash here and never 0.
+Pure: text in, text out, no printing and no files. A number that is not known is an en dash here and
+never 0.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def format_duration_ns(duration_ns: float | None) -> str:
 
 
 def format_seconds(duration_s: float | None) -> str:
-    """A planned duration, without digits that nobody typed: 10 becomes "10 s", 0.25 becomes "250 ms"."""
+    """A planned duration, without digits that nobody typed: 10 becomes "10 s", 0.25 becomes "250
+    ms"."""
     if duration_s is None:
         return MISSING
     return f"{duration_s * 1000:g} ms" if 0 < duration_s < 1 else f"{duration_s:g} s"
@@ -81,7 +83,11 @@ def format_bytes(size_bytes: float | None) -> str:
     for unit_bytes, unit in _SIZE_UNITS:
         if size_bytes >= unit_bytes:
             exact = size_bytes % unit_bytes == 0
-            return f"{size_bytes // unit_bytes:,.0f} {unit}" if exact else f"{_size(size_bytes, unit_bytes)} {unit}"
+            return (
+                f"{size_bytes // unit_bytes:,.0f} {unit}"
+                if exact
+                else f"{_size(size_bytes, unit_bytes)} {unit}"
+            )
     return f"{size_bytes:.0f} B"
 
 
@@ -91,7 +97,8 @@ def _size(size_bytes: float, unit_bytes: int) -> str:
 
 
 def format_ratio(ratio: float | None) -> str:
-    """A share in percent; what is not all of it never rounds to 100 %, what is not nothing never to 0 %."""
+    """A share in percent; what is not all of it never rounds to 100 %, what is not nothing never to
+    0 %."""
     if ratio is None:
         return MISSING
     percent = ratio * 100
@@ -134,7 +141,9 @@ def plural(count: int, noun: str) -> str:
 
 def join_words(items: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+    return (
+        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+    )
 
 
 def quantile_name(probability: float) -> str:
@@ -143,7 +152,8 @@ def quantile_name(probability: float) -> str:
 
 
 def enough_requests(count: int | None, probability: float) -> bool:
-    """Whether at least ten requests lie beyond the quantile; below that it says nothing worth printing."""
+    """Whether at least ten requests lie beyond the quantile; below that it says nothing worth
+    printing."""
     return count is not None and count * (1 - probability) >= 10 - 1e-9
 
 
@@ -153,9 +163,11 @@ def needed_requests(probability: float) -> str:
 
 
 def may_be_shown(known: Json | None, count: int | None, probability: float) -> bool:
-    """Whether a quantile says anything: by its effective requests where they are known, else by their number.
+    """Whether a quantile says anything: by its effective requests where they are known, else by
+    their number.
 
-    ``known`` is the quantile's entry in ``uncertainty``; dependent requests know less than their number promises.
+    ``known`` is the quantile's entry in ``uncertainty``; dependent requests know less than their
+    number promises.
     """
     if known is not None and known["reason"] == "too_few_effective_requests":
         return False
@@ -163,7 +175,8 @@ def may_be_shown(known: Json | None, count: int | None, probability: float) -> b
 
 
 def with_uncertainty(shown: str, known: Json | None) -> str:
-    """A quantile in words with what is known of it: "18.4 ms (95 % interval 17.9 ms to 19.2 ms)"."""
+    """A quantile in words with what is known of it: "18.4 ms (95 % interval 17.9 ms to 19.2
+    ms)"."""
     if known is None or shown == MISSING:
         return shown
     if known["reason"] == "measurement_floor":
@@ -189,8 +202,9 @@ def ok_ratio(outcomes: Json | None) -> float | None:
 def format_bounds(bounds: Json | None, probability: float, outcomes: Json | None) -> str:
     """A headline quantile: "18.4 ms", ">= 1.00 s", or "not met (0.7 % failed)".
 
-    A request cut off by a timeout is only known to be slower than that: a lower bound. One that failed for
-    sure has no response time at all; where such failures alone exceed 1 - p there is no bound worth printing.
+    A request cut off by a timeout is only known to be slower than that: a lower bound. One that
+    failed for sure has no response time at all; where such failures alone exceed 1 - p there is no
+    bound worth printing.
     """
     if bounds is None:
         return MISSING
@@ -214,7 +228,11 @@ def format_interval(interval: Sequence[float | None] | None) -> str:
     if interval is None or interval[0] is None:
         return MISSING
     low = format_duration_ns(interval[0])
-    return f"from {low}, unbounded" if interval[1] is None else f"{low} to {format_duration_ns(interval[1])}"
+    return (
+        f"from {low}, unbounded"
+        if interval[1] is None
+        else f"{low} to {format_duration_ns(interval[1])}"
+    )
 
 
 def status_words(status: object) -> str:
@@ -228,7 +246,9 @@ def verdict_words(verdict: Json | None) -> str:
         return NOT_MEASURED
     status = str(verdict["status"])
     checks = sorted({str(reason["check"]) for reason in verdict.get("reasons") or ()})
-    blamed = f"{status}: {verdict['blame']}" if status == "invalid" and verdict.get("blame") else status
+    blamed = (
+        f"{status}: {verdict['blame']}" if status == "invalid" and verdict.get("blame") else status
+    )
     return f"{blamed} ({', '.join(checks)})" if checks and status != "valid" else blamed
 
 
@@ -241,7 +261,8 @@ def failure_words(failure: Json) -> str:
 _LEAST_SHARE_TOLD = 0.001
 
 _SPIN_WORDS = {
-    "off_at_this_rate": "no spin before sends, which at this rate would take a fifth of a core or more",
+    "off_at_this_rate": "no spin before sends, which at this rate would take a fifth of a core "
+    "or more",
     "off_on_shared_cores": "no spin before sends, because the generator shares its cores",
 }
 
@@ -252,8 +273,10 @@ def client_words(client: Json) -> str:
     said = [
         f"{format_duration_ns(client['cpu_per_request_ns'])} of CPU time per answer",
         f"busy for {format_ratio(client['busy_share'])} of the time",
-        f"waited for a core for {NOT_MEASURED if waited_ns is None else format_duration_ns(waited_ns)}",
-        f"stood still {plural(stalls['count'], 'time')}, {format_duration_ns(stalls['longest_ns'])} at most"
+        "waited for a core for "
+        f"{NOT_MEASURED if waited_ns is None else format_duration_ns(waited_ns)}",
+        f"stood still {plural(stalls['count'], 'time')}, "
+        f"{format_duration_ns(stalls['longest_ns'])} at most"
         if stalls["count"]
         else "never stood still",
     ]
@@ -267,7 +290,8 @@ def client_words(client: Json) -> str:
 
 
 def pacing_words(client: Json) -> str | None:
-    """How the generator waited for its sends, as far as that limited itself; None where nothing did."""
+    """How the generator waited for its sends, as far as that limited itself; None where nothing
+    did."""
     said = []
     if off_share := client["spin_off_share"]:
         off = f"off for {format_ratio(off_share)} of the load"
@@ -275,19 +299,22 @@ def pacing_words(client: Json) -> str | None:
     if curtailed := client["curtailed_spins"]:
         times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
         said.append(
-            f"the spin before sends was cut short {times}: a real-time thread that may not change its priority has to "
+            f"the spin before sends was cut short {times}: a real-time thread that may not "
+            "change its priority has to "
             "sleep for 7 % of the time"
         )
     if not said and (spin_words := _SPIN_WORDS.get(client["spin"]["reason"])):
         said.append(spin_words)
     if (off_share := client["real_time_off_share"] or 0.0) >= _LEAST_SHARE_TOLD:
         said.append(
-            f"real-time priority was given up for {format_ratio(off_share)} of the load: the kernel stops who is busy "
+            f"real-time priority was given up for {format_ratio(off_share)} of the load: the "
+            "kernel stops who is busy "
             "with it for more than 95 % of a second"
         )
     return "; ".join(said) or None
 
 
 def reason_words(reason: Json) -> str:
-    """One sentence for one validity reason, its check in front, without saying the same number twice."""
+    """One sentence for one validity reason, its check in front, without saying the same number
+    twice."""
     return f"{reason['check']} ({reason['level']}): {str(reason['message']).strip()}"

@@ -1,0 +1,2 @@
+"""What stored cells say together: aggregates, comparisons, alarms and recommendations. Pure
+functions."""

@@ -1,0 +1,193 @@
+"""What several runs of one server at one load say together. Pure, from the cells of summary.json.
+
+A run is one observation: its quantile, over all offered requests. Quantiles of runs are never
+averaged and requests of runs never pooled; the interval is Student's over the logarithms, so that
+it knows how runs differ and not only how requests do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev, variance
+from typing import Any
+
+from wsgiload.experiment.procedure import Method
+from wsgiload.statistics.effect import FEWEST_RUNS, mean_interval
+from wsgiload.statistics.student import t_quantile
+
+Json = Mapping[str, Any]
+
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+GOODPUT = "goodput"
+FIGURES = (*QUANTILES, GOODPUT)
+FEWEST_RUNS_TO_TRIM = 3
+# Of the interval inside a run: thirty batches (docs/statistics.md).
+DEGREES_WITHIN = 29
+# Who is at fault when a trial may be measured again, and is then not counted. Never the server.
+NOT_THE_SERVER = ("client", "host", "method")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Where one server was measured."""
+
+    server: str
+    rate: float | None
+    connections: int | None
+
+
+def level_of(cell: Json) -> Level:
+    """The server, under the name that it had in the experiment, and its load."""
+    return Level(server_of(cell), cell["rate"], cell["connections"])
+
+
+def server_of(cell: Json) -> str:
+    """``server@level#run`` without its level and run."""
+    return str(cell["id"]).rpartition("@")[0]
+
+
+def is_discarded(cell: Json) -> bool:
+    """Whether a trial says nothing about its server, because something else was at fault."""
+    verdict = cell["verdict"]
+    if verdict is None:
+        return True
+    return verdict["status"] == "invalid" and verdict["blame"] in NOT_THE_SERVER
+
+
+def standing(cells: Sequence[Json]) -> dict[Level, dict[int, Json]]:
+    """By level and run, the cell that stands: of several attempts the one that was not
+    discarded."""
+    found: dict[Level, dict[int, Json]] = {}
+    for cell in cells:
+        runs = found.setdefault(level_of(cell), {})
+        if not is_discarded(cell):
+            runs[cell["run"]] = cell
+    return found
+
+
+def figure_of(cell: Json, figure: str) -> float | None:
+    """Nanoseconds of a quantile, infinite where it was not met; correct answers per second; None
+    where not known."""
+    stands = cell["failure"] is None and cell["verdict"]["status"] != "invalid"
+    if figure == GOODPUT:
+        rate = cell["rate_result"] if stands else None
+        return 0.0 if rate is None else rate["goodput_per_s"]
+    if not stands:
+        return math.inf
+    probability = QUANTILES[figure]
+    bounds = (cell["offered_quantiles_ns"] or {}).get(f"{probability:g}")
+    if bounds is None or not _enough_requests(cell, probability):
+        return None
+    return math.inf if bounds["high"] is None else float(bounds["high"])
+
+
+def _enough_requests(cell: Json, probability: float) -> bool:
+    """At least ten requests lie beyond the quantile."""
+    outcomes = cell["outcomes"]
+    return outcomes is not None and outcomes["scheduled"] * (1 - probability) >= 10 - 1e-9
+
+
+def aggregate_cells(cells: Sequence[Json], method: Method = "interval") -> list[dict[str, Any]]:
+    """``aggregates`` of summary.json: one entry per server and load, in the order in which the
+    cells stand."""
+    discarded = [level_of(cell) for cell in cells if is_discarded(cell)]
+    return [
+        {
+            "server": level.server,
+            "rate": level.rate,
+            "connections": level.connections,
+            "runs": sorted(runs),
+            "discarded": discarded.count(level),
+            "figures": {figure: _figure(runs, figure, method) for figure in FIGURES},
+        }
+        for level, runs in standing(cells).items()
+    ]
+
+
+def _figure(runs: Mapping[int, Json], figure: str, method: Method) -> dict[str, Any]:
+    values = [figure_of(runs[run], figure) for run in sorted(runs)]
+    known = [value for value in values if value is not None]
+    middle = median(known) if known else math.inf
+    reason = _why_no_inference(values, figure)
+    logarithms = [math.log(value) for value in known] if reason is None else []
+    interval = mean_interval(logarithms) if logarithms else None
+    low_high = (
+        [math.exp(interval.mean - interval.half_95), math.exp(interval.mean + interval.half_95)]
+        if interval
+        else None
+    )
+    return {
+        "values": [_finite(value) for value in values],
+        "median": _finite(middle),
+        "min": _finite(min(known, default=math.inf)),
+        "max": _finite(max(known, default=math.inf)),
+        "mean": math.exp(interval.mean) if interval else None,
+        "interval_95": low_high,
+        # Of a lognormal, from the deviation of the logarithms.
+        "between_run_cv": math.sqrt(math.expm1(stdev(logarithms) ** 2)) if interval else None,
+        "between_run_share": between_run_share([runs[run] for run in sorted(runs)], figure)
+        if interval
+        else None,
+        "trimmed_mean": _trimmed_mean(values) if method == "trim" else None,
+        "reason": reason,
+    }
+
+
+def between_run_share(runs: Sequence[Json], figure: str) -> float | None:
+    """Share of the variance of the runs' logarithms that is between them; the rest is what each run
+    says of itself.
+
+    One-way random effects: the variance of the runs' values is that between runs and the mean of
+    those within. None where a run has no closed interval of its own.
+    """
+    known = [within for cell in runs if (within := _variance_within(cell, figure)) is not None]
+    values = [value for cell in runs if (value := figure_of(cell, figure)) is not None]
+    if len(known) < len(runs) or len(values) < len(runs):
+        return None
+    of_values = variance(map(math.log, values))
+    return max(0.0, 1 - fmean(known) / of_values) if of_values > 0 else 0.0
+
+
+def _variance_within(cell: Json, figure: str) -> float | None:
+    """Of the logarithm of one run's quantile, from the 95 % interval inside that run; a goodput has
+    none."""
+    if figure not in QUANTILES:
+        return None
+    offered = (cell.get("uncertainty") or {}).get("offered_quantiles_ns") or {}
+    low_high = (offered.get(f"{QUANTILES[figure]:g}") or {}).get("interval_95_ns")
+    if low_high is None or low_high[1] is None or low_high[0] <= 0:
+        return None
+    half = math.log(low_high[1] / low_high[0]) / 2
+    return float((half / t_quantile(0.975, DEGREES_WITHIN)) ** 2)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _why_no_inference(values: Sequence[float | None], figure: str) -> str | None:
+    count = len(values)
+    without = sum(value is None for value in values)
+    missed = sum(value is not None and not (math.isfinite(value) and value > 0) for value in values)
+    if not count:
+        return "no run stands"
+    if without:
+        return f"too few requests for {figure} in {without} of {count} runs"
+    if missed:
+        return f"not met in {missed} of {count} runs"
+    if count == 1:
+        return "a quick look: no inference possible from 1 run"
+    if count < FEWEST_RUNS:
+        return f"no inference possible from {count} runs"
+    return None
+
+
+def _trimmed_mean(values: Sequence[float | None]) -> float | None:
+    """The mean without the lowest and the highest run; None unless every run has a value and one is
+    left."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if len(known) < max(FEWEST_RUNS_TO_TRIM, len(values)):
+        return None
+    return fmean(sorted(known)[1:-1])

@@ -1,0 +1,32 @@
+"""What disturbed a measurement without making it useless: findings that can only make answers
+later. Pure.
+
+The response time of an open loop begins at the intended send, whatever kept the request from
+leaving then. A generator that was late, or a processor that somebody else had, therefore lengthens
+response times and never shortens them: in a queue that serves in order, arrivals that come later,
+or a server that is slower, never end any service earlier. So an objective that was met holds all
+the more, and only one that was missed is in doubt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+# Others had the server's processors, as the orchestrator saw.
+CONTAMINATED = "contaminated"
+# Lateness of the generator, what it does to the sends, and its busy, waiting, throttled
+# or stopped threads; CPU time that others took.
+ONLY_LATER = frozenset({"C3", "C4", "C5", "C7", "C8", "C9", "C10", "C11", "C13", CONTAMINATED})
+
+
+def disturbance_of(verdict: Json) -> str | None:
+    """In words, what can only have made answers later; None where nothing did, or something worse
+    happened too."""
+    reasons = verdict["reasons"]
+    invalid = [reason for reason in reasons if reason["level"] == "invalid"]
+    if not {reason["check"] for reason in invalid} <= ONLY_LATER:
+        return None
+    disturbing = invalid or [reason for reason in reasons if reason["check"] == CONTAMINATED]
+    return str(disturbing[0]["message"]) if disturbing else None

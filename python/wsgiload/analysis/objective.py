@@ -1,0 +1,152 @@
+"""What a capacity is measured against: objectives, and whether one trial met them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wsgiload.analysis.disturbance import disturbance_of
+from wsgiload.analysis.threshold import QUANTILES, Threshold, parse_threshold
+from wsgiload.errors import UsageError
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+
+# A server that answers quickly what it does not refuse would hold any quantile that leaves room for
+# failures.
+USUAL_FAILURES = "error_rate<=0.1%"
+# RFC 9411: one failed transaction in 100,000.
+STRICT_FAILURES = "error_rate<=0.001%"
+# Requests beyond a quantile, below which it is not even printed.
+FEWEST_BEYOND = 10
+SPARE = 1.2
+# A disturbed trial within this factor of a limit, on either side, may have been decided by the
+# disturbance.
+NEAR_A_LIMIT = 1.5
+# The larger a load, the worse these are; goodput is not an objective but what is searched.
+SEARCHABLE = (*QUANTILES, "error_rate")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a trial met the objective; None where the trial cannot tell: its measurement is
+    invalid, or too short.
+
+    ``disturbance`` says what can only have made answers later, ``is_doubtful`` that it ended near a
+    limit meanwhile.
+    """
+
+    met: bool | None
+    why: str
+    is_too_short: bool = False
+    disturbance: str | None = None
+    is_doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Every threshold must hold over all offered requests, the server must be stable, and the
+    measurement valid."""
+
+    thresholds: tuple[Threshold, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """As the user wrote them, with what was added."""
+        return [threshold.text for threshold in self.thresholds]
+
+    @property
+    def highest_quantile(self) -> float | None:
+        """The rarest requests that are judged; None where only failures are."""
+        return max(
+            (float(QUANTILES[one.figure]) for one in self.thresholds if one.figure in QUANTILES),
+            default=None,
+        )
+
+    def judge(self, result: Json) -> Judgement:
+        """A cell of a sweep, or the report of a load."""
+        verdict = result["verdict"]
+        if verdict is None:
+            return Judgement(None, "nothing was measured")
+        disturbance = disturbance_of(verdict)
+        if verdict["status"] == "invalid" and disturbance is None:
+            reason = (
+                verdict["reasons"][0]["message"] if verdict["reasons"] else "no reason was given"
+            )
+            if verdict["blame"] == "server":
+                return Judgement(False, str(reason))
+            return Judgement(None, f"invalid ({verdict['blame']}): {reason}")
+        judgement = self._judge_figures(result)
+        if disturbance is None:
+            return judgement
+        why = f"{judgement.why}, while {disturbance}"
+        return replace(
+            judgement, why=why, disturbance=disturbance, is_doubtful=self._is_near_a_limit(result)
+        )
+
+    def _judge_figures(self, result: Json) -> Judgement:
+        unstable = [reason for reason in result["verdict"]["reasons"] if is_unstable(reason)]
+        if unstable:
+            return Judgement(False, str(unstable[0]["message"]))
+        missed = [threshold for threshold in self.thresholds if not threshold.holds(result)]
+        if not missed:
+            return Judgement(True, "met")
+        texts, requests = (
+            ", ".join(threshold.text for threshold in missed),
+            result["outcomes"]["scheduled"],
+        )
+        # To meet a quantile with few requests is harder than with many; to miss it takes one slow
+        # request.
+        if all(_rests_on_few(threshold, requests) for threshold in missed):
+            return Judgement(
+                None, f"missed {texts} by fewer than {FEWEST_BEYOND} requests", is_too_short=True
+            )
+        return Judgement(False, f"missed {texts}")
+
+    def _is_near_a_limit(self, result: Json) -> bool:
+        """Whether it would have met wider limits and missed narrower ones. The same on both sides
+        of a limit: to keep passes where misses are repeated would be choosing."""
+        wider, narrower = (
+            [replace(one, limit=one.limit * factor) for one in self.thresholds]
+            for factor in (NEAR_A_LIMIT, 1 / NEAR_A_LIMIT)
+        )
+        return all(one.holds(result) for one in wider) and not all(
+            one.holds(result) for one in narrower
+        )
+
+    def long_enough_ns(self, rate_per_s: float) -> int:
+        """How long a trial at this rate must be so that its quantiles rest on ten requests, however
+        arrivals fall."""
+        if self.highest_quantile is None:
+            return 0
+        return round(SPARE * FEWEST_BEYOND / (1 - self.highest_quantile) / rate_per_s * NS_PER_S)
+
+
+def _rests_on_few(threshold: Threshold, requests: int) -> bool:
+    quantile = QUANTILES.get(threshold.figure)
+    return quantile is not None and requests * (1 - float(quantile)) < FEWEST_BEYOND - 1e-9
+
+
+def is_unstable(reason: Json) -> bool:
+    """Whether a verdict's reason says that more was offered than the server can serve."""
+    return reason["check"] == "C15" and str(reason["message"]).startswith("UNSTABLE")
+
+
+def parse_objective(texts: Sequence[str], *, strict: bool = False) -> Objective:
+    """From ``p99<50ms`` and the like; without one for failures, as many as usual are allowed."""
+    thresholds = [parse_threshold(text) for text in texts]
+    if not thresholds:
+        raise UsageError(
+            "a capacity is the largest rate that holds an objective",
+            "give one, such as --slo 'p99<50ms'",
+        )
+    for threshold in thresholds:
+        if threshold.figure not in SEARCHABLE or threshold.comparison not in ("<", "<="):
+            raise UsageError(
+                f"{threshold.text!r} gets no worse with the load, so no search can end at it",
+                "write an objective like 'p99<50ms' or 'error_rate<0.1%'",
+            )
+    if not any(threshold.figure == "error_rate" for threshold in thresholds):
+        thresholds.append(parse_threshold(STRICT_FAILURES if strict else USUAL_FAILURES))
+    return Objective(tuple(thresholds))

@@ -1,0 +1,1 @@
+"""The noise floor of this machine: how it is measured, stored and looked up."""

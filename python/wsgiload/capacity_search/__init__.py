@@ -1,0 +1,1 @@
+"""The search for the largest rate that meets an objective, per server."""

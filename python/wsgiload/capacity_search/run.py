@@ -1,0 +1,345 @@
+"""The largest rate that holds an objective, per server: guess, search, confirm, each trial kept in
+a run directory.
+
+The searches of several servers go side by side, in a new random order each time round, so that what
+drifts meanwhile meets them all. It decides nothing about a single trial (see ``objective``) nor
+where to look next (``slo_search``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wsgiload.analysis.disturbance import disturbance_of
+from wsgiload.analysis.objective import Judgement, Objective
+from wsgiload.analysis.recommend import recommend_capacity
+from wsgiload.analysis.recommendations import recommendations
+from wsgiload.capacity_search.result import (
+    SCHEMA_VERSION,
+    Course,
+    JudgedTrial,
+    exit_code,
+    server_result,
+)
+from wsgiload.capacity_search.search import Goal, Search, Wanted, search
+from wsgiload.capacity_search.trials import TrialPlan, Trials, UrlTrials, server_trials
+from wsgiload.catalogue.budget import USUAL_USERS
+from wsgiload.doctor.settle import settle, watch_host
+from wsgiload.experiment.plan import Experiment, plain
+from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
+from wsgiload.host.facts import host_facts
+from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
+from wsgiload.results.store import RunDirectory
+from wsgiload.results.summary import Status
+from wsgiload.scratch import remove_stale_scratch
+from wsgiload.serving import launch
+from wsgiload.units import NS_PER_S
+
+Json = dict[str, Any]
+
+GUESS_NS = 5 * NS_PER_S
+REPEATS = 3
+# A closed loop without think time shows the most that is served: a search that leaves this range
+# has lost its way.
+LOWEST_SHARE, HIGHEST_SHARE = 1 / 32, 16.0
+# Of a search by bisection to 2 %, counted on the noisy oracle of its tests; a fresh server starts
+# and stops meanwhile.
+USUAL_TRIALS = 34
+LAUNCH_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityPlan:
+    """What is searched, of whom, and how exactly; a trial lasts as long as the load of the
+    experiment."""
+
+    experiment: Experiment
+    objective: Objective
+    goal: Goal
+    confirm_duration_ns: int
+    url: str | None = None
+    settle_ns: int = 0
+
+    def estimated_s(self, servers: int) -> float:
+        """How long it will take, if it takes as many trials as usual."""
+        load = self.experiment.load
+        around_s = (load.warmup_ns + load.cooldown_ns) / NS_PER_S + (
+            LAUNCH_S if self.url is None else 0.0
+        )
+        trials_s = USUAL_TRIALS * (load.duration_ns / NS_PER_S + around_s)
+        confirmations_s = self.goal.confirmations * (self.confirm_duration_ns / NS_PER_S + around_s)
+        return servers * (trials_s + confirmations_s)
+
+
+class CapacityEvents:
+    """What a search tells while it runs; the default listens to nothing."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line."""
+
+    def planned(self, servers: int, seconds: float) -> None:
+        """How much is ahead, before the first trial."""
+
+    def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
+        """One more trial of this server."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityResult:
+    """A finished or interrupted search; ``document`` is the contract's JSON, stored as
+    capacity.json."""
+
+    run_dir: Path
+    status: Status
+    document: Json
+
+    @property
+    def exit_code(self) -> int:
+        """The documented exit code, thresholds apart."""
+        return exit_code(self.status, self.document["servers"])
+
+
+@dataclass(slots=True)
+class _Searching:
+    """One server and its search under way."""
+
+    course: Course
+    users: int
+    steps: Search | None = None
+    wanted: Wanted | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def next_run(self, level: Level) -> int:
+        self.counts[level.text] = self.counts.get(level.text, 0) + 1
+        return self.counts[level.text]
+
+
+def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> CapacityResult:
+    """Search, for every server, and write the run directory. What cannot be used is a UsageError
+    before anything starts; Ctrl-C ends the search with what is finished."""
+    events = events or CapacityEvents()
+    remove_stale_scratch()
+    with _trials_of(plan, events) as (trials, directory, users):
+        searchings = [
+            _Searching(Course(server, app=trials.app_of(server)), count)
+            for server, count in users.items()
+        ]
+        events.planned(len(searchings), plan.estimated_s(len(searchings)))
+        _write_run(plan, directory, "interrupted")  # what stands if nothing more can be written
+        status: Status = "failed"
+        try:
+            _search_all(plan, trials, searchings, events)
+            status = "complete"
+        except KeyboardInterrupt:
+            status = "interrupted"
+        finally:
+            document = _document(
+                plan, [searching.course for searching in searchings], directory, status
+            )
+            directory.write_capacity(document)
+            trials.write_summary(status)
+            _write_run(plan, directory, status)
+    return CapacityResult(directory.path, status, document)
+
+
+def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> None:
+    directory.write_run({"status": status, "plan": plain(plan), "host": host_facts()})
+
+
+@contextmanager
+def _trials_of(
+    plan: CapacityPlan, events: CapacityEvents
+) -> Iterator[tuple[Trials, RunDirectory, Mapping[str, int]]]:
+    experiment = plan.experiment
+    if plan.url is not None:
+        launch.raise_descriptor_limit()
+        cores = experiment.limits.client_cpus or available_cpus()
+        # A server on this machine finds room beside the generator, if there is a second core.
+        cpu_plan = CpuPlan((), cores, shared_cores=len(available_cpus()) == 1)
+        directory = RunDirectory(experiment.out, experiment.name)
+        with pinned(cpu_plan.client_cpus):
+            yield (
+                UrlTrials(plan.url, experiment, cpu_plan, directory),
+                directory,
+                {"url": USUAL_USERS},
+            )
+        return
+    with server_trials(experiment, events.message) as (trials, users):
+        yield trials, trials.directory, users
+
+
+def _search_all(
+    plan: CapacityPlan, trials: Trials, searchings: Sequence[_Searching], events: CapacityEvents
+) -> None:
+    order = random.Random(plan.experiment.seed)
+    while under_way := [searching for searching in searchings if not searching.course.is_over]:
+        for searching in order.sample(under_way, len(under_way)):
+            if searching.steps is None:
+                _guess(plan, trials, searching, events)
+            else:
+                _advance(plan, trials, searching, events)
+
+
+def _guess(
+    plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
+) -> None:
+    """What a closed loop gets through; only where the search begins."""
+    course = searching.course
+    cell = _closed_loop(plan, trials, searching, events)
+    if cell["failure"] is not None:
+        course.fail(cell)
+        return
+    guess_per_s = cell["rate_result"]["goodput_per_s"]
+    if not guess_per_s:
+        blame = cell["verdict"]["blame"] if _is_spoiled(cell) else "server"
+        course.gave_up = (blame, f"{searching.users} users of a closed loop got no right answer")
+        return
+    goal = replace(
+        plan.goal,
+        lowest_per_s=max(guess_per_s * LOWEST_SHARE, plan.goal.lowest_per_s),
+        highest_per_s=min(guess_per_s * HIGHEST_SHARE, HIGHEST_RATE_PER_S),
+    )
+    searching.steps = search(guess_per_s, goal)
+    searching.wanted = next(searching.steps)
+
+
+def _closed_loop(
+    plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
+) -> Json:
+    """Made again, as any trial, while the generator or the host spoil it; what is left of that is
+    good enough to begin with."""
+    course, level = searching.course, Level(connections=searching.users)
+    duration_ns = min(GUESS_NS, plan.experiment.load.duration_ns)
+    for repeats_left in reversed(range(1 + REPEATS)):
+        cell = trials.carry_out(
+            TrialPlan(course.server, level, searching.next_run(level), duration_ns)
+        )
+        trial = JudgedTrial(cell, None, None, is_discarded=repeats_left > 0 and _is_spoiled(cell))
+        course.trials.append(trial)
+        events.trial_ended(course, trial)
+        if not trial.is_discarded:
+            break
+        _settle(plan)
+    return cell
+
+
+def _is_spoiled(cell: Json) -> bool:
+    """Whether generator or host made a measurement worthless. A server that could not be limited,
+    say, will not be the next time either; and what only made answers later leaves a figure to begin
+    with."""
+    verdict, failure = cell["verdict"], cell["failure"]
+    is_theirs = verdict["status"] == "invalid" and verdict["blame"] in ("client", "host")
+    return (
+        is_theirs
+        and disturbance_of(verdict) is None
+        and (failure is None or failure["step"] == "load")
+    )
+
+
+def _settle(plan: CapacityPlan) -> None:
+    if plan.settle_ns:
+        settle(plan.settle_ns, lambda: watch_host(plan.experiment.port))
+
+
+def _advance(
+    plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
+) -> None:
+    """The next trial, again while its measurement is invalid, and what the search makes of it."""
+    steps, wanted, course = searching.steps, searching.wanted, searching.course
+    assert steps is not None
+    assert wanted is not None
+    judgement = _carry_out(plan, trials, searching, wanted, events)
+    for _ in range(REPEATS):
+        if course.failure is not None or not course.should_repeat(judgement):
+            break
+        course.discard_last()
+        _settle(plan)
+        judgement = _carry_out(plan, trials, searching, wanted, events)
+    if course.failure is not None:
+        return
+    if judgement.met is None:
+        course.discard_last()
+        blame = course.trials[-1].cell["verdict"]["blame"]
+        why = (
+            f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid, the last one: "
+            f"{judgement.why}"
+        )
+        course.gave_up = (blame, why)
+    try:
+        searching.wanted = steps.send(judgement.met)
+    except StopIteration as ended:
+        course.found = ended.value
+
+
+def _carry_out(
+    plan: CapacityPlan,
+    trials: Trials,
+    searching: _Searching,
+    wanted: Wanted,
+    events: CapacityEvents,
+) -> Judgement:
+    """One trial; where it missed by a handful of requests, again for long enough to know."""
+    usual_ns = (
+        plan.confirm_duration_ns if wanted.phase == "confirm" else plan.experiment.load.duration_ns
+    )
+    judgement = _try(plan, trials, searching, (wanted, usual_ns), events)
+    if not judgement.is_too_short:
+        return judgement
+    longer_ns = max(usual_ns, plan.objective.long_enough_ns(wanted.rate_per_s))
+    return _try(plan, trials, searching, (wanted, longer_ns), events)
+
+
+def _try(
+    plan: CapacityPlan,
+    trials: Trials,
+    searching: _Searching,
+    asked: tuple[Wanted, int],
+    events: CapacityEvents,
+) -> Judgement:
+    (wanted, duration_ns), course = asked, searching.course
+    level = Level(rate_per_s=wanted.rate_per_s)
+    cell = trials.carry_out(TrialPlan(course.server, level, searching.next_run(level), duration_ns))
+    judgement = plan.objective.judge(cell)
+    trial = JudgedTrial(cell, wanted.phase, judgement)
+    course.trials.append(trial)
+    events.trial_ended(course, trial)
+    # A server that dies under load misses the objective; one that does not start says nothing about
+    # any load.
+    if cell["failure"] is not None and cell["failure"]["step"] != "load":
+        course.fail(cell)
+    return judgement
+
+
+def _document(
+    plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory, status: Status
+) -> Json:
+    load = plan.experiment.load
+    servers = [server_result(course, plan.objective, load.duration_ns) for course in courses]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "status": status,
+        "slo": plan.objective.texts,
+        "arrivals": load.arrivals,
+        "keepalive": load.keepalive,
+        "duration_s": load.duration_ns / NS_PER_S,
+        "confirm_duration_s": plan.confirm_duration_ns / NS_PER_S,
+        "width": plan.goal.width,
+        "url": plan.url,
+        "servers": servers,
+        "recommendations": _recommendations(courses, servers, plan.objective),
+        "run_dir": str(directory.path),
+    }
+
+
+def _recommendations(
+    courses: Sequence[Course], servers: Sequence[Json], objective: Objective
+) -> list[Json]:
+    # Of one there is nothing to choose, and of searches that were cut off nothing is known.
+    if len(servers) < 2 or not all(course.is_over for course in courses):
+        return []
+    return recommendations(servers, recommend_capacity, objective.texts)

@@ -1,0 +1,275 @@
+"""The search for the largest rate that holds an objective. Pure: it asks for trials and is told how
+they ended.
+
+Loads are classified as in RFC 9971 (MLRsearch), with "loss" meaning that a trial missed the
+objective. ``search`` is a generator: it yields the next trial wanted and is sent whether that trial
+met the objective, so that a test can be the server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+Phase = Literal["bracket", "bisect", "confirm"]
+Class = Literal["lower", "upper"]
+
+FIRST_SHARE = 0.1
+BRACKET_FACTOR = 2.0
+# Of the confirmation's runs, five of six must hold the objective.
+CONFIRMED_SHARE = 5 / 6
+STEPS_DOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How exactly, and how surely. ``width`` is relative; ``exceed_ratio`` is the share of trials
+    that may miss."""
+
+    width: float = 0.02
+    trials: int = 6
+    exceed_ratio: float = 0.5
+    confirmations: int = 6
+    lowest_per_s: float = 0.1
+    highest_per_s: float = 1_000_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The next trial; ``number`` counts the trials at this load from 1."""
+
+    rate_per_s: float
+    number: int
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A trial that was carried out, and whether it met the objective."""
+
+    rate_per_s: float
+    passed: bool
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Fresh trials at one rate."""
+
+    rate_per_s: float
+    passed: int
+    of: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether enough of them met the objective."""
+        return self.passed >= needed(self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a search ended. A bound is None where no load was classified so."""
+
+    lower_per_s: float | None
+    upper_per_s: float | None
+    strict_per_s: float | None
+    trials: tuple[Trial, ...]
+    confirmations: tuple[Confirmation, ...]
+    is_abandoned: bool = False
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """The rate that holds: confirmed on fresh data, or the lower bound where no confirmation
+        was asked for."""
+        if self.is_abandoned:
+            return None
+        if not self.confirmations:
+            return self.lower_per_s
+        last = self.confirmations[-1]
+        return last.rate_per_s if last.holds else None
+
+
+# Whether the trial met the objective; None where no trial could be judged, which ends the search
+# with what it has.
+Answer = bool | None
+Search = Generator[Wanted, Answer, Found]
+
+
+class _Abandoned(Exception):
+    """The trial that was wanted could not be had."""
+
+
+def needed(runs: int) -> int:
+    """How many of so many runs must hold for a confirmation: 5 of 6."""
+    return math.ceil(runs * CONFIRMED_SHARE - 1e-9)
+
+
+def classify(passed: int, failed: int, goal: Goal) -> Class | None:
+    """The class of a load, as soon as no further trial could change it; None until then."""
+    allowed = goal.exceed_ratio * goal.trials
+    if failed > allowed:
+        return "upper"
+    if goal.trials - passed <= allowed:
+        return "lower"
+    return None
+
+
+@dataclass(slots=True)
+class Loads:
+    """The trials of each load so far."""
+
+    goal: Goal
+    outcomes: dict[float, list[bool]] = field(default_factory=dict)
+
+    def class_of(self, rate_per_s: float) -> Class | None:
+        """What the trials of a load make certain."""
+        outcomes = self.outcomes.get(rate_per_s, [])
+        return classify(outcomes.count(True), outcomes.count(False), self.goal)
+
+    def leaning(self, rate_per_s: float) -> Class:
+        """Its class, or before that is certain where its trials point: more of them passed, or
+        not."""
+        outcomes = self.outcomes[rate_per_s]
+        return self.class_of(rate_per_s) or (
+            "lower" if outcomes.count(True) > outcomes.count(False) else "upper"
+        )
+
+    def bounds(self) -> tuple[float | None, float | None]:
+        """Relevant bounds: the smallest load that misses, and the largest below it that does not.
+
+        A load above one that misses is no lower bound, even if its own trials passed (RFC 9971's
+        inversion).
+        """
+        return _relevant({rate: self.leaning(rate) for rate in self.outcomes})
+
+    def strict_lower(self) -> float | None:
+        """The largest load without a missed trial, below the smallest load with one."""
+        return _relevant(
+            {
+                rate: "lower" if all(outcomes) else "upper"
+                for rate, outcomes in self.outcomes.items()
+            }
+        )[0]
+
+
+def _relevant(classes: Mapping[float, Class]) -> tuple[float | None, float | None]:
+    upper = min((rate for rate, found in classes.items() if found == "upper"), default=None)
+    below = [
+        rate
+        for rate, found in classes.items()
+        if found == "lower" and (upper is None or rate < upper)
+    ]
+    return max(below, default=None), upper
+
+
+def rounded(rate_per_s: float, digits: int = 4) -> float:
+    """To so many significant digits. Four are finer than any width, and fit to be read and to name
+    a file."""
+    return float(f"{rate_per_s:.{digits}g}")
+
+
+def search(guess_per_s: float, goal: Goal) -> Search:
+    """Bracket upwards from a tenth of the guess, bisect in the logarithm of the rate, confirm on
+    fresh trials."""
+    # A range whose ends no rounded rate meets would be searched for ever.
+    goal = replace(
+        goal, lowest_per_s=rounded(goal.lowest_per_s), highest_per_s=rounded(goal.highest_per_s)
+    )
+    loads, trials = Loads(goal), list[Trial]()
+    confirmations, is_abandoned = list[Confirmation](), False
+    try:
+        yield from _bracket(loads, trials, guess_per_s)
+        yield from _bisect(loads, trials)
+        lower, _ = loads.bounds()
+        if lower is not None and goal.confirmations:
+            yield from _confirm(loads, trials, lower, confirmations)
+    except _Abandoned:
+        is_abandoned = True
+    lower, upper = loads.bounds()
+    return Found(
+        lower, upper, loads.strict_lower(), tuple(trials), tuple(confirmations), is_abandoned
+    )
+
+
+def _try(
+    loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
+) -> Generator[Wanted, Answer, bool]:
+    number = sum(trial.rate_per_s == rate_per_s for trial in trials) + 1
+    passed = yield Wanted(rate_per_s, number, phase)
+    if passed is None:
+        raise _Abandoned
+    trials.append(Trial(rate_per_s, passed, phase))
+    if phase != "confirm":
+        loads.outcomes.setdefault(rate_per_s, []).append(passed)
+    return passed
+
+
+def _settle(
+    loads: Loads, trials: list[Trial], rate_per_s: float, phase: Phase
+) -> Generator[Wanted, Answer, None]:
+    """Trials at one load until its class is certain."""
+    while loads.class_of(rate_per_s) is None:
+        yield from _try(loads, trials, rate_per_s, phase)
+
+
+def _bracket(
+    loads: Loads, trials: list[Trial], guess_per_s: float
+) -> Generator[Wanted, Answer, None]:
+    """Upwards until a load misses, then downwards until one does not.
+
+    One passed trial is enough to go on; whether a load really holds is settled when it becomes the
+    lower bound.
+    """
+    goal = loads.goal
+    rate = rounded(min(max(guess_per_s * FIRST_SHARE, goal.lowest_per_s), goal.highest_per_s))
+    while True:
+        if not (yield from _try(loads, trials, rate, "bracket")):
+            yield from _settle(loads, trials, rate, "bracket")
+        if loads.leaning(rate) == "upper" or rate >= goal.highest_per_s:
+            break
+        rate = rounded(min(rate * BRACKET_FACTOR, goal.highest_per_s))
+    while loads.bounds()[0] is None and rate > goal.lowest_per_s:
+        rate = rounded(max(min(loads.outcomes) / BRACKET_FACTOR, goal.lowest_per_s))
+        yield from _settle(loads, trials, rate, "bracket")
+
+
+def _bisect(loads: Loads, trials: list[Trial]) -> Generator[Wanted, Answer, None]:
+    while True:
+        lower, upper = loads.bounds()
+        if lower is None:
+            return
+        middle = None if upper is None else _middle(lower, upper, loads.goal.width)
+        if middle is not None:
+            yield from _settle(loads, trials, middle, "bisect")
+        elif loads.class_of(lower) is None:
+            yield from _settle(loads, trials, lower, "bisect")
+        else:
+            return
+
+
+def _middle(lower: float, upper: float, width: float) -> float | None:
+    """The geometric mean; None where the bounds are near enough, or nothing lies between them."""
+    middle = rounded(math.sqrt(lower * upper))
+    return middle if upper / lower > 1 + width and lower < middle < upper else None
+
+
+def _confirm(
+    loads: Loads, trials: list[Trial], lower: float, confirmations: list[Confirmation]
+) -> Generator[Wanted, Answer, None]:
+    """Fresh trials at the lower bound, because a bound was chosen for having passed; a width down
+    if they miss."""
+    goal, rate = loads.goal, lower
+    for _ in range(1 + STEPS_DOWN):
+        outcomes = list[bool]()
+        while len(outcomes) < goal.confirmations and _is_open(outcomes, goal.confirmations):
+            outcomes.append((yield from _try(loads, trials, rate, "confirm")))
+        confirmations.append(Confirmation(rate, outcomes.count(True), goal.confirmations))
+        if confirmations[-1].holds:
+            return
+        rate = rounded(rate / (1 + goal.width))
+
+
+def _is_open(outcomes: Sequence[bool], runs: int) -> bool:
+    return outcomes.count(False) <= runs - needed(runs)

@@ -1,0 +1,112 @@
+"""What ``wsgiload servers check`` asks a server: one path per property. Not meant to be
+measured."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+from wsgiref.validate import validator
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+PATH = "/"
+EXPECTED_BODY = b"Hello, World!\n"
+STREAM = (b"one\n", b"two\n", b"three\n")
+MISSING_BODY = b"not here\n"
+BROKEN_BODY = b"broken as asked\n"
+CONFORMING_BODY = b"the environ conforms\n"
+BUSY_NS = 20_000_000
+HOLD_S = 0.5
+CHUNK_BYTES = 65_536
+
+
+def _send(start_response: StartResponse, body: bytes, status: str = "200 OK") -> list[bytes]:
+    start_response(
+        status, [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+    )
+    return [body]
+
+
+def greet(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The answer of the app ``hello``."""
+    return _send(start_response, EXPECTED_BODY)
+
+
+def worker(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The process's id, after it was busy for a while, so that it cannot take what others are to
+    answer."""
+    until = time.monotonic_ns() + BUSY_NS
+    while time.monotonic_ns() < until:
+        pass
+    return _send(start_response, str(os.getpid()).encode())
+
+
+def stream(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """Three pieces without a Content-Length: the server has to say where the body ends."""
+    start_response("200 OK", [("Content-Type", "text/plain; charset=utf-8")])
+    yield from STREAM
+
+
+def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The body of the request."""
+    left, parts = int(environ.get("CONTENT_LENGTH") or 0), []
+    while left > 0:
+        part = environ["wsgi.input"].read(min(left, CHUNK_BYTES))
+        if not part:
+            break
+        parts.append(part)
+        left -= len(part)
+    return _send(start_response, b"".join(parts))
+
+
+def missing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """An answer that is an error, with its own body."""
+    return _send(start_response, MISSING_BODY, "404 Not Found")
+
+
+def broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """An answer that is a server's error, with its own body."""
+    return _send(start_response, BROKEN_BODY, "500 Internal Server Error")
+
+
+def conforms(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """What the validator of the standard library says of the environ, read and closed as PEP 3333
+    asks."""
+
+    def inner(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ["wsgi.input"].read(0)
+        return _send(start_response, CONFORMING_BODY)
+
+    try:
+        return validator(inner)(environ, start_response)
+    except (
+        AssertionError,
+        KeyError,
+    ) as error:  # KeyError: the validator's own words need what is missing
+        return _send(start_response, f"not as PEP 3333 has it: {error}\n".encode())
+
+
+def hold(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """When it was entered and left, on the clock that all processes share; in between it waits."""
+    entered_ns = time.monotonic_ns()
+    time.sleep(HOLD_S)
+    return _send(start_response, f"{entered_ns} {time.monotonic_ns()}".encode())
+
+
+ROUTES = {
+    "/worker": worker,
+    "/stream": stream,
+    "/echo": echo,
+    "/missing": missing,
+    "/broken": broken,
+    "/conforms": conforms,
+    "/hold": hold,
+}
+
+
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """One property per path; anything else is greeted."""
+    return ROUTES.get(environ.get("PATH_INFO", ""), greet)(environ, start_response)

@@ -1,0 +1,29 @@
+"""The smallest honest app: a few fixed bytes. Measures the server and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+PATH = "/"
+EXPECTED_BODY = b"Hello, World!\n"
+HEADERS = [
+    ("Content-Type", "text/plain; charset=utf-8"),
+    ("Content-Length", str(len(EXPECTED_BODY))),
+]
+
+
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer the greeting to every request."""
+    start_response("200 OK", list(HEADERS))
+    return [EXPECTED_BODY]
+
+
+if "WSGILOAD_COUNT_FOLDER" in os.environ:  # whoever launched the server counts from outside, too
+    from counted import counted  # type: ignore[import-not-found]  # beside this file, on the server's path
+
+    app = counted(app)

@@ -1,0 +1,222 @@
+"""What a file in ``servers/`` must provide, and what it may rely on.
+
+A server file is data plus two small functions; it defines one module-level ``SERVER =
+Server(...)``. It knows how its server is launched and nothing about measuring. It imports from this
+module and from the standard library only, never from another server file, and never the server
+itself: the file is read by *our* interpreter, the server lives in an environment of its own.
+
+Order of calls, for one launch of one variant:
+
+1. ``Server.needs`` and ``Variant.needs``: what the system must have; whatever is missing is refused
+with the
+   command that installs it.
+2. ``Server.requirements``, through the lock beside the file (``lock_path``): the environment is
+made, or
+   taken from the cache.
+3. ``Server.command(variant, context)``: the argument list. Called once per launch; must not touch
+the
+   disk (``scratch_dir`` exists, and only the started process writes there), the network or the
+   clock.
+4. ``Server.environ(variant, context)``: variables laid over the environment's own, after the
+inherited
+   variables named by ``Server.ignored_variables`` were taken away.
+5. The process starts with ``context.app_dir`` as its working directory and first on ``PYTHONPATH``.
+   Standard output and error go to a log that, in the tuned profile, stays silent while requests are
+   served.
+6. At the end ``stop_signal`` goes to the first process; after ``stop_timeout_s`` whatever is left
+is
+   killed. One of ``clean_exit_codes`` counts as a clean stop.
+
+Two profiles, told apart by the context alone. *tuned*: the equal budget of the run, one backlog,
+connections kept, no access log, no recycling. *stock*: what the server does when nobody tells it
+anything; the settings of the context are then None, and ``option`` leaves them out. Only what a
+launch here cannot do without (where to listen, no file in the home directory) is set in both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Profile = Literal["tuned", "stock"]
+# How a body without a Content-Length of the app is delimited on the wire.
+Framing = Literal["chunked", "close", "content-length"]
+
+# Added to the run so that no idle connection is closed during warm-up, drain, or a slow start.
+IDLE_MARGIN_S = 120
+# When the length of the run is not known: longer than any run one would sit through.
+IDLE_UNKNOWN_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchContext:
+    """What a launch needs to know. Guaranteed: all paths absolute, ``backlog`` ≤
+    ``net.core.somaxconn``.
+
+    ``workers`` and ``threads`` are the budget, derived from the limits of the run. A server that
+    has only one process, or only one thread, ignores what it cannot use; none may look at the
+    host's core count. ``max_connections`` is the most connections the load may hold open at once.
+    In the stock profile all four are None, unless the user named them.
+    """
+
+    python: Path
+    bin: Path
+    host: str
+    port: int
+    app: str
+    app_dir: Path
+    scratch_dir: Path
+    workers: int | None = 1
+    threads: int | None = 1
+    backlog: int | None = 1024
+    max_connections: int | None = 10_000
+    run_s: float | None = None
+    profile: Profile = "tuned"
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as most servers take it."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether the server is to be set up for the run, or left as it comes."""
+        return self.profile == "tuned"
+
+    @property
+    def idle_timeout_s(self) -> int | None:
+        """How long an idle connection is kept: longer than the run, so that none is closed in it;
+        None in stock."""
+        if not self.is_tuned:
+            return None
+        return IDLE_UNKNOWN_S if self.run_s is None else math.ceil(self.run_s) + IDLE_MARGIN_S
+
+    def when_tuned(self, *words: object) -> list[str]:
+        """These words in the tuned profile, none in the stock one."""
+        return [str(word) for word in words] if self.is_tuned else []
+
+
+def option(name: str, value: object | None) -> list[str]:
+    """The words ``name value``; none where there is no value, so that the server's default
+    stands."""
+    return [] if value is None else [name, str(value)]
+
+
+def runner(context: LaunchContext, source: Path, name: str) -> list[str]:
+    """How the file ``name`` in ``runners/`` is started, for a server whose own command line does
+    not do."""
+    # -P: the runner's folder must not come first on sys.path.
+    return [str(context.python), "-P", str(source.parent / "runners" / name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """A Debian package, and how to tell that it is there: by a program, or by a C header."""
+
+    package: str
+    program: str | None = None
+    header: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run a server: a worker class, a socket mode, a front.
+
+    ``keepalive`` (two requests on one connection are answered) and ``framing`` are claims, which a
+    check must confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs.
+    ``helpers`` is how many processes there are besides the workers: masters, routers, fronts.
+    ``notes`` justify every setting that is not the server's default, each with its source;
+    ``stock_notes`` say what its defaults do to it. ``reason`` says why it cannot be run any more:
+    it is listed, and refused with that reason.
+    """
+
+    name: str
+    summary: str
+    keepalive: bool
+    uses_workers: bool
+    uses_threads: bool
+    notes: tuple[str, ...] = ()
+    stock_keepalive: bool | None = None
+    stock_notes: tuple[str, ...] = ()
+    framing: Framing = "chunked"
+    stock_framing: Framing | None = None
+    unix_socket: bool = False
+    helpers: int = 0
+    needs: tuple[Needed, ...] = ()
+    extra: bool = False  # measured only when asked for: by name, or by ``all``
+    cold: bool = False  # measured without any warm-up
+    deviation: str | None = None  # what PEP 3333's validator finds wrong, as far as it is known
+    reason: str | None = None
+
+    def keeps_connections(self, profile: Profile) -> bool:
+        """The claim of that profile."""
+        return (
+            self.keepalive
+            if profile == "tuned" or self.stock_keepalive is None
+            else self.stock_keepalive
+        )
+
+    def frames(self, profile: Profile) -> Framing:
+        """The claim of that profile."""
+        return (
+            self.framing if profile == "tuned" or self.stock_framing is None else self.stock_framing
+        )
+
+
+def no_variables(variant: Variant, context: LaunchContext) -> dict[str, str]:
+    """The usual ``environ`` of a server: nothing to add."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of the catalogue; ``source`` is the file itself (``Path(__file__)``).
+
+    ``requirements`` are the direct ones, each pinned with ``==``; the lock beside the file pins the
+    rest, and ``overrides`` replaces what a dead project still demands. ``distribution`` is the one
+    whose version is called the server's version; None for the standard library, or where
+    ``version_command`` prints it. ``reason`` says why a server cannot be run any more: it is
+    listed, and refused with that reason.
+    """
+
+    name: str
+    summary: str
+    homepage: str
+    source: Path
+    requirements: tuple[str, ...]
+    distribution: str | None
+    variants: tuple[Variant, ...]
+    default_variant: str
+    command: Callable[[Variant, LaunchContext], list[str]]
+    environ: Callable[[Variant, LaunchContext], dict[str, str]] = no_variables
+    overrides: tuple[str, ...] = ()
+    version_command: tuple[str, ...] = ()
+    ignored_variables: tuple[
+        str, ...
+    ] = ()  # shell patterns: settings of the server hidden in the caller's shell
+    needs_compiler: bool = False
+    needs: tuple[Needed, ...] = ()
+    implementation: Literal["CPython", "PyPy"] = "CPython"
+    python_min: tuple[int, int] = (3, 11)
+    python_max: tuple[int, int] | None = None
+    serves_wsgi: bool = True  # False: a baseline that can only answer like the bundled app hello
+    stop_signal: str = "SIGTERM"
+    stop_timeout_s: float = 10.0
+    clean_exit_codes: tuple[int, ...] = (0, -15)  # -15: no handler, died of the SIGTERM it was sent
+    legacy: bool = False
+    reason: str | None = None
+
+    @property
+    def lock_path(self) -> Path:
+        """The hashed lock of this server's environment."""
+        return self.source.parent / "locks" / f"{self.name}.txt"
+
+    @property
+    def pythons(self) -> str:
+        """The interpreters it runs on, as a version specifier."""
+        low = ">={}.{}".format(*self.python_min)
+        text = low if self.python_max is None else low + ",<={}.{}".format(*self.python_max)
+        return text if self.implementation == "CPython" else f"{self.implementation} {text}"

@@ -1,0 +1,257 @@
+"""Reads the server files and resolves the names a user types into variants to run.
+
+It loads and selects; it makes no environment and starts no process. Each file is imported by its
+path under a private name, so that ``servers/gevent.py`` never shadows the package ``gevent``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Literal, get_args
+
+from wsgiload.catalogue.contract import Needed, Profile, Server, Variant
+from wsgiload.errors import UsageError
+
+DEFAULT_FOLDER = Path(__file__).parents[1] / "_servers"
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+ALL = "all"
+DEFAULT = "default"
+_KEEPALIVES: dict[str | int, str] = {"on": "keep", "off": "close"}
+_ALIAS = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVariant:
+    """One thing to run: a server in one of its variants, with as many workers and threads as the
+    user named.
+
+    ``alias`` is a name of the user's own, under which a server can be measured a second time (an
+    A/A test). ``app`` names a bundled app and ``python`` a version; None leaves them to the
+    experiment.
+    """
+
+    server: Server
+    variant: Variant
+    workers: int | None = None
+    threads: int | None = None
+    alias: str | None = None
+    profile: Profile | None = None
+    keepalive: Literal["on", "off"] | int | None = None
+    app: str | None = None
+    python: str | None = None
+
+    @property
+    def id(self) -> str:
+        """``server-variant``, with the size where one was named; no variant where it is called
+        ``default``."""
+        name = (
+            self.server.name
+            if self.variant.name == "default"
+            else f"{self.server.name}-{self.variant.name}"
+        )
+        return "-".join([self.alias or name, *([self.size] if self.size else [])])
+
+    @property
+    def size(self) -> str | None:
+        """``w2-t4-stock-close-py3.13-cpu``, of what was named; None where budget and experiment
+        decide."""
+        parts = [f"w{self.workers}"] if self.workers is not None else []
+        parts += [f"t{self.threads}"] if self.threads is not None else []
+        parts += [self.profile] if self.profile is not None else []
+        parts += (
+            [_KEEPALIVES.get(self.keepalive, f"k{self.keepalive}")]
+            if self.keepalive is not None
+            else []
+        )
+        parts += [f"py{self.python}"] if self.python is not None else []
+        parts += [self.app] if self.app is not None else []
+        return "-".join(parts) or None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it cannot be run any more, None where it can."""
+        return self.variant.reason or self.server.reason
+
+    @property
+    def needs(self) -> tuple[Needed, ...]:
+        """What the system must have for it."""
+        return (*self.server.needs, *self.variant.needs)
+
+    def sized(self, workers: int | None, threads: int | None) -> ServerVariant:
+        """The same with this size, as far as it can make use of it."""
+        return replace(
+            self,
+            workers=workers if self.variant.uses_workers else None,
+            threads=threads if self.variant.uses_threads else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every server found, by name."""
+
+    servers: tuple[Server, ...]
+
+    def variants(self) -> list[ServerVariant]:
+        """Every variant, refused ones included."""
+        return [
+            ServerVariant(server, variant) for server in self.servers for variant in server.variants
+        ]
+
+    def select(self, names: Sequence[str] | None = None) -> list[ServerVariant]:
+        """The variants meant by ``names``, in the order asked for, each once.
+
+        A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``;
+        ``again=waitress`` is waitress under another name. None means ``default``: the usual ones,
+        which need nothing of the system and no compiler.
+        """
+        if names is None:
+            return self._default()
+        wanted = [name.strip().lower() for name in names if name.strip()]
+        if not wanted:
+            raise UsageError(
+                "no server was named", "see `wsgiload servers list`, or leave --servers out"
+            )
+        selected: dict[str, ServerVariant] = {}
+        for name in wanted:
+            for found in self._meant_by(name):
+                selected.setdefault(found.id, found)
+        return list(selected.values())
+
+    def servers_named(self, names: Sequence[str] | None = None) -> list[Server]:
+        """The servers behind ``select(names)``, each once: what has to be installed."""
+        return list({found.server.name: found.server for found in self.select(names)}.values())
+
+    def _meant_by(self, name: str) -> list[ServerVariant]:
+        alias, equals, meant = name.partition("=")
+        if equals:
+            return [replace(self._resolve(meant.strip()), alias=self._free_name(alias.strip()))]
+        if name == ALL:
+            return self._runnable()
+        return self._default() if name == DEFAULT else [self._resolve(name)]
+
+    def _default(self) -> list[ServerVariant]:
+        return [found for found in self._runnable() if _is_usual(found)]
+
+    def _runnable(self) -> list[ServerVariant]:
+        return [found for found in self.variants() if found.reason is None]
+
+    def _free_name(self, alias: str) -> str:
+        taken = {
+            ALL,
+            DEFAULT,
+            *(found.id for found in self.variants()),
+            *(server.name for server in self.servers),
+        }
+        if not _ALIAS.fullmatch(alias):
+            raise UsageError(
+                f"{alias!r} is not a name for a server",
+                "use letters, digits and dashes: again=waitress",
+            )
+        if alias in taken:
+            raise UsageError(
+                f"{alias!r} already names a server", "choose another name: again=waitress"
+            )
+        return alias
+
+    def _resolve(self, name: str) -> ServerVariant:
+        known = {found.id: found for found in self.variants()}
+        for server in self.servers:
+            default = next(
+                variant for variant in server.variants if variant.name == server.default_variant
+            )
+            known.setdefault(server.name, ServerVariant(server, default))
+        found = known.get(name)
+        if found is None:
+            names = [*known, ALL, DEFAULT]
+            close = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
+            close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(close)}?" if close else "see `wsgiload servers list`"
+            raise UsageError(f"unknown server {name!r}", hint)
+        if found.reason is not None:
+            raise UsageError(
+                f"server {name!r} cannot be run: {found.reason}", "see `wsgiload servers list`"
+            )
+        return found
+
+
+def _is_usual(found: ServerVariant) -> bool:
+    server = found.server
+    return not (server.needs_compiler or server.legacy or found.needs or found.variant.extra)
+
+
+def load_catalogue(folder: Path = DEFAULT_FOLDER) -> Catalogue:
+    """Load every server file of ``folder``; an error names the file that breaks the contract."""
+    if not folder.is_dir():
+        raise UsageError(f"the folder of server files is missing: {folder}", "reinstall wsgiload")
+    # Resolved, so that a checkout reached through the symlink in the package gives the same paths.
+    return Catalogue(tuple(_load_server(path) for path in sorted(folder.resolve().glob("*.py"))))
+
+
+def catalogue_rows(
+    catalogue: Catalogue, installed: Collection[str] = frozenset()
+) -> list[dict[str, str | bool | list[str] | None]]:
+    """``servers list --json``: one row per variant; ``installed`` names the servers in the
+    cache."""
+    return [
+        {
+            "name": found.server.name,
+            "variant": found.variant.name,
+            "profiles": list(PROFILES),
+            "python": found.server.pythons,
+            "status": _status(found, installed),
+            "legacy": found.server.legacy,
+            "reason": found.reason,
+        }
+        for found in catalogue.variants()
+    ]
+
+
+def _status(found: ServerVariant, installed: Collection[str]) -> str:
+    if found.reason is not None:
+        return "refused"
+    return "installed" if found.server.name in installed else "available"
+
+
+def _load_server(path: Path) -> Server:
+    try:
+        server = getattr(_import_file(path), "SERVER", None)
+    except Exception as error:
+        raise UsageError(
+            f"server file {path} cannot be read: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(server, Server):
+        raise UsageError(
+            f"server file {path} defines no SERVER",
+            "see wsgiload.contract for what a file must provide",
+        )
+    for fault in _faults(server):
+        raise UsageError(f"server file {path}: {fault}")
+    return server
+
+
+def _import_file(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(f"wsgiload_server_{path.stem}", path)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def _faults(server: Server) -> Iterable[str]:
+    names = [variant.name for variant in server.variants]
+    if server.name != server.source.stem:
+        yield f"the server is called {server.name!r}; the file and the server share one name"
+    if server.default_variant not in names:
+        yield f"default_variant {server.default_variant!r} is not among its variants {names}"
+    if len(set(names)) != len(names):
+        yield f"a variant name stands twice in {names}"
+    if any("==" not in requirement for requirement in server.requirements):
+        yield "every requirement must be pinned with =="

@@ -1,0 +1,96 @@
+"""Where an option's value comes from when it is not on the command line: configuration files, by
+section.
+
+Precedence: command line, ``WSGILOAD_*``, ``wsgiload.toml`` (or ``--config``), ``[tool.wsgiload]``
+in ``pyproject.toml``, default. The first two are click's to resolve; this module reads the files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from wsgiload.errors import UsageError
+
+OWN_FILE = "wsgiload.toml"
+PROJECT_FILE = "pyproject.toml"
+
+
+def read_defaults(
+    folder: Path, explicit: Path | None, command: str, options: Mapping[str, Collection[str]]
+) -> dict[str, Any]:
+    """Defaults for one command's options, from every file that applies.
+
+    ``options`` holds, by command, the option names that it takes. A key at the top level applies to
+    each command that has such an option; a table named like a command applies to it alone.
+    """
+    merged: dict[str, Any] = {}
+    for path, table in _tables(folder, explicit):
+        merged |= _defaults(table, path, command, options)
+    return merged
+
+
+def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, dict[str, Any]]]:
+    """Least important first."""
+    tables = []
+    project = folder / PROJECT_FILE
+    if project.is_file():
+        tool = _read(project).get("tool", {})
+        if isinstance(tool, dict) and "wsgiload" in tool:
+            own_table = tool["wsgiload"]
+            if not isinstance(own_table, dict):
+                raise UsageError(
+                    f"{project}: tool.wsgiload is not a table", "write [tool.wsgiload]"
+                )
+            tables.append((project, own_table))
+    own = explicit or folder / OWN_FILE
+    if explicit is not None or own.is_file():
+        tables.append((own, _read(own)))
+    return tables
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:  # TOML's own, and bytes that are not UTF-8
+        raise UsageError(f"{path} is not valid TOML: {error}") from error
+
+
+def _defaults(
+    table: dict[str, Any], path: Path, command: str, options: Mapping[str, Collection[str]]
+) -> dict[str, Any]:
+    known = {name for names in options.values() for name in names}
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        is_table = isinstance(value, dict)
+        if key in options and not is_table and _name(key) not in known:
+            raise UsageError(
+                f"{path}: {key!r} is a command, its options stand in a table", f"write [{key}]"
+            )
+        if key in options and is_table:
+            for inner, inner_value in value.items():
+                _require_known(inner, options[key], f"{path}: [{key}]")
+                if key == command:
+                    found[_name(inner)] = inner_value
+            continue
+        _require_known(key, {*known, *options}, str(path))
+        if _name(key) in options[command]:
+            found.setdefault(_name(key), value)
+    return found
+
+
+def _name(key: str) -> str:
+    return key.replace("-", "_")
+
+
+def _require_known(key: str, known: Collection[str], where: str) -> None:
+    if _name(key) in known:
+        return
+    close = difflib.get_close_matches(_name(key), known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "see `wsgiload sweep --help` for the options"
+    raise UsageError(f"{where}: unknown key {key!r}", hint)

@@ -1,0 +1,1 @@
+"""What on this machine would spoil a measurement, and the wait until the host is quiet."""

@@ -1,0 +1,324 @@
+"""What on this machine would spoil a measurement, and what helps.
+
+Looks only: it tunes nothing and prints nothing. A fact that cannot be known is amber, never green.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsgiload.doctor.finding import Finding, Level
+from wsgiload.doctor.machine import (
+    check_address_randomisation,
+    check_battery,
+    check_pressure,
+    check_syn_backlog,
+    check_time_namespace,
+    check_time_wait,
+    check_tracking,
+    check_turbo,
+)
+from wsgiload.errors import LimitsError
+from wsgiload.host.cpus import available_cpus, format_cpu_list
+from wsgiload.limits import Limits, select_backend
+from wsgiload.limits.files import read_int, read_text, under
+
+LEAST_CORES = 2
+COMFORTABLE_CORES = 4
+LEAST_OPEN_FILES = 1024
+COMFORTABLE_OPEN_FILES = 8192
+LEAST_BACKLOG = 1024
+LEAST_PORTS = 20_000
+FOREIGN_CORES_AMBER, FOREIGN_CORES_RED = 0.1, 0.5
+STEAL_AMBER, STEAL_RED = 0.01, 0.05
+PROBE_MEMORY_BYTES = 64 * 1024 * 1024
+STEADY_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
+WATCH_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """Ticks of all cores together since the machine started."""
+
+    busy: int
+    stolen: int
+    total: int
+
+
+def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[Finding]:
+    """Every check, in the order of what spoils most; watches the processors for ``watch_s``."""
+    own = [check_cores(available_cpus()), check_uv(), check_open_files()]
+    return [
+        *own,
+        *watch_cpus(root, watch_s),
+        check_load(root),
+        check_cgroups(root),
+        *look_round(root),
+    ]
+
+
+def look_round(root: Path = Path("/")) -> list[Finding]:
+    """The checks that read files alone, quickly and without trying anything: also kept with every
+    run."""
+    looks: list[Callable[[Path], Finding]] = [
+        check_governor,
+        check_turbo,
+        check_smt,
+        check_clocksource,
+        check_time_namespace,
+        check_battery,
+        check_swap,
+        check_huge_pages,
+        check_address_randomisation,
+        check_pressure,
+        check_backlog,
+        check_syn_backlog,
+        check_ports,
+        check_time_wait,
+        check_tracking,
+        check_congestion_control,
+    ]
+    return [look(root) for look in looks]
+
+
+def check_cores(cores: tuple[int, ...]) -> Finding:
+    """Server and generator need a core each."""
+    count, listed = len(cores), format_cpu_list(cores)
+    if count < LEAST_CORES:
+        message = (
+            "server and load generator share the only core: every latency includes the "
+            "generator's work"
+        )
+        return Finding("cores", "red", count, message, "use a machine with at least 2 cores")
+    if count < COMFORTABLE_CORES:
+        message = f"cores {listed}: one for the server, the rest of the machine shares the other"
+        return Finding("cores", "amber", count, message, "4 cores or more give steadier tails")
+    return Finding("cores", "green", count, f"cores {listed}")
+
+
+def check_cgroups(root: Path = Path("/")) -> Finding:
+    """Whether limits really hold, tried with all of them."""
+    limits = Limits(cpus=0.5, memory_bytes=PROBE_MEMORY_BYTES, pids=64, policy="strict")
+    try:
+        name = select_backend(limits, root).name
+    except LimitsError as error:
+        return Finding("cgroups", "red", None, error.cause, error.cure)
+    return Finding("cgroups", "green", name, f"CPU, memory and process limits hold ({name})")
+
+
+def check_uv() -> Finding:
+    """Server environments are built with uv, which may be installed beside this interpreter."""
+    beside = Path(sys.executable).parent
+    path = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
+    if path is None:
+        message = "uv is missing: no server environment can be built"
+        return Finding("uv", "red", None, message, "python -m pip install uv")
+    return Finding("uv", "green", path, "uv is present")
+
+
+def check_open_files() -> Finding:
+    """Each connection takes a descriptor on either side."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= COMFORTABLE_OPEN_FILES:
+        return Finding("open files", "green", soft, f"{soft} open files allowed")
+    level: Level = "red" if soft < LEAST_OPEN_FILES else "amber"
+    cure = (
+        f"ulimit -n {hard}" if hard > soft else "raise the hard limit (limits.conf, LimitNOFILE=)"
+    )
+    return Finding("open files", level, soft, f"at most about {soft} connections", cure)
+
+
+def watch_cpus(root: Path, watch_s: float) -> list[Finding]:
+    """Steal and the work of others, seen over a moment in which wsgiload itself only waits."""
+    before = read_cpu_times(root)
+    time.sleep(watch_s)
+    after = read_cpu_times(root)
+    if before is None or after is None or after.total <= before.total:
+        unknown = "the processors could not be watched"
+        return [Finding(check, "amber", None, unknown) for check in ("foreign load", "steal")]
+    return judge_cpu_times(before, after, os.cpu_count() or 1)
+
+
+def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Finding]:
+    """What two readings of the processors' times say."""
+    total = after.total - before.total
+    foreign = (after.busy - before.busy) / total * cores
+    steal = (after.stolen - before.stolen) / total
+    foreign_level = _level(foreign, FOREIGN_CORES_AMBER, FOREIGN_CORES_RED)
+    steal_level = _level(steal, STEAL_AMBER, STEAL_RED)
+    return [
+        Finding(
+            "foreign load",
+            foreign_level,
+            round(foreign, 3),
+            f"other processes use {foreign:.2f} cores right now",
+            None if foreign_level == "green" else "stop other work, or wait until it is done",
+        ),
+        Finding(
+            "steal",
+            steal_level,
+            round(steal, 4),
+            f"the hypervisor takes {steal:.1%} of the CPU time",
+            None if steal_level == "green" else "use a host that is not shared, or dedicated CPUs",
+        ),
+    ]
+
+
+def read_cpu_times(root: Path) -> CpuTimes | None:
+    """The first line of /proc/stat; guest time is left out because user time contains it."""
+    fields = (read_text(under(root, "/proc/stat")) or "").partition("\n")[0].split()[1:9]
+    if len(fields) < 8 or not all(field.isdigit() for field in fields):
+        return None
+    user, nice, system, idle, wait, interrupt, soft_interrupt, steal = map(int, fields)
+    busy = user + nice + system + interrupt + soft_interrupt
+    return CpuTimes(busy, steal, busy + idle + wait + steal)
+
+
+def check_load(root: Path) -> Finding:
+    """The last minute, for work that comes and goes."""
+    words = (read_text(under(root, "/proc/loadavg")) or "").split()
+    if not words:
+        return Finding("load average", "amber", None, "the load average is not known")
+    load, cores = float(words[0]), os.cpu_count() or 1
+    level = _level(load / cores, 0.25, 1.0)
+    cure = None if level == "green" else "wait until the machine is idle"
+    return Finding(
+        "load average", level, load, f"load {load:g} over the last minute on {cores} cores", cure
+    )
+
+
+def check_governor(root: Path) -> Finding:
+    """A governor that saves power makes an idle server slow to answer."""
+    pattern = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
+    governors = sorted({text for path in root.glob(pattern) if (text := read_text(path))})
+    if not governors:
+        message = (
+            "the CPU frequency governor is not visible (usual in virtual machines): speed may vary"
+        )
+        return Finding("governor", "amber", None, message)
+    value = ",".join(governors)
+    if governors == ["performance"]:
+        return Finding("governor", "green", value, "the cores stay at their full frequency")
+    return Finding(
+        "governor",
+        "amber",
+        value,
+        "cores clock down when idle",
+        "sudo cpupower frequency-set -g performance",
+    )
+
+
+def check_clocksource(root: Path) -> Finding:
+    """A slow clock costs a system call for every time stamp."""
+    base = under(root, "/sys/devices/system/clocksource/clocksource0")
+    clock = read_text(base / "current_clocksource")
+    if clock is None:
+        return Finding("clocksource", "amber", None, "the clock source is not known")
+    if clock in STEADY_CLOCKS:
+        return Finding("clocksource", "green", clock, f"time stamps are cheap ({clock})")
+    message = f"the clock {clock} makes every time stamp a system call"
+    return Finding(
+        "clocksource", "amber", clock, message, "boot with clocksource=tsc where the CPU allows it"
+    )
+
+
+def check_swap(root: Path) -> Finding:
+    """Pages that come back from disk look like a slow server."""
+    lines = (read_text(under(root, "/proc/swaps")) or "").splitlines()
+    if not lines:
+        return Finding("swap", "amber", None, "the use of swap is not known")
+    used_kib = sum(int(line.split()[-2]) for line in lines[1:])
+    if used_kib:
+        return Finding(
+            "swap", "amber", used_kib * 1024, f"{used_kib} KiB are swapped out", "sudo swapoff -a"
+        )
+    return Finding(
+        "swap", "green", 0, "nothing is swapped out" if lines[1:] else "there is no swap"
+    )
+
+
+def check_backlog(root: Path) -> Finding:
+    """The kernel cuts every server's listen backlog to this."""
+    limit = read_int(under(root, "/proc/sys/net/core/somaxconn"))
+    if limit is None:
+        return Finding("somaxconn", "amber", None, "the largest listen backlog is not known")
+    if limit < LEAST_BACKLOG:
+        message = (
+            f"listen backlogs are cut to {limit}: bursts are dropped and come back a second later"
+        )
+        return Finding("somaxconn", "amber", limit, message, "sudo sysctl net.core.somaxconn=4096")
+    return Finding("somaxconn", "green", limit, f"listen backlogs up to {limit}")
+
+
+def check_ports(root: Path) -> Finding:
+    """Without keep-alive each request takes a local port for a minute."""
+    words = (read_text(under(root, "/proc/sys/net/ipv4/ip_local_port_range")) or "").split()
+    if len(words) != 2:
+        return Finding("local ports", "amber", None, "the range of local ports is not known")
+    count = int(words[1]) - int(words[0]) + 1
+    if count < LEAST_PORTS:
+        message = f"{count} local ports are soon used up without keep-alive"
+        return Finding(
+            "local ports",
+            "amber",
+            count,
+            message,
+            'sudo sysctl net.ipv4.ip_local_port_range="10240 65535"',
+        )
+    return Finding("local ports", "green", count, f"{count} local ports")
+
+
+def check_congestion_control(root: Path) -> Finding:
+    """BBR paces what it sends, on the loopback too."""
+    name = read_text(under(root, "/proc/sys/net/ipv4/tcp_congestion_control"))
+    if name is None:
+        return Finding(
+            "congestion control", "amber", None, "the TCP congestion control is not known"
+        )
+    if name == "bbr":
+        message = "bbr paces large responses with timers, which adds to their latency"
+        cure = "sudo sysctl net.ipv4.tcp_congestion_control=cubic"
+        return Finding("congestion control", "amber", name, message, cure)
+    return Finding("congestion control", "green", name, f"{name} does not pace")
+
+
+def check_huge_pages(root: Path) -> Finding:
+    """Huge pages for everyone enlarge prefork servers and stall them while pages are merged."""
+    text = read_text(under(root, "/sys/kernel/mm/transparent_hugepage/enabled"))
+    if text is None:
+        return Finding(
+            "huge pages", "amber", None, "the use of transparent huge pages is not known"
+        )
+    mode = text.partition("[")[2].partition("]")[0] or text
+    if mode == "always":
+        message = "transparent huge pages for every process: memory figures come out larger"
+        cure = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+        return Finding("huge pages", "amber", mode, message, cure)
+    return Finding("huge pages", "green", mode, f"transparent huge pages: {mode}")
+
+
+def check_smt(root: Path) -> Finding:
+    """Two logical cores of one physical core are not two cores."""
+    active = read_int(under(root, "/sys/devices/system/cpu/smt/active"))
+    if active is None:
+        return Finding("smt", "amber", None, "whether cores share hardware (SMT) is not known")
+    if active:
+        message = (
+            "pairs of cores share hardware: do not give one to the server and its twin "
+            "to the client"
+        )
+        return Finding(
+            "smt", "amber", active, message, "choose --server-cpus and --client-cpus by lscpu -e"
+        )
+    return Finding("smt", "green", active, "every core is a physical one, as far as can be seen")
+
+
+def _level(value: float, amber: float, red: float) -> Level:
+    return "red" if value >= red else "amber" if value >= amber else "green"

@@ -1,0 +1,183 @@
+"""What the kernel's files tell about power, clocks and sockets, and what that means for measuring.
+
+Each check reads below the root that it is given, changes nothing, and never calls green what it
+cannot know.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.doctor.finding import Finding
+from wsgiload.limits.files import read_int, read_text, under
+
+LEAST_SYN_BACKLOG = 1_024
+# Of some 28,000 ports; each is held for a minute.
+MANY_WAITING, MOST_WAITING = 5_000, 20_000
+# Beyond this share of the table the kernel soon drops new connections.
+MOST_TRACKED_SHARE = 0.8
+# Each connection stays in the table for some two minutes after its end.
+LEAST_TRACKED = 131_072
+FULL_RANDOMISATION = 2
+
+
+def check_turbo(root: Path) -> Finding:
+    """A core that runs faster while it is cool makes the first minute the best one."""
+    no_turbo = read_int(under(root, "/sys/devices/system/cpu/intel_pstate/no_turbo"))
+    boost = read_int(under(root, "/sys/devices/system/cpu/cpufreq/boost"))
+    if no_turbo is None and boost is None:
+        message = (
+            "whether the cores boost is not visible (usual in virtual machines): speed may vary"
+        )
+        return Finding("turbo", "amber", None, message)
+    if no_turbo == 0:
+        cure = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+        return Finding(
+            "turbo", "amber", "on", "cores run faster while they are cool: speed varies", cure
+        )
+    if no_turbo is None and boost:
+        cure = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
+        return Finding(
+            "turbo", "amber", "on", "cores run faster while they are cool: speed varies", cure
+        )
+    return Finding("turbo", "green", "off", "cores do not boost")
+
+
+def check_battery(root: Path) -> Finding:
+    """On battery, firmware slows a machine down at moments of its own choice."""
+    folder = under(root, "/sys/class/power_supply")
+    if not folder.is_dir():
+        return Finding("battery", "amber", None, "the power supply is not known")
+    mains = [
+        read_int(path / "online")
+        for path in folder.iterdir()
+        if read_text(path / "type") == "Mains"
+    ]
+    batteries = [
+        read_text(path / "status")
+        for path in folder.iterdir()
+        if read_text(path / "type") == "Battery"
+    ]
+    if "Discharging" in batteries or (batteries and mains and not any(mains)):
+        return Finding(
+            "battery", "red", "discharging", "the machine runs on its battery", "plug it in"
+        )
+    return Finding(
+        "battery",
+        "green",
+        "mains" if batteries else "none",
+        "the machine does not run on a battery",
+    )
+
+
+def check_time_namespace(root: Path) -> Finding:
+    """Another time namespace has another monotonic clock: stamps from outside would not fit
+    ours."""
+    text = read_text(under(root, "/proc/self/timens_offsets"))
+    if text is None:
+        return Finding("time namespace", "amber", None, "the offsets of the clocks are not known")
+    shifted = [
+        line.split()[0]
+        for line in text.splitlines()
+        if any(word != "0" for word in line.split()[1:])
+    ]
+    if shifted:
+        message = f"the clocks {', '.join(shifted)} are shifted in this time namespace"
+        cure = "run server and wsgiload in the same container, or outside of it"
+        return Finding("time namespace", "amber", ", ".join(shifted), message, cure)
+    return Finding("time namespace", "green", "none", "the clocks are those of the host")
+
+
+def check_address_randomisation(root: Path) -> Finding:
+    """With one memory layout for all, its luck is in every run and looks like the server's."""
+    mode = read_int(under(root, "/proc/sys/kernel/randomize_va_space"))
+    if mode is None:
+        return Finding(
+            "address layout", "amber", None, "whether memory layouts are random is not known"
+        )
+    if mode != FULL_RANDOMISATION:
+        message = "memory layouts are not random: runs agree more with each other than they should"
+        return Finding(
+            "address layout", "amber", mode, message, "sudo sysctl kernel.randomize_va_space=2"
+        )
+    return Finding("address layout", "green", mode, "every process gets a memory layout of its own")
+
+
+def check_syn_backlog(root: Path) -> Finding:
+    """Connections that are half open wait here before the listen backlog."""
+    limit = read_int(under(root, "/proc/sys/net/ipv4/tcp_max_syn_backlog"))
+    if limit is None:
+        return Finding(
+            "tcp_max_syn_backlog",
+            "amber",
+            None,
+            "how many connections may be half open is not known",
+        )
+    if limit < LEAST_SYN_BACKLOG:
+        message = f"more than {limit} connections at once are dropped while half open"
+        return Finding(
+            "tcp_max_syn_backlog",
+            "amber",
+            limit,
+            message,
+            "sudo sysctl net.ipv4.tcp_max_syn_backlog=4096",
+        )
+    return Finding(
+        "tcp_max_syn_backlog", "green", limit, f"up to {limit} connections may be half open"
+    )
+
+
+def check_time_wait(root: Path) -> Finding:
+    """Each closed connection holds its port for a minute."""
+    words = (read_text(under(root, "/proc/net/sockstat")) or "").split()
+    if "tw" not in words:
+        return Finding(
+            "TIME_WAIT", "amber", None, "how many closed connections hold a port is not known"
+        )
+    count = int(words[words.index("tw") + 1])
+    if count < MANY_WAITING:
+        return Finding("TIME_WAIT", "green", count, f"{count} closed connections hold a port")
+    message = f"{count} closed connections still hold a port"
+    cure = "wait a minute, or use keep-alive; `ss -tan state time-wait` shows whose they are"
+    return Finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, cure)
+
+
+def check_tracking(root: Path) -> Finding:
+    """Where the kernel tracks connections, a full table drops new ones."""
+    most = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_max"))
+    count = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_count"))
+    if most is None or count is None:
+        modules = under(root, "/sys/module")
+        if modules.is_dir() and not (modules / "nf_conntrack").exists():
+            return Finding(
+                "connection tracking", "green", "none", "the kernel tracks no connections"
+            )
+        return Finding(
+            "connection tracking",
+            "amber",
+            None,
+            "whether the kernel tracks connections is not known",
+        )
+    cure = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
+    if count > MOST_TRACKED_SHARE * most:
+        message = f"{count} tracked connections in a table of {most}: new ones are soon dropped"
+        return Finding("connection tracking", "red", count, message, cure)
+    if most < LEAST_TRACKED:
+        message = (
+            f"{most} tracked connections fill the table: soon reached with a connection per request"
+        )
+        return Finding("connection tracking", "amber", most, message, cure)
+    return Finding(
+        "connection tracking", "green", count, f"{count} tracked connections in a table of {most}"
+    )
+
+
+def check_pressure(root: Path) -> Finding:
+    """Without PSI nobody can tell that a server waited for a core."""
+    if read_text(under(root, "/proc/pressure/cpu")) is None:
+        message = (
+            "the kernel keeps no pressure figures (PSI): waits for a CPU or for memory "
+            "cannot be seen"
+        )
+        return Finding("pressure", "amber", None, message, "boot with psi=1")
+    return Finding("pressure", "green", "PSI", "waits for CPU and memory can be seen")

@@ -1,0 +1,114 @@
+"""Waiting between trials until the host is quiet, so that one trial does not begin in the wake of
+another.
+
+Looks and waits only. What is quiet is decided by pure functions; a host that never becomes so is
+told, not refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsgiload.doctor.checks import CpuTimes, read_cpu_times
+from wsgiload.limits.files import read_text, under
+from wsgiload.units import NS_PER_S
+
+LEAST_IDLE_SHARE = 0.95
+MOST_PRESSURE_PERCENT = 1.0
+MOST_TIME_WAIT = 1_000
+WATCH_NS = 2 * NS_PER_S
+# What is left of a load shows up late: workers that end, sockets that close, pages that are
+# written.
+LEAST_WAIT_NS = 5 * NS_PER_S
+_TIME_WAIT = "06"
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """The host over a moment; None for what the kernel does not tell."""
+
+    idle_share: float | None
+    pressure_percent: float | None
+    time_wait: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How long a trial waited, and what still disturbed the host when it began."""
+
+    waited_s: float
+    disturbances: tuple[str, ...]
+
+
+def disturbances(state: HostState) -> tuple[str, ...]:
+    """What keeps this host from being quiet, in words; what is not known disturbs nobody."""
+    found = []
+    if state.idle_share is not None and state.idle_share <= LEAST_IDLE_SHARE:
+        found.append(f"its processors were idle for {state.idle_share:.0%} of the time only")
+    if state.pressure_percent is not None and state.pressure_percent >= MOST_PRESSURE_PERCENT:
+        found.append(
+            f"something waited for a processor in {state.pressure_percent:g} % of the last ten "
+            "seconds"
+        )
+    if state.time_wait is not None and state.time_wait >= MOST_TIME_WAIT:
+        found.append(f"{state.time_wait:,} connections to the port were in TIME_WAIT")
+    return tuple(found)
+
+
+def settle(
+    longest_ns: int,
+    look: Callable[[], HostState],
+    clock_ns: Callable[[], int] = time.monotonic_ns,
+    pause_s: Callable[[float], None] = time.sleep,
+) -> Settled:
+    """Wait until the host is quiet, for 5 s at least and ``longest_ns`` at most. ``look`` itself
+    takes its time."""
+    started_ns = clock_ns()
+    least_ns = min(LEAST_WAIT_NS, longest_ns)
+    while True:
+        found = disturbances(look())
+        waited_ns = clock_ns() - started_ns
+        if not found and waited_ns < least_ns:
+            pause_s(min(least_ns - waited_ns, WATCH_NS) / NS_PER_S)
+            continue
+        if not found or waited_ns >= longest_ns:
+            return Settled(waited_ns / NS_PER_S, found)
+
+
+def watch_host(port: int | None, root: Path = Path("/")) -> HostState:
+    """The host over the next two seconds."""
+    before = read_cpu_times(root)
+    time.sleep(WATCH_NS / NS_PER_S)
+    idle = _idle_share(before, read_cpu_times(root))
+    return HostState(idle, _pressure(root), None if port is None else _time_wait(port, root))
+
+
+def _idle_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None:
+    if before is None or after is None or after.total <= before.total:
+        return None
+    return 1 - (after.busy - before.busy + after.stolen - before.stolen) / (
+        after.total - before.total
+    )
+
+
+def _pressure(root: Path) -> float | None:
+    words = (read_text(under(root, "/proc/pressure/cpu")) or "").split()
+    if len(words) < 2 or words[0] != "some" or not words[1].startswith("avg10="):
+        return None
+    return float(words[1].removeprefix("avg10="))
+
+
+def _time_wait(port: int, root: Path) -> int | None:
+    """Connections from or to a port that wait for their last packets."""
+    tables = [read_text(under(root, f"/proc/net/{name}")) for name in ("tcp", "tcp6")]
+    if tables == [None, None]:
+        return None
+    ending, count = f":{port:04X}", 0
+    for line in (line for table in tables for line in (table or "").splitlines()[1:]):
+        fields = line.split()
+        if len(fields) > 3 and fields[3] == _TIME_WAIT:
+            count += fields[1].endswith(ending) or fields[2].endswith(ending)
+    return count

@@ -1,0 +1,1 @@
+"""The documents that wsgiload stores: typed, versioned, each with its JSON Schema."""

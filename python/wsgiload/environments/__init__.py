@@ -1,0 +1,1 @@
+"""The interpreter of the app, and one locked environment per server."""

@@ -1,0 +1,421 @@
+"""Makes one locked environment per server, once, and says how the app's own packages are seen from
+it.
+
+An environment is keyed by server, lock and base interpreter, built under a temporary name below a
+file lock, and renamed when complete: an interrupted build leaves nothing that looks finished, and
+two runs do not collide. A complete one needs no network. Nothing here changes the user's
+environment or starts a server.
+
+Layering: each environment holds one ``.pth`` that adds the folders of ``WSGILOAD_APP_SITE`` behind
+the environment's own packages, their ``.pth`` files included (editable installs). The variable is
+set per launch, so one cached environment serves every app. Where both sides hold a distribution,
+the server's version wins; ``Conflict`` names it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import fnmatch
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from uv import find_uv_bin
+
+from wsgiload.catalogue.contract import Server
+from wsgiload.environments.interpreter import AppInterpreter, clean_variables, normalise
+from wsgiload.environments.system import find_program, install_command, missing_packages
+from wsgiload.environments.versions import interpreter_for
+from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
+
+Log = Callable[[str], None]
+
+APP_SITE_VARIABLE = "WSGILOAD_APP_SITE"
+FACTS_FILE = "wsgiload.json"  # written last: an environment without it is not complete
+LAYOUT = 1  # part of every key; raise it when what is put into an environment changes
+LOG_TAIL_CHARS = 4000
+BUILDS_AT_ONCE = 4  # downloads wait for the network more than they compute
+
+APP_SITE_MODULE = f'''"""Adds the app's packages behind this environment's own; from wsgiload."""
+
+import os
+import site
+
+for _folder in os.environ.get("{APP_SITE_VARIABLE}", "").split(os.pathsep):
+    if _folder:
+        site.addsitedir(_folder)
+'''
+
+# What a compiler or pip says when something of the system is missing, and the Debian package that
+# has it.
+MISSING_PACKAGES = (
+    (
+        r"\b(gcc|cc)['\"]?: (No such file|not found|command not found)"
+        r"|No such file or directory: '(gcc|cc)'",
+        "gcc",
+    ),
+    (r"command '?\S*(gcc|cc)'? failed: No such file", "gcc"),
+    (r"you need a C compiler", "gcc"),
+    (r"Python\.h: No such file", "python3-dev"),
+    (r"cannot find -lpython", "python3-dev"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A distribution that the server and the app both bring, in different versions; the server's is
+    used."""
+
+    name: str
+    server_version: str
+    app_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A server's environment, ready to launch from; ``version`` is the server's."""
+
+    server: str
+    python: Path
+    bin: Path
+    version: str
+    python_version: str | None  # None for a server that is no Python
+    lock_sha256: str
+    built: bool
+    seconds: float
+    layered_site_packages: tuple[Path, ...]
+    conflicts: tuple[Conflict, ...]
+    ignored_variables: tuple[str, ...] = ()
+
+    def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Variables for a launch: the inherited ones, less those that choose modules or set up the
+        server."""
+        kept = clean_variables(os.environ if inherited is None else inherited, app_dir)
+        variables = {
+            name: value
+            for name, value in kept.items()
+            if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.ignored_variables)
+        }
+        variables[APP_SITE_VARIABLE] = os.pathsep.join(map(str, self.layered_site_packages))
+        variables["PYTHONUNBUFFERED"] = "1"  # what a dying server said last must be in its log
+        return variables
+
+
+def cache_folder() -> Path:
+    """``WSGILOAD_CACHE_DIR``, else ``wsgiload`` in the user's cache folder."""
+    own = os.environ.get("WSGILOAD_CACHE_DIR")
+    if own:
+        return Path(own).expanduser().absolute()
+    shared = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(shared).expanduser().absolute() / "wsgiload"
+
+
+def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Environment:
+    """The environment of ``server``: from the cache, or built now. On this interpreter, or, for a
+    bundled app and a server that does not run on it, on the newest one that it does run on."""
+    interpreter = interpreter_for(server, interpreter)
+    _require_packages(server)
+    started_ns = time.monotonic_ns()
+    lock_sha256 = _lock_sha256(server)
+    folder = _environment_folder(server, interpreter, lock_sha256)
+    facts, built = _read_facts(folder), False
+    if facts is None:
+        with _only_one(folder.with_name(folder.name + ".lock")):
+            facts = _read_facts(folder)  # another run may have built it meanwhile
+            if facts is None:
+                log(f"installing {server.name} for Python {interpreter.version}")
+                facts, built = _build(server, interpreter, folder), True
+    return Environment(
+        server=server.name,
+        python=folder / "bin" / "python",
+        bin=folder / "bin",
+        version=_server_version(server, interpreter, facts),
+        python_version=_python_version(server, interpreter),
+        lock_sha256=lock_sha256,
+        built=built,
+        seconds=(time.monotonic_ns() - started_ns) / 1e9,
+        layered_site_packages=interpreter.site_packages,
+        conflicts=find_conflicts(facts, interpreter.distributions),
+        ignored_variables=server.ignored_variables,
+    )
+
+
+def provision_all(
+    servers: Iterable[Server], interpreter: AppInterpreter, *, log: Log
+) -> dict[str, Environment | WsgiloadError]:
+    """Provision every server, several at a time; one that fails does not stop the others."""
+    wanted = {server.name: server for server in servers}
+    # Once, before there are threads: its look-up in the standard library is not thread-safe.
+    _uv()
+
+    def attempt(server: Server) -> Environment | WsgiloadError:
+        try:
+            return provision(server, interpreter, log=log)
+        except WsgiloadError as error:
+            return error
+
+    with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
+        try:
+            return dict(zip(wanted, pool.map(attempt, wanted.values()), strict=True))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def installed_servers(servers: Sequence[Server], interpreter: AppInterpreter) -> frozenset[str]:
+    """The names of the servers whose environment is in the cache; builds nothing."""
+    return frozenset(server.name for server in servers if _is_installed(server, interpreter))
+
+
+def _is_installed(server: Server, usual: AppInterpreter) -> bool:
+    try:
+        interpreter = interpreter_for(server, usual)
+        return (
+            _read_facts(_environment_folder(server, interpreter, _lock_sha256(server))) is not None
+        )
+    except (UsageError, ProvisionError):
+        return False
+
+
+def find_conflicts(server: Mapping[str, str], app: Mapping[str, str]) -> tuple[Conflict, ...]:
+    """The distributions present on both sides in different versions, by name."""
+    both = sorted(server.keys() & app.keys())
+    return tuple(
+        Conflict(name, server[name], app[name]) for name in both if server[name] != app[name]
+    )
+
+
+def _require_packages(server: Server) -> None:
+    missing = missing_packages(server.needs)
+    if missing:
+        raise ProvisionError(
+            f"{server.name} needs the system package{'s' if len(missing) > 1 else ''} "
+            f"{', '.join(missing)}",
+            f"as root run `{install_command(missing)}`",
+            step="provision",
+        )
+
+
+def _server_version(server: Server, interpreter: AppInterpreter, facts: Mapping[str, str]) -> str:
+    if server.version_command:
+        return _printed_version(server.version_command)
+    return (
+        interpreter.version
+        if server.distribution is None
+        else facts[normalise(server.distribution)]
+    )
+
+
+def _printed_version(command: Sequence[str]) -> str:
+    """The first version number that a program prints of itself."""
+    program = find_program(command[0]) or command[0]
+    try:
+        done = subprocess.run(
+            [program, *command[1:]], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProvisionError(
+            f"{command[0]} does not tell its version: {error}", step="provision"
+        ) from error
+    found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    return found[0] if found else "unknown"
+
+
+def _python_version(server: Server, interpreter: AppInterpreter) -> str | None:
+    if not server.serves_wsgi:
+        return None
+    return (
+        interpreter.version if server.implementation == "CPython" else f"PyPy {interpreter.version}"
+    )
+
+
+def _lock_sha256(server: Server) -> str:
+    try:
+        return hashlib.sha256(server.lock_path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ProvisionError(
+            f"{server.name} has no lock: {server.lock_path}: {error.strerror}",
+            "in a checkout run tools/lock-servers, otherwise reinstall wsgiload",
+            step="provision",
+        ) from error
+
+
+def _environment_folder(server: Server, interpreter: AppInterpreter, lock_sha256: str) -> Path:
+    """Its name is readable up to the hash, which also tells apart two builds of one Python
+    version."""
+    key = json.dumps(
+        [LAYOUT, server.name, lock_sha256, str(interpreter.base_executable), interpreter.version]
+    )
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return cache_folder() / "environments" / f"{server.name}-py{interpreter.version}-{digest}"
+
+
+def _read_facts(folder: Path) -> dict[str, str] | None:
+    """The distributions of a complete environment, None for any other."""
+    try:
+        facts: dict[str, Any] = json.loads((folder / FACTS_FILE).read_text())
+    except (OSError, ValueError):
+        return None
+    # An interpreter that was removed or moved leaves a dangling link behind.
+    if not (folder / "bin" / "python").exists():
+        return None
+    return {str(name): str(version) for name, version in facts["distributions"].items()}
+
+
+@contextlib.contextmanager
+def _only_one(lock_file: Path) -> Iterator[None]:
+    """Held by one process at a time; the system lets go of it when the process dies."""
+    try:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        stream = lock_file.open("w")
+    except OSError as error:
+        raise ProvisionError(
+            f"cannot write to the cache {lock_file.parent}: {error.strerror}",
+            "set WSGILOAD_CACHE_DIR to a folder that can be written",
+            step="provision",
+        ) from error
+    with stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _build(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[str, str]:
+    """Build beside the final name, then rename; the log stays, whatever the outcome."""
+    unfinished = folder.with_name(folder.name + ".unfinished")
+    temporary = folder.with_name(folder.name + ".temporary")
+    log_file = cache_folder() / "logs" / f"{folder.name}.log"
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in (unfinished, temporary, folder):  # we hold the lock: nobody builds these now
+        shutil.rmtree(leftover, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        with log_file.open("w") as log_stream:
+            for arguments in _steps(server, interpreter, unfinished):
+                _run(arguments, server, temporary, log_stream.fileno(), log_file)
+        _install_layering(unfinished)
+        distributions = _installed_distributions(unfinished)
+        facts = {
+            "server": server.name,
+            "python": interpreter.version,
+            "distributions": distributions,
+        }
+        (unfinished / FACTS_FILE).write_text(json.dumps(facts, indent=1) + "\n")
+        unfinished.rename(folder)
+    finally:
+        for leftover in (unfinished, temporary):
+            shutil.rmtree(leftover, ignore_errors=True)
+    return distributions
+
+
+def _steps(server: Server, interpreter: AppInterpreter, folder: Path) -> Iterator[list[str]]:
+    uv = _uv()
+    # Relocatable, because the folder is renamed; its scripts find their interpreter beside
+    # themselves.
+    base = str(interpreter.base_executable)
+    yield [uv, "venv", "--relocatable", "--no-project", "--python", base, str(folder)]
+    if server.requirements:
+        # Bytecode now, so that the first measured start is like the others.
+        options = [
+            "--require-hashes",
+            "--compile-bytecode",
+            "--python",
+            str(folder / "bin" / "python"),
+        ]
+        if server.needs_compiler:
+            # uv's cache tells builds apart by Python's minor version only, and would hand a server
+            # that embeds libpython the build made for another interpreter (seen with uWSGI: 3.11.7
+            # in a 3.11.2).
+            options.append("--no-cache")
+        yield [uv, "pip", "sync", *options, str(server.lock_path)]
+
+
+def _run(
+    arguments: list[str], server: Server, temporary: Path, log_descriptor: int, log_file: Path
+) -> None:
+    variables = clean_variables(os.environ, Path())
+    del variables["PYTHONPATH"]  # a build must not see the app
+    # The app's interpreter decides, and uv must not fetch another one behind our back.
+    variables |= {"UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
+    # What builds leave behind goes with the folder: uv does not remove its lock on setuptools.
+    variables["TMPDIR"] = str(temporary)
+    done = subprocess.run(
+        arguments,
+        cwd=log_file.parent,  # uv reads the configuration of the project it is started in
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=log_descriptor,
+        stderr=log_descriptor,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise build_failure(server, log_file.read_text(errors="replace"), log_file)
+
+
+def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
+    """The error for a build that said ``text``: which system package is missing, as far as the text
+    tells."""
+    tail = text[-LOG_TAIL_CHARS:]
+    missing = list(
+        dict.fromkeys(package for pattern, package in MISSING_PACKAGES if re.search(pattern, text))
+    )
+    if missing:
+        cause = (
+            f"{server.name} could not be built: the system package {' and '.join(missing)} "
+            "is missing"
+        )
+    else:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        cause = f"{server.name} could not be installed: {_most_telling(lines)}"
+    cures = []
+    if server.needs_compiler or missing:
+        packages = list(dict.fromkeys([*missing, *(needed.package for needed in server.needs)]))
+        cures.append(f"as root run `{install_command(packages)}`")
+    cures.append(f"the whole log is in {log_file}")
+    return ProvisionError(cause, "; ".join(cures), step="provision", log_tail=tail)
+
+
+def _most_telling(lines: list[str]) -> str:
+    """The first line of an error as uv marks it, else the last line."""
+    marked = [
+        line for line in lines if line.startswith(("error:", "×", "Caused by:", "╰─▶", "├─▶"))
+    ]
+    return " ".join(marked[:2] or lines[-1:] or ["no output"]).lstrip("× ")
+
+
+@functools.cache
+def _uv() -> str:
+    try:
+        return str(find_uv_bin())
+    except FileNotFoundError as error:
+        raise ProvisionError(
+            "the program uv is missing", "reinstall wsgiload, which brings it"
+        ) from error
+
+
+def _site_packages(folder: Path) -> Path:
+    return next((folder / "lib").glob("py*3.*/site-packages"))
+
+
+def _install_layering(folder: Path) -> None:
+    site_packages = _site_packages(folder)
+    (site_packages / "_wsgiload_app_site.py").write_text(APP_SITE_MODULE)
+    # Last in the alphabet: the environment's own .pth files go first.
+    (site_packages / "zzz-wsgiload-app-site.pth").write_text("import _wsgiload_app_site\n")
+
+
+def _installed_distributions(folder: Path) -> dict[str, str]:
+    """Read from the metadata on disk; the environment's interpreter need not be started."""
+    found = metadata.distributions(path=[str(_site_packages(folder))])
+    return {normalise(one.metadata["Name"]): one.version for one in found}

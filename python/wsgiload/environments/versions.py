@@ -1,0 +1,133 @@
+"""Which of the interpreters of this machine a server is run on.
+
+One build for all servers, because a comparison of servers on different interpreters compares
+interpreters; only a server that does not run on it gets the newest one that it does run on. Nothing
+is installed or downloaded.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from wsgiload.catalogue.contract import Server
+from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter, describe_any
+from wsgiload.errors import UsageError
+
+# Where version managers put interpreters; their shims on PATH lead elsewhere.
+MANAGED = (".pyenv/versions/*/bin", ".local/share/uv/python/*/bin")
+USUAL_FOLDERS = ("/usr/local/bin", "/usr/bin")
+VERSION = re.compile(r"\d+\.\d+(\.\d+)?t?")
+
+
+def suits(server: Server, interpreter: AppInterpreter) -> bool:
+    """Whether the server runs on it, as its file says."""
+    too_new = server.python_max is not None and interpreter.minor > server.python_max
+    return (
+        interpreter.implementation == server.implementation
+        and interpreter.minor >= server.python_min
+        and not too_new
+    )
+
+
+def interpreter_for(server: Server, usual: AppInterpreter) -> AppInterpreter:
+    """``usual`` where the server runs on it; for a bundled app else the newest that it runs on.
+
+    An app of the user's stays on its own interpreter: its packages were made for that one.
+    """
+    if suits(server, usual):
+        return usual
+    fitting = [
+        found for found in installed_interpreters(server.implementation) if suits(server, found)
+    ]
+    if usual.site_packages or not fitting:
+        raise _none_fits(server, usual)
+    return max(fitting, key=lambda found: _version(found.version))
+
+
+def require_suited(server: Server, interpreter: AppInterpreter) -> None:
+    """Refuse an interpreter that was asked for by its version and that the server does not run
+    on."""
+    if not suits(server, interpreter):
+        cure = "leave this server out of --servers, or this version out of --grid python="
+        raise UsageError(_not_on(server, interpreter), cure)
+
+
+def find_version(text: str) -> AppInterpreter:
+    """The installed CPython of ``--python-version``: ``3.13``, ``3.13.1``, or ``3.14t`` for one
+    without the global interpreter lock; of several, the newest."""
+    if not VERSION.fullmatch(text):
+        raise UsageError(
+            f"{text!r} is no version of Python",
+            "write it like 3.13, or 3.14t if it is free-threaded",
+        )
+    known = installed_interpreters("CPython")
+    fitting = [found for found in known if _is_version(found.version, text)]
+    if not fitting:
+        versions = sorted({found.version for found in known}, key=_version)
+        raise UsageError(
+            f"no Python {text} is installed here", f"installed are {', '.join(versions) or 'none'}"
+        )
+    return max(fitting, key=lambda found: _version(found.version))
+
+
+@functools.cache
+def installed_interpreters(implementation: str) -> tuple[AppInterpreter, ...]:
+    """Every interpreter of that implementation that can be found here and answers, with no packages
+    in sight."""
+    name = r"pypy3" if implementation == "PyPy" else r"python3\.\d+t?"
+    found: dict[Path, AppInterpreter] = {}
+    for path in _executables(name):
+        try:
+            one = describe_any(path, "found")
+        except UsageError:
+            continue
+        if one.implementation == implementation:
+            found.setdefault(one.base_executable, one)
+    own = bundled_app_interpreter()
+    if own.implementation == implementation:
+        found.setdefault(own.base_executable, own)
+    return tuple(found.values())
+
+
+def _executables(name: str) -> Iterator[Path]:
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    folders += [Path(folder) for folder in USUAL_FOLDERS]
+    for managed in MANAGED:
+        folders += sorted(Path.home().glob(managed))
+    for folder in dict.fromkeys(folders):
+        if "shims" not in folder.parts and folder.is_dir():
+            fitting = (path for path in folder.iterdir() if re.fullmatch(name, path.name))
+            yield from sorted(path for path in fitting if os.access(path, os.X_OK))
+
+
+def _is_version(version: str, wanted: str) -> bool:
+    same_build = version.endswith("t") == wanted.endswith("t")
+    return same_build and f"{version.rstrip('t')}.".startswith(f"{wanted.rstrip('t')}.")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def _none_fits(server: Server, usual: AppInterpreter) -> UsageError:
+    cause = _not_on(server, usual)
+    if usual.site_packages:
+        return UsageError(
+            cause, "leave this server out of --servers, or name another interpreter with --python"
+        )
+    return UsageError(cause, "install such an interpreter, or leave this server out")
+
+
+def _not_on(server: Server, interpreter: AppInterpreter) -> str:
+    return (
+        f"{server.name} runs on {_wanted(server)}, not on {interpreter.implementation} "
+        f"{interpreter.version}"
+    )
+
+
+def _wanted(server: Server) -> str:
+    return server.pythons if server.implementation != "CPython" else f"Python {server.pythons}"

@@ -1,0 +1,38 @@
+"""How long an experiment will take: before it starts from its plan, while it runs from what its
+trials took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wsgiload.doctor.settle import LEAST_WAIT_NS
+from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.units import NS_PER_S
+
+# Launch, probes, draining and stopping of a usual server; only the first guess hangs on it.
+USUAL_OVERHEAD_S = 2.0
+
+
+def trial_s(cell: Cell, experiment: Experiment) -> float:
+    """What one trial should take, in seconds; waiting for a quiet host counts with its least."""
+    waited_ns = min(experiment.procedure.settle_ns, LEAST_WAIT_NS)
+    return (experiment.load.load_ns_at(cell.level) + waited_ns) / NS_PER_S + USUAL_OVERHEAD_S
+
+
+def experiment_s(cells: Sequence[Cell], experiment: Experiment) -> float:
+    """What all of these trials should take, reruns apart, in seconds."""
+    return sum(trial_s(cell, experiment) for cell in cells)
+
+
+def longest_s(cells: Sequence[Cell], experiment: Experiment) -> float:
+    """The same on a host that never becomes quiet, in seconds."""
+    waited_ns = max(0, experiment.procedure.settle_ns - LEAST_WAIT_NS)
+    return experiment_s(cells, experiment) + len(cells) * waited_ns / NS_PER_S
+
+
+def remaining_s(
+    done: Sequence[Cell], took_s: float, left: Sequence[Cell], experiment: Experiment
+) -> float:
+    """What is left should take, if it takes as much longer than planned as what is done did."""
+    planned_s = experiment_s(done, experiment)
+    return experiment_s(left, experiment) * (took_s / planned_s if planned_s else 1.0)

@@ -1,0 +1,233 @@
+"""What the user asks for, as frozen data: an Experiment, and the cells it consists of in the order
+they are run.
+
+Nothing here starts, measures or writes anything.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from wsgiload.catalogue.bundled import bundled_app
+from wsgiload.catalogue.contract import Profile
+from wsgiload.errors import require
+from wsgiload.experiment.procedure import Procedure
+from wsgiload.limits.model import Policy
+from wsgiload.loads.options import LONGEST_LOAD_NS, Keepalive, Level, LoadOptions
+from wsgiload.loads.precision import Precision
+from wsgiload.loads.request import Request, base64_of
+from wsgiload.units import NS_PER_S
+
+LEAST_SAMPLE_INTERVAL_NS, LONGEST_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimits:
+    """What a server may use; None where nothing is asked for."""
+
+    cpus: float | None = 1.0
+    memory_bytes: int | None = 512 * 1024**2
+    pids: int | None = 512
+    policy: Policy = "strict"
+    server_cpus: tuple[int, ...] | None = None
+    client_cpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many workers and threads the user wants a server to have; None leaves it to the profile.
+
+    In a grid the profile, keep-alive, the bundled app (by name) and the version of Python may be
+    factors, too; None leaves them to the experiment.
+    """
+
+    workers: int | None = None
+    threads: int | None = None
+    profile: Profile | None = None
+    keepalive: Keepalive | None = None
+    app: str | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApp:
+    """What a server serves: ``module:callable``, the folder that it is imported from, and how it is
+    asked."""
+
+    app: str
+    app_dir: Path
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Everything one sweep measures."""
+
+    name: str
+    app: str
+    app_dir: Path
+    request: Request
+    load: LoadOptions
+    levels: tuple[Level, ...]
+    servers: tuple[str, ...] | None = None
+    runs: int = 1
+    seed: int = 1
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
+    profile: Profile = "tuned"
+    sizes: tuple[Size, ...] = (Size(),)
+    bundled: bool = False
+    python: str | None = None
+    python_version: str | None = None
+    port: int | None = None
+    ready_timeout_ns: int = 30 * NS_PER_S
+    sample_interval_ns: int = 100_000_000
+    # How well one run is to know a quantile; each cell says whether it does.
+    precision: Precision | None = None
+    # Which limit is lifted in further runs, to see what that changes.
+    intervene: Literal["cpu"] | None = None
+    # The objective by which a setting is recommended, as texts like ``p99<50ms``; it changes
+    # nothing that is measured.
+    slo: tuple[str, ...] = ()
+    out: Path = Path(".wsgiload/runs")
+    procedure: Procedure = field(default_factory=Procedure)
+
+    def __post_init__(self) -> None:
+        is_open = all(level.rate_per_s is not None for level in self.levels)
+        counted = self.load.warmup_requests is not None
+        require(
+            is_open or not counted,
+            "a warm-up by requests needs a rate",
+            "give --warmup in seconds instead",
+        )
+        longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
+        require(
+            longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included"
+        )
+        possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
+        require(possible, "the sample interval must lie between 1ms and 1s")
+
+    def served(self, name: str | None) -> ServedApp:
+        """The bundled app of that name, asked in its own way; without a name the experiment's
+        app."""
+        if name is None:
+            return ServedApp(self.app, self.app_dir, self.request)
+        own = bundled_app(name)
+        request = replace(self.request, path=own.path, expected_body=own.expected_body)
+        return ServedApp(own.app, own.app_dir, request)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One server at one level in one run."""
+
+    server: str
+    level: Level
+    run: int
+    seed: int
+    attempt: int = 1
+
+    @property
+    def id(self) -> str:
+        """``server@level#run``, a rerun ``server@level#run.2``: unique in a sweep, and a tag in the
+        interval log."""
+        again = f".{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.server}@{self.level.text}#{self.run}{again}"
+
+
+def expand(experiment: Experiment, servers: tuple[str, ...]) -> tuple[Cell, ...]:
+    """The cells in the order they are run: a complete block per run, servers and levels in seeded
+    random order.
+
+    A fixed or rising order would confound the load with warm-up, leaks and the host's drift. At one
+    level of one run every server meets the same arrivals.
+    """
+    order = random.Random(experiment.seed)
+    cells = []
+    for run in range(1, experiment.runs + 1):
+        for server in order.sample(servers, len(servers)):
+            for level in order.sample(experiment.levels, len(experiment.levels)):
+                cells.append(Cell(server, level, run, arrival_seed(experiment.seed, level, run)))
+    return tuple(cells)
+
+
+def arrival_seed(seed: int, level: Level, run: int) -> int:
+    """The seed of one load: that of the experiment, the level and the run, and nothing of the
+    server."""
+    # A checksum, because Python's own hash of a string differs from process to process.
+    return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
+
+
+def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mapping[str, Any]:
+    """The experiment as summary.json tells it."""
+    rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
+    connections = [
+        level.connections for level in experiment.levels if level.connections is not None
+    ]
+    is_open = bool(rates)
+    load, limits = experiment.load, experiment.limits
+    served = [experiment.served(size.app) for size in experiment.sizes]
+    return {
+        "name": experiment.name,
+        "profile": _varied([size.profile or experiment.profile for size in experiment.sizes]),
+        "app": _varied([one.app for one in served]),
+        "path": _varied([one.request.path for one in served]),
+        "method": experiment.request.method,
+        "targets": len(experiment.request.targets) or None,
+        "sessions": len(experiment.request.sessions) or None,
+        "rates": rates or None,
+        "connections": connections or None,
+        "arrivals": load.arrivals if is_open else None,
+        "on_busy": load.on_busy if is_open else None,
+        "max_connections": load.max_connections if is_open else None,
+        "max_pending": load.max_pending if is_open else None,
+        "keepalive": _varied([size.keepalive or load.keepalive for size in experiment.sizes]),
+        "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
+        "duration_s": load.duration_ns / NS_PER_S,
+        "warmup_s": load.warmup_ns / NS_PER_S,
+        "warmup_requests": load.warmup_requests,
+        "cooldown_s": load.cooldown_ns / NS_PER_S,
+        "timeout_s": load.timeout_ns / NS_PER_S,
+        "check_thresholds": dict(load.check_thresholds),
+        "runs": experiment.runs,
+        "settle_s": experiment.procedure.settle_ns / NS_PER_S,
+        "reruns": experiment.procedure.reruns,
+        "aggregate": experiment.procedure.aggregate,
+        "slo": list(experiment.slo) or None,
+        "cpus": limits.cpus,
+        "memory_bytes": limits.memory_bytes,
+        "pids": limits.pids,
+        "limits_policy": limits.policy,
+        "server_cpus": _as_list(limits.server_cpus),
+        "client_cpus": _as_list(limits.client_cpus),
+        "servers": list(servers),
+    }
+
+
+def _varied(values: Sequence[object]) -> object:
+    """The one value, or all of them where a grid combines several."""
+    different = list(dict.fromkeys(values))
+    return different[0] if len(different) == 1 else different
+
+
+def _as_list(cores: tuple[int, ...] | None) -> list[int] | None:
+    return None if cores is None else list(cores)
+
+
+def plain(value: object) -> Any:
+    """Plain data for run.json: dataclasses as objects, bytes as base64, paths as text."""
+    if isinstance(value, bytes):
+        return base64_of(value)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {key: plain(item) for key, item in asdict(value).items()}  # type: ignore[call-overload]
+    return value

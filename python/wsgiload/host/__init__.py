@@ -1,0 +1,1 @@
+"""Facts about the machine: its processors, their topology, its kernel."""

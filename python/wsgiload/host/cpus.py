@@ -1,0 +1,233 @@
+"""Which processors the server gets, and which ones the load generator and the orchestrator get.
+
+Pure decisions about lists of core numbers; pinning itself happens where processes are started.
+This module must not change the affinity of anything.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from wsgiload.errors import UsageError
+
+# On fewer cores than this there is none to leave to the operating system.
+CORES_WITH_ONE_TO_SPARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A processor as the kernel numbers them, and what it shares; each group is named by its lowest
+    member."""
+
+    number: int
+    core: int  # its hardware threads compete for execution units
+    cache: int  # of the last level
+    node: int  # of memory
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan:
+    """The processors of either side, and of the orchestrator with its sampler.
+
+    ``shared_cores`` says that client and server compete for some core, be it by two of its hardware
+    threads.
+    """
+
+    server_cpus: tuple[int, ...]
+    client_cpus: tuple[int, ...]
+    shared_cores: bool
+    orchestrator_cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """A whole core, as far as it is available."""
+
+    processors: tuple[int, ...]
+    cache: int
+    node: int
+
+    def has_any(self, numbers: Collection[int]) -> bool:
+        return not set(self.processors).isdisjoint(numbers)
+
+
+def available_cpus() -> tuple[int, ...]:
+    """The cores this process may run on, which can be fewer than the machine has."""
+    if not hasattr(os, "sched_getaffinity"):  # macOS
+        return tuple(range(os.cpu_count() or 1))
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """Read the kernel's list format, ``1,3-5``, as sorted distinct core numbers."""
+    cores: set[int] = set()
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        first, dash, last = part.partition("-")
+        if not _is_number(first) or (dash and not _is_number(last)):
+            raise UsageError(
+                f"'{part}' is not a core or a range of cores", "write cores like 1,3-5"
+            )
+        low, high = int(first), int(last or first)
+        if high < low:
+            raise UsageError(f"the range of cores '{part}' runs backwards", f"write {high}-{low}")
+        cores.update(range(low, high + 1))
+    return tuple(sorted(cores))
+
+
+def format_cpu_list(cores: Sequence[int]) -> str:
+    """Write core numbers in the kernel's list format: ``(1, 3, 4, 5)`` becomes ``1,3-5``."""
+    runs: list[list[int]] = []
+    for core in sorted(set(cores)):
+        if runs and core == runs[-1][1] + 1:
+            runs[-1][1] = core
+        else:
+            runs.append([core, core])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def assign_cpus(
+    available: Sequence[int],
+    cpus: float | None,
+    server: tuple[int, ...] | None,
+    client: tuple[int, ...] | None,
+    topology: Sequence[Processor] = (),
+) -> CpuPlan:
+    """Divide the available processors; what the caller named for either side is taken as it is.
+
+    Both sides get whole cores, one hardware thread of each as long as there are cores enough, below
+    one cache or at least on one memory node. From four cores on the first is left to the operating
+    system, whose interrupts prefer it, and to the orchestrator. The server is placed at the end.
+    Where no core is left for the client, both sides share.
+    """
+    numbers = tuple(sorted(set(available)))
+    if not numbers:
+        raise UsageError("no core is available", "check the CPU affinity wsgiload was started with")
+    cores = _cores(numbers, topology)
+    named_client = named_cores(client, numbers, "client")
+    server_cpus = named_cores(server, numbers, "server") or _default_server(
+        cores, cpus, named_client
+    )
+    client_cpus = named_client or _default_client(cores, server_cpus)
+    shared = any(core.has_any(server_cpus) and core.has_any(client_cpus) for core in cores)
+    return CpuPlan(server_cpus, client_cpus, shared, _orchestrator(cores, server_cpus, client_cpus))
+
+
+def named_cores(
+    asked: tuple[int, ...] | None, cores: tuple[int, ...], side: str
+) -> tuple[int, ...]:
+    """What the user named for one side, sorted; none of it may be missing from the available
+    cores."""
+    unknown = sorted(set(asked or ()) - set(cores))
+    if unknown:
+        raise UsageError(
+            f"--{side}-cpus names {format_cpu_list(unknown)}, available are "
+            f"{format_cpu_list(cores)}",
+            f"choose --{side}-cpus from {format_cpu_list(cores)}",
+        )
+    return tuple(sorted(set(asked or ())))
+
+
+def _cores(numbers: Sequence[int], topology: Sequence[Processor]) -> list[_Core]:
+    """The cores in the order of their first processor; what the topology does not know is a core of
+    its own."""
+    known = {processor.number: processor for processor in topology}
+    members: dict[int, list[Processor]] = {}
+    for number in numbers:
+        processor = known.get(number) or Processor(number, core=number, cache=0, node=0)
+        members.setdefault(processor.core, []).append(processor)
+    return [
+        _Core(tuple(one.number for one in group), group[0].cache, group[0].node)
+        for group in members.values()
+    ]
+
+
+def _default_server(
+    cores: list[_Core], cpus: float | None, client: tuple[int, ...]
+) -> tuple[int, ...]:
+    free = [core for core in cores if not core.has_any(client)]
+    wanted = max(1, len(cores) // 2) if cpus is None else math.ceil(cpus)
+    if cpus is None:
+        wanted = min(wanted, len(free) or wanted)
+    for_client = 0 if client else 1
+    choices = [choice[for_client:] for choice in _neighbourhoods(_without_first(cores, free), free)]
+    for choice in choices:
+        if len(choice) >= wanted:
+            return tuple(core.processors[0] for core in choice[-wanted:])
+    for choice in choices:
+        threads = [number for core in reversed(choice) for number in core.processors]
+        if len(threads) >= wanted:
+            return tuple(sorted(threads[:wanted]))
+    return tuple(sorted(number for core in cores for number in core.processors))[-wanted:]
+
+
+def _default_client(cores: list[_Core], server: tuple[int, ...]) -> tuple[int, ...]:
+    free = [core for core in cores if not core.has_any(server)]
+    if not free:
+        everything = tuple(sorted(number for core in cores for number in core.processors))
+        return tuple(number for number in everything if number not in server) or everything
+    spare = _without_first(cores, free) or free
+    caches = {core.cache for core in cores if core.has_any(server)}
+    nodes = {core.node for core in cores if core.has_any(server)}
+    near = (
+        [core for core in spare if core.cache in caches]
+        or [core for core in spare if core.node in nodes]
+        or spare
+    )
+    if len(near) == 1:
+        return near[0].processors
+    return tuple(core.processors[0] for core in near)
+
+
+def _orchestrator(
+    cores: list[_Core], server: tuple[int, ...], client: tuple[int, ...]
+) -> tuple[int, ...]:
+    first = cores[0]
+    is_spare = (
+        len(cores) >= CORES_WITH_ONE_TO_SPARE
+        and not first.has_any(server)
+        and not first.has_any(client)
+    )
+    return first.processors if is_spare else client
+
+
+def _without_first(cores: list[_Core], free: list[_Core]) -> list[_Core]:
+    """Without the core of the operating system, where there are enough."""
+    return (
+        [core for core in free if core is not cores[0]]
+        if len(cores) >= CORES_WITH_ONE_TO_SPARE
+        else free
+    )
+
+
+def _neighbourhoods(spare: list[_Core], free: list[_Core]) -> Iterator[list[_Core]]:
+    """Cores that are near each other, the nearest first: of one cache, of one node, any, and the
+    first core, too."""
+    for key in (lambda core: (core.node, core.cache), lambda core: (core.node,)):
+        groups: dict[tuple[int, ...], list[_Core]] = {}
+        for core in spare:
+            groups.setdefault(key(core), []).append(core)
+        # the roomiest, and of equals the last
+        yield from sorted(
+            groups.values(), key=lambda group: (len(group), group[-1].processors), reverse=True
+        )
+    yield spare
+    yield free
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+@contextmanager
+def pinned(cpus: tuple[int, ...]) -> Iterator[None]:
+    """Keep this process and its sampler off the server's cores while cells are measured."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

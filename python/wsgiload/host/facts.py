@@ -1,0 +1,75 @@
+"""Facts of the machine that a result depends on, read once for run.json. It judges nothing: see
+``doctor``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from wsgiload._loadgen import build_info
+from wsgiload.host.cpus import available_cpus
+from wsgiload.host.topology import read_topology, topology_facts
+
+_FILES = {
+    "cpu_governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "smt": "/sys/devices/system/cpu/smt/active",
+    "clocksource": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "tcp_congestion_control": "/proc/sys/net/ipv4/tcp_congestion_control",
+    "somaxconn": "/proc/sys/net/core/somaxconn",
+    "port_range": "/proc/sys/net/ipv4/ip_local_port_range",
+    "load_average": "/proc/loadavg",
+    "timens_offsets": "/proc/self/timens_offsets",
+}
+
+
+def host_facts() -> dict[str, Any]:
+    """What the machine is; None for what it does not tell."""
+    version, profile, target_cpu, git_sha = build_info()
+    return {
+        "kernel": platform.release(),
+        "os": _os_name(),
+        "machine": platform.machine(),
+        "cpu_model": _field("/proc/cpuinfo", "model name"),
+        "cpus": os.cpu_count(),
+        "available_cpus": list(available_cpus()),
+        "topology": topology_facts(read_topology()),
+        "memory_bytes": _memory_bytes(),
+        "python": platform.python_version(),
+        "python_build": sys.version,
+        "wsgiload": version,
+        "generator": {"profile": profile, "target_cpu": target_cpu, "git_sha": git_sha},
+        **{name: _text(path) for name, path in _FILES.items()},
+    }
+
+
+def _text(path: str) -> str | None:
+    try:
+        return " ".join(Path(path).read_text().split())
+    except OSError:
+        return None
+
+
+def _field(path: str, name: str) -> str | None:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return None
+    found = [
+        line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name
+    ]
+    return found[0] if found else None
+
+
+def _memory_bytes() -> int | None:
+    kibibytes = (_field("/proc/meminfo", "MemTotal") or "").split()
+    return int(kibibytes[0]) * 1024 if kibibytes else None
+
+
+def _os_name() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None

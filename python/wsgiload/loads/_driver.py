@@ -1,0 +1,55 @@
+"""The load generator as a process of its own: one JSON line in, one report out.
+
+It is started by ``drive``, never by a user. The end of its standard input means that nobody waits
+for the report any more, so it stops; an orchestrator that dies cannot leave a load behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+
+from wsgiload._loadgen import LoadHandle
+
+
+def main() -> int:
+    """Read ``{"plan": …, "cpus": [...], "realtime": …}``, carry the plan out on those cores, write
+    the report."""
+    # The keyboard's interrupt reaches the orchestrator, which decides what it means for the load.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    order = json.loads(sys.stdin.readline())
+    if order["cpus"]:
+        os.sched_setaffinity(0, order["cpus"])
+    if order["realtime"]:
+        _schedule_ahead()
+    try:
+        handle = LoadHandle(json.dumps(order["plan"]))
+        threading.Thread(target=_stop_at_end_of_input, args=(handle,), daemon=True).start()
+        report = handle.result_json()
+    except (ValueError, RuntimeError) as error:
+        sys.stdout.write(json.dumps({"error": str(error)}))
+        return 1
+    sys.stdout.write(report)
+    sys.stdout.flush()
+    return 0
+
+
+def _schedule_ahead() -> None:
+    """Ahead of ordinary processes on our cores, where this user may: another program's time slice
+    of some milliseconds would otherwise show as lateness of ours. The report says whether it was
+    so."""
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+
+
+def _stop_at_end_of_input(handle: LoadHandle) -> None:
+    sys.stdin.read()
+    handle.stop()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,133 @@
+"""How well one run knows a quantile, and how long it has to be to know it as well as was asked.
+Pure.
+
+The width of the interval inside a run shrinks with the square root of its length
+(docs/statistics.md), because the number of effective requests grows with it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wsgiload.errors import UsageError
+from wsgiload.units import NS_PER_S
+
+Json = Mapping[str, Any]
+
+# Those that a report has intervals of.
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
+USUAL_QUANTILE = "p99"
+# What a quantile needs before it has an interval at all.
+FEWEST_REQUESTS, FEWEST_BEYOND = 300, 10
+WIDEST = 0.5
+
+_FORM = re.compile(r"(?:(?P<quantile>p[0-9.]+):)?(?P<percent>[0-9.]+)%")
+_HOPELESS = {
+    "not_met": "more requests failed than it leaves room for",
+    "measurement_floor": "it is too near to the measuring floor",
+    "interrupted": "the load was interrupted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """A quantile, and the half-width of its 95 % interval as a share of it."""
+
+    share: float
+    name: str = USUAL_QUANTILE
+
+
+def parse_precision(text: str) -> Precision:
+    """``5%`` of p99, or ``p99.9:2%``."""
+    match = _FORM.fullmatch(text.strip())
+    cure = "write it like 5% or p99.9:2%"
+    if match is None:
+        raise UsageError(f"{text!r} is no precision", cure)
+    name = match["quantile"] or USUAL_QUANTILE
+    if name not in QUANTILES:
+        raise UsageError(
+            f"{text!r}: {name} has no interval", f"choose one of {', '.join(QUANTILES)}"
+        )
+    try:
+        share = float(match["percent"]) / 100
+    except ValueError:
+        raise UsageError(f"{text!r} is no precision", cure) from None
+    if not 0 < share <= WIDEST:
+        raise UsageError(f"{text!r}: {share:.3g} does not lie above 0 and up to {WIDEST:.0%}", cure)
+    return Precision(share, name)
+
+
+def until_precise(asked: Precision | None, longest_ns: int | None) -> dict[str, Any]:
+    """What a plan holds for its load to go on until the quantile is known so well; nothing without
+    a longest one."""
+    if longest_ns is None:
+        return {}
+    if asked is None:
+        raise UsageError(
+            "a longest duration was given without a precision", "add --precision p99:5%"
+        )
+    return {
+        "precision": {
+            "quantile": QUANTILES[asked.name],
+            "share": asked.share,
+            "longest_ns": longest_ns,
+        }
+    }
+
+
+def precision_sentence(load: Json, asked: Precision) -> str:
+    """Whether the load knows its quantile as well as was asked, and if not, how long it would
+    take."""
+    probability = QUANTILES[asked.name]
+    known = load["uncertainty"]["offered_quantiles_ns"].get(f"{probability:g}")
+    if known is None or not load["outcomes"]["scheduled"]:
+        return f"precision of {asked.name} not reached: nothing was scheduled"
+    if known["reason"] in _HOPELESS:
+        return (
+            f"precision of {asked.name} not reached: {_HOPELESS[known['reason']]}, which no "
+            "longer load mends"
+        )
+    half = half_width(load, f"{probability:g}")
+    effective = known["effective_requests"]
+    if half is None:
+        least_ns = load["measured_ns"] * _times_for_an_interval(load, probability, effective)
+        return (
+            f"precision of {asked.name} not reached: an interval takes "
+            f"{_duration(least_ns)} at least"
+        )
+    told = f"{asked.name} is known to ± {half:.1%} from {effective:,.0f} effective requests"
+    if half <= asked.share:
+        return told
+    needed_ns = load["measured_ns"] * (half / asked.share) ** 2
+    missed = f"{told}, not to ± {asked.share:.1%}: that takes some {_duration(needed_ns)}"
+    if load.get("precision") is not None:
+        return f"precision of {asked.name} not reached: {missed} (--max-duration)"
+    return f"{missed} (--duration)"
+
+
+def half_width(load: Json, quantile: str) -> float | None:
+    """Half of the 95 % interval of an offered quantile as a share of it; None where it has none, or
+    an open one."""
+    low_high = load["uncertainty"]["offered_quantiles_ns"][quantile]["interval_95_ns"]
+    value_ns = load["offered_quantiles_ns"][quantile]["high"]
+    if low_high is None or low_high[1] is None or not value_ns:
+        return None
+    return float((low_high[1] - low_high[0]) / 2 / value_ns)
+
+
+def _times_for_an_interval(load: Json, probability: float, effective: float | None) -> float:
+    """How many times as long a load would have to be for ten effective requests beyond the
+    quantile."""
+    needed = FEWEST_BEYOND / (1 - probability)
+    if effective:
+        return max(1.0, needed / effective)
+    return max(1.0, max(FEWEST_REQUESTS, needed) / float(load["outcomes"]["scheduled"]))
+
+
+def _duration(length_ns: float) -> str:
+    seconds = length_ns / NS_PER_S
+    return f"{math.ceil(seconds)} s" if seconds < 120 else f"{math.ceil(seconds / 60)} min"

@@ -1,0 +1,76 @@
+"""Thresholds of checks that the user sets, such as ``C4.warn=0.02``: read, and told apart by who
+checks. Pure.
+
+Those of the generator go into its plan, which knows their names and refuses others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from wsgiload.errors import UsageError
+
+Thresholds = tuple[tuple[str, float], ...]
+
+# Of the checks that only the orchestrator can make.
+OWN: Mapping[str, Mapping[str, float]] = {
+    "C17": {"warn": 0.0, "invalid": 0.0001},
+    "C18": {"warn": 0.0},
+}
+
+_CURE = "write it like C4.warn=0.02"
+
+
+def parse_check_threshold(text: str) -> tuple[str, float]:
+    """``C4.warn=0.02`` as its name and its number."""
+    name, equals, number = text.partition("=")
+    check, dot, key = name.strip().partition(".")
+    if not (equals and dot and check and key):
+        raise UsageError(f"{text!r} is no threshold of a check", _CURE)
+    try:
+        limit = float(number)
+    except ValueError:
+        raise UsageError(f"{text!r}: {number!r} is no number", _CURE) from None
+    return check_thresholds_of({f"{check}.{key}": limit})[0]
+
+
+def check_thresholds_of(limits: Mapping[str, float]) -> Thresholds:
+    """The thresholds of a mapping such as ``{"C4.warn": 0.02}``."""
+    for name, limit in limits.items():
+        if not (math.isfinite(limit) and limit >= 0):
+            raise UsageError(f"the threshold {name} is {limit:g}", "give a number from 0 on")
+        check, dot, key = name.partition(".")
+        if not (dot and key):
+            raise UsageError(f"{name!r} is no threshold of a check", "name one like C4.warn")
+        if check in OWN and key not in OWN[check]:
+            raise UsageError(f"{check} has no threshold {key}", f"it has {', '.join(OWN[check])}")
+    return tuple((name, float(limit)) for name, limit in limits.items())
+
+
+def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
+    """Refuse those of checks that need a server that was launched for the load."""
+    for name, _ in thresholds:
+        check = name.partition(".")[0]
+        if check in OWN:
+            raise UsageError(f"{name}: {check} is a check of `wsgiload sweep`", "leave it out")
+
+
+def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
+    """As the generator's plan has them, by check and key."""
+    plan: dict[str, dict[str, float]] = {}
+    for name, limit in thresholds:
+        check, _, key = name.partition(".")
+        if check not in OWN:
+            plan.setdefault(check, {})[key] = limit
+    return plan
+
+
+def of_orchestrator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
+    """The thresholds of C17 and C18: the defaults, and what changes them."""
+    own = {check: dict(limits) for check, limits in OWN.items()}
+    for name, limit in thresholds:
+        check, _, key = name.partition(".")
+        if check in own:
+            own[check][key] = limit
+    return own

@@ -1,0 +1,192 @@
+"""The run directory: every file a sweep leaves, each cell on disk before the next begins.
+
+Nothing is computed here and nothing is printed. A file is replaced as a whole or appended to by
+whole lines, and synced, so that a crash never costs more than the cell under way.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import secrets
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Self
+
+from wsgiload.errors import UsageError
+from wsgiload.results import interval_log
+from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
+from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample
+
+Json = dict[str, Any]
+
+SCHEMA_VERSION = 1
+INTERVAL_COLUMNS = (
+    "cell",
+    "start_ns",
+    "length_ns",
+    "scheduled",
+    "sent",
+    "ok",
+    "failed",
+    "p50_ns",
+    "p99_ns",
+    "max_ns",
+)
+
+
+class RunDirectory:
+    """One sweep's directory, ``<UTC>-<name>-<4 hex>`` below the folder of runs."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.started_utc = datetime.now(UTC)
+        stamp = self.started_utc.strftime("%Y%m%dT%H%M%SZ")
+        self.path = (folder / f"{stamp}-{name}-{secrets.token_hex(2)}").absolute()
+        try:
+            (self.path / "server").mkdir(parents=True)
+            (self.path / "load").mkdir()
+        except OSError as error:
+            raise UsageError(
+                f"cannot make the run directory {self.path}: {error.strerror}",
+                "choose a folder with --out",
+            ) from error
+        self._append_csv("intervals.csv", [INTERVAL_COLUMNS])
+        self._append_csv("resources.csv", [RESOURCE_COLUMNS])
+        self._append_csv("processes.csv", [PROCESS_COLUMNS])
+        self._append_csv("client.csv", [CLIENT_COLUMNS])
+        self._has_latency_log = False
+
+    @classmethod
+    def reopen(cls, path: Path, kept: Collection[str]) -> Self:
+        """An old one, to be gone on with: of its cells only those that its summary holds stay.
+
+        Whoever was killed while a cell was written left a part of it in the other files.
+        """
+        directory = cls.__new__(cls)
+        directory.path = path.absolute()
+        started = json.loads((path / "run.json").read_text(encoding="utf-8"))["started_utc"]
+        directory.started_utc = datetime.fromisoformat(started)
+        for name, cell_of in _CELL_OF_LINE.items():
+            directory._keep_lines(name, cell_of, kept)
+        for file in [*(path / "load").glob("*.json"), *(path / "server").glob("*.log")]:
+            if file.stem not in kept:
+                file.unlink()
+        directory._has_latency_log = (path / "latency.hlog").is_file()
+        return directory
+
+    def _keep_lines(
+        self, name: str, cell_of: Callable[[str], str | None], kept: Collection[str]
+    ) -> None:
+        path = self.path / name
+        if not path.is_file():
+            return
+        cell, lines = None, []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            cell = cell_of(line) or cell  # a line that names no cell belongs to the one before it
+            if cell is None or cell in kept:
+                lines.append(line)
+        self._replace(name, "\n".join(lines))
+
+    def server_log(self, cell_id: str) -> Path:
+        """Where the server of a cell writes."""
+        return self.path / "server" / f"{cell_id}.log"
+
+    def write_run(self, run: Json) -> None:
+        """run.json: the plan, the host, the status."""
+        header = {
+            "schema_version": SCHEMA_VERSION,
+            "started_utc": self.started_utc.isoformat(timespec="seconds"),
+        }
+        self._replace("run.json", json.dumps(header | run, indent=1))
+
+    def write_summary(self, summary: Json) -> None:
+        """summary.json, as a whole."""
+        self._replace(
+            "summary.json", json.dumps({"schema_version": SCHEMA_VERSION} | summary, indent=1)
+        )
+
+    def write_capacity(self, document: Json) -> None:
+        """capacity.json: what a search found."""
+        self._replace("capacity.json", json.dumps(document, indent=1))
+
+    def write_cell(
+        self,
+        cell_id: str,
+        load: Json | None,
+        samples: Sequence[Sample],
+        processes: Sequence[ProcessUsage] = (),
+        client: Sequence[ClientUsage] = (),
+    ) -> None:
+        """Everything of one cell that summary.json does not hold."""
+        for name, rows in (("resources", samples), ("processes", processes), ("client", client)):
+            self._append_csv(f"{name}.csv", [row.row(cell_id) for row in rows])
+        if load is None:
+            return
+        self._replace(f"load/{cell_id}.json", json.dumps(load))
+        names = INTERVAL_COLUMNS[1:]
+        self._append_csv(
+            "intervals.csv",
+            ([cell_id, *(interval[name] for name in names)] for interval in load["intervals"]),
+        )
+        self._write_latency(cell_id, load)
+
+    def _write_latency(self, cell_id: str, load: Json) -> None:
+        lines = interval_log.lines(cell_id, load)
+        if not self._has_latency_log:
+            lines = [*interval_log.header(load), *lines]
+            self._has_latency_log = True
+        self._append("latency.hlog", "".join(f"{line}\n" for line in lines))
+        self._append("latency.hgrm", interval_log.percentile_text(cell_id, load))
+
+    def _append_csv(self, name: str, rows: Iterable[Sequence[object]]) -> None:
+        with (self.path / name).open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+            _sync(file)
+
+    def _append(self, name: str, text: str) -> None:
+        with (self.path / name).open("a", encoding="utf-8") as file:
+            file.write(text)
+            _sync(file)
+
+    def _replace(self, name: str, text: str) -> None:
+        final = self.path / name
+        unfinished = final.with_name(final.name + ".unfinished")
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            _sync(file)
+        unfinished.rename(final)
+        folder = os.open(final.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the rename itself
+        finally:
+            os.close(folder)
+
+
+def _cell_of_row(line: str) -> str | None:
+    first = line.partition(",")[0]
+    return first if first != "cell" else None
+
+
+def _cell_of_tag(line: str) -> str | None:
+    return line.partition(",")[0].removeprefix("Tag=") if line.startswith("Tag=") else None
+
+
+def _cell_of_heading(line: str) -> str | None:
+    return line[2:-1] if line.startswith("#[") and not line.startswith("#[Mean") else None
+
+
+_CELL_OF_LINE: dict[str, Callable[[str], str | None]] = {
+    "intervals.csv": _cell_of_row,
+    "resources.csv": _cell_of_row,
+    "processes.csv": _cell_of_row,
+    "client.csv": _cell_of_row,
+    "latency.hlog": _cell_of_tag,
+    "latency.hgrm": _cell_of_heading,
+}
+
+
+def _sync(file: IO[str]) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,123 @@
+"""What others than the generator counted while it drove a load: the app its calls, the kernel its
+TCP segments.
+
+Reads only. What it means for a measurement is judged in ``outside_checks``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from wsgiload.catalogue.apps.counted import COUNT_BYTES, FOLDER_VARIABLE
+from wsgiload.scratch import SHARED_MEMORY, scratch_folder
+
+
+@dataclass(frozen=True, slots=True)
+class TcpCounts:
+    """Counters of the kernel over all TCP connections of this network namespace; None where it has
+    no such counter."""
+
+    retransmitted_segments: int | None
+    listen_overflows: int | None
+    listen_drops: int | None
+    request_queue_full_drops: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideCounts:
+    """What others counted, at an instant or between two."""
+
+    requests_seen: int | None
+    tcp: TcpCounts
+
+    def since(self, before: OutsideCounts) -> OutsideCounts:
+        """What was added after ``before``."""
+        now, then = asdict(self.tcp), asdict(before.tcp)
+        return OutsideCounts(
+            _grown(before.requests_seen, self.requests_seen),
+            TcpCounts(**{name: _grown(then[name], now[name]) for name in now}),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ``outside_counts`` of a cell."""
+        return {"requests_seen": self.requests_seen} | asdict(self.tcp)
+
+
+def _grown(before: int | None, now: int | None) -> int | None:
+    return None if before is None or now is None or now < before else now - before
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Where to look; without a folder the app does not count."""
+
+    folder: Path | None = None
+    root: Path = Path("/")
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What a server's environment needs for its app to count."""
+        return {} if self.folder is None else {FOLDER_VARIABLE: str(self.folder)}
+
+    def look(self) -> OutsideCounts:
+        """All counts as they are now."""
+        return OutsideCounts(read_request_count(self.folder), read_tcp_counts(self.root))
+
+
+@contextmanager
+def outside_counters(*, app_counts: bool) -> Iterator[Counters]:
+    """Counters for one launch of a server; ``app_counts`` says that its app is a bundled one."""
+    if not app_counts:
+        yield Counters()
+        return
+    # In memory: a page that goes to a disk now and then can hold up who writes to it.
+    with scratch_folder(
+        SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
+    ) as folder:
+        yield Counters(folder)
+
+
+def read_request_count(folder: Path | None) -> int | None:
+    """How often the app was called in all its processes; None where none of them counts."""
+    try:
+        counts = [path.read_bytes() for path in folder.iterdir()] if folder is not None else []
+    except OSError:
+        return None
+    return (
+        sum(int.from_bytes(count[:COUNT_BYTES], sys.byteorder) for count in counts)
+        if counts
+        else None
+    )
+
+
+def read_tcp_counts(root: Path = Path("/")) -> TcpCounts:
+    """The kernel's counters as they are now."""
+    tcp = _table(root / "proc/net/snmp", "Tcp:")
+    extended = _table(root / "proc/net/netstat", "TcpExt:")
+    return TcpCounts(
+        tcp.get("RetransSegs"),
+        extended.get("ListenOverflows"),
+        extended.get("ListenDrops"),
+        extended.get("TCPReqQFullDrop"),
+    )
+
+
+def _table(path: Path, title: str) -> dict[str, int]:
+    """The lines of that title: the first names, the second numbers; empty where they cannot be
+    read."""
+    try:
+        lines = [
+            line.split()[1:]
+            for line in path.read_text().splitlines()
+            if line.startswith(f"{title} ")
+        ]
+        names, numbers = lines
+        return dict(zip(names, map(int, numbers), strict=True))
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,60 @@
+"""What a server that somebody else started used while a load ran: ``resources`` of a load's
+report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from wsgiload.limits.attach import Attached
+from wsgiload.sampling.listen_queue import listener_pids
+from wsgiload.sampling.resources import measured_window, summarise
+from wsgiload.sampling.sampler import Sample, Sampler
+
+Json = dict[str, Any]
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(slots=True)
+class Observation:
+    """Somebody else's server, and what was sampled of it."""
+
+    attached: Attached
+    samples: tuple[Sample, ...] = field(default=())
+
+    def resources(self, load: Json) -> Json:
+        """What it used in the measurement of this load."""
+        window, ok_count = measured_window(load)
+        used = summarise(self.samples, window, ok_count).to_dict()
+        return {
+            "source": self.attached.source,
+            "name": self.attached.name,
+            **self.attached.effective_limits,
+            "used": used,
+        }
+
+
+@contextmanager
+def observing(attached: Attached, url: str) -> Iterator[Observation]:
+    """Sample it for as long as the block lasts."""
+    observation = Observation(attached)
+    try:
+        with Sampler(attached, port=_own_port(attached, url)) as sampler:
+            try:
+                yield observation
+            finally:
+                observation.samples = sampler.stop()
+    finally:
+        attached.close()
+
+
+def _own_port(attached: Attached, url: str) -> int | None:
+    """The URL's port where the server itself listens on it here: a container's queue is out of
+    sight, and a proxy's is not the server's."""
+    parts = urlsplit(url)
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme)
+    owners = listener_pids(port) if port is not None else None
+    return port if owners and owners <= set(attached.pids()) else None

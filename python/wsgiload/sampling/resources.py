@@ -1,0 +1,142 @@
+"""What the samples of a server add up to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from statistics import fmean, median
+from typing import Any
+
+from wsgiload.sampling.sampler import Sample
+from wsgiload.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSummary:
+    """What one cell used; None where it could not be measured."""
+
+    cpu_cores_mean: float | None = None
+    cpu_cores_peak: float | None = None
+    cpu_ns_per_request: int | None = None
+    memory_peak_bytes: int | None = None
+    memory_mean_bytes: int | None = None
+    throttled_period_ratio: float | None = None
+    oom_kills: int | None = None
+    psi_cpu_some_ratio: float | None = None
+    listen_queue_peak: int | None = None
+    listen_drops: int | None = None
+    processes_peak: int | None = None
+    pss_before_bytes: int | None = None
+    pss_after_bytes: int | None = None
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """The ``resources`` object of summary.json."""
+        return asdict(self)
+
+
+def summarise(
+    samples: Sequence[Sample],
+    window: tuple[int, int],
+    ok_count: int | None,
+    *,
+    memory_peak_bytes: int | None = None,
+) -> ResourceSummary:
+    """Add up the samples inside the window, by the times they were really taken.
+
+    Kills for want of memory count over the group's whole life, because one before the window is as
+    telling; so does ``memory_peak_bytes``, the kernel's high-water mark, where it is given.
+    """
+    inside = [sample for sample in samples if window[0] <= sample.t_ns <= window[1]]
+    cores_mean = _per_ns(inside, "cpu_usage_ns")
+    memory = _known(inside, "memory_bytes")
+    return ResourceSummary(
+        cpu_cores_mean=cores_mean,
+        cpu_cores_peak=_peak_cores(inside),
+        cpu_ns_per_request=_per_request(cores_mean, window, ok_count)
+        if _spans(inside, window)
+        else None,
+        memory_peak_bytes=max(memory, default=None)
+        if memory_peak_bytes is None
+        else memory_peak_bytes,
+        memory_mean_bytes=round(fmean(memory)) if memory else None,
+        throttled_period_ratio=_throttled(inside),
+        oom_kills=max(_known(samples, "oom_kill"), default=None),
+        psi_cpu_some_ratio=_per_ns(inside, "psi_cpu_some_ns"),
+        listen_queue_peak=max(_known(inside, "listen_queue"), default=None),
+        listen_drops=_increase(inside, "listen_drops"),
+        processes_peak=max(_known(inside, "pids"), default=None),
+    )
+
+
+def _points(samples: Iterable[Sample], name: str) -> Iterator[tuple[int, int]]:
+    for sample in samples:
+        value = getattr(sample.counters, name)
+        if value is not None:
+            yield sample.t_ns, value
+
+
+def _known(samples: Iterable[Sample], name: str) -> list[int]:
+    return [value for _, value in _points(samples, name)]
+
+
+def _increase(samples: Iterable[Sample], name: str) -> int | None:
+    """The growth of a counter, or None where it is unknown or went back (someone began anew)."""
+    values = _known(samples, name)
+    if len(values) < 2 or values[-1] < values[0]:
+        return None
+    return values[-1] - values[0]
+
+
+def _per_ns(samples: Iterable[Sample], name: str) -> float | None:
+    points = list(_points(samples, name))
+    if len(points) < 2:
+        return None
+    (first_ns, first), (last_ns, last) = points[0], points[-1]
+    return (last - first) / (last_ns - first_ns) if last_ns > first_ns and last >= first else None
+
+
+def _peak_cores(samples: Iterable[Sample]) -> float | None:
+    """The busiest step; steps much shorter than the others are left out, their rates mean
+    nothing."""
+    steps = [
+        (b_ns - a_ns, b - a) for (a_ns, a), (b_ns, b) in pairwise(_points(samples, "cpu_usage_ns"))
+    ]
+    if not steps:
+        return None
+    usual_ns = median(length_ns for length_ns, _ in steps)
+    return max(
+        (used / length_ns for length_ns, used in steps if length_ns >= usual_ns / 2 > 0),
+        default=None,
+    )
+
+
+def _per_request(cores: float | None, window: tuple[int, int], ok_count: int | None) -> int | None:
+    if cores is None or not ok_count:
+        return None
+    return round(cores * (window[1] - window[0]) / ok_count)
+
+
+def _spans(samples: Iterable[Sample], window: tuple[int, int]) -> bool:
+    """Whether CPU time is known of the whole window but for a step or two at its ends, and not of a
+    part of it, as of a server that died: then its mean says nothing of the rest."""
+    times_ns = [t_ns for t_ns, _ in _points(samples, "cpu_usage_ns")]
+    if len(times_ns) < 2:
+        return False
+    usual_ns = median(later - earlier for earlier, later in pairwise(times_ns))
+    return max(times_ns[0] - window[0], window[1] - times_ns[-1]) <= 2 * usual_ns
+
+
+def _throttled(samples: Sequence[Sample]) -> float | None:
+    periods, throttled = _increase(samples, "nr_periods"), _increase(samples, "nr_throttled")
+    return throttled / periods if periods and throttled is not None else None
+
+
+def measured_window(load: dict[str, Any]) -> tuple[tuple[int, int], int]:
+    """From when to when a load was measured, on the samples' clock, and how many right answers
+    there were in it."""
+    start_ns = load["clock"]["monotonic_ns"] + load["plan"]["phases"]["warmup_ns"]
+    goodput_per_s = load["rate"]["goodput_per_s"] or 0
+    return (start_ns, start_ns + load["measured_ns"]), round(
+        goodput_per_s * load["measured_ns"] / NS_PER_S
+    )

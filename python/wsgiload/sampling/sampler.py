@@ -1,0 +1,342 @@
+"""Reading a server's resource counters at fixed moments.
+
+The sampler stores raw counters with the time they were really read; differences are made later, by
+``resources`` and ``attribution``. It never raises into its caller: a source that fails becomes
+None.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+from wsgiload._loadgen import FileSampler
+from wsgiload.limits.files import EVERY_SECOND_NS, CounterFiles, Source, parse_texts, under
+from wsgiload.limits.model import COUNTER_NAMES, Counters
+from wsgiload.sampling.listen_queue import (
+    ListenQueue,
+    cheap_queries,
+    parse_answers,
+    read_listen_queue,
+)
+from wsgiload.sampling.processes import ClientUsage, ProcessUsage, ProcessWatch
+
+NS_PER_S = 1_000_000_000
+DEFAULT_INTERVAL_NS = (
+    100_000_000  # one CFS period; usage is accounted in ticks, faster tells little
+)
+# Costs more than the group's own files, and is accounted in ticks; twice in the shortest
+# measurement all the same.
+HOST_SPACING_NS = 500_000_000
+PROCESS_SPACING_NS = EVERY_SECOND_NS
+# Looking for new processes and threads costs most of all. The generator is started after the first
+# time.
+FIRST_FINDS_AFTER_S = (0.5, 1.0)
+FIND_SPACING_S = 5.0
+RESOURCE_COLUMNS = ("cell", "t_ns", *COUNTER_NAMES, "late_ns", "width_ns")
+# A sample whose reading took longer is no picture of one moment.
+WIDE_NS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The counters at one moment of CLOCK_MONOTONIC, the middle of their reading.
+
+    ``late_ns`` is how much later than planned the reading began, ``width_ns`` how long it took.
+    """
+
+    t_ns: int
+    late_ns: int
+    counters: Counters
+    width_ns: int = 0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the reading was held up, so that its counters belong to different moments."""
+        return self.width_ns > WIDE_NS
+
+    def row(self, cell: str) -> list[str | int | None]:
+        """The values of one line of resources.csv, in the order of ``RESOURCE_COLUMNS``."""
+        values = [getattr(self.counters, name) for name in COUNTER_NAMES]
+        return [cell, self.t_ns, *values, self.late_ns, self.width_ns]
+
+
+# When it was due, begun and ended; contents by the place of their file; the kernel's answers about
+# sockets.
+Look = tuple[int, int, int, list[tuple[int, bytes]], list[bytes]]
+
+
+class Countable(Protocol):
+    """Anything whose counters can be read; every limited group."""
+
+    def read_counters(self) -> Counters: ...
+
+
+@runtime_checkable
+class WithSources(Protocol):
+    """A group whose counters come from files; every control group."""
+
+    def sources(self) -> tuple[Source, ...]: ...
+
+
+class Sampler:
+    """Samples one group until it is stopped, with one last sample at the end.
+
+    ``port`` adds the accept queue of the listening sockets there, ``pids`` the processes one by
+    one. Stop it before closing the group.
+    """
+
+    def __init__(
+        self,
+        group: Countable,
+        *,
+        port: int | None = None,
+        pids: Callable[[], Iterable[int]] | None = None,
+        interval_ns: int = DEFAULT_INTERVAL_NS,
+        root: Path = Path("/"),
+    ) -> None:
+        host = Source(under(root, "/proc/stat"), _host_times, HOST_SPACING_NS)
+        self._asking: _AskingReader | None = None
+        if isinstance(group, WithSources):
+            self._files = _FileReader((*group.sources(), host), port, interval_ns)
+        else:
+            self._asking = _AskingReader(group, host, port, interval_ns)
+            self._files = _FileReader((), None, PROCESS_SPACING_NS)
+        self._server = ProcessWatch(pids, root) if pids is not None else None
+        self._client_pids = [os.getpid()]
+        self._client = ProcessWatch(lambda: self._client_pids, root)
+        # Whose files the reader was given beside its sources, and their numbers there.
+        self._owners: list[tuple[ProcessWatch, int]] = []
+        self._samples: list[Sample] = []
+        self._processes: list[ProcessUsage] = []
+        self._client_usage: list[ClientUsage] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=self._find_more, name="wsgiload-processes", daemon=True
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """What was sampled of the group, as far as it is known."""
+        waits = iter(sorted(_waits(self._processes).items()))
+        due = next(waits, None)
+        samples = []
+        for sample in self._asking.samples if self._asking is not None else self._samples:
+            if due is not None and sample.t_ns >= due[0]:
+                sample = replace(
+                    sample, counters=replace(sample.counters, run_queue_wait_ns=due[1])
+                )
+                due = next(waits, None)
+            samples.append(sample)
+        return tuple(samples)
+
+    @property
+    def processes(self) -> tuple[ProcessUsage, ...]:
+        """The server's processes one by one, once a second; none without ``pids``, nor before the
+        end."""
+        return tuple(self._processes)
+
+    @property
+    def client(self) -> tuple[ClientUsage, ...]:
+        """What the generator and this process used, once a second; nothing before the end."""
+        return tuple(self._client_usage)
+
+    def watch_client(self, pid: int) -> None:
+        """The generator's process was started."""
+        self._client_pids.append(pid)
+
+    def start(self) -> None:
+        """Begin; the first sample is taken at once."""
+        self._files.start(self._find())
+        if self._asking is not None:
+            self._asking.start()
+        self._thread.start()
+
+    def stop(self) -> tuple[Sample, ...]:
+        """Take the last sample and end; may be called again."""
+        if self._thread.ident is not None:
+            self._stopping.set()
+            self._thread.join()
+            if self._asking is not None:
+                self._asking.stop()
+            for look in self._files.stop():
+                self._take(look)
+        return self.samples
+
+    def _find_more(self) -> None:
+        for pause_s in chain(FIRST_FINDS_AFTER_S, repeat(FIND_SPACING_S)):
+            if self._stopping.wait(pause_s):
+                return
+            self._files.add(self._find())
+
+    def _find(self) -> list[Path]:
+        """Files of processes and threads that began since."""
+        found = []
+        for watch in [self._client] if self._server is None else [self._client, self._server]:
+            for number, path in watch.find():
+                self._owners.append((watch, number))
+                found.append(path)
+        return found
+
+    def _take(self, look: _Parsed) -> None:
+        """What was read at one moment; processes are not looked at as often as the group."""
+        if look.sample is not None:
+            self._samples.append(look.sample)
+        contents: dict[ProcessWatch, dict[int, bytes]] = defaultdict(dict)
+        for place, content in look.others:
+            watch, number = self._owners[place]
+            contents[watch][number] = content
+        if self._client in contents:
+            self._client_usage.append(self._client.total(look.t_ns, contents[self._client]))
+        if self._server is not None and self._server in contents:
+            self._processes += self._server.usage(look.t_ns, contents[self._server])
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A look: the sample, where there were sources for one, and the contents of the other files by
+    their place."""
+
+    t_ns: int
+    sample: Sample | None
+    others: list[tuple[int, bytes]]
+
+
+class _FileReader:
+    """Reads files in a thread without the interpreter; what they say is parsed when it has
+    ended."""
+
+    def __init__(self, sources: Sequence[Source], port: int | None, interval_ns: int) -> None:
+        self._sources = sources
+        self._port = port
+        self._interval_ns = interval_ns
+        self._files: FileSampler | None = None
+
+    def start(self, others: Iterable[Path]) -> None:
+        """Begin with the sources and these files."""
+        files = [(str(source.path), source.spacing_ns) for source in self._sources]
+        queries = cheap_queries(self._port) if self._port is not None else []
+        self._files = FileSampler(files + _spaced(others), queries, self._interval_ns)
+
+    def add(self, others: Iterable[Path]) -> None:
+        """Read these, too; their places follow those of the ones before."""
+        if self._files is not None:
+            self._files.add(_spaced(others))
+
+    def stop(self) -> Iterator[_Parsed]:
+        """End, and give back what was read; nothing the second time."""
+        files, self._files = self._files, None
+        return map(self._parse, files.stop() if files is not None else ())
+
+    def _parse(self, look: Look) -> _Parsed:
+        due_ns, begun_ns, ended_ns, texts, answers = look
+        count = len(self._sources)
+        others = [(place - count, text) for place, text in texts if place >= count]
+        if not count:
+            return _Parsed((begun_ns + ended_ns) // 2, None, others)
+        counters = parse_texts(
+            (self._sources[place].parse, text) for place, text in texts if place < count
+        )
+        queue = parse_answers(answers, self._port) if self._port is not None else None
+        sample = _sample((due_ns, begun_ns, ended_ns), counters, queue)
+        return _Parsed(sample.t_ns, sample, others)
+
+
+def _spaced(paths: Iterable[Path]) -> list[tuple[str, int]]:
+    return [(str(path), PROCESS_SPACING_NS) for path in paths]
+
+
+class _AskingReader:
+    """Asks a group that has no files of its own, in a thread of Python."""
+
+    def __init__(self, group: Countable, host: Source, port: int | None, interval_ns: int) -> None:
+        self._group = group
+        self._host = CounterFiles([host])
+        self._port = port
+        self._interval_ns = interval_ns
+        self._stopping = threading.Event()
+        self._taken: list[Sample] = []
+        self._thread = threading.Thread(target=self._run, name="wsgiload-sampler", daemon=True)
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return tuple(self._taken)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._host.close()
+
+    def _run(self) -> None:
+        due_ns = time.monotonic_ns()
+        while not self._stopping.wait(max(0, due_ns - time.monotonic_ns()) / NS_PER_S):
+            self._taken.append(self._take(due_ns))
+            # moments that have already passed are left out, not caught up on
+            missed = max(0, time.monotonic_ns() - due_ns) // self._interval_ns
+            due_ns += (missed + 1) * self._interval_ns
+        self._taken.append(self._take(time.monotonic_ns()))
+
+    def _take(self, due_ns: int) -> Sample:
+        begun_ns = time.monotonic_ns()
+        try:
+            counters = self._group.read_counters()
+        except Exception:  # whatever breaks in a source must not end the thread
+            counters = Counters()
+        queue = read_listen_queue(self._port) if self._port is not None else None
+        host = self._host.read()
+        counters = replace(counters, steal_ns=host.steal_ns, host_busy_ns=host.host_busy_ns)
+        return _sample((due_ns, begun_ns, time.monotonic_ns()), counters, queue)
+
+
+def _sample(
+    instants: tuple[int, int, int], counters: Counters, queue: ListenQueue | None
+) -> Sample:
+    due_ns, begun_ns, ended_ns = instants
+    if queue is not None:
+        counters = replace(counters, listen_queue=queue.queue, listen_drops=queue.drops)
+    return Sample(
+        (begun_ns + ended_ns) // 2, max(0, begun_ns - due_ns), counters, ended_ns - begun_ns
+    )
+
+
+def _waits(usage: Iterable[ProcessUsage]) -> dict[int, int]:
+    """By moment, the run-queue wait of all processes together."""
+    waits: dict[int, int] = {}
+    for one in usage:
+        waits[one.t_ns] = waits.get(one.t_ns, 0) + one.run_queue_wait_ns
+    return waits
+
+
+def _host_times(text: str) -> dict[str, int]:
+    """Time that all cores together were busy, and that the hypervisor took, from the first line of
+    /proc/stat."""
+    fields = [int(field) for field in text.partition("\n")[0].split()[1:9]]
+    if len(fields) < 8:
+        return {}
+    user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = fields
+    tick_ns = NS_PER_S // os.sysconf("SC_CLK_TCK")
+    busy = user + nice + system + interrupt + soft_interrupt
+    return {"steal_ns": steal * tick_ns, "host_busy_ns": busy * tick_ns}

@@ -1,0 +1,1 @@
+"""One server from launch to removal, and the proof that it serves."""

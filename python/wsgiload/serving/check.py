@@ -1,0 +1,342 @@
+"""Proves that servers serve here: each property measured on a really launched server, none taken on
+trust."""
+
+from __future__ import annotations
+
+import http.client
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wsgiload.catalogue.apps import conformance
+from wsgiload.catalogue.budget import Budget, most_processes
+from wsgiload.catalogue.contract import Framing, Profile
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.environments.interpreter import AppInterpreter
+from wsgiload.environments.provision import Environment, provision_all
+from wsgiload.errors import WsgiloadError
+from wsgiload.host.cpus import available_cpus
+from wsgiload.limits import Janitor, Limits, select_backend
+from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
+from wsgiload.sampling.listen_queue import read_listen_queue
+from wsgiload.scratch import remove_stale_scratch
+from wsgiload.serving import launch, readiness
+from wsgiload.serving.concurrency import Concurrency
+from wsgiload.serving.conformance import (
+    GREETING,
+    READY_TIMEOUT_NS,
+    conformance_context,
+    measure_concurrency,
+)
+from wsgiload.serving.launch import HOST, ServerProcess
+from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.readiness import Expectation
+
+CHECK_BUDGET = Budget(workers=2, threads=2)
+ANSWER_TIMEOUT_S = 10.0
+BODY_REQUESTS = 20
+# A log of so many requests does not fit into the 8 KiB that are buffered at most before they are
+# written.
+QUIET_REQUESTS = 200
+# What is said once, such as the greeting of a worker that comes up late, has fewer lines.
+MOST_QUIET_LINES = 20
+POSTED_BYTES = 1024**2
+# Several, because what the validator says of an answer that is not closed comes when that is
+# collected.
+CONFORMING_REQUESTS = 5
+NOT_CLOSED = b"Iterator garbage collected without being closed"
+# Workers are met by chance: asked again and again, many at a time, for this long at most.
+MEET_WORKERS_S = 15.0
+ASKED_AT_ONCE, MOST_ASKED_AT_ONCE = 8, 128
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """What was found of one variant in one profile; None where it was not reached, or does not
+    apply."""
+
+    server: str
+    profile: Profile
+    version: str | None = None
+    python: str | None = None
+    legacy: bool = False
+    right_body: bool | None = None
+    workers_met: int | None = None
+    keepalive: bool | None = None
+    keepalive_as_claimed: bool | None = None
+    framing: Framing | None = None
+    framing_as_claimed: bool | None = None
+    echo: bool | None = None
+    errors_passed: bool | None = None
+    conforms: bool | None = None
+    backlog: int | None = None
+    backlog_as_asked: bool | None = None
+    quiet: bool | None = None
+    processes: int | None = None
+    within_budget: bool | None = None
+    clean_stop: bool | None = None
+    ready_s: float | None = None
+    stop_s: float | None = None
+    capacity: Concurrency | None = None
+    complaints: list[str] = field(default_factory=list)
+    failure: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was asked for was proven."""
+        needed = [
+            self.right_body,
+            self.keepalive_as_claimed,
+            self.framing_as_claimed,
+            self.echo,
+            self.errors_passed,
+        ]
+        needed += [self.backlog_as_asked, self.within_budget]
+        # The stock profile shows a server as it is; stopping badly is one of its warts.
+        needed += [self.clean_stop] if self.profile == "tuned" else []
+        return self.failure is None and not self.complaints and all(needed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One row of the table."""
+        return asdict(self) | {"passed": self.passed}
+
+    def record(self, holds: bool, complaint: str) -> bool:
+        """Keep why a property does not hold."""
+        if not holds:
+            self.complaints.append(complaint)
+        return holds
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A running server that is asked, and what was asked of it."""
+
+    found: ServerVariant
+    server: ServerProcess
+    port: int
+    budget: Budget
+    backlog: int | None
+    profile: Profile
+
+
+def check_servers(
+    chosen: Sequence[ServerVariant],
+    interpreter: AppInterpreter,
+    *,
+    profile: Profile = "tuned",
+    log: Callable[[str], None],
+) -> list[CheckResult]:
+    """Launch each variant once and check it; one that fails does not stop the others."""
+    limits = Limits(server_cpus=available_cpus(), policy="best-effort")
+    environments = provision_all([found.server for found in chosen], interpreter, log=log)
+    launch.raise_descriptor_limit()
+    remove_stale_scratch()
+    results = []
+    with Janitor() as janitor:
+        place = Place(limits, select_backend(limits), janitor)
+        for found in chosen:
+            log(f"checking {found.id}")
+            result = CheckResult(found.id, profile, legacy=found.server.legacy)
+            try:
+                environment = environments[found.server.name]
+                if isinstance(environment, WsgiloadError):
+                    raise environment
+                result.version, result.python = environment.version, environment.python_version
+                _check(found, environment, place, result)
+                result.capacity = measure_concurrency(
+                    found, environment, place, (profile, CHECK_BUDGET)
+                )
+            except WsgiloadError as error:
+                result.failure = str(error)
+            except (OSError, http.client.HTTPException) as error:
+                result.failure = f"{type(error).__name__}: {error}"
+            results.append(result)
+    return results
+
+
+def _check(
+    found: ServerVariant, environment: Environment, place: Place, result: CheckResult
+) -> None:
+    port, served = launch.free_port(), Served()
+    with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
+        expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
+        service = Service(found, environment, expected, Path(log.name))
+        context = conformance_context(found, environment, port, result.profile, CHECK_BUDGET)
+        try:
+            with serving(f"check-{found.id}", service, place, context, served) as server:
+                asked = context(Path())
+                budget = Budget(asked.workers, asked.threads)
+                subject = _Subject(found, server, port, budget, asked.backlog, result.profile)
+                for examine in PROPERTIES:
+                    examine(subject, result)
+        finally:
+            result.ready_s = None if served.ready_s is None else round(served.ready_s, 3)
+            if served.ended is not None:
+                result.clean_stop, result.stop_s = served.ended.clean, served.ended.stop_s
+                must_stop = result.profile == "tuned" and result.ready_s is not None
+                result.record(
+                    served.ended.clean or not must_stop, f"its stop was not clean: {served.ended}"
+                )
+
+
+def _ask(
+    port: int, method: str, path: str, body: bytes | None = None
+) -> tuple[http.client.HTTPResponse, bytes]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=ANSWER_TIMEOUT_S)
+    try:
+        connection.request(method, path, body)
+        response = connection.getresponse()
+        return response, response.read()
+    finally:
+        connection.close()
+
+
+def _check_bodies(subject: _Subject, result: CheckResult) -> None:
+    answers = [
+        readiness.ask(subject.port, GREETING, ANSWER_TIMEOUT_S) for _ in range(BODY_REQUESTS)
+    ]
+    problems = [answer.problem for answer in answers if answer.problem is not None]
+    result.right_body = result.record(not problems, f"wrong answer: {next(iter(problems), None)}")
+
+
+def _check_workers(subject: _Subject, result: CheckResult) -> None:
+    """Every worker is met: an answer from one says nothing about the others."""
+    wanted = subject.budget.workers or 1
+    met: set[bytes] = set()
+    until = time.monotonic() + MEET_WORKERS_S
+    at_once = ASKED_AT_ONCE
+    with ThreadPoolExecutor(MOST_ASKED_AT_ONCE) as pool:
+        while time.monotonic() < until and (len(met) < wanted or not met):
+            met.update(pool.map(lambda _: _ask(subject.port, "GET", "/worker")[1], range(at_once)))
+            # A front that keeps its connections to one worker opens further ones only for more
+            # requests at once.
+            at_once = min(2 * at_once, MOST_ASKED_AT_ONCE)
+    result.workers_met = len(met)
+    if not all(pid.isdigit() for pid in met):
+        result.right_body = result.record(False, "under load an answer was no worker's")
+    result.record(len(met) >= wanted, f"only {len(met)} of {wanted} workers were ever met")
+
+
+def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
+    claimed = subject.found.variant.keeps_connections(subject.profile)
+    kept = readiness.keeps_connections(subject.server, subject.port, GREETING, DEFAULT_TIMEOUT_NS)
+    result.keepalive = kept
+    does = "keeps" if kept else "does not keep"
+    result.keepalive_as_claimed = result.record(
+        kept == claimed, f"it {does} connections, against what its file says"
+    )
+
+
+def _check_framing(subject: _Subject, result: CheckResult) -> None:
+    claimed = subject.found.variant.frames(subject.profile)
+    response, body = _ask(subject.port, "GET", "/stream")
+    if (response.getheader("Transfer-Encoding") or "").lower() == "chunked":
+        result.framing = "chunked"
+    else:
+        result.framing = (
+            "close" if response.getheader("Content-Length") is None else "content-length"
+        )
+    complaint = (
+        f"a body without Content-Length is sent as {result.framing}, against what its file says"
+    )
+    as_claimed = result.record(result.framing == claimed, complaint)
+    whole = result.record(
+        body == b"".join(conformance.STREAM), "a body in pieces did not arrive as it was sent"
+    )
+    response, body = _ask(subject.port, "GET", "/")
+    length = response.getheader("Content-Length")
+    kept = result.record(
+        length == str(len(body)), f"the app's Content-Length did not arrive, but {length}"
+    )
+    result.framing_as_claimed = as_claimed and whole and kept
+
+
+def _check_echo(subject: _Subject, result: CheckResult) -> None:
+    posted = bytes(range(256)) * (POSTED_BYTES // 256)
+    response, body = _ask(subject.port, "POST", "/echo", posted)
+    arrived = response.status == 200 and body == posted
+    result.echo = result.record(
+        arrived, f"of 1 MiB posted, {len(body)} bytes came back with {response.status}"
+    )
+
+
+def _check_errors(subject: _Subject, result: CheckResult) -> None:
+    expected = {
+        "/missing": (404, conformance.MISSING_BODY),
+        "/broken": (500, conformance.BROKEN_BODY),
+    }
+    passed = True
+    for path, (status, text) in expected.items():
+        response, body = _ask(subject.port, "GET", path)
+        complaint = f"the app's {status} arrived as {response.status} with {len(body)} bytes"
+        passed &= result.record((response.status, body) == (status, text), complaint)
+    result.errors_passed = passed
+
+
+def _check_conformance(subject: _Subject, result: CheckResult) -> None:
+    if not subject.found.server.serves_wsgi:
+        return
+    bodies = [_ask(subject.port, "GET", "/conforms")[1] for _ in range(CONFORMING_REQUESTS)]
+    wrong = [
+        body.decode(errors="replace").strip()[:200]
+        for body in bodies
+        if body != conformance.CONFORMING_BODY
+    ]
+    if NOT_CLOSED in subject.server.log_path.read_bytes():
+        wrong.append("not as PEP 3333 has it: the app's answer was not closed")
+    known, said = subject.found.variant.deviation, (wrong or [""])[0]
+    result.conforms = not wrong
+    # A known deviation is shown, and is no news; one that has gone is.
+    as_known = result.conforms if known is None else known in said
+    result.record(
+        as_known, said if known is None else f"it no longer deviates by {known!r}; correct its file"
+    )
+
+
+def _check_backlog(subject: _Subject, result: CheckResult) -> None:
+    queue = read_listen_queue(subject.port)
+    result.backlog = queue.backlog // queue.sockets if queue else None
+    asked = subject.backlog
+    complaint = f"its listen queue holds {result.backlog}, asked for were {asked}"
+    result.backlog_as_asked = result.record(asked is None or result.backlog == asked, complaint)
+
+
+def _check_quiet(subject: _Subject, result: CheckResult) -> None:
+    before = subject.server.log_path.stat().st_size
+    for _ in range(QUIET_REQUESTS):
+        readiness.ask(subject.port, GREETING, ANSWER_TIMEOUT_S)
+    lines = subject.server.log_path.read_bytes()[before:].decode(errors="replace").splitlines()
+    result.quiet = len(lines) <= MOST_QUIET_LINES
+    said = (
+        f"it wrote {len(lines)} lines of log for {QUIET_REQUESTS} requests, such as "
+        f"{' '.join(lines[:1])[:100]!r}"
+    )
+    result.record(result.quiet or subject.profile == "stock", said)
+
+
+def _check_processes(subject: _Subject, result: CheckResult) -> None:
+    result.processes = len(subject.server.group.pids())
+    most = most_processes(subject.found, subject.budget)
+    result.within_budget = subject.profile == "stock" or result.record(
+        result.processes <= most, f"it runs {result.processes} processes, its budget is {most}"
+    )
+
+
+# In this order: what makes a server write, such as an error of the app, comes after its log was
+# looked at.
+PROPERTIES: tuple[Callable[[_Subject, CheckResult], None], ...] = (
+    _check_bodies,
+    _check_quiet,
+    _check_keepalive,
+    _check_framing,
+    _check_errors,
+    _check_conformance,
+    _check_backlog,
+    _check_echo,
+    _check_workers,
+    _check_processes,
+)

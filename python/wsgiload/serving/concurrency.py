@@ -1,0 +1,221 @@
+"""How much a server serves at once, found out by asking: the words of the report rest on it, not on
+documentation.
+
+Works on a server that runs the app ``conformance``. Bounded in time and in connections; it changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wsgiload.catalogue.apps.conformance import HOLD_S
+from wsgiload.sampling.listen_queue import read_listen_queue
+
+Address = tuple[str, int]
+
+# More than any of the small defaults that it is to find, and few enough for a small machine.
+PROBED_AT_ONCE = 150
+PROBED_FEW = 6
+ANSWER_TIMEOUT_S = 2.0
+# Three times over: enough to see a second wave, and a third.
+HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
+CLOSING_S = 0.1
+# Time to accept each connection: a small listen queue is a finding of its own.
+CONNECT_PAUSE_S = 0.001
+SMALL_BACKLOG = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """What was found; None where it could not be. ``probed`` is how many were tried at once."""
+
+    probed: int
+    backlog: int | None
+    requests_at_once: int | None
+    connections_answered: int | None
+    connections_kept: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """``capacity`` in summary.json."""
+        return asdict(self)
+
+    def sentences(self, server: str) -> list[str]:
+        """What of it a reader must know, in words."""
+        said = []
+        if self.backlog is not None and self.backlog <= SMALL_BACKLOG:
+            said.append(
+                f"{server}: its listen queue holds {self.backlog} connections (read back from "
+                "the socket); when more "
+                "arrive at once, the kernel drops them and their clients try again a second later"
+            )
+        if self.requests_at_once is not None and self.requests_at_once < self.probed:
+            requests = "request" if self.requests_at_once == 1 else "requests"
+            said.append(
+                f"{server}: {self.requests_at_once} {requests} at a time, of {self.probed} "
+                "sent at once"
+            )
+        said += self._connection_sentences(server)
+        return said
+
+    def _connection_sentences(self, server: str) -> list[str]:
+        answered, kept = self.connections_answered, self.connections_kept
+        if answered is not None and answered < self.probed:
+            return [
+                f"{server}: it held {answered} connections at a time; the next one got no "
+                "answer within "
+                f"{ANSWER_TIMEOUT_S:g} s while they stayed open"
+            ]
+        if kept is not None and 0 < kept < self.probed:
+            return [
+                f"{server}: of {self.probed} connections it kept {kept} alive, and closed the "
+                "others"
+            ]
+        return []
+
+
+def probe_concurrency(address: Address, *, keeps_connections: bool) -> Concurrency:
+    """Ask a server that runs the app ``conformance``; takes a few seconds."""
+    queue = read_listen_queue(address[1])
+    answered, kept = _hold_connections(address) if keeps_connections else (None, None)
+    return Concurrency(
+        probed=PROBED_AT_ONCE,
+        backlog=queue.backlog // queue.sockets if queue else None,
+        requests_at_once=_requests_at_once(address),
+        connections_answered=answered,
+        connections_kept=kept,
+    )
+
+
+def _requests_at_once(address: Address) -> int | None:
+    """A few first: some servers answer nothing before they have worked off everything that came
+    together."""
+    few = _most_at_once(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
+    if few is None or few == 1:
+        return few
+    # A few need not have met every worker.
+    many = _most_at_once(_hold_requests(address, PROBED_AT_ONCE, HOLD_TIMEOUT_S))
+    if many is None:
+        return few if few < PROBED_FEW else None
+    return max(few, many)
+
+
+def _request(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def _hold_requests(address: Address, count: int, timeout_s: float) -> list[bytes]:
+    """The answers to as many requests at once, as far as they came in time."""
+    answers: dict[socket.socket, bytes] = {}
+    with selectors.DefaultSelector() as selector:
+        for _ in range(count):
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex(address)
+            selector.register(connection, selectors.EVENT_WRITE)
+            answers[connection] = b""
+            time.sleep(CONNECT_PAUSE_S)
+        until = time.monotonic() + timeout_s
+        try:
+            while selector.get_map() and (left_s := until - time.monotonic()) > 0:
+                for key, _ in selector.select(left_s):
+                    _advance(selector, key, answers)
+        finally:
+            for connection in answers:
+                connection.close()
+    return list(answers.values())
+
+
+def _advance(
+    selector: selectors.BaseSelector,
+    key: selectors.SelectorKey,
+    answers: dict[socket.socket, bytes],
+) -> None:
+    connection = key.fileobj
+    assert isinstance(connection, socket.socket)
+    try:
+        if key.events == selectors.EVENT_WRITE:
+            connection.sendall(_request("/hold"))
+            selector.modify(connection, selectors.EVENT_READ)
+            return
+        received = connection.recv(4096)
+    except OSError:
+        received = b""
+    answers[connection] += received
+    if not received or _stamps(answers[connection]):
+        selector.unregister(connection)
+
+
+def _stamps(answer: bytes) -> tuple[int, int] | None:
+    """When the app was entered and left, of a complete answer."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    words = body.replace(b"\r\n", b" ").split()
+    numbers = [int(word) for word in words if word.isdigit() and len(word) > 10]
+    if (
+        not head.startswith(b"HTTP/1.")
+        or b" 200" not in head.partition(b"\r\n")[0]
+        or len(numbers) != 2
+    ):
+        return None
+    return numbers[0], numbers[1]
+
+
+def _most_at_once(answers: Sequence[bytes]) -> int | None:
+    """The most requests that were inside the app at one instant."""
+    stays = [stay for stay in map(_stamps, answers) if stay is not None]
+    # Whoever leaves at an instant leaves before whoever enters at it.
+    steps = sorted([(entered, 1) for entered, _ in stays] + [(left, -1) for _, left in stays])
+    inside = most = 0
+    for _, step in steps:
+        inside += step
+        most = max(most, inside)
+    return most or None
+
+
+def _hold_connections(address: Address) -> tuple[int, int]:
+    """How many connections, opened one after the other and left open, were answered, and how many
+    stayed open."""
+    held: list[socket.socket] = []
+    try:
+        for _ in range(PROBED_AT_ONCE):
+            connection = socket.create_connection(address, timeout=ANSWER_TIMEOUT_S)
+            held.append(connection)
+            if not _is_answered(connection):
+                return len(held) - 1, _count_open(held[:-1])
+        return len(held), _count_open(held)
+    except OSError:
+        return len(held), _count_open(held)
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def _count_open(held: Sequence[socket.socket]) -> int:
+    time.sleep(CLOSING_S)  # what the server was about to close after its last answer
+    return sum(map(_is_open, held))
+
+
+def _is_answered(connection: socket.socket) -> bool:
+    try:
+        connection.sendall(_request("/"))
+        return connection.recv(4096).startswith(b"HTTP/1.")
+    except OSError:
+        return False
+
+
+def _is_open(connection: socket.socket) -> bool:
+    """Whether the server has not closed it, reading off what it still had to say."""
+    connection.setblocking(False)
+    try:
+        while connection.recv(4096):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,68 @@
+"""Launches a variant on the app ``conformance``, which answers for every property that can be asked
+of a server."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from wsgiload.catalogue.apps import conformance
+from wsgiload.catalogue.budget import Budget
+from wsgiload.catalogue.bundled import APPS_FOLDER
+from wsgiload.catalogue.contract import LaunchContext, Profile
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.environments.provision import Environment
+from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
+from wsgiload.loads.request import Request
+from wsgiload.serving import launch, readiness
+from wsgiload.serving.concurrency import Concurrency, probe_concurrency
+from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.readiness import Expectation
+from wsgiload.units import NS_PER_S
+
+APP = "conformance:app"
+READY_TIMEOUT_NS = 60 * NS_PER_S
+GREETING = Request(path=conformance.PATH, expected_body=conformance.EXPECTED_BODY)
+# Above what any probe opens at once.
+MAX_CONNECTIONS = 1_000
+
+
+def conformance_context(
+    found: ServerVariant, environment: Environment, port: int, profile: Profile, budget: Budget
+) -> Callable[[Path], LaunchContext]:
+    """How a variant is launched on the app that answers for every property."""
+    is_tuned = profile == "tuned"
+    return lambda scratch: LaunchContext(
+        python=environment.python,
+        bin=environment.bin,
+        host=launch.HOST,
+        port=port,
+        app=APP,
+        app_dir=APPS_FOLDER,
+        scratch_dir=scratch,
+        workers=(budget.workers if found.variant.uses_workers else 1)
+        if is_tuned
+        else found.workers,
+        threads=(budget.threads if found.variant.uses_threads else 1)
+        if is_tuned
+        else found.threads,
+        backlog=launch.usual_backlog() if is_tuned else None,
+        max_connections=MAX_CONNECTIONS if is_tuned else None,
+        profile=profile,
+    )
+
+
+def measure_concurrency(
+    found: ServerVariant, environment: Environment, place: Place, asked: tuple[Profile, Budget]
+) -> Concurrency:
+    """How much the variant serves at once, on a launch of its own: afterwards it is busy with what
+    nobody waits for."""
+    (profile, budget), port, served = asked, launch.free_port(), Served(gently=False)
+    with tempfile.NamedTemporaryFile(prefix="wsgiload-", suffix=".log") as log:
+        expected = Expectation(GREETING, READY_TIMEOUT_NS, DEFAULT_TIMEOUT_NS)
+        service = Service(found, environment, expected, Path(log.name))
+        context = conformance_context(found, environment, port, profile, budget)
+        with serving(f"concurrency-{found.id}", service, place, context, served) as server:
+            keeps = readiness.keeps_connections(server, port, GREETING, DEFAULT_TIMEOUT_NS)
+            return probe_concurrency((launch.HOST, port), keeps_connections=keeps)

@@ -1,0 +1,199 @@
+"""Starts one server inside its group, stops it, and says how it ended. It knows no load and no
+measurement."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from wsgiload.catalogue.contract import LaunchContext
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.environments.provision import Environment
+from wsgiload.environments.system import install_command, missing_packages
+from wsgiload.errors import ServerError, UsageError
+from wsgiload.limits import LimitedGroup
+from wsgiload.sampling.listen_queue import listener_pids
+
+HOST = "127.0.0.1"
+LOG_TAIL_BYTES = 4_000
+BACKLOG = 1_024
+SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
+POLL_S = 0.01
+# Some servers keep a table with a place for each descriptor they might open.
+MOST_DESCRIPTORS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class ServerExit:
+    """How a server ended; ``clean`` says that it obeyed and left nothing behind."""
+
+    code: int | None
+    signal: str | None
+    clean: bool
+    stop_s: float
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process, and so the servers it starts, open as many descriptors as they may.
+
+    At the usual soft limit of 1,024 a server would refuse connections that the load is meant to
+    open.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def require_free_port(port: int) -> None:
+    """Refuse a port that somebody listens on, naming who."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            owners = listener_pids(port)
+            by_whom = f" by process {', '.join(map(str, sorted(owners)))}" if owners else ""
+            raise UsageError(
+                f"port {port} of {HOST} cannot be used: {error.strerror}{by_whom}",
+                "choose another --port, or leave it out and a free one is taken",
+            ) from None
+
+
+def usual_backlog() -> int:
+    """One backlog for every server, as far as the kernel allows it."""
+    try:
+        return min(BACKLOG, int(SOMAXCONN.read_text()))
+    except (OSError, ValueError):
+        return BACKLOG
+
+
+class ServerProcess:
+    """A server that was started; ``stop`` must be called, whatever happens in between."""
+
+    def __init__(self, found: ServerVariant, group: LimitedGroup, log_path: Path) -> None:
+        self.found = found
+        self.group = group
+        self.log_path = log_path
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+
+    def start(
+        self, environment: Environment, context: LaunchContext, added: Mapping[str, str]
+    ) -> None:
+        """Start it inside its group; it may not be ready, or alive, when this returns."""
+        server, variant = self.found.server, self.found.variant
+        require_system(self.found)
+        argv = server.command(variant, context)
+        variables = (
+            environment.environ(context.app_dir) | server.environ(variant, context) | dict(added)
+        )
+        self._log = self.log_path.open("wb")
+        try:
+            self._process = self.group.spawn(
+                argv, env=variables, cwd=context.app_dir, log=self._log
+            )
+        except OSError as error:
+            raise ServerError(
+                f"{self.found.id} could not be started: {error}",
+                f"the command was: {' '.join(argv)}",
+                step="start",
+            ) from error
+
+    def exit_code(self) -> int | None:
+        """The first process's exit code (negative: ended by that signal), None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def log_tail(self) -> str:
+        """The last of what the server wrote."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(max(0, self.log_path.stat().st_size - LOG_TAIL_BYTES))
+                return log.read().decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    def describe_exit(self) -> str:
+        """``exited with code 1`` or ``was ended by SIGKILL``, with the last line of its log."""
+        code = self.exit_code()
+        lines = [line.strip() for line in self.log_tail().splitlines() if line.strip()]
+        last = f": {lines[-1]}" if lines else ", and wrote nothing"
+        if code is not None and code < 0:
+            return f"was ended by {signal_name(-code)}{last}"
+        return f"exited with code {code}{last}"
+
+    def stop(self, *, gently: bool = True) -> ServerExit | None:
+        """End it as its file says, then by force (at once unless ``gently``); None when it never
+        started."""
+        process, log = self._process, self._log
+        if log is not None:
+            log.close()
+        if process is None:
+            return None
+        server = self.found.server
+        was_running = process.poll() is None
+        started_ns = time.monotonic_ns()
+        if was_running and gently:
+            process.send_signal(signal.Signals[server.stop_signal])
+            was_running = _wait(process, server.stop_timeout_s)
+        stop_s = (time.monotonic_ns() - started_ns) / 1e9
+        left = self._left_behind()
+        self.group.kill()
+        process.kill()  # interrupted at its very start, it has not entered the group yet
+        code = process.wait()
+        clean = was_running and not left and code in server.clean_exit_codes
+        name = signal_name(-code) if code < 0 else None
+        return ServerExit(code if code >= 0 else None, name, clean, round(stop_s, 3))
+
+    def _left_behind(self) -> bool:
+        """Whether processes of the group outlive the first one; those that are just ending get a
+        moment."""
+        until = time.monotonic() + 0.5
+        while self.group.pids():
+            if time.monotonic() > until:
+                return True
+            time.sleep(POLL_S)
+        return False
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def require_system(found: ServerVariant) -> None:
+    """Refuse a server whose system packages are missing, with the command that installs them."""
+    missing = missing_packages(found.needs)
+    if missing:
+        raise ServerError(
+            f"{found.id} needs the system package{'s' if len(missing) > 1 else ''} "
+            f"{', '.join(missing)}",
+            f"as root run `{install_command(missing)}`",
+            step="start",
+        )
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL`` for 9."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,105 @@
+"""One server from its launch to its removal, whatever happens in between: the one place that knows
+this order.
+
+group → watched by the janitor → started → ready → (the caller's work) → stopped → last counters →
+group removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wsgiload.catalogue.contract import LaunchContext
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.environments.provision import Environment
+from wsgiload.interrupts import uninterrupted
+from wsgiload.limits import Backend, Enforcement, Janitor, LimitedGroup, Limits
+from wsgiload.scratch import scratch_folder
+from wsgiload.serving import readiness
+from wsgiload.serving.launch import ServerExit, ServerProcess
+from wsgiload.serving.readiness import Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where servers are run: how they are limited, and who cleans up after a crash."""
+
+    limits: Limits
+    backend: Backend
+    janitor: Janitor
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is to be served, and what counts as being ready."""
+
+    found: ServerVariant
+    environment: Environment
+    expected: Expectation
+    log_path: Path
+    # Laid over the environment that the server would have anyway.
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Served:
+    """What is known of a server's life; filled on the way, and kept whatever ends it."""
+
+    enforcement: Enforcement | None = None
+    ready_s: float | None = None
+    ended: ServerExit | None = None
+    oom_kills: int | None = None
+    memory_peak_bytes: int | None = None
+    # Without it a server is ended at once: set where nobody waits for a gentle stop any more.
+    gently: bool = True
+
+
+@contextmanager
+def serving(
+    label: str,
+    service: Service,
+    place: Place,
+    context: Callable[[Path], LaunchContext],
+    served: Served,
+) -> Iterator[ServerProcess]:
+    """A server that gives right answers, for as long as the block lasts. Raises ServerError if it
+    never does."""
+    with scratch_folder() as scratch, fresh_group(label, place) as group:
+        served.enforcement = group.enforcement
+        server = ServerProcess(service.found, group, service.log_path)
+        launch_context = context(scratch)
+        try:
+            with uninterrupted():
+                server.start(service.environment, launch_context, service.variables)
+                place.janitor.watch(group)
+            served.ready_s = readiness.wait_until_ready(
+                server, launch_context.port, service.expected
+            )
+            yield server
+        except KeyboardInterrupt:
+            served.gently = False  # before the way out, which then loses no time
+            raise
+        finally:
+            with uninterrupted():
+                served.ended = server.stop(gently=served.gently)
+                # Counters outlive the processes until the group is removed, which comes next.
+                served.oom_kills = group.oom_kills()
+                served.memory_peak_bytes = group.memory_peak_bytes()
+
+
+@contextmanager
+def fresh_group(label: str, place: Place) -> Iterator[LimitedGroup]:
+    """A group of its own, watched by the janitor and gone with all that is inside when the block
+    ends."""
+    with uninterrupted():
+        group = place.backend.create(place.limits, label)
+        place.janitor.watch(group)
+    try:
+        yield group
+    finally:
+        with uninterrupted():
+            group.close()
+            place.janitor.release(group)

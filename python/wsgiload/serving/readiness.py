@@ -1,0 +1,220 @@
+"""Waits until a server gives a right answer, and probes whether it keeps connections. An open port
+proves nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import time
+from dataclasses import dataclass
+
+from wsgiload.errors import ServerError
+from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
+from wsgiload.loads.request import Request
+from wsgiload.sampling.listen_queue import listener_pids
+from wsgiload.serving.launch import HOST, ServerProcess
+from wsgiload.units import NS_PER_S
+
+POLL_S = 0.02
+# What is left of a deadline can be less than any answer takes.
+MIN_ANSWER_TIMEOUT_S = 0.1
+# A complete but wrong answer can be a server that still imports its app; after this long it is the
+# answer.
+WRONG_ANSWER_PATIENCE_NS = 3 * NS_PER_S
+STEP = "readiness"
+# A server's end shows a little later than its closed port.
+END_SEEN_WITHIN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a server has to answer before it counts as ready, and for how long that is waited
+    for."""
+
+    request: Request
+    ready_timeout_ns: int
+    answer_timeout_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of the server; ``problem`` is None when it is right."""
+
+    status: int | None
+    problem: str | None
+    # The connection had ended before a byte of an answer came.
+    is_closed: bool = False
+
+
+def ask(port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_PER_S) -> Answer:
+    """One request on a connection of its own."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
+    try:
+        return _exchange(connection, request)
+    finally:
+        connection.close()
+
+
+def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answer:
+    try:
+        _send(connection, request)
+        response = connection.getresponse()
+        body = response.read()
+    except (http.client.NotConnected, http.client.RemoteDisconnected, ConnectionError) as error:
+        return Answer(None, f"{type(error).__name__}: {error}", is_closed=True)
+    except (OSError, http.client.HTTPException) as error:
+        return Answer(None, f"{type(error).__name__}: {error}")
+    if response.status not in request.statuses:
+        return Answer(
+            response.status, f"{request.method} {request.path} was answered with {response.status}"
+        )
+    if not _is_right(body, request):
+        return Answer(
+            response.status, f"{request.method} {request.path} was answered with a wrong body"
+        )
+    return Answer(response.status, None)
+
+
+def _is_right(body: bytes, request: Request) -> bool:
+    """Regular expressions apart: the generator's are of another kind than Python's."""
+    return (
+        request.expected_body in (None, body)
+        and request.expected_length in (None, len(body))
+        and (request.expected_sha256 or "").lower() in ("", hashlib.sha256(body).hexdigest())
+    )
+
+
+def _send(connection: http.client.HTTPConnection, request: Request) -> None:
+    """The request as the generator sends it: a field that is given twice is sent twice."""
+    names = {name.lower() for name, _ in request.headers}
+    connection.putrequest(
+        request.method, request.path, skip_host="host" in names, skip_accept_encoding=True
+    )
+    for name, value in request.headers:
+        connection.putheader(name, value)
+    if request.body is not None and "content-length" not in names:
+        connection.putheader("Content-Length", str(len(request.body)))
+    connection.endheaders(request.body)
+
+
+def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) -> float:
+    """Poll until the answer is right; seconds since the call. Raises ServerError when it cannot
+    become so."""
+    started_ns = time.monotonic_ns()
+    wrong_since_ns: int | None = None
+    while True:
+        ended = _end_of(server, "while it started")
+        if ended is not None:
+            raise ended
+        left_ns = started_ns + expected.ready_timeout_ns - time.monotonic_ns()
+        answer = ask(
+            port,
+            expected.request,
+            max(MIN_ANSWER_TIMEOUT_S, min(left_ns, expected.answer_timeout_ns) / NS_PER_S),
+        )
+        now_ns = time.monotonic_ns()
+        if answer.problem is None:
+            _require_own_listener(server, port)
+            return (now_ns - started_ns) / NS_PER_S
+        wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
+        if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_ANSWER_PATIENCE_NS:
+            raise _wrong_answer(server, answer, expected.request)
+        if now_ns - started_ns > expected.ready_timeout_ns:
+            raise ServerError(
+                f"{server.found.id} gave no right answer within "
+                f"{expected.ready_timeout_ns / NS_PER_S:g} s "
+                f"({answer.problem})",
+                "give it longer with --ready-timeout and --timeout, or look at its log",
+                step=STEP,
+                log_tail=server.log_tail(),
+            )
+        time.sleep(POLL_S)
+
+
+def _end_of(server: ServerProcess, when: str) -> ServerError | None:
+    """The error for a server that was killed or has ended; None while it lives."""
+    kills = server.group.oom_kills()
+    if kills:
+        return out_of_memory(server, kills, when, STEP)
+    if server.exit_code() is None:
+        return None
+    cause, cure = f"{server.found.id} {server.describe_exit()}", "the end of its log says why"
+    return ServerError(cause, cure, step="start", log_tail=server.log_tail())
+
+
+def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
+    """The error for a server that the kernel killed for want of memory."""
+    processes = "a process" if kills == 1 else f"{kills} processes"
+    return ServerError(
+        f"{server.found.id} needs more memory than its limit: the kernel killed {processes} of "
+        f"it {when}",
+        "raise --memory, or lower the number of workers",
+        step=step,
+        log_tail=server.log_tail(),
+    )
+
+
+def _wrong_answer(server: ServerProcess, answer: Answer, request: Request) -> ServerError:
+    cure = "the server's log says why"
+    if answer.status == 404:
+        cure = "name a path that the app answers with --path"
+    elif (
+        answer.status is not None and answer.status < 500 and answer.status not in request.statuses
+    ):
+        cure = f"name another --path, or accept it with --expect-status {answer.status}"
+    return ServerError(
+        f"{server.found.id}: {answer.problem}", cure, step=STEP, log_tail=server.log_tail()
+    )
+
+
+def _require_own_listener(server: ServerProcess, port: int) -> None:
+    """Another program on the port could have answered in the server's place."""
+    owners = listener_pids(port)
+    if owners and not owners & set(server.group.pids()):
+        raise ServerError(
+            f"port {port} is held by process {', '.join(map(str, sorted(owners)))}, not by "
+            f"{server.found.id}",
+            "choose another --port, or leave it out and a free one is taken",
+            step=STEP,
+            log_tail=server.log_tail(),
+        )
+
+
+def keeps_connections(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> bool:
+    """Whether two requests are answered on one connection. A wrong or late answer says nothing of
+    that, nor does a server that takes no connection any more: ServerError."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=timeout_ns / NS_PER_S)
+    try:
+        try:
+            connection.connect()
+        except OSError as error:
+            raise _not_connected(server, error) from error
+        connection.auto_open = 0  # a second connection must not pass for the first
+        for _ in range(2):
+            answer = _exchange(connection, request)
+            if answer.problem is None:
+                continue
+            if answer.is_closed:
+                return False
+            raise _wrong_answer(server, answer, request)
+        return True
+    finally:
+        connection.close()
+
+
+def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
+    """The error for a server that gave a right answer once: how it ended, or else that it stands
+    still."""
+    until = time.monotonic() + END_SEEN_WITHIN_S
+    while time.monotonic() < until:
+        ended = _end_of(server, "after its first answer")
+        if ended is not None:
+            return ended
+        time.sleep(POLL_S)
+    return ServerError(
+        f"{server.found.id} gave a right answer, and then took no connection "
+        f"({error.strerror or error})",
+        "the end of its log may say why; if it was only slow, raise --timeout",
+        step=STEP,
+        log_tail=server.log_tail(),
+    )

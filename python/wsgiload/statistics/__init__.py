@@ -1,0 +1,1 @@
+"""The mathematics of comparisons. Pure functions of numbers, each with its source."""

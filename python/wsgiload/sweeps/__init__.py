@@ -1,0 +1,1 @@
+"""All cells of an experiment, each stored before the next begins."""

@@ -1,0 +1,237 @@
+"""One cell from its launch to its record: keep-alive probe, drive and sample, judge whether the
+server survived.
+
+Whatever happens, what was measured until then is in the record; ``serve`` sees to it that nothing
+is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wsgiload.attribution import Measured, attribute
+from wsgiload.calibration.noise_floor import floor_of_plan
+from wsgiload.catalogue.budget import budget_of
+from wsgiload.catalogue.contract import LaunchContext
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.environments.provision import Environment
+from wsgiload.errors import ServerError, WsgiloadError
+from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.limits import Backend, Janitor
+from wsgiload.loads.drive import drive
+from wsgiload.loads.options import KEPT_FLIGHTS, LoadOptions, load_plan, without_keepalive
+from wsgiload.loads.precision import precision_sentence
+from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.sampling.external_counters import Counters, outside_counters
+from wsgiload.sampling.listen_queue import read_listen_queue
+from wsgiload.sampling.processes import proportional_bytes
+from wsgiload.sampling.sampler import Sampler
+from wsgiload.serving import launch, readiness
+from wsgiload.serving.concurrency import Concurrency
+from wsgiload.serving.launch import ServerProcess
+from wsgiload.serving.lifecycle import Place, Served, Service, serving
+from wsgiload.serving.readiness import Expectation
+from wsgiload.units import NS_PER_S
+
+# Connections that the probes open on top of what the load opens.
+SPARE_CONNECTIONS = 16
+USUAL_CONNECTIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The place where the cells of a sweep are run: what they share, and the means to limit a
+    server."""
+
+    setting: Setting
+    backend: Backend
+    janitor: Janitor
+
+
+def run_cell(
+    cell: Cell,
+    found: ServerVariant,
+    environment: Environment,
+    bench: Bench,
+    log_path: Path,
+    capacity: Concurrency | None = None,
+) -> CellRecord:
+    """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as
+    interrupted."""
+    setting, experiment = bench.setting, bench.setting.experiment
+    request = experiment.served(found.app).request
+    record = CellRecord(cell, environment, capacity=capacity, notes=_environment_notes(environment))
+    record.notes += capacity.sentences(found.id) if capacity is not None else []
+    served = Served()
+    expected = Expectation(request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
+    port = experiment.port or launch.free_port()
+    try:
+        place = Place(setting.limits, bench.backend, bench.janitor)
+        with outside_counters(app_counts=experiment.bundled) as counters:
+            service = Service(found, environment, expected, log_path, counters.variables)
+            with serving(
+                cell.id, service, place, _context(found, environment, setting, port), served
+            ) as server:
+                _measure(server, port, setting, record, counters)
+                record.measured = True
+    except KeyboardInterrupt:
+        record.interrupted = True
+    except WsgiloadError as error:
+        record.failure = Failure.of(error)
+    _take_over(served, record)
+    record.attribution = attribute(_measured(record, setting))
+    return record
+
+
+def _measure(
+    server: ServerProcess, port: int, setting: Setting, record: CellRecord, counters: Counters
+) -> None:
+    experiment, cell = setting.experiment, record.cell
+    request, load = (
+        experiment.served(server.found.app).request,
+        load_options_of(server.found, experiment),
+    )
+    queue = read_listen_queue(port)
+    record.backlog = queue.backlog // queue.sockets if queue is not None else None
+    record.keepalive_honoured = readiness.keeps_connections(
+        server, port, request.first, load.timeout_ns
+    )
+    if not record.keepalive_honoured and load.keepalive != "off":
+        load = without_keepalive(load)
+        record.notes.append(
+            f"{server.found.id}: keep-alive not honoured, the server closes after each answer; "
+            "measured with a new connection per request, so connecting is part of the response time"
+        )
+    url = f"http://{launch.HOST}:{port}{request.path}"
+    record.pss_before_bytes = proportional_bytes(server.group.pids())
+    sampler = Sampler(
+        server.group, port=port, pids=server.group.pids, interval_ns=experiment.sample_interval_ns
+    )
+    before = counters.look()
+    with sampler:
+        try:
+            plan = load_plan(url, request, load, cell.level, cell.seed) | floor_of_plan(
+                load.keepalive
+            )
+            record.load = drive(plan, setting.cpu_plan, _has_died(server), sampler.watch_client)
+            record.outside = counters.look().since(before)
+        finally:
+            record.samples = sampler.stop()
+            record.processes, record.client = sampler.processes, sampler.client
+            record.pss_after_bytes = proportional_bytes(server.group.pids())
+    if experiment.precision is not None and record.load is not None:
+        record.notes.append(precision_sentence(record.load, experiment.precision))
+    _require_survived(server, record)
+
+
+def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
+    """The load of the experiment; without warm-up for a variant that is to be seen cold."""
+    load = (
+        experiment.load
+        if found.keepalive is None
+        else replace(experiment.load, keepalive=found.keepalive)
+    )
+    load = replace(load, keep_flights=KEPT_FLIGHTS)
+    return replace(load, warmup_ns=0, warmup_requests=None) if found.variant.cold else load
+
+
+def _has_died(server: ServerProcess) -> Callable[[], bool]:
+    return lambda: server.exit_code() is not None
+
+
+def _require_survived(server: ServerProcess, record: CellRecord) -> None:
+    kills = server.group.oom_kills()
+    if kills:
+        raise readiness.out_of_memory(server, kills, _under_load(server, record), "load")
+    if server.exit_code() is not None:
+        raise ServerError(
+            f"{server.found.id} {server.describe_exit()} under load",
+            "the end of its log says why",
+            step="load",
+            log_tail=server.log_tail(),
+        )
+
+
+def _under_load(server: ServerProcess, record: CellRecord) -> str:
+    """A master that lives on and starts workers anew hides the kill: the seconds without an answer
+    tell of it."""
+    unhealthy_s = record.unhealthy_s()
+    if server.exit_code() is not None or unhealthy_s is None:
+        return "under load"
+    return (
+        f"under load, while its first process lived on; for {unhealthy_s:g} s no request "
+        "was answered rightly"
+    )
+
+
+def _context(
+    found: ServerVariant, environment: Environment, setting: Setting, port: int
+) -> Callable[[Path], LaunchContext]:
+    experiment = setting.experiment
+    profile = found.profile or experiment.profile
+    is_tuned = profile == "tuned"
+    # By what was asked for: a server whose limit is lifted keeps its size.
+    asked = experiment.limits.cpus if experiment.limits.policy != "none" else None
+    cpus = asked if asked is not None else len(setting.cpu_plan.server_cpus)
+    budget, served = budget_of(found, cpus, profile), experiment.served(found.app)
+    users = [level.connections for level in experiment.levels if level.connections is not None]
+    longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
+    most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
+    return lambda scratch: LaunchContext(
+        python=environment.python,
+        bin=environment.bin,
+        host=launch.HOST,
+        port=port,
+        app=served.app,
+        app_dir=served.app_dir,
+        scratch_dir=scratch,
+        workers=budget.workers,
+        threads=budget.threads,
+        backlog=launch.usual_backlog() if is_tuned else None,
+        max_connections=most + SPARE_CONNECTIONS if is_tuned else None,
+        profile=profile,
+        run_s=(longest_ns + experiment.load.timeout_ns) / NS_PER_S,
+    )
+
+
+def _measured(record: CellRecord, setting: Setting) -> Measured:
+    read_back = record.enforcement.read_back if record.enforcement is not None else {}
+    period_us = read_back.get("cpu_period_us")
+    return Measured(
+        load=record.load,
+        samples=record.samples,
+        processes=record.processes,
+        client=record.client,
+        cpus=os.cpu_count() or 1,
+        backlog=record.backlog,
+        oom_kills=record.oom_kills,
+        shared_cores=setting.cpu_plan.shared_cores,
+        period_us=period_us if isinstance(period_us, int) else None,
+        kernel_listen_drops=record.kernel_listen_drops,
+    )
+
+
+def _environment_notes(environment: Environment) -> list[str]:
+    return [
+        f"{environment.server} brings {conflict.name} {conflict.server_version} and is run "
+        "with it; "
+        f"the app's environment has {conflict.app_version}"
+        for conflict in environment.conflicts
+    ]
+
+
+def _take_over(served: Served, record: CellRecord) -> None:
+    """What the server's life showed; a server that fell to its memory limit at the very end failed
+    by it too."""
+    record.enforcement, record.ready_s = served.enforcement, served.ready_s
+    record.server_exit, record.oom_kills = served.ended, served.oom_kills
+    record.memory_peak_bytes = served.memory_peak_bytes
+    if record.oom_kills and record.failure is None and record.measured:
+        message = (
+            f"the kernel killed {record.oom_kills} process(es) of the server for want of "
+            "memory; raise --memory"
+        )
+        record.failure = Failure("load", message, "")

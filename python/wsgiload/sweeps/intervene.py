@@ -1,0 +1,93 @@
+"""``--intervene cpu``: cells run again in pairs, with their CPU limit and with it lifted.
+
+It decides the order of the runs and nothing about one of them; ``attribution.intervention`` says
+what came of it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from wsgiload.attribution.intervention import USUAL_PAIRS, Half, Pair, Trial, first_halves
+from wsgiload.errors import UsageError
+from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.host.cpus import CpuPlan
+from wsgiload.limits import Limits
+from wsgiload.results.record import Setting
+
+Json = dict[str, Any]
+# Runs a cell with the limit or without, and raises KeyboardInterrupt where an interrupt ends the
+# sweep.
+RunHalf = Callable[[Cell, Half], Json]
+
+
+def pairs_of(experiment: Experiment) -> int:
+    """As many pairs as the experiment has runs, or six where it has one."""
+    return experiment.runs if experiment.runs > 1 else USUAL_PAIRS
+
+
+def further_runs(cells: Sequence[Cell], experiment: Experiment) -> list[Cell]:
+    """The cells that an intervention adds to a sweep, each as often as it is run; none where none
+    was asked for."""
+    own = [cell for cell in cells if cell.run == 1]
+    return own * (2 * pairs_of(experiment)) if experiment.intervene is not None else []
+
+
+def require_liftable(limits: Limits, cpu_plan: CpuPlan) -> None:
+    """Refuse where the server's cores alone are its CPU limit: there is no quota to take away."""
+    if limits.cpus is None or limits.cpus >= len(cpu_plan.server_cpus):
+        raise UsageError(
+            "--intervene cpu: the server has whole cores and no CPU limit below them that "
+            "could be lifted",
+            "give a smaller --cpus, such as 0.5, or leave --intervene out",
+        )
+
+
+def lifted(setting: Setting) -> Setting:
+    """The same cores, memory and processes without the CPU limit."""
+    return replace(setting, limits=replace(setting.limits, cpus=None))
+
+
+def intervene(
+    cells: Sequence[Cell], experiment: Experiment, run: RunHalf
+) -> tuple[list[Json], bool]:
+    """The trials of the first run of every cell, and whether all were carried out.
+
+    A complete block per pair: every cell is met once with the limit and once without before any is
+    met again.
+    """
+    own = [cell for cell in cells if cell.run == 1]
+    trials = [Trial(cell.server, cell.level.rate_per_s, cell.level.connections) for cell in own]
+    count = pairs_of(experiment)
+    orders = [first_halves(count, _seed(experiment.seed, cell.id, 0)) for cell in own]
+    is_complete = True
+    try:
+        for number in range(count):
+            for cell, trial, order in zip(own, trials, orders, strict=True):
+                pair = Pair(order[number])
+                trial.pairs.append(pair)
+                _run_pair(cell, pair, experiment, number, run)
+    except KeyboardInterrupt:
+        is_complete = False  # whatever it came upon, the pairs so far are kept
+    return [trial.to_dict() for trial in trials], is_complete
+
+
+def _run_pair(cell: Cell, pair: Pair, experiment: Experiment, number: int, run: RunHalf) -> None:
+    halves: list[Half] = ["limited", "lifted"]
+    for half in halves if pair.first == "limited" else halves[::-1]:
+        # Numbers beyond those of the sweep name the files of the runs.
+        place = experiment.runs + 2 * number + (1 if half == "limited" else 2)
+        summary = run(
+            replace(cell, run=place, seed=_seed(experiment.seed, cell.id, number + 1)), half
+        )
+        if half == "limited":
+            pair.limited = summary
+        else:
+            pair.lifted = summary
+
+
+def _seed(seed: int, cell_id: str, number: int) -> int:
+    return zlib.crc32(f"{seed}/{cell_id}/{number}".encode())

@@ -1,0 +1,424 @@
+"""A whole sweep: plan → provision → every cell in turn, each stored before the next → report.
+
+It decides nothing about a single cell (see ``run``) and prints nothing: what happens is told to
+``SweepEvents``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wsgiload._loadgen import check_plan
+from wsgiload.analysis.aggregate import is_discarded
+from wsgiload.analysis.over_cells import analyse, place_of
+from wsgiload.attribution.intervention import Half
+from wsgiload.catalogue.budget import budget_of
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.doctor.checks import look_round
+from wsgiload.doctor.settle import Settled, settle, watch_host
+from wsgiload.environments.provide import Environments, Interpreters, named_interpreters, provide
+from wsgiload.environments.provision import Environment
+from wsgiload.errors import AppImportError, UsageError, WsgiloadError
+from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s
+from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand, plain
+from wsgiload.experiment.settings import resolve_servers
+from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
+from wsgiload.host.facts import host_facts
+from wsgiload.host.topology import read_topology
+from wsgiload.interrupts import uninterrupted
+from wsgiload.limits import Janitor, Limits, select_backend
+from wsgiload.loads.options import load_plan
+from wsgiload.report import write_html
+from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.store import SCHEMA_VERSION, RunDirectory
+from wsgiload.results.stored_plan import (
+    read_document,
+    read_plan,
+    require_same_host,
+    require_same_plan,
+    require_same_versions,
+)
+from wsgiload.results.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
+from wsgiload.scratch import remove_stale_scratch
+from wsgiload.serving import launch
+from wsgiload.serving.concurrency import Concurrency
+from wsgiload.serving.conformance import measure_concurrency
+from wsgiload.serving.lifecycle import Place
+from wsgiload.sweeps.app_check import app_failure_of, app_interpreter
+from wsgiload.sweeps.cell import Bench, run_cell
+from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
+
+Json = dict[str, Any]
+
+
+class SweepEvents:
+    """What a sweep tells while it runs; the default listens to nothing."""
+
+    def message(self, text: str) -> None:
+        """Something worth a line."""
+
+    def cell_started(self, cell: Cell, place: int, count: int) -> None:
+        """Cell ``place`` of ``count`` begins."""
+
+    def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
+        """So many trials will be made, which should take so long, and the longer time on a host
+        that is never quiet."""
+
+    def estimated(self, seconds: float) -> None:
+        """What is left when a cell has ended should take so long; told just before its end."""
+
+    def cell_ended(self, summary: Json, place: int, count: int) -> None:
+        """Its entry in summary.json."""
+
+    def ended(self) -> None:
+        """Nothing more will be told; a cell that began and did not end was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """A finished, failed or interrupted sweep; everything else is in its run directory."""
+
+    run_dir: Path
+    summary: Json
+    report: Path | None
+
+    @property
+    def exit_code(self) -> int:
+        """The documented exit code, thresholds apart."""
+        return exit_code(self.summary)
+
+    def to_dict(self) -> Json:
+        """The content of summary.json."""
+        return self.summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What an interrupted run left."""
+
+    run_dir: Path
+    order: list[str]
+    cells: list[Json]
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """A sweep under way."""
+
+    found: Mapping[str, ServerVariant]
+    order: tuple[Cell, ...]
+    bench: Bench
+    directory: RunDirectory
+    events: SweepEvents
+    cells: list[Json]
+    capacities: dict[str, Concurrency | None] = field(default_factory=dict)
+    interventions: list[Json] | None = None
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.bench.setting.experiment
+
+    def summary(self, status: Status) -> Json:
+        summary = summarise_sweep(
+            self.found, self.bench.setting, Progress(self.order, (), status, self.cells)
+        )
+        return summary | {"interventions": self.interventions}
+
+    def keep(self, record: CellRecord, status: Status) -> Json:
+        """The cell is on disk, and in the summary, before the next begins."""
+        self.directory.write_cell(
+            record.cell.id, record.load, record.samples, record.processes, record.client
+        )
+        self.cells.append(
+            summarise_cell(record, self.found[record.cell.server], self.bench.setting)
+        )
+        self.directory.write_summary(self.summary(status))
+        return self.cells[-1]
+
+    def attempts(self, cell: Cell) -> list[Json]:
+        """The trials that were made of this place in the plan."""
+        return [made for made in self.cells if place_of(made) == cell.id]
+
+    def is_done(self, cell: Cell) -> bool:
+        """Whether a trial stands, or none may be made any more."""
+        attempts = self.attempts(cell)
+        return bool(attempts) and (
+            not is_discarded(attempts[-1]) or len(attempts) > self.experiment.procedure.reruns
+        )
+
+    def write_status(self, status: Status) -> Json:
+        summary = analyse(self.summary(status))
+        self.directory.write_summary(summary)
+        setting = self.bench.setting
+        plan = plain(setting.experiment) | {
+            "order": [cell.id for cell in self.order],
+            "cpu_plan": plain(setting.cpu_plan),
+        }
+        findings = [asdict(finding) for finding in look_round()]
+        self.directory.write_run(
+            {"status": status, "plan": plan, "host": host_facts(), "doctor": findings}
+        )
+        return {"schema_version": SCHEMA_VERSION} | summary
+
+
+def check_loads(experiment: Experiment) -> None:
+    """Refuse a load that the generator could not carry out, before anything is started for it."""
+    for level in experiment.levels:
+        plan = load_plan(
+            "http://127.0.0.1/", experiment.request, experiment.load, level, experiment.seed
+        )
+        try:
+            check_plan(json.dumps(plan))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
+def plan_cpus(limits: ResourceLimits) -> tuple[CpuPlan, Limits]:
+    """Which cores either side gets, and the limits to enforce."""
+    is_limited = limits.policy != "none"
+    cpus = limits.cpus if is_limited else None
+    cpu_plan = assign_cpus(
+        available_cpus(), _possible(cpus), limits.server_cpus, limits.client_cpus, read_topology()
+    )
+    return cpu_plan, Limits(
+        cpus=cpus,
+        memory_bytes=limits.memory_bytes if is_limited else None,
+        pids=limits.pids if is_limited else None,
+        server_cpus=cpu_plan.server_cpus,
+        policy=limits.policy,
+    )
+
+
+def _possible(cpus: float | None) -> float | None:
+    if cpus is not None and cpus > len(available_cpus()):
+        raise UsageError(
+            f"--cpus {cpus:g} asks for more than the {len(available_cpus())} CPUs of this machine",
+            f"give --cpus {len(available_cpus())} or less",
+        )
+    return cpus
+
+
+def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> SweepResult:
+    """Measure every cell and write the run directory. What cannot be used is a UsageError before
+    anything starts; a server that fails is a cell with a failure; Ctrl-C ends the sweep with what
+    is finished."""
+    return _carry_out(experiment, events or SweepEvents(), None)
+
+
+def resume_sweep(
+    run_dir: Path,
+    events: SweepEvents | None = None,
+    asked: Experiment | None = None,
+    slo: tuple[str, ...] = (),
+) -> SweepResult:
+    """Go on with an interrupted experiment, in its order and from its plan; ``asked`` must not be
+    another one. Another objective may be given.
+
+    Raises UsageError where the run is complete, or where the plan, the host or a version is not the
+    same any more.
+    """
+    experiment, order, host = read_plan(run_dir)
+    if asked is not None:
+        require_same_plan(experiment, asked)
+    require_same_host(host, host_facts())
+    summary = read_document(run_dir / "summary.json")
+    if summary["status"] == "complete":
+        raise UsageError(
+            f"{run_dir} is complete, nothing is left to resume", "see it with `wsgiload report`"
+        )
+    experiment = replace(experiment, slo=slo or experiment.slo)
+    return _carry_out(
+        experiment, events or SweepEvents(), _Earlier(run_dir, order, summary["cells"])
+    )
+
+
+def _directory(
+    experiment: Experiment, earlier: _Earlier | None, order: Sequence[Cell]
+) -> RunDirectory:
+    if earlier is None:
+        return RunDirectory(experiment.out, experiment.name)
+    if [cell.id for cell in order] != earlier.order:
+        raise UsageError(
+            "--resume: the catalogue gives other servers than it did, and so another order",
+            "start a new run",
+        )
+    return RunDirectory.reopen(earlier.run_dir, {cell["id"] for cell in earlier.cells})
+
+
+def _carry_out(
+    experiment: Experiment, events: SweepEvents, earlier: _Earlier | None
+) -> SweepResult:
+    found = resolve_servers(experiment)
+    check_loads(experiment)
+    cpu_plan, limits = plan_cpus(experiment.limits)
+    if experiment.intervene is not None:
+        require_liftable(limits, cpu_plan)
+    launch.raise_descriptor_limit()
+    remove_stale_scratch()
+    with uninterrupted():
+        backend = select_backend(limits)
+    if experiment.port is not None:
+        launch.require_free_port(experiment.port)
+    interpreter = app_interpreter(experiment)
+    interpreters = {None: interpreter} | named_interpreters(found)
+    order = expand(experiment, tuple(found))
+    status: Status = "failed" if earlier is None else "interrupted"
+    with Janitor() as janitor:
+        app_failure = app_failure_of(experiment, interpreter, Place(limits, backend, janitor))
+        directory = _directory(experiment, earlier, order)
+        bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        sweep = _Sweep(
+            found, order, bench, directory, events, earlier.cells if earlier is not None else []
+        )
+        sweep.write_status(status)  # what stands if nothing more can be written
+        try:
+            environments = _provision(sweep, interpreters, app_failure)
+            require_same_versions(sweep.cells, _versions(environments))
+            status = _run_cells(sweep, environments)
+            if experiment.intervene is not None and status == "complete":
+                status = _intervene(sweep, environments)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        finally:
+            events.ended()
+            summary = sweep.write_status(status)
+    report = write_html(directory.path) if sweep.cells else None
+    return SweepResult(directory.path, summary, report)
+
+
+def _provision(
+    sweep: _Sweep, interpreters: Interpreters, app_failure: AppImportError | None
+) -> Environments:
+    if app_failure is not None:
+        return dict.fromkeys(sweep.found, app_failure)
+    return provide(sweep.found, interpreters, sweep.events.message)
+
+
+def _versions(environments: Environments) -> dict[str, tuple[str, str | None]]:
+    return {
+        server: (environment.version, environment.python_version)
+        for server, environment in environments.items()
+        if isinstance(environment, Environment)
+    }
+
+
+def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
+    left = [cell for cell in sweep.order if not sweep.is_done(cell)]
+    further = further_runs(sweep.order, sweep.experiment)
+    planned = left + further
+    sweep.events.planned(
+        len(planned), experiment_s(planned, sweep.experiment), longest_s(planned, sweep.experiment)
+    )
+    began_s = time.monotonic()
+    with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
+        for number, cell in enumerate(left, start=1):
+
+            def estimate(
+                done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:] + further
+            ) -> float:
+                return remaining_s(done, time.monotonic() - began_s, rest, sweep.experiment)
+
+            if not _run_place(sweep, cell, environments[cell.server], estimate):
+                return "interrupted"
+    return "complete"
+
+
+def _run_place(
+    sweep: _Sweep,
+    cell: Cell,
+    environment: Environment | WsgiloadError,
+    estimate: Callable[[], float],
+) -> bool:
+    """One place of the plan, as often as it takes; False where an interrupt ended the sweep
+    here."""
+    place, count = sweep.order.index(cell) + 1, len(sweep.order)
+    while not sweep.is_done(cell):
+        trial = replace(cell, attempt=len(sweep.attempts(cell)) + 1)
+        sweep.events.cell_started(trial, place, count)
+        record = _run_one(sweep, trial, environment)
+        if record.interrupted and not record.measured:
+            return False
+        with uninterrupted():
+            summary = sweep.keep(record, "interrupted")
+        sweep.events.estimated(estimate())
+        sweep.events.cell_ended(summary, place, count)
+        if record.interrupted:
+            return place == count and sweep.is_done(cell)
+    return True
+
+
+def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
+    if isinstance(environment, WsgiloadError):
+        return CellRecord(cell, failure=Failure.of(environment))
+    log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
+    try:
+        settled = _settle(sweep.experiment)
+        capacity = _capacity(sweep, found, environment)
+    except KeyboardInterrupt:
+        return CellRecord(cell, environment, interrupted=True)
+    record = run_cell(cell, found, environment, sweep.bench, log_path, capacity)
+    record.settled = settled
+    return record
+
+
+def _settle(experiment: Experiment) -> Settled | None:
+    longest_ns = experiment.procedure.settle_ns
+    return settle(longest_ns, lambda: watch_host(experiment.port)) if longest_ns else None
+
+
+def _intervene(sweep: _Sweep, environments: Environments) -> Status:
+    """Every cell again in pairs, with the CPU limit and with it lifted."""
+    benches = {
+        "limited": sweep.bench,
+        "lifted": replace(sweep.bench, setting=lifted(sweep.bench.setting)),
+    }
+
+    def run(cell: Cell, half: Half) -> Json:
+        found, environment = sweep.found[cell.server], environments[cell.server]
+        if isinstance(environment, WsgiloadError):
+            record = CellRecord(cell, failure=Failure.of(environment))
+        else:
+            _settle(sweep.experiment)
+            sweep.events.message(
+                f"{cell.id}: {'with its CPU limit' if half == 'limited' else 'CPU limit lifted'}"
+            )
+            record = run_cell(
+                cell, found, environment, benches[half], sweep.directory.server_log(cell.id)
+            )
+        if record.interrupted:
+            raise KeyboardInterrupt
+        with uninterrupted():
+            sweep.directory.write_cell(
+                cell.id, record.load, record.samples, record.processes, record.client
+            )
+        return summarise_cell(record, found, benches[half].setting)
+
+    with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
+        sweep.interventions, is_complete = intervene(sweep.order, sweep.experiment, run)
+    return "complete" if is_complete else "interrupted"
+
+
+def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Concurrency | None:
+    """How much a server serves at once, as it comes: measured before its first cell, because nobody
+    chose it."""
+    profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
+    if profile != "stock":
+        return None
+    own = replace(
+        found, app=None
+    ).id  # it is measured on an app of its own, whatever it serves in its cells
+    if own not in sweep.capacities:
+        place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
+        budget = budget_of(found, setting.limits.cpus or 1, sweep.experiment.profile)
+        try:
+            sweep.capacities[own] = measure_concurrency(
+                found, environment, place, (profile, budget)
+            )
+        except WsgiloadError:
+            sweep.capacities[own] = None  # the cell itself will say what is wrong
+    return sweep.capacities[own]
