@@ -1,0 +1,22 @@
+"""What every stored document has in common: frozen, checked when it is read, described key by key.
+
+The string below a field is its documentation: the meaning, then where they apply ``Unit: ...``,
+``Source: ...`` (who says so) and ``Null: ...`` (when the key is null). ``docs/metrics.md`` and the
+JSON Schemas are generated from these strings.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
+PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
+NonNegativeFloat = Annotated[float, msgspec.Meta(ge=0)]
+PositiveFloat = Annotated[float, msgspec.Meta(gt=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Part of a stored document. Times are integer nanoseconds, sizes bytes, rates per second."""

@@ -1,0 +1,49 @@
+"""The names of checks and alarms, and the codes they had in version 1 of the documents."""
+
+from __future__ import annotations
+
+CODES = {
+    "timestamp-order": "C1",
+    "arrival-count": "C2",
+    "missed-sends": "C3",
+    "send-lag": "C4",
+    "send-lag-absolute": "C5",
+    "noise-floor": "C6",
+    "client-cpu": "C7",
+    "run-queue-wait": "C8",
+    "client-throttling": "C9",
+    "steal": "C10",
+    "client-stalls": "C11",
+    "client-resources": "C12",
+    "poisson-gaps": "C13",
+    "stationarity": "C14",
+    "backlog-growth": "C15",
+    "in-system-count": "C16",
+    "app-calls": "C17",
+    "kernel-drops": "C18",
+    "shared-cores": "C19",
+    "thread-agreement": "C20",
+    "wrong-responses": "V1",
+    "littles-law": "V2",
+    "uneven-connections": "V3",
+    "dead-interval": "V4",
+    "network-resources": "V5",
+    "no-keepalive": "V6",
+    "nagle-delay": "V7",
+    "idle-server": "V8",
+    "rate-not-reached": "V9",
+    "run-spread": "V10",
+    "flat-throughput": "V11",
+}
+_RENAMED_WORDS = {"no-answer": "no-response"}
+_NAMES = {code: name for name, code in CODES.items()} | _RENAMED_WORDS
+
+
+def name_of(identifier: str) -> str:
+    """The name of a check by its name or its code; other identifiers are their own name."""
+    return _NAMES.get(identifier, identifier)
+
+
+def code_of(name: str) -> str | None:
+    """The code that old readers know; None for a check that never had one."""
+    return CODES.get(name)

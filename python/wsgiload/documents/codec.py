@@ -1,0 +1,96 @@
+"""The boundary between stored bytes and typed documents: the only place that handles plain data.
+
+Version 1 documents are migrated while they are read. Anything else is refused with one line that
+names the file. Encoding writes every key, so that a missing measurement is ``null``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from wsgiload.documents.capacity import CapacityResult
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.migration import (
+    migrate_capacity,
+    migrate_load,
+    migrate_run,
+    migrate_summary,
+)
+from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import Summary
+from wsgiload.errors import UsageError
+
+SCHEMA_VERSION = 2
+
+T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo)
+Migration = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class _Versioned(msgspec.Struct):
+    """Any document, as far as its version."""
+
+    schema_version: int | None = None
+
+
+_MIGRATIONS: dict[type, Migration] = {
+    LoadReport: migrate_load,
+    Summary: migrate_summary,
+    CapacityResult: migrate_capacity,
+    RunInfo: migrate_run,
+}
+
+
+def decode(kind: type[T], data: bytes | str, source: str) -> T:
+    """The document of this kind; ``source`` names where the data comes from.
+
+    Raises UsageError, in one line that names the source, for what is not JSON, not this kind of
+    document, or of a newer version.
+    """
+    try:
+        version = msgspec.json.decode(data, type=_Versioned).schema_version
+        return msgspec.json.decode(_current(kind, data, version, source), type=kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{source} is damaged or of another kind: {error}") from error
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise UsageError(f"{source} is not JSON: {error}") from error
+
+
+def read(kind: type[T], path: Path) -> T:
+    """The document in a file. Raises UsageError as ``decode``, and when it cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        fix = "name a run directory, such as .wsgiload/runs/<run>"
+        raise UsageError(f"{path} cannot be read: {error.strerror}", fix) from error
+    return decode(kind, data, str(path))
+
+
+def encode(document: LoadReport | Summary | CapacityResult | RunInfo, *, indent: int = 0) -> str:
+    """The document as JSON."""
+    text = msgspec.json.encode(document)
+    return (msgspec.json.format(text, indent=indent) if indent else text).decode()
+
+
+def to_plain(document: msgspec.Struct) -> dict[str, Any]:
+    """The document as plain dictionaries, lists, numbers and strings, for those outside."""
+    plain: dict[str, Any] = msgspec.to_builtins(document)
+    return plain
+
+
+def _current(kind: type[T], data: bytes | str, version: int | None, source: str) -> bytes | str:
+    """The data in the current version."""
+    if version is not None and version > SCHEMA_VERSION:
+        raise UsageError(
+            f"{source} has schema version {version}; this wsgiload reads up to {SCHEMA_VERSION}",
+            "read it with the version of wsgiload that wrote it, or a newer one",
+        )
+    if version != 1:
+        return data
+    try:
+        return msgspec.json.encode(_MIGRATIONS[kind](msgspec.json.decode(data)))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{source} is damaged or of another kind: {error!r}") from error
