@@ -19,7 +19,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-use crate::clock::monotonic_ns;
+use crate::base::clock::monotonic_ns;
 
 const READ_BYTES: usize = 16_384;
 const ANSWER_BYTES: usize = 65_536;

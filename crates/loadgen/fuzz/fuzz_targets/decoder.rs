@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../src/chunked.rs"]
+#[path = "../../src/http/chunked.rs"]
 mod chunked;
-#[path = "../../src/decoder.rs"]
+#[path = "../../src/http/decoder.rs"]
 mod decoder;
-#[path = "../../src/malformed.rs"]
+#[path = "../../src/http/malformed.rs"]
 mod malformed;
 
 use decoder::{Decoder, Head, KnownHead, Progress};
