@@ -4,10 +4,10 @@
 use rand_chacha::ChaCha8Rng;
 
 use crate::arrivals::draw::Draw;
-use crate::arrivals::schedule::{Stream, exponential, generator};
 use crate::arrivals::source::{Due, Next, Source};
 use crate::arrivals::think_time::Thinkers;
 use crate::base::clock::{NS_PER_MS, monotonic_ns};
+use crate::base::random::{Stream, exponential, generator};
 use crate::base::stop::StopToken;
 use crate::record::exchange::{Completion, Outcome};
 

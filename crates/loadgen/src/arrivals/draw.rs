@@ -3,7 +3,7 @@
 
 use rand::Rng;
 
-use crate::arrivals::schedule::{Stream, generator};
+use crate::base::random::{Stream, generator, scatter};
 
 /// A weighted draw among as many as there are weights.
 #[derive(Clone, Debug)]
@@ -43,14 +43,6 @@ impl Draw {
         let point = scatter(self.key, place);
         self.ends.partition_point(|end| *end < point) as u32
     }
-}
-
-/// SplitMix64 at a place: a stream of random numbers that can be entered anywhere.
-pub(crate) fn scatter(key: u64, place: u64) -> u64 {
-    let mut point = key.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    point = (point ^ (point >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    point = (point ^ (point >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    point ^ (point >> 31)
 }
 
 #[cfg(test)]

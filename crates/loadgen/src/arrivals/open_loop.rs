@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::arrivals::draw::Draw;
 use crate::arrivals::schedule::Share;
 use crate::arrivals::source::{Due, Next, Source};
-use crate::judge::stopping_rule::Ends;
 use crate::record::exchange::Completion;
+use crate::record::possible_ends::Ends;
 
 /// The share of a schedule that one thread sends.
 pub(crate) struct OpenSource {

@@ -3,41 +3,12 @@
 //! Time never enters: an offset is data, so a late send cannot shift the next one. The union over all threads is
 //! the whole schedule, exactly, whatever their number.
 
-use rand::{Rng, SeedableRng};
+use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::base::random::{Stream, exponential, generator};
 use crate::plan::rate_curve::Walk;
 use crate::plan::{Arrivals, LoadProfile, OpenLoop, Phases, Replay};
-
-/// Separate random streams from one seed, so that adding a consumer does not change another's numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Stream {
-    Gaps,
-    Split,
-    IdleChoice(usize),
-    ThinkTime(usize),
-    Requests,
-    UserRequests(usize),
-}
-
-pub(crate) fn generator(seed: u64, stream: Stream) -> ChaCha8Rng {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(match stream {
-        Stream::Gaps => 1,
-        Stream::Split => 2,
-        Stream::Requests => 3,
-        Stream::IdleChoice(thread) => 1_000 + thread as u64,
-        Stream::ThinkTime(thread) => 1_000_000 + thread as u64,
-        Stream::UserRequests(thread) => 2_000_000 + thread as u64,
-    });
-    random
-}
-
-/// An exponential variate with this mean, by inversion.
-pub(crate) fn exponential(random: &mut ChaCha8Rng, mean: f64) -> f64 {
-    // `random()` lies in [0, 1), so the argument of the logarithm lies in (0, 1].
-    -(1.0 - random.random::<f64>()).ln() * mean
-}
 
 /// The whole schedule of an open loop.
 pub struct Schedule {

@@ -5,9 +5,10 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::arrivals::cookies::CookieJar;
 use crate::arrivals::draw::Draw;
-use crate::arrivals::schedule::{Share, Stream, exponential, generator};
+use crate::arrivals::schedule::Share;
 use crate::arrivals::source::{Due, Next, Source};
 use crate::arrivals::think_time::Thinkers;
+use crate::base::random::{Stream, exponential, generator};
 use crate::base::stop::StopToken;
 use crate::http::request::Request;
 use crate::plan::{LoadPlan, SessionPlan};
@@ -245,6 +246,7 @@ mod tests {
     use crate::http::target::Target;
     use crate::plan::{Arrivals, LoadModel, RequestPlan, StepPlan};
     use crate::record::exchange::{Arrival, Stamps};
+    use crate::report::sessions::SessionReport;
 
     const END_NS: u64 = 10 * NS_PER_S;
 
@@ -303,7 +305,7 @@ mod tests {
             let third = Due { intended_ns: second_ns + 7, request: 2, slot: Some(3) };
             assert_eq!(source.after(3, &ended(&second, Outcome::Ok, second_ns + 7)), Next::Serve(third));
             assert_eq!(source.after(3, &ended(&third, Outcome::Ok, second_ns + 9)), Next::Renew);
-            let report = source.tally.report().expect("figures");
+            let report = SessionReport::of(&source.tally).expect("figures");
             assert_eq!((report.started, report.completed, report.requests_not_reached), (1, 1, 0));
             let duration_ns = report.duration_ns.expect("one was completed");
             assert_eq!((duration_ns.count, duration_ns.max), (1, second_ns + 9), "from the intended beginning, 0");
@@ -317,7 +319,7 @@ mod tests {
             assert_eq!(source.after(0, &ended(&first, Outcome::BadBody, 500)), Next::Renew);
             let second = source.take_due().expect("another");
             source.turned_away(&second, Outcome::Dropped);
-            let report = source.tally.report().expect("figures");
+            let report = SessionReport::of(&source.tally).expect("figures");
             assert_eq!((report.started, report.failed, report.unfinished), (2, 2, 0));
             assert_eq!(report.requests_not_reached, 4);
             assert!(report.duration_ns.is_none(), "a failed session has no duration");
@@ -334,7 +336,7 @@ mod tests {
                 source.turned_away(&due, Outcome::Unfinished);
             }
             assert!(source.is_exhausted(END_NS - 1));
-            let report = source.tally.report().expect("figures");
+            let report = SessionReport::of(&source.tally).expect("figures");
             assert_eq!((report.started, report.unfinished, report.requests_not_reached), (10, 10, 20));
         });
     }

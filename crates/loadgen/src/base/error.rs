@@ -1,4 +1,4 @@
-//! Why a run cannot start or go on. A failed request is an [`crate::Outcome`], never one of these.
+//! Why a run cannot start or go on. A failed request is an outcome, never one of these.
 
 use thiserror::Error;
 

@@ -3,4 +3,5 @@
 pub mod clock;
 pub(crate) mod duration;
 pub(crate) mod error;
+pub(crate) mod random;
 pub(crate) mod stop;

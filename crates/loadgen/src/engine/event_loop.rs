@@ -24,11 +24,11 @@ use crate::engine::slot::{Slot, slot_of};
 use crate::http::connection::Connection;
 use crate::http::inbox::{Inbox, StampDoubts};
 use crate::http::target::Target;
-use crate::judge::stopping_rule::Course;
 use crate::pacing::pacer::Pacer;
 use crate::pacing::stalls::Hiccups;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
+use crate::record::possible_ends::Course;
 use crate::record::recorder::Recorder;
 
 /// Of sampled connections, the kernel stamps the answers of one in so many.

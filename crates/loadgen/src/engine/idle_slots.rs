@@ -4,7 +4,7 @@
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::arrivals::schedule::{Stream, generator};
+use crate::base::random::{Stream, generator};
 
 const NOT_IDLE: u32 = u32::MAX;
 

@@ -90,9 +90,9 @@ mod tests {
 
     use super::*;
     use crate::base::clock::NS_PER_S;
-    use crate::judge::stopping_rule::{Course, Ends};
     use crate::plan::{LoadPlan, Precision};
     use crate::record::exchange::{Arrival, Outcome, Stamps};
+    use crate::record::possible_ends::{Course, Ends};
     use crate::record::recorder::Phase;
 
     fn plan() -> LoadPlan {

@@ -12,13 +12,14 @@ use crate::facts::cost::HostTicks;
 use crate::facts::run::{RunFacts, ThreadTail};
 use crate::facts::throttling::throttled_periods;
 use crate::http::target::Target;
-use crate::judge::stopping_rule::{Course, Ends, look};
+use crate::judge::stopping_rule::look;
 use crate::net::connection_cap::connection_cap;
 use crate::net::conntrack::{TrackedConnections, TrackingTable};
 use crate::net::ports::SourcePorts;
 use crate::pacing::decision::Pacing;
 use crate::pacing::pacer::Pacer;
 use crate::plan::{LoadPlan, Phases};
+use crate::record::possible_ends::{Course, Ends};
 use crate::record::recorder::Recorder;
 use crate::report::LoadReport;
 

@@ -3,11 +3,12 @@
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;
 use crate::arrivals::open_loop::OpenSource;
-use crate::arrivals::schedule::{Share, Stream};
+use crate::arrivals::schedule::Share;
 use crate::arrivals::sessions::SessionSource;
 use crate::arrivals::source::Source;
 use crate::base::clock::thread_cpu_ns;
 use crate::base::error::LoadError;
+use crate::base::random::Stream;
 use crate::base::stop::StopToken;
 use crate::engine::descriptors::have_own_table;
 use crate::engine::event_loop::{BusyPolicy, Engine, Orders};
@@ -18,9 +19,9 @@ use crate::http::hyper_http1::HyperConnection;
 use crate::http::hyper_http2::Http2Connection;
 use crate::http::native::WireConnection;
 use crate::http::target::Target;
-use crate::judge::stopping_rule::Course;
 use crate::pacing::pacer::Pacer;
 use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
+use crate::record::possible_ends::Course;
 use crate::record::recorder::Recorder;
 
 /// What one thread needs to know.

@@ -2,6 +2,7 @@
 
 pub(crate) mod derived;
 pub(crate) mod offered;
+pub(crate) mod precision;
 pub(crate) mod stationarity;
 pub(crate) mod stopping_rule;
 pub(crate) mod uncertainty;

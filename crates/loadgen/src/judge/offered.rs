@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::record::histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
+use crate::plan::precision::REPORTED_QUANTILES;
+use crate::record::histogram::{LatencyHistogram, rank_of};
 
 /// A quantile that is only known to lie between bounds; `None` is beyond every measured value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

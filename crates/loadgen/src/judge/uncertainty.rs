@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::plan::floor::Floor;
+use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::batches::Batches;
-use crate::record::histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
+use crate::record::histogram::{LatencyHistogram, rank_of};
 use crate::statistics::over_dispersion::Dispersion;
 
 /// Effective requests beyond a quantile without which it is not shown: below, its interval covers too rarely.

@@ -3,7 +3,7 @@
 use rustix::thread::sched_getaffinity;
 
 use crate::pacing::idle_cores::IdleWatch;
-use crate::pacing::pacer::{Pacer, Spin, SpinReason};
+use crate::pacing::pacer::{MOST_SPIN_SHARE, Pacer, Spin, SpinReason};
 use crate::pacing::rt_budget::Rest;
 use crate::plan::{LoadModel, LoadPlan};
 
@@ -24,7 +24,8 @@ impl Pacing {
         };
         let has_own_core = !plan.shares_cores && has_core_for_each(plan.threads);
         let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_own_core);
-        let idle_watch = (spin.reason == SpinReason::Automatic).then(|| IdleWatch::start(plan.threads));
+        let idle_watch =
+            (spin.reason == SpinReason::Automatic).then(|| IdleWatch::start(plan.threads, MOST_SPIN_SHARE));
         let idle_time = idle_watch.as_ref().map(IdleWatch::seen);
         let pacer = Pacer::new(spin.window_ns).within(idle_time).resting(Rest::for_heirs());
         Self { spin, pacer, idle_watch }

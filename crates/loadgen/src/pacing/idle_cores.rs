@@ -10,7 +10,6 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::base::clock::thread_cpu_ns;
-use crate::pacing::pacer::MOST_SPIN_SHARE;
 
 /// How often a look is taken. The kernel counts in hundredths of a second, so each tells the share to 2 %.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -18,17 +17,22 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// Cores per spinning thread: where less is idle, somebody wants what the spin takes.
 const LEAST_IDLE_CORES: f64 = 0.1;
 
-/// So much is idle without the spin where enough would be left with it.
-const ENOUGH_IDLE_CORES: f64 = LEAST_IDLE_CORES + MOST_SPIN_SHARE;
-
 /// What was seen of the cores, for the threads that spin on them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct IdleTime {
+    /// So much is idle without the spin where enough would be left with it.
+    enough_idle_cores: f64,
     is_gone: AtomicBool,
     is_known: AtomicBool,
 }
 
 impl IdleTime {
+    /// Nothing was seen yet; a thread spins for `spin_share` of a core at most.
+    pub fn new(spin_share: f64) -> Self {
+        let enough_idle_cores = LEAST_IDLE_CORES + spin_share;
+        Self { enough_idle_cores, is_gone: AtomicBool::new(false), is_known: AtomicBool::new(false) }
+    }
+
     /// Whether there was hardly any at the latest look.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
@@ -41,7 +45,7 @@ impl IdleTime {
 
     /// Notes how many cores per spinning thread were idle of late.
     pub fn note(&self, idle_cores: f64) {
-        let least = if self.is_gone() { ENOUGH_IDLE_CORES } else { LEAST_IDLE_CORES };
+        let least = if self.is_gone() { self.enough_idle_cores } else { LEAST_IDLE_CORES };
         self.is_gone.store(idle_cores < least, Ordering::Relaxed);
         self.is_known.store(true, Ordering::Relaxed);
     }
@@ -54,10 +58,10 @@ pub(crate) struct IdleWatch {
 }
 
 impl IdleWatch {
-    /// Begins to look, for so many threads that spin. Where the kernel does not say, or there is no thread to be had,
+    /// Begins to look, for so many threads that spin, each for `spin_share` of a core at most. Where the kernel does not say, or there is no thread to be had,
     /// nothing is ever seen.
-    pub fn start(spinning: usize) -> Self {
-        let seen = Arc::new(IdleTime::default());
+    pub fn start(spinning: usize, spin_share: f64) -> Self {
+        let seen = Arc::new(IdleTime::new(spin_share));
         let (end, ended) = mpsc::channel();
         let noting = Arc::clone(&seen);
         let look = move || {
@@ -167,7 +171,7 @@ intr 5 0 0\n";
 
     #[test]
     fn a_spin_that_was_given_up_is_taken_up_again_only_where_there_is_room_for_it() {
-        let seen = IdleTime::default();
+        let seen = IdleTime::new(0.2);
         assert!(!seen.is_gone() && !seen.is_known());
         let is_gone = [0.5, 0.11, 0.09, 0.29, 0.31].map(|cores| {
             seen.note(cores);
@@ -179,7 +183,7 @@ intr 5 0 0\n";
 
     #[test]
     fn a_watch_looks_until_it_is_dropped() {
-        let watch = IdleWatch::start(1);
+        let watch = IdleWatch::start(1, 0.2);
         let (seen, begin) = (watch.seen(), Instant::now());
         while !seen.is_known() {
             assert!(begin.elapsed() < Duration::from_secs(20), "it never looked");

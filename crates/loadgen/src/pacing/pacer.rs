@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn nothing_is_spun_while_the_cores_have_no_idle_time() {
-        let idle_time = Arc::new(IdleTime::default());
+        let idle_time = Arc::new(IdleTime::new(MOST_SPIN_SHARE));
         let mut pacer = Pacer::new(60_000).within(Some(Arc::clone(&idle_time)));
         assert_eq!(pacer.off_ns(), None);
         for (idle_cores, sleep_ns) in [(0.5, 940_000), (0.01, 1_000_000), (0.5, 940_000)] {

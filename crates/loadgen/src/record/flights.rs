@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use serde::Serialize;
 
-use crate::arrivals::draw::scatter;
+use crate::base::random::scatter;
 use crate::record::exchange::{Completion, Outcome};
 
 /// Intended send, and end.

@@ -11,9 +11,6 @@ use crate::base::error::LoadError;
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Quantiles that a report names.
-pub const REPORTED_QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
-
 /// A histogram of durations in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyHistogram {

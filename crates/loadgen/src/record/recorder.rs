@@ -1,14 +1,13 @@
 //! One thread's record: outcome counts by phase, histograms by interval. Nothing derived is computed here.
 
+mod checkpoints;
 mod counts;
-mod going_on;
 
 use std::collections::BTreeMap;
 
 pub use counts::{Phase, PhaseCounts, Sending, WindowCounts};
 
 use crate::base::error::LoadError;
-use crate::judge::stopping_rule::Course;
 use crate::plan::LoadPlan;
 use crate::record::connect_failures::ConnectFailures;
 use crate::record::connection_counts::ConnectionCounts;
@@ -18,6 +17,7 @@ use crate::record::histogram::LatencyHistogram;
 use crate::record::interval::IntervalRecord;
 use crate::record::measures::{Measures, Tally};
 use crate::record::observations::Observations;
+use crate::record::possible_ends::Course;
 use crate::record::request_record::RequestRecord;
 use crate::record::session_tally::SessionTally;
 

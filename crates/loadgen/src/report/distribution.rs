@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::base::error::LoadError;
 use crate::judge::uncertainty::Interval as QuantileInterval;
-use crate::record::histogram::{LatencyHistogram, REPORTED_QUANTILES};
+use crate::plan::precision::REPORTED_QUANTILES;
+use crate::record::histogram::LatencyHistogram;
 
 /// A distribution of durations in nanoseconds.
 #[derive(Clone, Debug, Serialize)]

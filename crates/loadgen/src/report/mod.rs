@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod distribution;
+pub(crate) mod sessions;
 
 use std::collections::BTreeMap;
 
@@ -12,13 +13,13 @@ use crate::base::error::LoadError;
 use crate::facts::run::RunFacts;
 use crate::judge::derived::SelfChecks;
 use crate::judge::offered::{Bounds, offered_quantiles};
+use crate::judge::precision::PrecisionReport;
 use crate::judge::stationarity::{InSystem, Stationarity};
 use crate::judge::uncertainty::Uncertainty;
 use crate::judge::verdict::evidence::Evidence;
 use crate::judge::verdict::{NotChecked, Verdict};
 use crate::net::conntrack::TrackedConnections;
 use crate::net::ports::SourcePorts;
-use crate::plan::precision::PrecisionReport;
 use crate::plan::{LoadModel, LoadPlan};
 use crate::record::exchange::Outcome;
 use crate::record::flights::{FlightReport, Flights};
@@ -27,9 +28,9 @@ use crate::record::measures::Measures;
 use crate::record::recorder::{Phase, PhaseCounts, Recorder};
 use crate::record::request_record::RequestReport;
 use crate::record::send_sample::SendGaps;
-use crate::record::session_tally::{SessionReport, SessionTally};
 use crate::report::client::Client;
 use crate::report::distribution::Distribution;
+use crate::report::sessions::SessionReport;
 
 /// Version of the JSON's shape.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -226,7 +227,8 @@ impl LoadReport {
         let offered = offered_quantiles(&measures.response, recorder.censored(), counts.scheduled);
         let precision = plan.precision.map(|asked| {
             let quantile = asked.quantile.to_string();
-            asked.reached(checks.uncertainty.offered_quantiles_ns.get(&quantile), offered.get(&quantile))
+            let known = checks.uncertainty.offered_quantiles_ns.get(&quantile);
+            PrecisionReport::of(&asked, known, offered.get(&quantile))
         });
         Ok(Self {
             schema_version: SCHEMA_VERSION,
@@ -255,7 +257,7 @@ impl LoadReport {
             connections: connections(recorder, facts),
             client: Client::of(plan, recorder, facts),
             targets: targets(plan, recorder),
-            sessions: recorder.sessions.as_ref().map(SessionTally::report).transpose()?,
+            sessions: recorder.sessions.as_ref().map(SessionReport::of).transpose()?,
             intervals: intervals(recorder, facts.measured_ns)?,
             flights: recorder.flights().map(Flights::report),
             clock: clock(recorder, facts),

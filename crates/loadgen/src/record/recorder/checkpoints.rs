@@ -1,7 +1,7 @@
 //! A record whose measurement may go on: before anything beyond a possible end is counted, it is settled which it is.
 
-use crate::judge::stopping_rule::{Course, Step};
 use crate::record::interval::IntervalRecord;
+use crate::record::possible_ends::{Course, Step};
 use crate::record::recorder::Recorder;
 
 impl Recorder {
@@ -54,9 +54,9 @@ mod tests {
 
     use super::*;
     use crate::base::clock::NS_PER_S;
-    use crate::judge::stopping_rule::Ends;
     use crate::plan::{LoadPlan, Phases, Precision};
     use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
+    use crate::record::possible_ends::Ends;
     use crate::record::recorder::Phase;
 
     const S: u64 = NS_PER_S;
