@@ -29,7 +29,6 @@ mod pacing;
 pub mod plan;
 mod record;
 mod report;
-pub mod sampler;
 pub mod statistics;
 
 pub use crate::http::target::check;

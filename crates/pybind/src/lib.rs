@@ -1,9 +1,9 @@
 //! `wsgiload._loadgen`: the load generator for Python. Arguments in, values out; no logic lives here.
 
 mod errors;
+mod file_sampler;
 mod handle;
 mod histogram;
-mod sampler;
 
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(parse_trace, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
-    module.add_class::<sampler::FileSampler>()?;
+    module.add_class::<file_sampler::FileSampler>()?;
     module.add_class::<histogram::Histogram>()?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reads files and asks the kernel about sockets at fixed moments, in a thread of its own.
 //!
-//! It understands nothing of what it reads: that is left to whoever takes the looks when the load is over. Here because
+//! It understands nothing of what it reads: that is left to whoever takes the looks when the load is over. In Rust because
 //! an interpreter that wakes up for it takes several times the CPU time, on the core that the generator needs.
 
 use std::fs::File;
@@ -18,9 +18,9 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
+use rustix::time::{ClockId, clock_gettime};
 
-use crate::base::clock::monotonic_ns;
-
+const NS_PER_S: u64 = 1_000_000_000;
 const READ_BYTES: usize = 16_384;
 const ANSWER_BYTES: usize = 65_536;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
@@ -93,6 +93,13 @@ impl Sampler {
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_default()
     }
+}
+
+/// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of the generator, so that its timestamps can be compared.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds * NS_PER_S + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 struct Watched {

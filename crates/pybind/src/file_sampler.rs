@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use loadgen::sampler::{Look, Sampler, SamplerPlan};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use sampler::{Look, Sampler, SamplerPlan};
 
 type PyLook<'py> = (u64, u64, u64, Vec<(usize, Bound<'py, PyBytes>)>, Vec<Bound<'py, PyBytes>>);
 
