@@ -1,7 +1,8 @@
 //! Open-loop and closed-loop HTTP load generation whose latency starts at the *intended* send.
 //!
-//! A [`LoadPlan`] says what to send, when, and what counts as a right answer; [`run`] carries it out and returns a
-//! [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and only right answers have a latency:
+//! A [`LoadPlan`] says what to send, when, and what counts as a right answer; [`run`] carries it
+//! out and returns a [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and
+//! only right answers have a latency:
 //!
 //! ```no_run
 //! use loadgen::{LoadPlan, StopToken, run};
@@ -12,11 +13,12 @@
 //! # Ok::<(), loadgen::LoadError>(())
 //! ```
 //!
-//! The crate knows no Python, writes no files and prints nothing. All times are integer nanoseconds of
-//! `CLOCK_MONOTONIC`.
+//! The crate knows no Python, writes no files and prints nothing. All times are integer nanoseconds
+//! of `CLOCK_MONOTONIC`.
 //!
 //! # Limitations
-//! One server per load, HTTP/1.1 or HTTP/2 without multiplexing, Linux 5.11 or newer (`epoll_pwait2`).
+//! One server per load, HTTP/1.1 or HTTP/2 without multiplexing, Linux 5.11 or newer
+//! (`epoll_pwait2`).
 
 mod arrivals;
 mod base;

@@ -1,4 +1,5 @@
-//! The top modules of the library depend on one another one way only, in the order of `ARCHITECTURE.md`.
+//! The top modules of the library depend on one another one way only, in the order of
+//! `ARCHITECTURE.md`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,10 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn name_of(path: &Path) -> String {
-    path.file_stem().expect("a name").to_string_lossy().into_owned()
+    path.file_stem()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Source files of a module, without those that only tests are made of.
@@ -58,7 +62,9 @@ fn source_files(folder: &Path) -> Vec<PathBuf> {
 /// Names that follow `crate::` in the code, comments and unit tests left out.
 fn used_modules(source: &str) -> BTreeSet<String> {
     let is_code = |line: &&str| !line.trim_start().starts_with("//");
-    let lines = source.lines().take_while(|line| !line.starts_with("mod tests {"));
+    let lines = source
+        .lines()
+        .take_while(|line| !line.starts_with("mod tests {"));
     let mut used = BTreeSet::new();
 
     for line in lines.filter(is_code) {
@@ -88,7 +94,11 @@ fn modules_use_only_those_below_them() {
     for module in ORDER {
         for file in source_files(&source_folder().join(module)) {
             let source = std::fs::read_to_string(&file).expect("a source file");
-            assert!(!source.contains("super::super"), "{}: use a path from crate::", file.display());
+            assert!(
+                !source.contains("super::super"),
+                "{}: use a path from crate::",
+                file.display()
+            );
 
             for used in used_modules(&source) {
                 if !is_allowed(module, &used) {
@@ -99,15 +109,27 @@ fn modules_use_only_those_below_them() {
         }
     }
 
-    assert!(violations.is_empty(), "{module_order}\n{}", violations.join("\n"), module_order = ORDER.join(" > "));
-    assert!(uses.contains(&("engine", "report".to_owned())), "the sources were not read: {uses:?}");
+    assert!(
+        violations.is_empty(),
+        "{module_order}\n{}",
+        violations.join("\n"),
+        module_order = ORDER.join(" > ")
+    );
+    assert!(
+        uses.contains(&("engine", "report".to_owned())),
+        "the sources were not read: {uses:?}"
+    );
 }
 
 #[test]
 fn every_top_module_has_a_place_in_the_order() {
     let tops = entries(&source_folder());
     let names: BTreeSet<String> = tops.iter().map(|path| name_of(path)).collect();
-    let known: BTreeSet<String> = ["bin", "lib"].into_iter().chain(ORDER).map(str::to_owned).collect();
+    let known: BTreeSet<String> = ["bin", "lib"]
+        .into_iter()
+        .chain(ORDER)
+        .map(str::to_owned)
+        .collect();
 
     assert_eq!(names, known);
     assert!(tops.len() <= MOST_ENTRIES, "{} entries", tops.len());
@@ -128,7 +150,13 @@ mod tests {
     assert_eq!(used, ["base", "judge"]);
     assert!(is_allowed("record", "base") && is_allowed("record", "record"));
     assert!(!is_allowed("record", "judge"), "a higher module");
-    assert!(!is_allowed("record", "LoadPlan"), "a name that the root exports");
-    assert_eq!(used_modules("use crate::{engine, base};"), BTreeSet::from([String::new()]));
+    assert!(
+        !is_allowed("record", "LoadPlan"),
+        "a name that the root exports"
+    );
+    assert_eq!(
+        used_modules("use crate::{engine, base};"),
+        BTreeSet::from([String::new()])
+    );
     assert!(!is_allowed("record", ""), "a group of modules");
 }

@@ -1,7 +1,8 @@
 //! Reads files and asks the kernel about sockets at fixed moments, in a thread of its own.
 //!
-//! It understands nothing of what it reads: that is left to whoever takes the looks when the load is over. In Rust because
-//! an interpreter that wakes up for it takes several times the CPU time, on the core that the generator needs.
+//! It understands nothing of what it reads: that is left to whoever takes the looks when the load
+//! is over. In Rust because an interpreter that wakes up for it takes several times the CPU time,
+//! on the core that the generator needs.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +27,8 @@ const ANSWER_BYTES: usize = 65_536;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 /// `NLMSG_ERROR` and `NLMSG_DONE` end an answer; either comes in a datagram of its own.
 const ENDS: [u16; 2] = [2, 3];
-/// Where the flags of a request are, and those that ask for such an end: `NLM_F_ACK` and `NLM_F_DUMP`.
+/// Where the flags of a request are, and those that ask for such an end: `NLM_F_ACK` and
+/// `NLM_F_DUMP`.
 const FLAGS: Range<usize> = 6..8;
 const ASKS_FOR_END: u16 = 0x004 | 0x300;
 
@@ -36,7 +38,8 @@ pub type Spaced = (PathBuf, u64);
 /// What is to be read, and how often.
 #[derive(Clone, Debug)]
 pub struct SamplerPlan {
-    /// Files; one that cannot be opened is left out, and one that can no longer be read is given up.
+    /// Files; one that cannot be opened is left out, and one that can no longer be read is given
+    /// up.
     pub files: Vec<Spaced>,
     /// Requests to the kernel's socket diagnostics, as it takes them.
     pub queries: Vec<Vec<u8>>,
@@ -53,7 +56,8 @@ pub struct Look {
     pub begun_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// Contents, each with the file's place in the plan; none of a file that was not due or could not be read.
+    /// Contents, each with the file's place in the plan; none of a file that was not due or could
+    /// not be read.
     pub texts: Vec<(usize, Vec<u8>)>,
     /// The kernel's answers, datagram by datagram; none where it did not answer.
     pub answers: Vec<Vec<u8>>,
@@ -76,17 +80,27 @@ impl Sampler {
         let is_stopping = Arc::new(AtomicBool::new(false));
         let added = Arc::new(Mutex::new(Vec::new()));
         let (asked, wanted) = (Arc::clone(&is_stopping), Arc::clone(&added));
-        let thread =
-            std::thread::Builder::new().name("sampler".to_owned()).spawn(move || run(plan, &asked, &wanted))?;
-        Ok(Self { is_stopping, added, thread })
+        let thread = std::thread::Builder::new()
+            .name("sampler".to_owned())
+            .spawn(move || run(plan, &asked, &wanted))?;
+        Ok(Self {
+            is_stopping,
+            added,
+            thread,
+        })
     }
 
-    /// Reads these, too, together with the others of their spacing; they take the next places in the plan.
+    /// Reads these, too, together with the others of their spacing; they take the next places in
+    /// the plan.
     pub fn add(&self, files: Vec<Spaced>) {
-        self.added.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
+        self.added
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(files);
     }
 
-    /// Takes a last look at everything, and gives back all; none if the thread panicked, which it never should.
+    /// Takes a last look at everything, and gives back all; none if the thread panicked, which it
+    /// never should.
     #[must_use]
     pub fn stop(self) -> Vec<Look> {
         self.is_stopping.store(true, Ordering::Release);
@@ -95,7 +109,8 @@ impl Sampler {
     }
 }
 
-/// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of the generator, so that its timestamps can be compared.
+/// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of the generator, so that its timestamps can be
+/// compared.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -135,7 +150,10 @@ fn run(plan: SamplerPlan, is_stopping: &AtomicBool, added: &Mutex<Vec<Spaced>>) 
         // Moments that have already passed are left out, not caught up on.
         due_ns += (monotonic_ns().saturating_sub(due_ns) / interval_ns + 1) * interval_ns;
     }
-    reader.files.iter_mut().for_each(|watched| watched.due_ns = 0);
+    reader
+        .files
+        .iter_mut()
+        .for_each(|watched| watched.due_ns = 0);
     looks.push(reader.look(monotonic_ns()));
     looks
 }
@@ -143,8 +161,14 @@ fn run(plan: SamplerPlan, is_stopping: &AtomicBool, added: &Mutex<Vec<Spaced>>) 
 impl Reader {
     fn new(plan: SamplerPlan, begun_ns: u64) -> Self {
         let buffer = vec![0; ANSWER_BYTES];
-        let mut reader =
-            Self { begun_ns, files: Vec::new(), places: 0, queries: plan.queries, netlink: None, buffer };
+        let mut reader = Self {
+            begun_ns,
+            files: Vec::new(),
+            places: 0,
+            queries: plan.queries,
+            netlink: None,
+            buffer,
+        };
         reader.open(plan.files, begun_ns);
         reader
     }
@@ -153,7 +177,12 @@ impl Reader {
         for (path, spacing_ns) in wanted {
             if let Ok(file) = File::open(path) {
                 let due_ns = self.moment_from(now_ns, spacing_ns);
-                self.files.push(Watched { place: self.places, file, spacing_ns, due_ns });
+                self.files.push(Watched {
+                    place: self.places,
+                    file,
+                    spacing_ns,
+                    due_ns,
+                });
             }
             self.places += 1;
         }
@@ -172,12 +201,23 @@ impl Reader {
             self.netlink = None;
             Vec::new()
         });
-        Look { due_ns, begun_ns, ended_ns: monotonic_ns(), texts, answers }
+        Look {
+            due_ns,
+            begun_ns,
+            ended_ns: monotonic_ns(),
+            texts,
+            answers,
+        }
     }
 
     fn read_files(&mut self, due_ns: u64) -> Vec<(usize, Vec<u8>)> {
         let mut files = std::mem::take(&mut self.files);
-        let mut texts = Vec::with_capacity(files.iter().filter(|watched| watched.due_ns <= due_ns).count());
+        let mut texts = Vec::with_capacity(
+            files
+                .iter()
+                .filter(|watched| watched.due_ns <= due_ns)
+                .count(),
+        );
         files.retain_mut(|watched| {
             if due_ns < watched.due_ns {
                 return true;
@@ -210,8 +250,8 @@ impl Reader {
             loop {
                 let (length, _) = recv(&netlink, &mut self.buffer[..], RecvFlags::empty())?;
                 let datagram = &self.buffer[..length];
-                let is_end =
-                    !asks_for_end(query) || number_at(datagram, 4..6).is_none_or(|kind| ENDS.contains(&kind));
+                let is_end = !asks_for_end(query)
+                    || number_at(datagram, 4..6).is_none_or(|kind| ENDS.contains(&kind));
                 answers.push(datagram.to_vec());
                 if is_end {
                     break;
@@ -223,18 +263,26 @@ impl Reader {
     }
 }
 
-/// Otherwise the answer is a single datagram: an end of its own would be one more to make and to read.
+/// Otherwise the answer is a single datagram: an end of its own would be one more to make and to
+/// read.
 fn asks_for_end(query: &[u8]) -> bool {
     number_at(query, FLAGS).is_some_and(|flags| flags & ASKS_FOR_END != 0)
 }
 
 fn number_at(bytes: &[u8], range: Range<usize>) -> Option<u16> {
-    bytes.get(range).and_then(|pair| Some(u16::from_ne_bytes(pair.try_into().ok()?)))
+    bytes
+        .get(range)
+        .and_then(|pair| Some(u16::from_ne_bytes(pair.try_into().ok()?)))
 }
 
 fn open_diagnostics() -> io::Result<OwnedFd> {
     let kind = SocketType::DGRAM;
-    let socket = socket_with(AddressFamily::NETLINK, kind, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
+    let socket = socket_with(
+        AddressFamily::NETLINK,
+        kind,
+        SocketFlags::CLOEXEC,
+        Some(netlink::SOCK_DIAG),
+    )?;
     set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_TIMEOUT))?;
     Ok(socket)
 }
@@ -247,14 +295,23 @@ mod tests {
 
     fn moments_of(looks: &[Look], place: usize) -> Vec<usize> {
         let has_it = |look: &Look| look.texts.iter().any(|(there, _)| *there == place);
-        looks.iter().enumerate().filter(|(_, look)| has_it(look)).map(|(number, _)| number).collect()
+        looks
+            .iter()
+            .enumerate()
+            .filter(|(_, look)| has_it(look))
+            .map(|(number, _)| number)
+            .collect()
     }
 
     #[test]
     fn looks_come_at_their_moments_and_files_as_rarely_as_asked() {
         let missing = PathBuf::from("/does/not/exist");
         let plan = SamplerPlan {
-            files: vec![("/proc/self/stat".into(), 0), (missing, 0), ("/proc/stat".into(), 40 * MS)],
+            files: vec![
+                ("/proc/self/stat".into(), 0),
+                (missing, 0),
+                ("/proc/stat".into(), 40 * MS),
+            ],
             queries: Vec::new(),
             interval_ns: 2 * MS,
         };
@@ -265,15 +322,32 @@ mod tests {
         let looks = sampler.stop();
         assert!(looks.len() >= 3, "{}", looks.len());
         assert!(looks.is_sorted_by_key(|look| look.begun_ns));
-        assert!(looks.iter().all(|look| look.due_ns <= look.begun_ns && look.begun_ns <= look.ended_ns));
+        assert!(
+            looks
+                .iter()
+                .all(|look| look.due_ns <= look.begun_ns && look.begun_ns <= look.ended_ns)
+        );
         assert_eq!(moments_of(&looks, 0), (0..looks.len()).collect::<Vec<_>>());
         let rare = moments_of(&looks, 2);
-        assert_eq!((rare.first(), rare.last()), (Some(&0), Some(&(looks.len() - 1))), "all at either end");
-        let slots: Vec<_> = rare.iter().map(|look| (looks[*look].due_ns - looks[0].due_ns) / (40 * MS)).collect();
-        assert!(slots[..slots.len() - 1].is_sorted_by(|early, late| early < late), "{slots:?}");
+        assert_eq!(
+            (rare.first(), rare.last()),
+            (Some(&0), Some(&(looks.len() - 1))),
+            "all at either end"
+        );
+        let slots: Vec<_> = rare
+            .iter()
+            .map(|look| (looks[*look].due_ns - looks[0].due_ns) / (40 * MS))
+            .collect();
+        assert!(
+            slots[..slots.len() - 1].is_sorted_by(|early, late| early < late),
+            "{slots:?}"
+        );
         // What was added is read together with its like from then on.
         let added = moments_of(&looks, 3);
-        assert!(!added.is_empty() && rare.ends_with(&added), "{added:?} of {rare:?}");
+        assert!(
+            !added.is_empty() && rare.ends_with(&added),
+            "{added:?} of {rare:?}"
+        );
     }
 
     #[test]
@@ -282,11 +356,16 @@ mod tests {
         let (told, tell) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || {
             let stat = PathBuf::from("/proc/thread-self/schedstat");
-            told.send(std::fs::canonicalize(stat).expect("the path of this thread")).expect("a listener");
+            told.send(std::fs::canonicalize(stat).expect("the path of this thread"))
+                .expect("a listener");
             let _ = end.recv();
         });
         let mut reader = Reader::new(
-            SamplerPlan { files: vec![(tell.recv().expect("a path"), 0)], queries: Vec::new(), interval_ns: MS },
+            SamplerPlan {
+                files: vec![(tell.recv().expect("a path"), 0)],
+                queries: Vec::new(),
+                interval_ns: MS,
+            },
             0,
         );
         assert_eq!(reader.look(0).texts.len(), 1);

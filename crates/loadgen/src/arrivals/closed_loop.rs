@@ -1,5 +1,6 @@
-//! Closed loop: each user waits for its answer, thinks, and asks again. The intended instant of a request is the
-//! end of the one before plus the think time, so lateness of our own still shows as send lag.
+//! Closed loop: each user waits for its answer, thinks, and asks again. The intended instant of a
+//! request is the end of the one before plus the think time, so lateness of our own still shows as
+//! send lag.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -11,8 +12,8 @@ use crate::base::random::{Stream, exponential, generator};
 use crate::base::stop::StopToken;
 use crate::record::exchange::{Completion, Outcome};
 
-/// A user whose request failed before it was answered waits this long, so that a server that refuses at once does
-/// not turn the load into a connect flood.
+/// A user whose request failed before it was answered waits this long, so that a server that
+/// refuses at once does not turn the load into a connect flood.
 const PAUSE_AFTER_FAILURE_NS: u64 = 10 * NS_PER_MS;
 
 /// When the users of one thread ask, and when they stop.
@@ -41,8 +42,8 @@ pub(crate) struct ClosedSource {
 }
 
 impl ClosedSource {
-    /// The users of one thread: of all users each so many. They begin spread over one think time, those in time for it
-    /// before the end.
+    /// The users of one thread: of all users each so many. They begin spread over one think time,
+    /// those in time for it before the end.
     pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
@@ -55,8 +56,12 @@ impl ClosedSource {
             users_left: 0,
         };
         let own = (plan.thread..plan.users).step_by(plan.threads);
-        let begins_ns = own.map(|user| plan.start_ns + plan.think_time_ns / plan.users as u64 * user as u64);
-        for (slot, begin_ns) in begins_ns.take_while(|begin_ns| *begin_ns < plan.end_ns).enumerate() {
+        let begins_ns =
+            own.map(|user| plan.start_ns + plan.think_time_ns / plan.users as u64 * user as u64);
+        for (slot, begin_ns) in begins_ns
+            .take_while(|begin_ns| *begin_ns < plan.end_ns)
+            .enumerate()
+        {
             source.thinkers.add(begin_ns, slot);
             source.users_left += 1;
         }
@@ -72,7 +77,11 @@ impl ClosedSource {
 
     fn due(&mut self, intended_ns: u64, slot: usize) -> Due {
         self.asked += 1;
-        Due { intended_ns, request: self.draw.pick(self.asked - 1), slot: Some(slot) }
+        Due {
+            intended_ns,
+            request: self.draw.pick(self.asked - 1),
+            slot: Some(slot),
+        }
     }
 }
 
@@ -117,15 +126,34 @@ mod tests {
 
     fn source((users, thread, threads): (usize, usize, usize), think_time_ns: u64) -> ClosedSource {
         let end_ns = 10 * NS_PER_S;
-        let plan = ClosedPlan { users, think_time_ns, start_ns: 0, end_ns, seed: 1, thread, threads };
-        ClosedSource::new(&plan, Draw::new(&[], 1, Stream::UserRequests(thread)), StopToken::new())
+        let plan = ClosedPlan {
+            users,
+            think_time_ns,
+            start_ns: 0,
+            end_ns,
+            seed: 1,
+            thread,
+            threads,
+        };
+        ClosedSource::new(
+            &plan,
+            Draw::new(&[], 1, Stream::UserRequests(thread)),
+            StopToken::new(),
+        )
     }
 
     /// When each user begins, in whole seconds, and its slot.
     fn begins_s(thread: usize, threads: usize) -> Vec<(u64, usize)> {
         let mut source = source((10, thread, threads), 30 * NS_PER_S);
         let begins = std::iter::from_fn(|| source.take_due());
-        begins.map(|due| (due.intended_ns / NS_PER_S, due.slot.expect("a slot of its own"))).collect()
+        begins
+            .map(|due| {
+                (
+                    due.intended_ns / NS_PER_S,
+                    due.slot.expect("a slot of its own"),
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -144,7 +172,10 @@ mod tests {
     #[test]
     fn after_the_end_what_is_still_out_is_left_to_the_drain() {
         let mut source = source((1, 0, 1), 0);
-        assert!(!source.is_exhausted(10 * NS_PER_S), "its user has not asked yet");
+        assert!(
+            !source.is_exhausted(10 * NS_PER_S),
+            "its user has not asked yet"
+        );
         source.take_due().expect("a request");
         assert!(!source.is_exhausted(10 * NS_PER_S - 1));
         assert!(source.is_exhausted(10 * NS_PER_S));

@@ -1,7 +1,7 @@
 //! The cookies of one session: name and value, sent back with every later request of it.
 //!
-//! A session talks to one server and is over in minutes, so domain, path, expiry date and the rest are not looked at;
-//! only `Max-Age` of 0 or less removes a cookie, as a logout does.
+//! A session talks to one server and is over in minutes, so domain, path, expiry date and the rest
+//! are not looked at; only `Max-Age` of 0 or less removes a cookie, as a logout does.
 
 use http::HeaderValue;
 
@@ -18,8 +18,12 @@ pub(crate) struct CookieJar {
 impl CookieJar {
     /// Does what the value of a `Set-Cookie` field says.
     pub fn take(&mut self, set_cookie: &[u8]) {
-        let mut parts = set_cookie.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-        let Some((name, value)) = parts.next().and_then(|pair| split_at_equals(pair)) else { return };
+        let mut parts = set_cookie
+            .split(|byte| *byte == b';')
+            .map(<[u8]>::trim_ascii);
+        let Some((name, value)) = parts.next().and_then(|pair| split_at_equals(pair)) else {
+            return;
+        };
         if name.is_empty() || name.len() + value.len() > LONGEST_COOKIE_BYTES {
             return;
         }
@@ -34,12 +38,16 @@ impl CookieJar {
         }
     }
 
-    /// The value of a `Cookie` field with all cookies behind those in `before`; `None` when there are none of its own.
+    /// The value of a `Cookie` field with all cookies behind those in `before`; `None` when there
+    /// are none of its own.
     pub fn field<'a>(&self, before: impl Iterator<Item = &'a HeaderValue>) -> Option<HeaderValue> {
         if self.cookies.is_empty() {
             return None;
         }
-        let mut field = before.map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b"; "[..]);
+        let mut field = before
+            .map(HeaderValue::as_bytes)
+            .collect::<Vec<_>>()
+            .join(&b"; "[..]);
         for (name, value) in &self.cookies {
             if !field.is_empty() {
                 field.extend_from_slice(b"; ");
@@ -54,12 +62,19 @@ impl CookieJar {
 
 fn split_at_equals(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     let place = pair.iter().position(|byte| *byte == b'=')?;
-    Some((pair[..place].trim_ascii_end(), pair[place + 1..].trim_ascii_start()))
+    Some((
+        pair[..place].trim_ascii_end(),
+        pair[place + 1..].trim_ascii_start(),
+    ))
 }
 
 fn is_removal(attribute: &[u8]) -> bool {
-    let Some((name, value)) = split_at_equals(attribute) else { return false };
-    let seconds = std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
+    let Some((name, value)) = split_at_equals(attribute) else {
+        return false;
+    };
+    let seconds = std::str::from_utf8(value)
+        .ok()
+        .and_then(|text| text.parse::<i64>().ok());
     name.eq_ignore_ascii_case(b"max-age") && seconds.is_some_and(|seconds| seconds <= 0)
 }
 
@@ -69,8 +84,11 @@ mod tests {
 
     fn field(set_cookies: &[&str]) -> Option<String> {
         let mut jar = CookieJar::default();
-        set_cookies.iter().for_each(|text| jar.take(text.as_bytes()));
-        jar.field(std::iter::empty()).map(|value| value.to_str().expect("text").to_owned())
+        set_cookies
+            .iter()
+            .for_each(|text| jar.take(text.as_bytes()));
+        jar.field(std::iter::empty())
+            .map(|value| value.to_str().expect("text").to_owned())
     }
 
     #[test]
@@ -78,7 +96,10 @@ mod tests {
         for (set_cookies, expected) in [
             (vec![], None),
             (vec!["id=1; Path=/; HttpOnly"], Some("id=1")),
-            (vec!["id=1", "lang = en ; Max-Age=60"], Some("id=1; lang=en")),
+            (
+                vec!["id=1", "lang = en ; Max-Age=60"],
+                Some("id=1; lang=en"),
+            ),
             (vec!["id=1", "id=2"], Some("id=2")),
             (vec!["id=1", "a=b", "id=; max-age=0"], Some("a=b")),
             (vec!["id=x; Max-Age=-1"], None),
@@ -103,6 +124,9 @@ mod tests {
         let own = ["theme=dark", "beta=1"].map(HeaderValue::from_static);
         assert_eq!(jar.field(own.iter()), None);
         jar.take(b"id=1");
-        assert_eq!(jar.field(own.iter()), Some(HeaderValue::from_static("theme=dark; beta=1; id=1")));
+        assert_eq!(
+            jar.field(own.iter()),
+            Some(HeaderValue::from_static("theme=dark; beta=1; id=1"))
+        );
     }
 }

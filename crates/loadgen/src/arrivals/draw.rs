@@ -1,5 +1,5 @@
-//! Which of several requests an arrival sends: a weighted draw that depends on the seed and the arrival's place alone,
-//! so that the whole load is the same however many threads share it.
+//! Which of several requests an arrival sends: a weighted draw that depends on the seed and the
+//! arrival's place alone, so that the whole load is the same however many threads share it.
 
 use rand::Rng;
 
@@ -32,7 +32,10 @@ impl Draw {
         if ends.len() == 1 {
             ends.clear();
         }
-        Self { ends, key: generator(seed, stream).random() }
+        Self {
+            ends,
+            key: generator(seed, stream).random(),
+        }
     }
 
     /// Which one falls to this place.
@@ -63,7 +66,10 @@ mod tests {
             for (count, weight) in counts(&weights, seed).iter().zip(weights) {
                 let share = weight / 10.0;
                 let deviation = (100_000.0 * share * (1.0_f64 - share)).sqrt();
-                assert!((f64::from(*count) - 100_000.0 * share).abs() < 4.5 * deviation, "{count} for {weight}");
+                assert!(
+                    (f64::from(*count) - 100_000.0 * share).abs() < 4.5 * deviation,
+                    "{count} for {weight}"
+                );
             }
         }
     }
@@ -71,7 +77,9 @@ mod tests {
     #[test]
     fn neighbours_are_independent() {
         let draw = Draw::new(&[1.0, 1.0], 9, Stream::Requests);
-        let same = (0..100_000).filter(|place| draw.pick(*place) == draw.pick(*place + 1)).count();
+        let same = (0..100_000)
+            .filter(|place| draw.pick(*place) == draw.pick(*place + 1))
+            .count();
         // A standard deviation is about 160.
         assert!((49_300..50_700).contains(&same), "{same}");
     }

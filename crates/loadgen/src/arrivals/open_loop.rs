@@ -21,21 +21,38 @@ pub(crate) struct OpenSource {
 impl OpenSource {
     pub fn new(mut offsets_ns: Share, draw: Draw, start_ns: u64, ends: Option<Arc<Ends>>) -> Self {
         let next_ns = offsets_ns.next().map(|offset_ns| start_ns + offset_ns);
-        Self { offsets_ns, draw, start_ns, next_ns, ends }
+        Self {
+            offsets_ns,
+            draw,
+            start_ns,
+            next_ns,
+            ends,
+        }
     }
 }
 
 impl Source for OpenSource {
     fn next_due_ns(&self) -> Option<u64> {
-        let is_sent = |due_ns: &u64| self.ends.as_ref().is_none_or(|ends| *due_ns < ends.load_end_ns());
+        let is_sent = |due_ns: &u64| {
+            self.ends
+                .as_ref()
+                .is_none_or(|ends| *due_ns < ends.load_end_ns())
+        };
         self.next_ns.filter(is_sent)
     }
 
     fn take_due(&mut self) -> Option<Due> {
         let intended_ns = self.next_ns?;
         let request = self.draw.pick(self.offsets_ns.place());
-        self.next_ns = self.offsets_ns.next().map(|offset_ns| self.start_ns + offset_ns);
-        Some(Due { intended_ns, request, slot: None })
+        self.next_ns = self
+            .offsets_ns
+            .next()
+            .map(|offset_ns| self.start_ns + offset_ns);
+        Some(Due {
+            intended_ns,
+            request,
+            slot: None,
+        })
     }
 
     fn after(&mut self, _slot: usize, _ended: &Completion) -> Next {

@@ -1,5 +1,6 @@
-//! Sessions: users arrive by a schedule, whatever the server does; each then waits for its answers and thinks, as in a
-//! closed loop. The intended instant of a later request is the end of the one before plus the think time.
+//! Sessions: users arrive by a schedule, whatever the server does; each then waits for its answers
+//! and thinks, as in a closed loop. The intended instant of a later request is the end of the one
+//! before plus the think time.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -103,21 +104,32 @@ impl<'a> SessionSource<'a> {
     fn begin(&mut self) -> Option<Due> {
         let intended_ns = self.next_start_ns?;
         let request = self.firsts[self.draw.pick(self.offsets_ns.place()) as usize];
-        self.next_start_ns = self.offsets_ns.next().map(|offset_ns| self.times.start_ns + offset_ns);
+        self.next_start_ns = self
+            .offsets_ns
+            .next()
+            .map(|offset_ns| self.times.start_ns + offset_ns);
         self.under_way += 1;
         if self.is_measured(intended_ns) {
             self.tally.started += 1;
             self.tally.requests_planned += self.steps[request as usize].left;
             self.tally.requests_scheduled += 1;
         }
-        Some(Due { intended_ns, request, slot: None })
+        Some(Due {
+            intended_ns,
+            request,
+            slot: None,
+        })
     }
 
     /// The session of this slot asks for its next request.
     fn go_on(&mut self, intended_ns: u64, slot: usize) -> Option<Due> {
         let session = self.by_slot.get(slot)?.as_ref()?;
         self.tally.requests_scheduled += u64::from(session.measured_since_ns.is_some());
-        Some(Due { intended_ns, request: session.next, slot: Some(slot) })
+        Some(Due {
+            intended_ns,
+            request: session.next,
+            slot: Some(slot),
+        })
     }
 
     /// The session whose answer has come, which has no other place yet if it was its first.
@@ -129,7 +141,10 @@ impl<'a> SessionSource<'a> {
         if self.steps[ended.arrival.request as usize].is_first {
             let begin_ns = ended.arrival.intended_ns;
             let measured_since_ns = self.is_measured(begin_ns).then_some(begin_ns);
-            return Box::new(Session { measured_since_ns, ..Session::default() });
+            return Box::new(Session {
+                measured_since_ns,
+                ..Session::default()
+            });
         }
         known.unwrap_or_default()
     }
@@ -143,10 +158,15 @@ impl<'a> SessionSource<'a> {
 
     /// Makes the next request of a session ready.
     fn prepare_next(&mut self, session: &mut Session, answered: u32) {
-        self.set_cookies.drain(..).for_each(|field| session.jar.take(&field));
+        self.set_cookies
+            .drain(..)
+            .for_each(|field| session.jar.take(&field));
         session.next = answered + 1;
         let request = &self.requests[session.next as usize];
-        session.own = session.jar.field(request.cookies()).map(|cookie| request.with_cookie(cookie));
+        session.own = session
+            .jar
+            .field(request.cookies())
+            .map(|cookie| request.with_cookie(cookie));
     }
 
     fn end(&mut self) -> Next {
@@ -160,7 +180,10 @@ impl Source for SessionSource<'_> {
     const KEEPS_COOKIES: bool = true;
 
     fn next_due_ns(&self) -> Option<u64> {
-        [self.next_start_ns, self.thinkers.next_ns()].into_iter().flatten().min()
+        [self.next_start_ns, self.thinkers.next_ns()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn take_due(&mut self) -> Option<Due> {
@@ -177,7 +200,11 @@ impl Source for SessionSource<'_> {
     fn after(&mut self, slot: usize, ended: &Completion) -> Next {
         let mut session = self.take_session(slot, ended);
         let request = ended.arrival.request;
-        let Step { left, think_time_ns, .. } = self.steps[request as usize];
+        let Step {
+            left,
+            think_time_ns,
+            ..
+        } = self.steps[request as usize];
         if ended.outcome != Outcome::Ok {
             self.tally.failed += u64::from(session.measured_since_ns.is_some());
             return self.end();
@@ -195,14 +222,17 @@ impl Source for SessionSource<'_> {
         self.prepare_next(&mut session, request);
         self.by_slot[slot] = Some(session);
         if ready_ns == ended.ended_ns {
-            return self.go_on(ready_ns, slot).map_or(Next::Reserved, Next::Serve);
+            return self
+                .go_on(ready_ns, slot)
+                .map_or(Next::Reserved, Next::Serve);
         }
         self.thinkers.add(ready_ns, slot);
         Next::Reserved
     }
 
     fn is_exhausted(&self, now_ns: u64) -> bool {
-        // After the end no session goes on: what is still out, or waits for a connection, is left to the drain.
+        // After the end no session goes on: what is still out, or waits for a connection, is left
+        // to the drain.
         let is_over = now_ns >= self.times.end_ns && self.thinkers.next_ns().is_none();
         self.next_start_ns.is_none() && (self.under_way == 0 || is_over)
     }
@@ -233,7 +263,11 @@ fn steps_of(sessions: &[SessionPlan]) -> (Vec<Step>, Vec<u32>) {
         firsts.push(steps.len() as u32);
         for (place, step) in session.steps.iter().enumerate() {
             let left = (session.steps.len() - place) as u64;
-            steps.push(Step { left, is_first: place == 0, think_time_ns: step.think_time_ns });
+            steps.push(Step {
+                left,
+                is_first: place == 0,
+                think_time_ns: step.think_time_ns,
+            });
         }
     }
     (steps, firsts)
@@ -268,16 +302,28 @@ mod tests {
             think_time_ns,
         };
         let steps = vec![step(NS_PER_S / 10), step(0), step(0)];
-        plan.sessions = vec![SessionPlan { name: "browse".to_owned(), weight: 1.0, steps }];
+        plan.sessions = vec![SessionPlan {
+            name: "browse".to_owned(),
+            weight: 1.0,
+            steps,
+        }];
         plan
     }
 
     fn with_source(test: impl FnOnce(&mut SessionSource<'_>)) {
         let plan = plan();
         let target = Target::prepare(&plan).expect("target");
-        let LoadModel::Open(open) = &plan.load else { panic!("an open loop") };
+        let LoadModel::Open(open) = &plan.load else {
+            panic!("an open loop")
+        };
         let share = Share::new(open, 1, &plan.phases, 0, 1);
-        test(&mut SessionSource::new(&plan, (share, 0), 0, &target.requests, StopToken::new()));
+        test(&mut SessionSource::new(
+            &plan,
+            (share, 0),
+            0,
+            &target.requests,
+            StopToken::new(),
+        ));
     }
 
     fn ended(due: &Due, outcome: Outcome, ended_ns: u64) -> Completion {
@@ -295,20 +341,59 @@ mod tests {
     fn a_session_keeps_its_slot_until_its_last_answer() {
         with_source(|source| {
             let first = source.take_due().expect("a session");
-            assert_eq!(first, Due { intended_ns: 0, request: 0, slot: None });
-            assert_eq!(source.after(3, &ended(&first, Outcome::Ok, 500)), Next::Reserved);
+            assert_eq!(
+                first,
+                Due {
+                    intended_ns: 0,
+                    request: 0,
+                    slot: None
+                }
+            );
+            assert_eq!(
+                source.after(3, &ended(&first, Outcome::Ok, 500)),
+                Next::Reserved
+            );
             let second_ns = source.next_due_ns().expect("it thinks");
             assert!(second_ns > 500 && second_ns < NS_PER_S, "{second_ns}");
             let second = source.take_due().expect("it asks");
-            assert_eq!(second, Due { intended_ns: second_ns, request: 1, slot: Some(3) });
-            // Without a think time the end of the answer is the next intended instant, however late it is noticed.
-            let third = Due { intended_ns: second_ns + 7, request: 2, slot: Some(3) };
-            assert_eq!(source.after(3, &ended(&second, Outcome::Ok, second_ns + 7)), Next::Serve(third));
-            assert_eq!(source.after(3, &ended(&third, Outcome::Ok, second_ns + 9)), Next::Renew);
+            assert_eq!(
+                second,
+                Due {
+                    intended_ns: second_ns,
+                    request: 1,
+                    slot: Some(3)
+                }
+            );
+            // Without a think time the end of the answer is the next intended instant, however late
+            // it is noticed.
+            let third = Due {
+                intended_ns: second_ns + 7,
+                request: 2,
+                slot: Some(3),
+            };
+            assert_eq!(
+                source.after(3, &ended(&second, Outcome::Ok, second_ns + 7)),
+                Next::Serve(third)
+            );
+            assert_eq!(
+                source.after(3, &ended(&third, Outcome::Ok, second_ns + 9)),
+                Next::Renew
+            );
             let report = SessionReport::of(&source.tally).expect("figures");
-            assert_eq!((report.started, report.completed, report.requests_not_reached), (1, 1, 0));
+            assert_eq!(
+                (
+                    report.started,
+                    report.completed,
+                    report.requests_not_reached
+                ),
+                (1, 1, 0)
+            );
             let duration_ns = report.duration_ns.expect("one was completed");
-            assert_eq!((duration_ns.count, duration_ns.max), (1, second_ns + 9), "from the intended beginning, 0");
+            assert_eq!(
+                (duration_ns.count, duration_ns.max),
+                (1, second_ns + 9),
+                "from the intended beginning, 0"
+            );
         });
     }
 
@@ -316,13 +401,22 @@ mod tests {
     fn a_failure_ends_the_session_and_the_rest_of_it_is_counted() {
         with_source(|source| {
             let first = source.take_due().expect("a session");
-            assert_eq!(source.after(0, &ended(&first, Outcome::BadBody, 500)), Next::Renew);
+            assert_eq!(
+                source.after(0, &ended(&first, Outcome::BadBody, 500)),
+                Next::Renew
+            );
             let second = source.take_due().expect("another");
             source.turned_away(&second, Outcome::Dropped);
             let report = SessionReport::of(&source.tally).expect("figures");
-            assert_eq!((report.started, report.failed, report.unfinished), (2, 2, 0));
+            assert_eq!(
+                (report.started, report.failed, report.unfinished),
+                (2, 2, 0)
+            );
             assert_eq!(report.requests_not_reached, 4);
-            assert!(report.duration_ns.is_none(), "a failed session has no duration");
+            assert!(
+                report.duration_ns.is_none(),
+                "a failed session has no duration"
+            );
         });
     }
 
@@ -330,14 +424,24 @@ mod tests {
     fn the_end_of_the_load_leaves_sessions_unfinished() {
         with_source(|source| {
             let first = source.take_due().expect("a session");
-            assert_eq!(source.after(0, &ended(&first, Outcome::Ok, END_NS - 1)), Next::Renew);
+            assert_eq!(
+                source.after(0, &ended(&first, Outcome::Ok, END_NS - 1)),
+                Next::Renew
+            );
             while let Some(due) = source.take_due() {
                 assert!(!source.is_exhausted(END_NS - 1));
                 source.turned_away(&due, Outcome::Unfinished);
             }
             assert!(source.is_exhausted(END_NS - 1));
             let report = SessionReport::of(&source.tally).expect("figures");
-            assert_eq!((report.started, report.unfinished, report.requests_not_reached), (10, 10, 20));
+            assert_eq!(
+                (
+                    report.started,
+                    report.unfinished,
+                    report.requests_not_reached
+                ),
+                (10, 10, 20)
+            );
         });
     }
 
@@ -349,8 +453,14 @@ mod tests {
             let waiting = source.take_due().expect("it asks again");
             assert_eq!(waiting.slot, Some(0));
             while source.take_due().is_some() {}
-            assert!(!source.is_exhausted(END_NS - 1), "the sessions may still go on");
-            assert!(source.is_exhausted(END_NS), "their answers are left to the drain");
+            assert!(
+                !source.is_exhausted(END_NS - 1),
+                "the sessions may still go on"
+            );
+            assert!(
+                source.is_exhausted(END_NS),
+                "their answers are left to the drain"
+            );
         });
     }
 
@@ -360,10 +470,16 @@ mod tests {
             let first = source.take_due().expect("a session");
             source.set_cookies(vec![b"id=7; Path=/".to_vec()]);
             source.after(0, &ended(&first, Outcome::Ok, 500));
-            let own = source.own_request(0).expect("a request of its own").bytes(false);
+            let own = source
+                .own_request(0)
+                .expect("a request of its own")
+                .bytes(false);
             assert!(String::from_utf8_lossy(own).contains("\r\ncookie: id=7\r\n"));
             let second = source.take_due().expect("it asks");
-            source.after(0, &ended(&second, Outcome::Timeout, second.intended_ns + 500));
+            source.after(
+                0,
+                &ended(&second, Outcome::Timeout, second.intended_ns + 500),
+            );
             assert!(source.own_request(0).is_none());
         });
     }

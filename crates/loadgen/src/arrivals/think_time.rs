@@ -10,7 +10,8 @@ pub(crate) struct Thinkers {
     thoughts: u64,
 }
 
-/// A user that will ask at `ready_ns`; of two at the same instant, the one that began to think first.
+/// A user that will ask at `ready_ns`; of two at the same instant, the one that began to think
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Thinking {
     ready_ns: u64,
@@ -21,7 +22,11 @@ struct Thinking {
 impl Thinkers {
     /// The user of this slot thinks until then.
     pub fn add(&mut self, ready_ns: u64, slot: usize) {
-        self.thinking.push(Reverse(Thinking { ready_ns, order: self.thoughts, slot }));
+        self.thinking.push(Reverse(Thinking {
+            ready_ns,
+            order: self.thoughts,
+            slot,
+        }));
         self.thoughts += 1;
     }
 
@@ -32,6 +37,8 @@ impl Thinkers {
 
     /// Takes the next one: its instant and its slot.
     pub fn take(&mut self) -> Option<(u64, usize)> {
-        self.thinking.pop().map(|Reverse(user)| (user.ready_ns, user.slot))
+        self.thinking
+            .pop()
+            .map(|Reverse(user)| (user.ready_ns, user.slot))
     }
 }

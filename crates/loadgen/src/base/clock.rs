@@ -23,8 +23,8 @@ pub fn monotonic_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
-/// `CLOCK_REALTIME` now, in nanoseconds since the Unix epoch. For the anchor in a report's header, and to
-/// carry the kernel's stamps over.
+/// `CLOCK_REALTIME` now, in nanoseconds since the Unix epoch. For the anchor in a report's header,
+/// and to carry the kernel's stamps over.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     read_ns(ClockId::Realtime)

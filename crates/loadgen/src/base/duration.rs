@@ -16,7 +16,10 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
         "h" => 3_600e9,
         _ => return Err(format!("unit {unit:?} is not one of ns, us, ms, s, m, h")),
     };
-    let value: f64 = number.trim().parse().map_err(|_| format!("{text:?} is not a duration like 30s or 250ms"))?;
+    let value: f64 = number
+        .trim()
+        .parse()
+        .map_err(|_| format!("{text:?} is not a duration like 30s or 250ms"))?;
     if !(value.is_finite() && value >= 0.0) {
         return Err(format!("{text:?} is not a duration like 30s or 250ms"));
     }

@@ -5,10 +5,12 @@ use thiserror::Error;
 /// A run that could not be carried out.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// A field of the plan is out of range or contradicts another; the text says which and what is allowed.
+    /// A field of the plan is out of range or contradicts another; the text says which and what is
+    /// allowed.
     #[error("plan: {0}")]
     Plan(String),
-    /// A file of targets or sessions cannot be read; the text names the file, the line and what is wrong with it.
+    /// A file of targets or sessions cannot be read; the text names the file, the line and what is
+    /// wrong with it.
     #[error("{0}")]
     RequestsFile(String),
     /// The host name of the target has no address. Check the spelling, or give an address.
@@ -27,9 +29,11 @@ pub enum LoadError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// More requests were scheduled than outcomes were recorded, or the reverse: a defect, so no report is made.
+    /// More requests were scheduled than outcomes were recorded, or the reverse: a defect, so no
+    /// report is made.
     #[error(
-        "bookkeeping defect in the {phase} phase: {scheduled} requests scheduled, {accounted} accounted for; please report this"
+        "bookkeeping defect in the {phase} phase: {scheduled} requests scheduled, {accounted} \
+        accounted for; please report this"
     )]
     Conservation {
         /// The phase in which the counts differ.

@@ -3,7 +3,8 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Separate random streams from one seed, so that adding a consumer does not change another's numbers.
+/// Separate random streams from one seed, so that adding a consumer does not change another's
+/// numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
     Gaps,

@@ -19,7 +19,9 @@ impl StopToken {
     /// Asks the run to stop. Sends cease at once; requests in flight become `unfinished`.
     pub fn stop(&self) {
         // Only the first call counts: it is the end of what was measured.
-        let _ = self.0.compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self
+            .0
+            .compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether a stop was asked for.

@@ -1,8 +1,9 @@
 //! A table of descriptors for a thread of its own.
 //!
-//! While threads share one table, the kernel counts a reference to the socket at the begin and at the end of each call,
-//! in case another thread closes it meanwhile, and threads that open connections wait for each other. A table that only
-//! one thread has needs neither. Other threads must not be given descriptors of such a thread, nor it theirs.
+//! While threads share one table, the kernel counts a reference to the socket at the begin and at
+//! the end of each call, in case another thread closes it meanwhile, and threads that open
+//! connections wait for each other. A table that only one thread has needs neither. Other threads
+//! must not be given descriptors of such a thread, nor it theirs.
 
 use std::fs;
 use std::io;
@@ -14,13 +15,14 @@ use nix::unistd::close;
 /// Standard input, output and error, which stay open.
 const STANDARD: RawFd = 3;
 
-/// Gives the calling thread a table of its own, with nothing in it but the standard ones. Whether it has one: some
-/// sandboxes refuse it, which costs time and nothing else.
+/// Gives the calling thread a table of its own, with nothing in it but the standard ones. Whether
+/// it has one: some sandboxes refuse it, which costs time and nothing else.
 pub(crate) fn have_own_table() -> bool {
     if open_descriptors().is_err() || unshare(CloneFlags::CLONE_FILES).is_err() {
         return false;
     }
-    // Copies of what others have open would keep it open: a peer would not learn that they have closed it.
+    // Copies of what others have open would keep it open: a peer would not learn that they have
+    // closed it.
     for descriptor in open_descriptors().unwrap_or_default() {
         // The one that listed them is closed already.
         let _ = close(descriptor);
@@ -28,7 +30,8 @@ pub(crate) fn have_own_table() -> bool {
     true
 }
 
-/// The calling thread's descriptors but for the standard ones; the one that lists them is among them.
+/// The calling thread's descriptors but for the standard ones; the one that lists them is among
+/// them.
 fn open_descriptors() -> io::Result<Vec<RawFd>> {
     let entries = fs::read_dir("/proc/thread-self/fd")?.flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -52,7 +55,9 @@ mod tests {
         let (ends, end) = channel::<()>();
         let thread = thread::spawn(move || {
             let has_own = have_own_table();
-            tells.send((has_own, open_descriptors().expect("proc"))).expect("listener");
+            tells
+                .send((has_own, open_descriptors().expect("proc")))
+                .expect("listener");
             let _ = end.recv();
         });
         let (has_own, left) = told.recv().expect("thread");

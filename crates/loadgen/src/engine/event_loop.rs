@@ -1,9 +1,9 @@
 //! The engine of one thread: one loop for every load model and every protocol.
 //!
-//! A turn sends what is due, gives up what has expired, waits for sockets or the next instant, reads what has come, and
-//! counts what has ended once it is enough; before each answer is read, and between counting some and some more, sends
-//! that have become due meanwhile go out. What ends before the wait is counted after it. Nothing in it blocks but the one
-//! wait.
+//! A turn sends what is due, gives up what has expired, waits for sockets or the next instant,
+//! reads what has come, and counts what has ended once it is enough; before each answer is read,
+//! and between counting some and some more, sends that have become due meanwhile go out. What ends
+//! before the wait is counted after it. Nothing in it blocks but the one wait.
 
 mod service;
 #[cfg(test)]
@@ -53,9 +53,10 @@ pub(crate) struct Orders<'a> {
 }
 
 impl Orders<'_> {
-    /// What to wait by. A wait for answers alone that lasts too long tells of a slow server or of a thread that stood
-    /// still, and without the kernel's word on when they came only a heartbeat knows which. Where the kernel is asked, it
-    /// begins with the first answer that has no such word.
+    /// What to wait by. A wait for answers alone that lasts too long tells of a slow server or of a
+    /// thread that stood still, and without the kernel's word on when they came only a heartbeat
+    /// knows which. Where the kernel is asked, it begins with the first answer that has no such
+    /// word.
     fn reactor(&self) -> io::Result<Reactor> {
         let mut reactor = Reactor::new()?;
         if !self.target.may_have_kernel_instants(self.plan) {
@@ -130,7 +131,10 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         start_ns: u64,
     ) -> Result<Self, LoadError> {
         let now_ns = monotonic_ns();
-        let reactor = orders.reactor().map_err(|source| LoadError::System { action: "watch sockets", source })?;
+        let reactor = orders.reactor().map_err(|source| LoadError::System {
+            action: "watch sockets",
+            source,
+        })?;
         Ok(Self {
             last_end_ns: start_ns.saturating_add(orders.plan.longest_phases().load_ns()),
             books: Books::new(Recorder::new(orders.plan, start_ns).on(orders.course.clone())),
@@ -154,8 +158,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         })
     }
 
-    /// Sends until the time of the load is over and no arrival will come any more, or a stop is asked for. The end of a
-    /// load to which nothing comes is a part of it, too.
+    /// Sends until the time of the load is over and no arrival will come any more, or a stop is
+    /// asked for. The end of a load to which nothing comes is a part of it, too.
     pub fn drive(&mut self) -> Result<(), LoadError> {
         while !self.orders.stop.is_stopped() {
             let end_ns = self.end_ns();
@@ -170,7 +174,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     fn end_ns(&self) -> u64 {
         let course = self.orders.course.as_ref();
-        course.map_or(u64::MAX, |course| course.ends().load_end_ns()).min(self.last_end_ns)
+        course
+            .map_or(u64::MAX, |course| course.ends().load_end_ns())
+            .min(self.last_end_ns)
     }
 
     /// Waits for the answers that are still out, no longer than the plan allows.
@@ -194,11 +200,20 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.now_ns = now_ns;
         for Waiting { due, from_ns } in std::mem::take(&mut self.pending) {
             let is_late = self.is_past_deadline(due.intended_ns);
-            self.ended_unserved(&due, Some(from_ns), if is_late { Outcome::Dropped } else { Outcome::Unfinished });
+            self.ended_unserved(
+                &due,
+                Some(from_ns),
+                if is_late {
+                    Outcome::Dropped
+                } else {
+                    Outcome::Unfinished
+                },
+            );
         }
         for index in 0..self.slots.len() {
             if let Some(work) = self.slots[index].work.take() {
-                let completion = self.slots[index].completion(&work, Outcome::Unfinished, None, now_ns);
+                let completion =
+                    self.slots[index].completion(&work, Outcome::Unfinished, None, now_ns);
                 self.books.ended(completion);
                 self.give_up(index, &work);
             }
@@ -207,7 +222,11 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         let mut recorder = self.books.closed();
         recorder.sessions = self.source.sessions();
         recorder.stop_showing();
-        Ended { recorder, hiccups: self.hiccups, stamp_doubts: self.inbox.doubts() }
+        Ended {
+            recorder,
+            hiccups: self.hiccups,
+            stamp_doubts: self.inbox.doubts(),
+        }
     }
 
     fn turn(&mut self, until_ns: u64) -> Result<(), LoadError> {
@@ -219,10 +238,15 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             self.attend_to(self.reactor.event(index));
         }
         for _ in 0..self.yielding.len() {
-            let Some(token) = self.yielding.pop_front() else { break };
+            let Some(token) = self.yielding.pop_front() else {
+                break;
+            };
             let (index, generation) = slot_of(token);
             self.slots[index].is_yielding &= self.slots[index].generation != generation;
-            self.attend_to(Readiness { token, is_hangup: false });
+            self.attend_to(Readiness {
+                token,
+                is_hangup: false,
+            });
         }
         if self.reactor.has_told_all() && self.yielding.is_empty() {
             self.looked_ns = self.awake_since_ns;
@@ -241,7 +265,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Sends first: one that is due is late from now on, and an answer that has come keeps its place in the socket.
+    /// Sends first: one that is due is late from now on, and an answer that has come keeps its
+    /// place in the socket.
     #[inline(always)]
     fn attend_to(&mut self, event: Readiness) {
         self.dispatch_due();
@@ -250,9 +275,13 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.catch_up();
     }
 
-    /// A send that becomes due must not be given a connection whose end is known, but not looked at yet.
+    /// A send that becomes due must not be given a connection whose end is known, but not looked at
+    /// yet.
     fn note_hangups(&mut self, count: usize) {
-        for event in (0..count).map(|index| self.reactor.event(index)).filter(|event| event.is_hangup) {
+        for event in (0..count)
+            .map(|index| self.reactor.event(index))
+            .filter(|event| event.is_hangup)
+        {
             let (index, generation) = slot_of(event.token);
             let slot = &mut self.slots[index];
             slot.is_hung_up |= slot.generation == generation && slot.work.is_none();
@@ -262,24 +291,43 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Waits for a socket, the next send or the next expiry.
     fn wait(&mut self, until_ns: u64) -> Result<usize, LoadError> {
         let due_ns = self.source.next_due_ns().unwrap_or(u64::MAX);
-        let expiry_ns = self
-            .in_flight
-            .oldest()
-            .map_or(u64::MAX, |(_, started_ns)| started_ns.saturating_add(self.orders.plan.timeout_ns));
+        let expiry_ns = self.in_flight.oldest().map_or(u64::MAX, |(_, started_ns)| {
+            started_ns.saturating_add(self.orders.plan.timeout_ns)
+        });
         self.catch_up();
-        let other_ns = if self.yielding.is_empty() { expiry_ns.min(until_ns) } else { self.now_ns };
+        let other_ns = if self.yielding.is_empty() {
+            expiry_ns.min(until_ns)
+        } else {
+            self.now_ns
+        };
         let sleep_ns = self.pacer.sleep_ns(self.now_ns, due_ns, other_ns);
         let cpu_before_ns = (sleep_ns > 0 && self.pacer.counts_sleep(due_ns)).then(thread_cpu_ns);
         let waited = self.reactor.wait(sleep_ns);
-        let count = waited.map_err(|source| LoadError::System { action: "wait for sockets", source })?;
+        let count = waited.map_err(|source| LoadError::System {
+            action: "wait for sockets",
+            source,
+        })?;
         let after_ns = monotonic_ns();
         let cpu_ns = cpu_before_ns.map(|before_ns| thread_cpu_ns().saturating_sub(before_ns));
-        self.waited(&Wait { sleep_ns, after_ns, cpu_ns, count });
+        self.waited(&Wait {
+            sleep_ns,
+            after_ns,
+            cpu_ns,
+            count,
+        });
         Ok(count)
     }
 
     /// Notes how a wait was spent.
-    fn waited(&mut self, &Wait { sleep_ns, after_ns, cpu_ns, count }: &Wait) {
+    fn waited(
+        &mut self,
+        &Wait {
+            sleep_ns,
+            after_ns,
+            cpu_ns,
+            count,
+        }: &Wait,
+    ) {
         let before_ns = self.now_ns;
         let wake_ns = before_ns.saturating_add(sleep_ns);
         let expected_ns = before_ns.saturating_add(self.reactor.longest_wait_ns(sleep_ns));
@@ -289,7 +337,11 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             _ => {}
         }
         let waited_ns = after_ns - before_ns;
-        let awake_ns = if sleep_ns == 0 { waited_ns } else { cpu_ns.unwrap_or(0).min(waited_ns) };
+        let awake_ns = if sleep_ns == 0 {
+            waited_ns
+        } else {
+            cpu_ns.unwrap_or(0).min(waited_ns)
+        };
         let busy_ns = before_ns - self.awake_since_ns;
         self.pacer.passed(busy_ns + awake_ns, waited_ns - awake_ns);
         self.hiccups.note(expected_ns, after_ns);
@@ -302,7 +354,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.now_ns
     }
 
-    /// Reads the clock, after work of any length, where a send has its instant; others wait for sockets alone.
+    /// Reads the clock, after work of any length, where a send has its instant; others wait for
+    /// sockets alone.
     fn catch_up(&mut self) {
         if self.source.next_due_ns().is_some() {
             self.look_at_clock();
@@ -312,7 +365,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     /// Whether nobody wants an answer to this arrival any more.
     fn is_past_deadline(&self, intended_ns: u64) -> bool {
         let deadline_ns = self.orders.plan.deadline_ns;
-        deadline_ns.is_some_and(|deadline_ns| self.now_ns >= intended_ns.saturating_add(deadline_ns))
+        deadline_ns
+            .is_some_and(|deadline_ns| self.now_ns >= intended_ns.saturating_add(deadline_ns))
     }
 
     fn working_until(&mut self, now_ns: u64) {
@@ -321,8 +375,14 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn dispatch_due(&mut self) {
-        while self.source.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
-            let Some(due) = self.source.take_due() else { return };
+        while self
+            .source
+            .next_due_ns()
+            .is_some_and(|due_ns| due_ns <= self.now_ns)
+        {
+            let Some(due) = self.source.take_due() else {
+                return;
+            };
             self.books.scheduled(due.intended_ns);
             self.note_arrival(due.intended_ns);
             self.dispatch(due);
@@ -368,7 +428,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after waiting for one.
+    /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after
+    /// waiting for one.
     fn ended_unserved(&mut self, due: &Due, waited_from_ns: Option<u64>, outcome: Outcome) {
         let now_ns = monotonic_ns();
         let arrival = waited_from_ns.map_or_else(

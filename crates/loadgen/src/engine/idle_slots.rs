@@ -1,5 +1,5 @@
-//! Idle slots, those with a kept connection apart from those without: a new connection is opened only where no kept one
-//! is idle.
+//! Idle slots, those with a kept connection apart from those without: a new connection is opened
+//! only where no kept one is idle.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -20,7 +20,12 @@ pub(crate) struct IdleSlots {
 impl IdleSlots {
     pub fn new(seed: u64, thread: usize) -> Self {
         let random = generator(seed, Stream::IdleChoice(thread));
-        Self { connected: Vec::new(), unconnected: Vec::new(), places: Vec::new(), random }
+        Self {
+            connected: Vec::new(),
+            unconnected: Vec::new(),
+            places: Vec::new(),
+            random,
+        }
     }
 
     /// Notes that a slot is idle.
@@ -47,8 +52,8 @@ impl IdleSlots {
         }
     }
 
-    /// A uniformly random slot with a kept connection: any fixed order would lock into phase with the server's workers.
-    /// Without one, any slot.
+    /// A uniformly random slot with a kept connection: any fixed order would lock into phase with
+    /// the server's workers. Without one, any slot.
     pub fn take(&mut self) -> Option<usize> {
         match self.connected.len() {
             0 => self.unconnected.pop().map(|slot| slot as usize),
@@ -107,6 +112,9 @@ mod tests {
             idle.add(slot, true);
         }
         // A standard deviation is about 30.
-        assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (850..1_150).contains(count)),
+            "{counts:?}"
+        );
     }
 }

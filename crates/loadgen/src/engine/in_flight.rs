@@ -1,7 +1,8 @@
-//! Which requests are on their way, oldest first: one watcher for all of them instead of a timer for each.
+//! Which requests are on their way, oldest first: one watcher for all of them instead of a timer
+//! for each.
 //!
-//! Every request has the same timeout, so the one that began first expires first. A list through the slots costs two
-//! writes per request and no memory of its own.
+//! Every request has the same timeout, so the one that began first expires first. A list through
+//! the slots costs two writes per request and no memory of its own.
 
 const NONE: u32 = u32::MAX;
 
@@ -13,7 +14,12 @@ struct Link {
     is_linked: bool,
 }
 
-const LOOSE: Link = Link { before: NONE, after: NONE, started_ns: 0, is_linked: false };
+const LOOSE: Link = Link {
+    before: NONE,
+    after: NONE,
+    started_ns: 0,
+    is_linked: false,
+};
 
 /// Slots with a request under way, in the order in which they began.
 #[derive(Debug)]
@@ -26,7 +32,12 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     pub fn new() -> Self {
-        Self { links: Vec::new(), oldest: NONE, newest: NONE, count: 0 }
+        Self {
+            links: Vec::new(),
+            oldest: NONE,
+            newest: NONE,
+            count: 0,
+        }
     }
 
     /// Requests under way.
@@ -36,7 +47,12 @@ impl InFlight {
 
     /// The slot whose request began first, and when.
     pub fn oldest(&self) -> Option<(usize, u64)> {
-        (self.oldest != NONE).then(|| (self.oldest as usize, self.links[self.oldest as usize].started_ns))
+        (self.oldest != NONE).then(|| {
+            (
+                self.oldest as usize,
+                self.links[self.oldest as usize].started_ns,
+            )
+        })
     }
 
     /// A request has begun in this slot, later than all others.
@@ -44,9 +60,17 @@ impl InFlight {
         if slot >= self.links.len() {
             self.links.resize(slot + 1, LOOSE);
         }
-        debug_assert!(!self.links[slot].is_linked, "slot {slot} has a request already");
+        debug_assert!(
+            !self.links[slot].is_linked,
+            "slot {slot} has a request already"
+        );
         let index = slot as u32;
-        self.links[slot] = Link { before: self.newest, after: NONE, started_ns, is_linked: true };
+        self.links[slot] = Link {
+            before: self.newest,
+            after: NONE,
+            started_ns,
+            is_linked: true,
+        };
         match self.newest {
             NONE => self.oldest = index,
             newest => self.links[newest as usize].after = index,
@@ -57,7 +81,9 @@ impl InFlight {
 
     /// The request of this slot has ended, or had none.
     pub fn end(&mut self, slot: usize) {
-        let Some(link) = self.links.get(slot).copied().filter(|link| link.is_linked) else { return };
+        let Some(link) = self.links.get(slot).copied().filter(|link| link.is_linked) else {
+            return;
+        };
         match link.before {
             NONE => self.oldest = link.after,
             before => self.links[before as usize].after = link.after,
@@ -85,7 +111,10 @@ mod tests {
                 in_flight.end(slot);
                 left.retain(|other| *other != slot);
                 let oldest = left.first().map(|slot| (*slot, *slot as u64 * 10));
-                assert_eq!((in_flight.oldest(), in_flight.count()), (oldest, left.len()));
+                assert_eq!(
+                    (in_flight.oldest(), in_flight.count()),
+                    (oldest, left.len())
+                );
             }
         }
     }

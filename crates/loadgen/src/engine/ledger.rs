@@ -1,8 +1,10 @@
-//! The record of one thread while its load runs: what has ended is noted at once and counted later, many together.
+//! The record of one thread while its load runs: what has ended is noted at once and counted later,
+//! many together.
 //!
-//! Counting reaches for histograms all over the memory, and between two answers the kernel fills the caches with its
-//! own: each count would begin with cold ones. Counted in one go they share what the first has fetched, and the next
-//! request is on its way before the last is counted. A few that have ended wait for more, over as many turns as it takes.
+//! Counting reaches for histograms all over the memory, and between two answers the kernel fills
+//! the caches with its own: each count would begin with cold ones. Counted in one go they share
+//! what the first has fetched, and the next request is on its way before the last is counted. A few
+//! that have ended wait for more, over as many turns as it takes.
 
 use std::collections::VecDeque;
 
@@ -13,8 +15,8 @@ use crate::record::recorder::Recorder;
 
 /// Counted in one go. It takes about a microsecond, in which a send may become due.
 const BATCH: usize = 16;
-/// No more wait to be counted, whatever ends at once: as many as one wait brings answers, so that these are counted
-/// after the sends that follow them.
+/// No more wait to be counted, whatever ends at once: as many as one wait brings answers, so that
+/// these are counted after the sends that follow them.
 const MOST_UNCOUNTED: usize = 256;
 
 /// A record, and what has ended but is not counted in it yet.
@@ -26,7 +28,10 @@ pub(crate) struct Books {
 impl Books {
     /// Keeps this record.
     pub fn new(recorder: Recorder) -> Self {
-        Self { recorder, uncounted: VecDeque::with_capacity(MOST_UNCOUNTED) }
+        Self {
+            recorder,
+            uncounted: VecDeque::with_capacity(MOST_UNCOUNTED),
+        }
     }
 
     /// As [`Recorder::scheduled`].
@@ -59,7 +64,9 @@ impl Books {
     /// Counts some of what has ended, the earliest first; whether there was any.
     pub fn count_some(&mut self) -> bool {
         let count = self.uncounted.len().min(BATCH);
-        self.uncounted.drain(..count).for_each(|completion| self.recorder.ended(&completion));
+        self.uncounted
+            .drain(..count)
+            .for_each(|completion| self.recorder.ended(&completion));
         count > 0
     }
 
@@ -108,7 +115,13 @@ mod tests {
             ..Stamps::default()
         };
         let arrival = Arrival::unqueued(intended_ns, 0);
-        Completion { arrival, stamps, outcome: Outcome::Ok, status: Some(200), ended_ns }
+        Completion {
+            arrival,
+            stamps,
+            outcome: Outcome::Ok,
+            status: Some(200),
+            ended_ns,
+        }
     }
 
     #[test]
@@ -120,13 +133,22 @@ mod tests {
             books.ended(ended(instant_ns));
             assert!(books.uncounted.len() <= MOST_UNCOUNTED);
         }
-        assert_eq!(books.uncounted.capacity(), MOST_UNCOUNTED, "no more memory than at the start");
+        assert_eq!(
+            books.uncounted.capacity(),
+            MOST_UNCOUNTED,
+            "no more memory than at the start"
+        );
         assert!(books.count_some(), "some have waited");
         let record = books.closed();
-        record.check_conservation().expect("each arrival has one outcome");
+        record
+            .check_conservation()
+            .expect("each arrival has one outcome");
         assert_eq!(record.phase(Phase::Measure).of(Outcome::Ok), many);
         let service = record.measures().service;
-        assert_eq!((service.count(), service.min_ns(), service.max_ns()), (many, Some(90), Some(90)));
+        assert_eq!(
+            (service.count(), service.min_ns(), service.max_ns()),
+            (many, Some(90), Some(90))
+        );
     }
 
     #[test]
@@ -139,20 +161,35 @@ mod tests {
         books.ended(ended(BATCH as u64));
         assert!(books.is_worth_counting());
         while books.count_some() {}
-        assert!(books.uncounted.is_empty(), "one more than a batch is not left behind");
-        assert_eq!(books.recorder.phase(Phase::Measure).of(Outcome::Ok), BATCH as u64 + 1);
+        assert!(
+            books.uncounted.is_empty(),
+            "one more than a batch is not left behind"
+        );
+        assert_eq!(
+            books.recorder.phase(Phase::Measure).of(Outcome::Ok),
+            BATCH as u64 + 1
+        );
     }
 
     #[test]
     fn what_has_ended_is_counted_before_a_look_at_the_record() {
-        let precision = Some(Precision { quantile: 0.5, share: 0.1, longest_ns: 9 * NS_PER_S });
-        let plan = LoadPlan { precision, ..plan() };
+        let precision = Some(Precision {
+            quantile: 0.5,
+            share: 0.1,
+            longest_ns: 9 * NS_PER_S,
+        });
+        let plan = LoadPlan {
+            precision,
+            ..plan()
+        };
         let (shows, shown) = channel();
         let course = Course::new(Ends::of(&plan, 0).expect("a precision"), Some(shows));
         let look_ns = course.checkpoint_ns();
         let mut books = Books::new(Recorder::new(&plan, 0).on(Some(course)));
         let instants_ns = [0, look_ns / 2, look_ns - 200];
-        instants_ns.into_iter().for_each(|instant_ns| books.ended(ended(instant_ns)));
+        instants_ns
+            .into_iter()
+            .for_each(|instant_ns| books.ended(ended(instant_ns)));
         books.scheduled(look_ns);
         let seen = shown.try_recv().expect("the look").batches.beyond(0.5);
         let requests: f64 = seen.iter().map(|stretch| stretch.requests).sum();

@@ -1,6 +1,7 @@
 //! Waiting for sockets and for an instant at once: epoll, with timeouts in nanoseconds.
 //!
-//! A loop of our own, because it decides what comes first: a due send goes out before the next answer is read.
+//! A loop of our own, because it decides what comes first: a due send goes out before the next
+//! answer is read.
 
 use std::num::NonZeroU64;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -10,7 +11,9 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::{Errno, read};
 use rustix::thread::set_current_timer_slack;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 
@@ -27,7 +30,8 @@ const HEARTBEAT_TOKEN: u64 = u64::MAX;
 pub(crate) struct Readiness {
     /// The token that the socket was registered with.
     pub token: u64,
-    /// The peer has ended its side, or the connection has failed: bytes that came before may still be unread.
+    /// The peer has ended its side, or the connection has failed: bytes that came before may still
+    /// be unread.
     pub is_hangup: bool,
 }
 
@@ -61,29 +65,58 @@ impl Reactor {
         self.wants_heartbeat = true;
     }
 
-    /// By a timer of its own that goes on: a wait that short would set the processor's timer each time, which costs as much
-    /// as a third of a request.
+    /// By a timer of its own that goes on: a wait that short would set the processor's timer each
+    /// time, which costs as much as a third of a request.
     fn begin_heartbeat(&mut self) -> std::io::Result<()> {
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let each = Timespec { tv_sec: 0, tv_nsec: HEARTBEAT_NS as _ };
-        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: each, it_value: each })?;
-        epoll::add(&self.epoll, &timer, EventData::new_u64(HEARTBEAT_TOKEN), EventFlags::IN)?;
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+        )?;
+        let each = Timespec {
+            tv_sec: 0,
+            tv_nsec: HEARTBEAT_NS as _,
+        };
+        timerfd_settime(
+            &timer,
+            TimerfdTimerFlags::empty(),
+            &Itimerspec {
+                it_interval: each,
+                it_value: each,
+            },
+        )?;
+        epoll::add(
+            &self.epoll,
+            &timer,
+            EventData::new_u64(HEARTBEAT_TOKEN),
+            EventFlags::IN,
+        )?;
         self.heartbeat = Some(timer);
         Ok(())
     }
 
     /// How long a wait of this length lasts at most.
     pub fn longest_wait_ns(&self, timeout_ns: u64) -> u64 {
-        if self.heartbeat.is_some() { timeout_ns.min(HEARTBEAT_NS) } else { timeout_ns }
+        if self.heartbeat.is_some() {
+            timeout_ns.min(HEARTBEAT_NS)
+        } else {
+            timeout_ns
+        }
     }
 
-    /// Watches a socket until it is closed. Edges, not levels: whoever is told has to read to the end.
+    /// Watches a socket until it is closed. Edges, not levels: whoever is told has to read to the
+    /// end.
     pub fn register(&self, socket: BorrowedFd<'_>, token: u64) -> std::io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)?)
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            EventData::new_u64(token),
+            flags,
+        )?)
     }
 
-    /// Waits no longer than `timeout_ns`; 0 only looks. Says how many sockets have something to tell.
+    /// Waits no longer than `timeout_ns`; 0 only looks. Says how many sockets have something to
+    /// tell.
     pub fn wait(&mut self, timeout_ns: u64) -> std::io::Result<usize> {
         if self.wants_heartbeat && self.heartbeat.is_none() {
             self.begin_heartbeat()?;
@@ -93,7 +126,11 @@ impl Reactor {
             tv_sec: i64::try_from(timeout_ns / NS_PER_S).unwrap_or(i64::MAX),
             tv_nsec: (timeout_ns % NS_PER_S) as _,
         };
-        let waited = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout));
+        let waited = epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.events),
+            Some(&timeout),
+        );
         self.has_told_all = waited.is_ok_and(|count| count < BATCH);
         match waited {
             Ok(_) => self.without_heartbeat(),
@@ -102,11 +139,13 @@ impl Reactor {
         }
     }
 
-    /// Takes the beat out of what the last wait found, which is how many others. The timer goes on once it was read.
+    /// Takes the beat out of what the last wait found, which is how many others. The timer goes on
+    /// once it was read.
     fn without_heartbeat(&mut self) -> std::io::Result<usize> {
         if let Some(timer) = &self.heartbeat {
             let found = self.events.len();
-            self.events.retain(|event| event.data.u64() != HEARTBEAT_TOKEN);
+            self.events
+                .retain(|event| event.data.u64() != HEARTBEAT_TOKEN);
             if self.events.len() < found {
                 read(timer, &mut [0; size_of::<u64>()])?;
             }
@@ -114,8 +153,8 @@ impl Reactor {
         Ok(self.events.len())
     }
 
-    /// Whether the last wait told of every socket that had something to tell at its end. One that a signal ended tells of
-    /// none.
+    /// Whether the last wait told of every socket that had something to tell at its end. One that a
+    /// signal ended tells of none.
     pub fn has_told_all(&self) -> bool {
         self.has_told_all
     }
@@ -125,7 +164,10 @@ impl Reactor {
         let event = self.events[index];
         let (data, flags) = (event.data, event.flags);
         let over = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
-        Readiness { token: data.u64(), is_hangup: flags.intersects(over) }
+        Readiness {
+            token: data.u64(),
+            is_hangup: flags.intersects(over),
+        }
     }
 }
 
@@ -157,11 +199,20 @@ mod tests {
             assert_eq!(reactor.wait(10 * NS_PER_S).expect("wait"), 0);
         }
         let five_ns = monotonic_ns() - before_ns;
-        assert!((4 * HEARTBEAT_NS..10 * NS_PER_S).contains(&five_ns), "{five_ns}");
+        assert!(
+            (4 * HEARTBEAT_NS..10 * NS_PER_S).contains(&five_ns),
+            "{five_ns}"
+        );
         let (mut near, far) = UnixStream::pair().expect("pair");
         reactor.register(far.as_fd(), 7).expect("register");
         near.write_all(b"x").expect("write");
-        assert_eq!((reactor.wait(NS_PER_S).expect("wait"), reactor.event(0).token), (1, 7));
+        assert_eq!(
+            (
+                reactor.wait(NS_PER_S).expect("wait"),
+                reactor.event(0).token
+            ),
+            (1, 7)
+        );
     }
 
     #[test]
@@ -172,7 +223,10 @@ mod tests {
         reactor.wait(0).expect("writable at first");
         near.write_all(b"x").expect("write");
         assert_eq!(reactor.wait(NS_PER_S).expect("wait"), 1);
-        assert_eq!((reactor.event(0).token, reactor.event(0).is_hangup), (7, false));
+        assert_eq!(
+            (reactor.event(0).token, reactor.event(0).is_hangup),
+            (7, false)
+        );
         drop(near);
         assert_eq!(reactor.wait(NS_PER_S).expect("wait"), 1);
         assert!(reactor.event(0).is_hangup);

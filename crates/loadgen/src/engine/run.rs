@@ -26,11 +26,12 @@ use crate::report::LoadReport;
 /// The first intended send lies this far ahead, so that every thread is ready for it.
 const LEAD_NS: u64 = 20 * NS_PER_MS;
 
-/// Carries out the plan and returns its report. Blocks; [`StopToken::stop`] from another thread ends it early.
+/// Carries out the plan and returns its report. Blocks; [`StopToken::stop`] from another thread
+/// ends it early.
 ///
 /// # Errors
-/// Any [`LoadError`]: a plan that cannot be carried out, a host without address, or a defect. Failed requests are
-/// outcomes in the report, never errors.
+/// Any [`LoadError`]: a plan that cannot be carried out, a host without address, or a defect.
+/// Failed requests are outcomes in the report, never errors.
 pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
     prepare(plan)?.run(stop)
 }
@@ -51,9 +52,17 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
     plan.validate()?;
     let mut target = Target::prepare(plan)?;
     let (asked, possible) = connection_cap(plan)?;
-    let as_kept = LoadPlan { keepalive: target.shortest_keepalive(plan), ..plan.clone() };
+    let as_kept = LoadPlan {
+        keepalive: target.shortest_keepalive(plan),
+        ..plan.clone()
+    };
     let (max_slots, source_ports) = target.route.fit_ports(&as_kept, asked, possible)?;
-    Ok(PreparedLoad { plan: plan.clone(), target, max_slots, source_ports })
+    Ok(PreparedLoad {
+        plan: plan.clone(),
+        target,
+        max_slots,
+        source_ports,
+    })
 }
 
 impl PreparedLoad {
@@ -84,7 +93,9 @@ fn carry_out(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadEr
     let facts = RunFacts {
         cpu_ns: records.iter().map(|record| record.cpu_ns).sum::<u64>() + watch_cpu_ns,
         costs: records.iter().map(|record| record.load).collect(),
-        steal_share: host_at_end.zip(start.host).map(|(now, then)| now.steal_share_since(&then)),
+        steal_share: host_at_end
+            .zip(start.host)
+            .map(|(now, then)| now.steal_share_since(&then)),
         spin,
         throttled_periods: throttled_periods()
             .zip(start.throttled_periods)
@@ -123,7 +134,14 @@ impl Start {
         let tracking = load.target.route.tracking_table();
         let (monotonic_ns, realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns() + LEAD_NS);
         let ends = Ends::of(&load.plan, monotonic_ns);
-        Self { monotonic_ns, realtime_ns, ends, host, throttled_periods, tracking }
+        Self {
+            monotonic_ns,
+            realtime_ns,
+            ends,
+            host,
+            throttled_periods,
+            tracking,
+        }
     }
 }
 
@@ -144,7 +162,10 @@ fn drive(
             max_slots: share_of(load.max_slots, thread, plan.threads),
             pacer: pacer.clone(),
             start_ns: start.monotonic_ns,
-            course: start.ends.as_ref().map(|ends| Course::new(Arc::clone(ends), Some(shows.clone()))),
+            course: start
+                .ends
+                .as_ref()
+                .map(|ends| Course::new(Arc::clone(ends), Some(shows.clone()))),
         })
         .collect();
     drop(shows);
@@ -157,13 +178,26 @@ fn drive(
 
 /// The plan with the length that the measurement came to.
 fn carried_out(plan: &LoadPlan, start: &Start) -> LoadPlan {
-    let measure_ns = start.ends.as_ref().map_or(plan.phases.measure_ns, |ends| ends.length_ns());
-    LoadPlan { phases: Phases { measure_ns, ..plan.phases.clone() }, ..plan.clone() }
+    let measure_ns = start
+        .ends
+        .as_ref()
+        .map_or(plan.phases.measure_ns, |ends| ends.length_ns());
+    LoadPlan {
+        phases: Phases {
+            measure_ns,
+            ..plan.phases.clone()
+        },
+        ..plan.clone()
+    }
 }
 
-/// The record of the whole load. Its measurement ended at one instant for all threads, whether or not all came to it.
+/// The record of the whole load. Its measurement ended at one instant for all threads, whether or
+/// not all came to it.
 fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recorder {
-    let course = start.ends.as_ref().map(|ends| Course::new(Arc::clone(ends), None));
+    let course = start
+        .ends
+        .as_ref()
+        .map(|ends| Course::new(Arc::clone(ends), None));
     let mut all = Recorder::new(plan, start.monotonic_ns).on(course);
     all.settle();
     for record in records {
@@ -177,7 +211,9 @@ fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recor
 fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
     let is_several = records.len() > 1;
     let several = records.iter().filter(|_| is_several);
-    several.map(|record| ThreadTail::of(&record.recorder.measures().response)).collect()
+    several
+        .map(|record| ThreadTail::of(&record.recorder.measures().response))
+        .collect()
 }
 
 /// Runs all threads to their end, and `meanwhile` beside them.
@@ -196,7 +232,10 @@ fn run_threads(
                 unless_done.done();
                 Ok(record)
             })
-            .map_err(|source| LoadError::System { action: "start a thread", source })
+            .map_err(|source| LoadError::System {
+                action: "start a thread",
+                source,
+            })
     };
     let handles: Vec<_> = plans.into_iter().map(spawn).collect();
     if handles.iter().any(Result::is_err) {
@@ -204,8 +243,10 @@ fn run_threads(
     }
     meanwhile();
     // Join all before the first failure is passed on: no thread may outlive the run.
-    let results: Vec<ThreadResult> =
-        handles.into_iter().map(|handle| handle?.join().map_err(|_| LoadError::ThreadPanicked)?).collect();
+    let results: Vec<ThreadResult> = handles
+        .into_iter()
+        .map(|handle| handle?.join().map_err(|_| LoadError::ThreadPanicked)?)
+        .collect();
     results.into_iter().collect()
 }
 
@@ -249,7 +290,11 @@ mod tests {
         let needed = |value: &str| {
             let mut plan = LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S);
             plan.headers = vec![("Connection".to_owned(), value.to_owned())];
-            prepare(&plan).expect("possible").source_ports.expect("Linux").needed_at_most
+            prepare(&plan)
+                .expect("possible")
+                .source_ports
+                .expect("Linux")
+                .needed_at_most
         };
         assert_eq!(needed("close"), needed("keep-alive") + 500);
     }

@@ -31,7 +31,14 @@ pub(crate) struct Work {
 impl Work {
     /// Work that begins at `started_ns`.
     pub fn new(arrival: Arrival, started_ns: u64) -> Self {
-        Self { arrival, started_ns, connect_start_ns: 0, connect_ready_ns: 0, is_written: false, is_last: false }
+        Self {
+            arrival,
+            started_ns,
+            connect_start_ns: 0,
+            connect_ready_ns: 0,
+            is_written: false,
+            is_last: false,
+        }
     }
 
     /// Whether its connection is not made yet.
@@ -43,16 +50,30 @@ impl Work {
 impl<C: Connection> Slot<C> {
     /// A slot without a connection.
     pub fn new() -> Self {
-        Self { connection: None, generation: 0, work: None, is_hung_up: false, is_yielding: false }
+        Self {
+            connection: None,
+            generation: 0,
+            work: None,
+            is_hung_up: false,
+            is_yielding: false,
+        }
     }
 
     /// Whether its connection is over, as far as is known without asking the socket.
     pub fn has_lost_connection(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| self.is_hung_up || connection.is_closed())
+        self.connection
+            .as_ref()
+            .is_some_and(|connection| self.is_hung_up || connection.is_closed())
     }
 
     /// How this work ended, with the instants of the slot's connection as far as the request got.
-    pub fn completion(&self, work: &Work, outcome: Outcome, status: Option<u16>, ended_ns: u64) -> Completion {
+    pub fn completion(
+        &self,
+        work: &Work,
+        outcome: Outcome,
+        status: Option<u16>,
+        ended_ns: u64,
+    ) -> Completion {
         let mut stamps = Stamps {
             connect_start_ns: work.connect_start_ns,
             connect_ready_ns: work.connect_ready_ns,
@@ -64,7 +85,13 @@ impl<C: Connection> Slot<C> {
             stamps.first_byte_ns = exchange.first_byte_ns;
             stamps.last_byte_ns = exchange.last_byte_ns;
         }
-        Completion { arrival: work.arrival, stamps, outcome, status, ended_ns }
+        Completion {
+            arrival: work.arrival,
+            stamps,
+            outcome,
+            status,
+            ended_ns,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! What one thread does of a load: its share of the arrivals, over connections of one kind, by an engine of its own.
+//! What one thread does of a load: its share of the arrivals, over connections of one kind, by an
+//! engine of its own.
 
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;
@@ -58,13 +59,22 @@ pub(crate) fn run_thread(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
 
 fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
     match &own.plan.load {
-        LoadModel::Open(open) if !own.plan.sessions.is_empty() => {
-            run_engine::<C, _>(own, stop, open_policy(own, open), session_source(own, open, stop))
+        LoadModel::Open(open) if !own.plan.sessions.is_empty() => run_engine::<C, _>(
+            own,
+            stop,
+            open_policy(own, open),
+            session_source(own, open, stop),
+        ),
+        LoadModel::Open(open) => {
+            run_engine::<C, _>(own, stop, open_policy(own, open), open_source(own, open))
         }
-        LoadModel::Open(open) => run_engine::<C, _>(own, stop, open_policy(own, open), open_source(own, open)),
         LoadModel::Closed(closed) => {
             let users = share_of(closed.connections, own.thread, own.plan.threads);
-            let policy = BusyPolicy { on_busy: OnBusy::Queue, max_slots: users, max_pending: 0 };
+            let policy = BusyPolicy {
+                on_busy: OnBusy::Queue,
+                max_slots: users,
+                max_pending: 0,
+            };
             run_engine::<C, _>(own, stop, policy, closed_source(own, closed, stop))
         }
     }
@@ -72,15 +82,28 @@ fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
 
 fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
     let threads = own.plan.threads;
-    let ten_seconds_worth = (10.0 * open.profile.peak_rate_per_s() / threads as f64).ceil() as usize;
-    let asked = open.max_pending.map(|total| share_of(total, own.thread, threads));
+    let ten_seconds_worth =
+        (10.0 * open.profile.peak_rate_per_s() / threads as f64).ceil() as usize;
+    let asked = open
+        .max_pending
+        .map(|total| share_of(total, own.thread, threads));
     let max_pending = asked.unwrap_or(ten_seconds_worth.max(10 * own.max_slots));
-    BusyPolicy { on_busy: open.on_busy, max_slots: own.max_slots, max_pending }
+    BusyPolicy {
+        on_busy: open.on_busy,
+        max_slots: own.max_slots,
+        max_pending,
+    }
 }
 
 fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     let plan = &own.plan;
-    let share = Share::new(open, plan.seed, &plan.longest_phases(), own.thread, plan.threads);
+    let share = Share::new(
+        open,
+        plan.seed,
+        &plan.longest_phases(),
+        own.thread,
+        plan.threads,
+    );
     let ends = own.course.as_ref().map(Course::ends);
     OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns, ends)
 }
@@ -88,7 +111,13 @@ fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
 fn session_source<'a>(own: &'a ThreadPlan, open: &OpenLoop, stop: &StopToken) -> SessionSource<'a> {
     let plan = &own.plan;
     let share = Share::new(open, plan.seed, &plan.phases, own.thread, plan.threads);
-    SessionSource::new(plan, (share, own.thread), own.start_ns, &own.target.requests, stop.clone())
+    SessionSource::new(
+        plan,
+        (share, own.thread),
+        own.start_ns,
+        &own.target.requests,
+        stop.clone(),
+    )
 }
 
 fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, stop: &StopToken) -> ClosedSource {
@@ -101,7 +130,11 @@ fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, stop: &StopToken) -> Clo
         thread: own.thread,
         threads: own.plan.threads,
     };
-    ClosedSource::new(&plan, draw(&own.plan, Stream::UserRequests(own.thread)), stop.clone())
+    ClosedSource::new(
+        &plan,
+        draw(&own.plan, Stream::UserRequests(own.thread)),
+        stop.clone(),
+    )
 }
 
 fn draw(plan: &LoadPlan, stream: Stream) -> Draw {
@@ -119,7 +152,13 @@ fn run_engine<C: Connection, S: Source>(
     let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
     have_own_table();
     let plan = &own.plan;
-    let orders = Orders { plan, target: &own.target, policy, stop: stop.clone(), course: own.course.clone() };
+    let orders = Orders {
+        plan,
+        target: &own.target,
+        policy,
+        stop: stop.clone(),
+        course: own.course.clone(),
+    };
     let idle = IdleSlots::new(plan.seed, own.thread);
     let mut engine = Engine::<C, S>::new(orders, source, own.pacer.clone(), idle, own.start_ns)?;
     engine.drive()?;
@@ -127,8 +166,17 @@ fn run_engine<C: Connection, S: Source>(
     let (load, host_at_end) = (meter.stop(engine.pacer()), HostTicks::read());
     engine.drain()?;
     let ended = engine.end();
-    let load = ThreadCost { hiccups: ended.hiccups, stamp_doubts: ended.stamp_doubts, ..load };
-    Ok(ThreadRecord { recorder: ended.recorder, load, cpu_ns: thread_cpu_ns() - cpu_before_ns, host_at_end })
+    let load = ThreadCost {
+        hiccups: ended.hiccups,
+        stamp_doubts: ended.stamp_doubts,
+        ..load
+    };
+    Ok(ThreadRecord {
+        recorder: ended.recorder,
+        load,
+        cpu_ns: thread_cpu_ns() - cpu_before_ns,
+        host_at_end,
+    })
 }
 
 /// The part of `total` that falls to `part` of `parts`, as even as whole numbers allow.
@@ -143,9 +191,17 @@ mod tests {
     #[test]
     fn shares_add_up() {
         for (total, parts) in [(10, 3), (3, 3), (4_096, 7)] {
-            let shares: Vec<usize> = (0..parts).map(|part| share_of(total, part, parts)).collect();
+            let shares: Vec<usize> = (0..parts)
+                .map(|part| share_of(total, part, parts))
+                .collect();
             assert_eq!(shares.iter().sum::<usize>(), total);
-            assert!(shares.iter().max().zip(shares.iter().min()).is_some_and(|(max, min)| max - min <= 1));
+            assert!(
+                shares
+                    .iter()
+                    .max()
+                    .zip(shares.iter().min())
+                    .is_some_and(|(max, min)| max - min <= 1)
+            );
         }
     }
 }

@@ -16,9 +16,11 @@ pub struct ThreadCost {
     pub spin_cpu_ns: u64,
     /// How often the spin was cut short so that the thread slept at all.
     pub curtailed_spins: u64,
-    /// For how long the spin was off, because the cores had hardly any idle time; `None` where that was not looked at.
+    /// For how long the spin was off, because the cores had hardly any idle time; `None` where that
+    /// was not looked at.
     pub spin_off_ns: Option<u64>,
-    /// For how long it was busy with its real-time priority given up; `None` where it did not have to, or could not.
+    /// For how long it was busy with its real-time priority given up; `None` where it did not have
+    /// to, or could not.
     pub real_time_off_ns: Option<u64>,
     /// Wall time from the first to the last instant of the thread's work.
     pub wall_ns: u64,
@@ -48,7 +50,8 @@ impl ThreadCost {
     /// Share of the wall time in which the thread waited for a core.
     #[must_use]
     pub fn run_queue_share(&self) -> Option<f64> {
-        self.run_queue_wait_ns.map(|wait_ns| wait_ns as f64 / self.wall_ns.max(1) as f64)
+        self.run_queue_wait_ns
+            .map(|wait_ns| wait_ns as f64 / self.wall_ns.max(1) as f64)
     }
 }
 
@@ -66,9 +69,19 @@ pub enum Scheduling {
 pub(crate) fn scheduling() -> Option<Scheduling> {
     let text = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
     // The name in parentheses may hold blanks; the policy is the 39th field after it.
-    let policy: u32 = text.rsplit_once(')')?.1.split_ascii_whitespace().nth(38)?.parse().ok()?;
+    let policy: u32 = text
+        .rsplit_once(')')?
+        .1
+        .split_ascii_whitespace()
+        .nth(38)?
+        .parse()
+        .ok()?;
     const FIFO_AND_ROUND_ROBIN: [u32; 2] = [1, 2];
-    Some(if FIFO_AND_ROUND_ROBIN.contains(&policy) { Scheduling::Realtime } else { Scheduling::Ordinary })
+    Some(if FIFO_AND_ROUND_ROBIN.contains(&policy) {
+        Scheduling::Realtime
+    } else {
+        Scheduling::Ordinary
+    })
 }
 
 /// Measures the calling thread from its creation to [`CostMeter::stop`].
@@ -90,7 +103,9 @@ impl CostMeter {
     }
 
     pub fn stop(&self, pacer: &Pacer) -> ThreadCost {
-        let waited = run_queue_wait_ns().zip(self.run_queue_wait_ns).map(|(now, then)| now.saturating_sub(then));
+        let waited = run_queue_wait_ns()
+            .zip(self.run_queue_wait_ns)
+            .map(|(now, then)| now.saturating_sub(then));
         ThreadCost {
             cpu_ns: thread_cpu_ns().saturating_sub(self.cpu_ns),
             spin_cpu_ns: pacer.spin_ns(),
@@ -123,10 +138,18 @@ impl HostTicks {
     /// Reads `/proc/stat`; `None` where there is none.
     pub fn read() -> Option<Self> {
         let text = std::fs::read_to_string("/proc/stat").ok()?;
-        let fields: Vec<u64> =
-            text.lines().next()?.split_ascii_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
+        let fields: Vec<u64> = text
+            .lines()
+            .next()?
+            .split_ascii_whitespace()
+            .skip(1)
+            .map_while(|field| field.parse().ok())
+            .collect();
         // user nice system idle iowait irq softirq steal; guest times are part of user and nice.
-        (fields.len() >= 8).then(|| Self { steal: fields[7], all: fields[..8].iter().sum() })
+        (fields.len() >= 8).then(|| Self {
+            steal: fields[7],
+            all: fields[..8].iter().sum(),
+        })
     }
 
     /// Share of the host's CPU time since `then` that was stolen.
@@ -148,7 +171,10 @@ mod tests {
             std::hint::spin_loop();
         }
         let cost = meter.stop(&Pacer::new(0));
-        assert!(cost.cpu_ns >= 5_000_000 && cost.wall_ns >= 5_000_000, "{cost:?}");
+        assert!(
+            cost.cpu_ns >= 5_000_000 && cost.wall_ns >= 5_000_000,
+            "{cost:?}"
+        );
         assert!(cost.busy_share() <= 1.01, "{cost:?}");
     }
 
@@ -159,8 +185,14 @@ mod tests {
 
     #[test]
     fn the_share_of_steal_is_a_share() {
-        let then = HostTicks { steal: 10, all: 1_000 };
-        let now = HostTicks { steal: 15, all: 1_100 };
+        let then = HostTicks {
+            steal: 10,
+            all: 1_000,
+        };
+        let now = HostTicks {
+            steal: 15,
+            all: 1_100,
+        };
         assert!((now.steal_share_since(&then) - 0.05).abs() < 1e-12);
     }
 }

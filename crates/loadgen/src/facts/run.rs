@@ -1,4 +1,5 @@
-//! Facts of a run that its record does not hold: what it cost, what the host did, what each thread saw.
+//! Facts of a run that its record does not hold: what it cost, what the host did, what each thread
+//! saw.
 
 use crate::facts::cost::ThreadCost;
 use crate::http::inbox::StampDoubts;
@@ -11,7 +12,8 @@ use crate::record::histogram::LatencyHistogram;
 /// Facts of a run that the record does not hold.
 #[derive(Clone, Debug)]
 pub struct RunFacts {
-    /// CPU time of all generator threads over the whole run, and of the one that watches the cores, in nanoseconds.
+    /// CPU time of all generator threads over the whole run, and of the one that watches the cores,
+    /// in nanoseconds.
     pub cpu_ns: u64,
     /// Cost of each generator thread from its start to the end of the load's time.
     pub costs: Vec<ThreadCost>,
@@ -19,7 +21,8 @@ pub struct RunFacts {
     pub steal_share: Option<f64>,
     /// How its threads waited for the instant of a send.
     pub spin: Spin,
-    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU controller.
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU
+    /// controller.
     pub throttled_periods: Option<u64>,
     /// `CLOCK_REALTIME` at the instant at which the load began.
     pub start_realtime_ns: u64,
@@ -40,17 +43,20 @@ pub struct RunFacts {
 impl RunFacts {
     /// Busy share of the busiest thread, its spin not counted.
     pub(crate) fn busiest_share(&self) -> f64 {
-        self.costs.iter().map(ThreadCost::busy_share).fold(0.0, f64::max)
+        self.costs
+            .iter()
+            .map(ThreadCost::busy_share)
+            .fold(0.0, f64::max)
     }
 
-    /// Share of the threads' time in which they did not spin, because the cores had hardly any idle time; `None` where
-    /// that was not looked at.
+    /// Share of the threads' time in which they did not spin, because the cores had hardly any idle
+    /// time; `None` where that was not looked at.
     pub(crate) fn spin_off_share(&self) -> Option<f64> {
         self.share_of_time(|cost| cost.spin_off_ns)
     }
 
-    /// Share of the threads' time in which they were busy with their real-time priority given up; `None` where they did
-    /// not have to, or could not.
+    /// Share of the threads' time in which they were busy with their real-time priority given up;
+    /// `None` where they did not have to, or could not.
     pub(crate) fn real_time_off_share(&self) -> Option<f64> {
         self.share_of_time(|cost| cost.real_time_off_ns)
     }
@@ -64,7 +70,9 @@ impl RunFacts {
     /// What cast doubt on the kernel's stamps, all threads together.
     pub(crate) fn stamp_doubts(&self) -> StampDoubts {
         let mut all = StampDoubts::default();
-        self.costs.iter().for_each(|cost| all.add(&cost.stamp_doubts));
+        self.costs
+            .iter()
+            .for_each(|cost| all.add(&cost.stamp_doubts));
         all
     }
 
@@ -87,6 +95,9 @@ pub struct ThreadTail {
 
 impl ThreadTail {
     pub(crate) fn of(response: &LatencyHistogram) -> Self {
-        Self { answers: response.count(), p99_ns: response.quantile_ns(0.99) }
+        Self {
+            answers: response.count(),
+            p99_ns: response.quantile_ns(0.99),
+        }
     }
 }

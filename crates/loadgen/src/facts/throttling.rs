@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Periods in which the process's control group has been throttled so far, in either hierarchy; `None` where there is
-/// no CPU controller to ask.
+/// Periods in which the process's control group has been throttled so far, in either hierarchy;
+/// `None` where there is no CPU controller to ask.
 pub(crate) fn throttled_periods() -> Option<u64> {
     let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -17,10 +17,16 @@ pub(crate) fn throttled_periods() -> Option<u64> {
 }
 
 fn count(cpu_stat: &str) -> Option<u64> {
-    cpu_stat.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
+    cpu_stat
+        .lines()
+        .find_map(|line| line.strip_prefix("nr_throttled "))?
+        .trim()
+        .parse()
+        .ok()
 }
 
-/// The folder of one line of `/proc/self/cgroup`, `number:controllers:path`, if its hierarchy has a CPU controller.
+/// The folder of one line of `/proc/self/cgroup`, `number:controllers:path`, if its hierarchy has a
+/// CPU controller.
 fn group_folder(membership: &str, mounts: &str) -> Option<PathBuf> {
     let mut fields = membership.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);
@@ -55,26 +61,39 @@ mod tests {
     #[test]
     fn the_group_is_found_in_either_hierarchy() {
         for (line, folder) in [
-            ("4:cpu,cpuacct:/user/a", Some("/sys/fs/cgroup/cpu,cpuacct/user/a")),
+            (
+                "4:cpu,cpuacct:/user/a",
+                Some("/sys/fs/cgroup/cpu,cpuacct/user/a"),
+            ),
             ("0::/user/b", Some("/sys/fs/cgroup/unified/user/b")),
             ("5:memory:/user/a", None),
             ("6:cpuset:/", None),
             ("nonsense", None),
         ] {
-            assert_eq!(group_folder(line, MOUNTS), folder.map(PathBuf::from), "{line}");
+            assert_eq!(
+                group_folder(line, MOUNTS),
+                folder.map(PathBuf::from),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn a_group_seen_from_inside_a_container_is_below_its_root() {
         let mounts = "9 1 0:29 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
-        assert_eq!(group_folder("4:cpu:/docker/x/y", mounts), Some(PathBuf::from("/sys/fs/cgroup/cpu/y")));
+        assert_eq!(
+            group_folder("4:cpu:/docker/x/y", mounts),
+            Some(PathBuf::from("/sys/fs/cgroup/cpu/y"))
+        );
         assert_eq!(group_folder("4:cpu:/elsewhere", mounts), None);
     }
 
     #[test]
     fn the_count_is_read_among_other_fields() {
-        assert_eq!(count("nr_periods 10\nnr_throttled 3\nthrottled_time 5\n"), Some(3));
+        assert_eq!(
+            count("nr_periods 10\nnr_throttled 3\nthrottled_time 5\n"),
+            Some(3)
+        );
         assert_eq!(count("usage_usec 7\n"), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Whether a body is the right one, found out as it arrives. Only a regular expression needs it kept.
+//! Whether a body is the right one, found out as it arrives. Only a regular expression needs it
+//! kept.
 
 use hyper::body::Bytes;
 use regex::bytes::Regex;
@@ -40,7 +41,11 @@ struct Seen {
 
 impl BodyCheck {
     pub fn new() -> Self {
-        Self { length: 0, is_right: true, seen: None }
+        Self {
+            length: 0,
+            is_right: true,
+            seen: None,
+        }
     }
 
     /// Forgets the body before, and keeps its memory for the next.
@@ -76,8 +81,14 @@ impl BodyCheck {
         self.is_right
             && length.is_none_or(|length| length == self.length)
             && expected.length.is_none_or(|length| length == self.length)
-            && expected.sha256.as_ref().is_none_or(|hash| *hash == self.hash())
-            && expected.regex.as_ref().is_none_or(|regex| regex.is_match(self.kept()))
+            && expected
+                .sha256
+                .as_ref()
+                .is_none_or(|hash| *hash == self.hash())
+            && expected
+                .regex
+                .as_ref()
+                .is_none_or(|regex| regex.is_match(self.kept()))
     }
 
     fn kept(&self) -> &[u8] {
@@ -85,7 +96,11 @@ impl BodyCheck {
     }
 
     fn hash(&self) -> [u8; 32] {
-        self.seen.as_ref().map_or_else(Sha256::new, |seen| seen.hash.clone()).finalize().into()
+        self.seen
+            .as_ref()
+            .map_or_else(Sha256::new, |seen| seen.hash.clone())
+            .finalize()
+            .into()
     }
 }
 
@@ -98,18 +113,29 @@ mod tests {
         // What was seen of the body before must not matter.
         check.take(expected, b"another body, and a longer one");
         check.reset();
-        parts.iter().for_each(|part| check.take(expected, part.as_bytes()));
+        parts
+            .iter()
+            .for_each(|part| check.take(expected, part.as_bytes()));
         check.is_right(expected)
     }
 
     fn matching(pattern: &str) -> ExpectedBody {
-        ExpectedBody { regex: Some(Regex::new(pattern).expect("a pattern")), ..ExpectedBody::default() }
+        ExpectedBody {
+            regex: Some(Regex::new(pattern).expect("a pattern")),
+            ..ExpectedBody::default()
+        }
     }
 
     #[test]
     fn a_body_is_judged_across_its_parts() {
-        let exact = ExpectedBody { exact: Some(Bytes::from_static(b"hello")), ..ExpectedBody::default() };
-        let hash = ExpectedBody { sha256: Some(Sha256::digest("hello").into()), ..ExpectedBody::default() };
+        let exact = ExpectedBody {
+            exact: Some(Bytes::from_static(b"hello")),
+            ..ExpectedBody::default()
+        };
+        let hash = ExpectedBody {
+            sha256: Some(Sha256::digest("hello").into()),
+            ..ExpectedBody::default()
+        };
         for expected in [exact, hash, matching("^hello$")] {
             for (parts, right) in [
                 (vec!["hello"], true),
@@ -119,7 +145,11 @@ mod tests {
                 (vec!["hellO"], false),
                 (vec![], false),
             ] {
-                assert_eq!(is_right(&expected, &parts), right, "{parts:?} by {expected:?}");
+                assert_eq!(
+                    is_right(&expected, &parts),
+                    right,
+                    "{parts:?} by {expected:?}"
+                );
             }
         }
         assert!(is_right(&ExpectedBody::default(), &[]));
@@ -127,17 +157,26 @@ mod tests {
 
     #[test]
     fn a_length_is_counted_and_an_empty_body_has_a_hash() {
-        let length = ExpectedBody { length: Some(5), ..ExpectedBody::default() };
+        let length = ExpectedBody {
+            length: Some(5),
+            ..ExpectedBody::default()
+        };
         assert!(is_right(&length, &["wor", "ld"]));
         assert!(!is_right(&length, &["worl"]));
         assert!(!is_right(&length, &["worlds"]));
-        let empty = ExpectedBody { sha256: Some(Sha256::digest("").into()), ..ExpectedBody::default() };
+        let empty = ExpectedBody {
+            sha256: Some(Sha256::digest("").into()),
+            ..ExpectedBody::default()
+        };
         assert!(is_right(&empty, &[]));
     }
 
     #[test]
     fn all_that_is_given_must_hold() {
-        let both = ExpectedBody { length: Some(5), ..matching("l+o") };
+        let both = ExpectedBody {
+            length: Some(5),
+            ..matching("l+o")
+        };
         assert!(is_right(&both, &["hello"]));
         assert!(!is_right(&both, &["hello!"]));
         assert!(!is_right(&both, &["world"]));
@@ -153,6 +192,11 @@ mod tests {
         assert!(!check.is_right(&expected), "it lies across the bound");
         assert_eq!(check.kept().len(), MATCHED_BYTES);
         check.reset();
-        assert!(check.seen.as_ref().is_some_and(|seen| seen.kept.capacity() <= KEPT_CAPACITY_BYTES));
+        assert!(
+            check
+                .seen
+                .as_ref()
+                .is_some_and(|seen| seen.kept.capacity() <= KEPT_CAPACITY_BYTES)
+        );
     }
 }

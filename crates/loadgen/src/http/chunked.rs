@@ -1,7 +1,8 @@
-//! Finds the end of a chunked body: one state, and the state after each byte that is not data. Pure.
+//! Finds the end of a chunked body: one state, and the state after each byte that is not data.
+//! Pure.
 //!
-//! Nothing is kept, so nothing can grow; lengths are limited all the same, so that an endless line is refused and
-//! not waited for. Rules: RFC 9112, section 7.1.
+//! Nothing is kept, so nothing can grow; lengths are limited all the same, so that an endless line
+//! is refused and not waited for. Rules: RFC 9112, section 7.1.
 
 use super::malformed::{MAX_FIELDS, Malformed};
 
@@ -37,7 +38,8 @@ pub(crate) enum Chunked {
     Trailer(Trailer),
 }
 
-/// Where in the trailer section the next byte stands. Its fields are checked as those of a head are, and ignored.
+/// Where in the trailer section the next byte stands. Its fields are checked as those of a head
+/// are, and ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trailer {
     place: Place,
@@ -62,12 +64,21 @@ impl Chunked {
     pub fn after(self, byte: u8) -> Result<Option<Self>, Malformed> {
         let next = match (self, byte) {
             (Self::Size { value, line }, _) => after_size(value, line, byte)?,
-            (Self::Space { value, .. } | Self::Extension { value, .. }, b'\r') => Self::SizeLineFeed { value },
-            (Self::Space { value, line }, b' ' | b'\t') => Self::Space { value, line: longer(line)? },
-            (Self::Space { value, line }, b';') => Self::Extension { value, line: longer(line)? },
-            (Self::Extension { value, line }, _) if byte != b'\n' => {
-                Self::Extension { value, line: longer(line)? }
+            (Self::Space { value, .. } | Self::Extension { value, .. }, b'\r') => {
+                Self::SizeLineFeed { value }
             }
+            (Self::Space { value, line }, b' ' | b'\t') => Self::Space {
+                value,
+                line: longer(line)?,
+            },
+            (Self::Space { value, line }, b';') => Self::Extension {
+                value,
+                line: longer(line)?,
+            },
+            (Self::Extension { value, line }, _) if byte != b'\n' => Self::Extension {
+                value,
+                line: longer(line)?,
+            },
             (Self::SizeLineFeed { value: 0 }, b'\n') => Self::Trailer(Trailer::FIRST),
             (Self::SizeLineFeed { value }, b'\n') => Self::Data { left: value },
             (Self::DataReturn, b'\r') => Self::DataLineFeed,
@@ -83,23 +94,40 @@ fn after_size(value: u64, line: usize, byte: u8) -> Result<Chunked, Malformed> {
     if let Some(digit) = (byte as char).to_digit(16) {
         // Zeros in front of a size are no part of its magnitude.
         let value = value.checked_mul(16).ok_or(Malformed)? + u64::from(digit);
-        return Ok(Chunked::Size { value, line: longer(line)? });
+        return Ok(Chunked::Size {
+            value,
+            line: longer(line)?,
+        });
     }
     match byte {
         _ if line == 0 => Err(Malformed),
         b'\r' => Ok(Chunked::SizeLineFeed { value }),
-        b' ' | b'\t' => Ok(Chunked::Space { value, line: longer(line)? }),
-        b';' => Ok(Chunked::Extension { value, line: longer(line)? }),
+        b' ' | b'\t' => Ok(Chunked::Space {
+            value,
+            line: longer(line)?,
+        }),
+        b';' => Ok(Chunked::Extension {
+            value,
+            line: longer(line)?,
+        }),
         _ => Err(Malformed),
     }
 }
 
 fn longer(line: usize) -> Result<usize, Malformed> {
-    if line < MAX_LINE_BYTES { Ok(line + 1) } else { Err(Malformed) }
+    if line < MAX_LINE_BYTES {
+        Ok(line + 1)
+    } else {
+        Err(Malformed)
+    }
 }
 
 impl Trailer {
-    const FIRST: Self = Self { place: Place::LineStart, bytes: 0, fields: 0 };
+    const FIRST: Self = Self {
+        place: Place::LineStart,
+        bytes: 0,
+        fields: 0,
+    };
 
     /// The state after one byte; `None` when the section ends with it.
     fn after(self, byte: u8) -> Result<Option<Self>, Malformed> {
@@ -121,7 +149,11 @@ impl Trailer {
             (Place::LineFeed, b'\n') => Place::LineStart,
             _ => return Err(Malformed),
         };
-        Ok(Some(Self { place, bytes, fields }))
+        Ok(Some(Self {
+            place,
+            bytes,
+            fields,
+        }))
     }
 }
 

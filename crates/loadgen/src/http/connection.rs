@@ -1,5 +1,6 @@
-//! What the engine needs of a connection, whatever the protocol: open it, exchange one request at a time, know whether
-//! it may be used again. Nothing here ever blocks; the engine says when there is something to do.
+//! What the engine needs of a connection, whatever the protocol: open it, exchange one request at a
+//! time, know whether it may be used again. Nothing here ever blocks; the engine says when there is
+//! something to do.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,7 +17,8 @@ use crate::record::exchange::Outcome;
 pub(crate) struct ExchangeStamps {
     /// Immediately before the first write.
     pub write_start_ns: u64,
-    /// When the first bytes of the answer came: by the kernel's stamp, or else after the read that returned them.
+    /// When the first bytes of the answer came: by the kernel's stamp, or else after the read that
+    /// returned them.
     pub first_byte_ns: u64,
     /// When the latest bytes came, likewise.
     pub last_byte_ns: u64,
@@ -30,12 +32,13 @@ pub(crate) struct Exchanged {
     pub last_byte_ns: u64,
     /// When we knew of it.
     pub known_ns: u64,
-    /// How much later than the kernel we had it; `None` where the kernel was not asked, or did not say.
+    /// How much later than the kernel we had it; `None` where the kernel was not asked, or did not
+    /// say.
     pub receive_delay_ns: Option<u64>,
     /// Whether the connection lives on.
     pub is_reusable: bool,
-    /// Whether it was the server that ended the connection, or said that it would; else we do, of an answer that leaves
-    /// no other way, for example.
+    /// Whether it was the server that ended the connection, or said that it would; else we do, of
+    /// an answer that leaves no other way, for example.
     pub is_servers_end: bool,
 }
 
@@ -68,7 +71,8 @@ pub(crate) enum Progress {
     NothingSent,
 }
 
-/// The connection had ended before a byte of the request was written: the request may go out on another one.
+/// The connection had ended before a byte of the request was written: the request may go out on
+/// another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NothingSent;
 
@@ -83,17 +87,24 @@ pub(crate) trait Connection: Sized {
     /// Goes on connecting; whether requests can be sent now.
     fn is_connected(&mut self) -> io::Result<bool>;
 
-    /// Begins an exchange with a first write at `now_ns`; its end, in case that has come already. `is_last` asks the
-    /// server to close the connection after its answer.
-    fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent>;
+    /// Begins an exchange with a first write at `now_ns`; its end, in case that has come already.
+    /// `is_last` asks the server to close the connection after its answer.
+    fn begin(
+        &mut self,
+        request: &Request,
+        is_last: bool,
+        now_ns: u64,
+    ) -> Result<Option<Exchanged>, NothingSent>;
 
     /// Goes on with the exchange after something happened to the socket.
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress;
 
-    /// The values of the `Set-Cookie` fields of the answer that has come, if its request asks to keep them.
+    /// The values of the `Set-Cookie` fields of the answer that has come, if its request asks to
+    /// keep them.
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;
 
-    /// Something happened to the socket while no request was under way: whether the connection is over.
+    /// Something happened to the socket while no request was under way: whether the connection is
+    /// over.
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;
 
     /// Whether the connection is over, as far as is known without asking the socket.
@@ -115,17 +126,32 @@ pub(crate) fn outcome_of_answer(request: &Request, status: u16, is_body_right: b
     }
 }
 
-/// How an exchange failed whose connection ended: the keep-alive race is told apart from a failure of its own.
+/// How an exchange failed whose connection ended: the keep-alive race is told apart from a failure
+/// of its own.
 pub(crate) fn outcome_of_end(requests: u64, stamps: &ExchangeStamps) -> Outcome {
-    if requests > 1 && stamps.first_byte_ns == 0 { Outcome::Stale } else { Outcome::Reset }
+    if requests > 1 && stamps.first_byte_ns == 0 {
+        Outcome::Stale
+    } else {
+        Outcome::Reset
+    }
 }
 
 /// Sorts a failure to connect.
 pub(crate) fn connect_failure(error: &io::Error) -> Outcome {
     use rustix::io::Errno;
-    let own_limits =
-        [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM, Errno::AGAIN, Errno::PERM];
-    if own_limits.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) {
+    let own_limits = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::ADDRNOTAVAIL,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        Errno::AGAIN,
+        Errno::PERM,
+    ];
+    if own_limits
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    {
         return Outcome::ClientError;
     }
     match error.kind() {
@@ -141,7 +167,9 @@ mod tests {
 
     #[test]
     fn running_out_of_our_own_resources_is_our_fault() {
-        let from = |errno: rustix::io::Errno| connect_failure(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        let from = |errno: rustix::io::Errno| {
+            connect_failure(&io::Error::from_raw_os_error(errno.raw_os_error()))
+        };
         assert_eq!(from(rustix::io::Errno::MFILE), Outcome::ClientError);
         assert_eq!(from(rustix::io::Errno::ADDRNOTAVAIL), Outcome::ClientError);
         assert_eq!(from(rustix::io::Errno::CONNREFUSED), Outcome::Refused);

@@ -1,6 +1,8 @@
-//! Finds the end of an HTTP/1.x answer in a stream of bytes, however it is cut. Pure: no socket, no clock.
+//! Finds the end of an HTTP/1.x answer in a stream of bytes, however it is cut. Pure: no socket, no
+//! clock.
 //!
-//! It keeps nothing of a body: each part is handed on as it comes. Rules of framing: RFC 9112, section 6.
+//! It keeps nothing of a body: each part is handed on as it comes. Rules of framing: RFC 9112,
+//! section 6.
 
 use std::mem::MaybeUninit;
 
@@ -9,7 +11,8 @@ use httparse::{ParserConfig, Status};
 use super::chunked::Chunked;
 use super::malformed::{MAX_FIELDS, Malformed};
 
-/// More bytes than this in a head are refused; with the fields' limit, all that a decoder ever keeps.
+/// More bytes than this in a head are refused; with the fields' limit, all that a decoder ever
+/// keeps.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// How far an answer has come.
@@ -36,8 +39,9 @@ pub(crate) struct Head {
 
 /// The latest head that came in one piece, and what it means.
 ///
-/// A server says the same again and again, and comparing bytes is several times cheaper than reading them as a head.
-/// It changes no answer: what a head means depends on its bytes and on the kind of request alone.
+/// A server says the same again and again, and comparing bytes is several times cheaper than
+/// reading them as a head. It changes no answer: what a head means depends on its bytes and on the
+/// kind of request alone.
 #[derive(Debug, Default)]
 pub(crate) struct KnownHead {
     bytes: Vec<u8>,
@@ -88,7 +92,13 @@ enum State {
 impl Decoder {
     /// A decoder for the answer to a request; an answer to HEAD has no body whatever its head says.
     pub fn new(request_is_head: bool) -> Self {
-        Self { state: State::Head, partial_head: Vec::new(), head: None, request_is_head, set_cookies: None }
+        Self {
+            state: State::Head,
+            partial_head: Vec::new(),
+            head: None,
+            request_is_head,
+            set_cookies: None,
+        }
     }
 
     /// Forgets the previous answer.
@@ -115,7 +125,8 @@ impl Decoder {
         self.head
     }
 
-    /// Takes the next bytes of the stream; parts of the body go to `body`. `known` may come from any other answer.
+    /// Takes the next bytes of the stream; parts of the body go to `body`. `known` may come from
+    /// any other answer.
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -132,7 +143,11 @@ impl Decoder {
                     let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                     body(&bytes[..used]);
                     let left = left - used as u64;
-                    self.state = if left == 0 { State::Done } else { State::Length { left } };
+                    self.state = if left == 0 {
+                        State::Done
+                    } else {
+                        State::Length { left }
+                    };
                     used
                 }
                 State::Chunked(chunked) => self.take_chunked(chunked, bytes, body)?,
@@ -140,7 +155,11 @@ impl Decoder {
                     body(bytes);
                     bytes.len()
                 }
-                State::Done => return Ok(Progress::Complete { surplus: bytes.len() }),
+                State::Done => {
+                    return Ok(Progress::Complete {
+                        surplus: bytes.len(),
+                    });
+                }
             };
             bytes = &bytes[used..];
             if bytes.is_empty() && self.state != State::Done {
@@ -154,15 +173,21 @@ impl Decoder {
         matches!(self.state, State::UntilClose | State::Done)
     }
 
-    /// Takes bytes of the head; `None` when it goes on beyond them. Says how many of `bytes` belong to it.
-    fn take_head(&mut self, bytes: &[u8], known: &mut KnownHead) -> Result<Option<usize>, Malformed> {
+    /// Takes bytes of the head; `None` when it goes on beyond them. Says how many of `bytes` belong
+    /// to it.
+    fn take_head(
+        &mut self,
+        bytes: &[u8],
+        known: &mut KnownHead,
+    ) -> Result<Option<usize>, Malformed> {
         let before = self.partial_head.len();
         let may_be_known = before == 0 && self.set_cookies.is_none();
         if may_be_known && let Some((state, head)) = known.meaning_of(bytes, self.request_is_head) {
             (self.state, self.head) = (state, Some(head));
             return Ok(Some(known.bytes.len()));
         }
-        // What is beyond the limit is not looked at, so that a head is refused alike in one piece and in many.
+        // What is beyond the limit is not looked at, so that a head is refused alike in one piece
+        // and in many.
         let within = &bytes[..bytes.len().min(MAX_HEAD_BYTES - before)];
         if before == 0 {
             if let Some(length) = self.parse_head(within)? {
@@ -184,7 +209,11 @@ impl Decoder {
                 return Ok(Some(length - before));
             }
         }
-        if self.partial_head.len() == MAX_HEAD_BYTES { Err(Malformed) } else { Ok(None) }
+        if self.partial_head.len() == MAX_HEAD_BYTES {
+            Err(Malformed)
+        } else {
+            Ok(None)
+        }
     }
 
     fn parse_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
@@ -193,7 +222,9 @@ impl Decoder {
         let status = ParserConfig::default()
             .parse_response_with_uninit_headers(&mut response, bytes, &mut fields)
             .map_err(|_| Malformed)?;
-        let Status::Complete(length) = status else { return Ok(None) };
+        let Status::Complete(length) = status else {
+            return Ok(None);
+        };
         let code = response.code.ok_or(Malformed)?;
         match code {
             // Not a status; or another protocol from here on, which nobody asked for.
@@ -210,7 +241,11 @@ impl Decoder {
             cookies.extend(set_cookies.map(|field| field.value.to_vec()));
         }
         let is_until_close = state == State::UntilClose;
-        self.head = Some(Head { status: code, keeps_alive: keeps_alive && !is_until_close, is_until_close });
+        self.head = Some(Head {
+            status: code,
+            keeps_alive: keeps_alive && !is_until_close,
+            is_until_close,
+        });
         Ok(Some(length))
     }
 
@@ -225,17 +260,27 @@ impl Decoder {
             let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
             body(&bytes[..used]);
             let left = left - used as u64;
-            self.state = State::Chunked(if left == 0 { Chunked::DataReturn } else { Chunked::Data { left } });
+            self.state = State::Chunked(if left == 0 {
+                Chunked::DataReturn
+            } else {
+                Chunked::Data { left }
+            });
             return Ok(used);
         }
-        let Some(&byte) = bytes.first() else { return Ok(0) };
+        let Some(&byte) = bytes.first() else {
+            return Ok(0);
+        };
         self.state = chunked.after(byte)?.map_or(State::Done, State::Chunked);
         Ok(1)
     }
 }
 
 /// How the body ends (RFC 9112, section 6.3), and whether the head lets the connection live.
-fn framing(response: &httparse::Response, code: u16, request_is_head: bool) -> Result<(State, bool), Malformed> {
+fn framing(
+    response: &httparse::Response,
+    code: u16,
+    request_is_head: bool,
+) -> Result<(State, bool), Malformed> {
     let mut length: Result<Option<u64>, Malformed> = Ok(None);
     let mut last_coding: Option<&[u8]> = None;
     let (mut says_close, mut says_keep) = (false, false);
@@ -243,9 +288,17 @@ fn framing(response: &httparse::Response, code: u16, request_is_head: bool) -> R
         if field.name.eq_ignore_ascii_case("content-length") {
             length = same_length(length, field.value);
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-            last_coding = field.value.split(|byte| *byte == b',').next_back().map(<[u8]>::trim_ascii);
+            last_coding = field
+                .value
+                .split(|byte| *byte == b',')
+                .next_back()
+                .map(<[u8]>::trim_ascii);
         } else if field.name.eq_ignore_ascii_case("connection") {
-            for token in field.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            for token in field
+                .value
+                .split(|byte| *byte == b',')
+                .map(<[u8]>::trim_ascii)
+            {
                 says_close |= token.eq_ignore_ascii_case(b"close");
                 says_keep |= token.eq_ignore_ascii_case(b"keep-alive");
             }
@@ -265,15 +318,31 @@ fn framing(response: &httparse::Response, code: u16, request_is_head: bool) -> R
             Some(left) => State::Length { left },
         },
     };
-    Ok((state, if is_1_1 { !says_close } else { says_keep && !says_close }))
+    Ok((
+        state,
+        if is_1_1 {
+            !says_close
+        } else {
+            says_keep && !says_close
+        },
+    ))
 }
 
 /// The length that a further Content-Length says; several must say the same.
-fn same_length(known: Result<Option<u64>, Malformed>, value: &[u8]) -> Result<Option<u64>, Malformed> {
-    value.split(|byte| *byte == b',').try_fold(known?, |known, part| {
-        let length = parse_length(part)?;
-        if known.is_some_and(|other| other != length) { Err(Malformed) } else { Ok(Some(length)) }
-    })
+fn same_length(
+    known: Result<Option<u64>, Malformed>,
+    value: &[u8],
+) -> Result<Option<u64>, Malformed> {
+    value
+        .split(|byte| *byte == b',')
+        .try_fold(known?, |known, part| {
+            let length = parse_length(part)?;
+            if known.is_some_and(|other| other != length) {
+                Err(Malformed)
+            } else {
+                Ok(Some(length))
+            }
+        })
 }
 
 fn parse_length(text: &[u8]) -> Result<u64, Malformed> {
@@ -281,7 +350,10 @@ fn parse_length(text: &[u8]) -> Result<u64, Malformed> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return Err(Malformed);
     }
-    std::str::from_utf8(text).ok().and_then(|digits| digits.parse().ok()).ok_or(Malformed)
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .ok_or(Malformed)
 }
 
 #[cfg(test)]

@@ -38,14 +38,25 @@ pub(crate) struct HyperConnection {
 enum Stage {
     Connecting,
     Handshake(Handshake),
-    Idle { sender: Sender, protocol: Future<()> },
-    Exchange { exchange: Future<(Sender, Result<Exchanged, NothingSent>)>, protocol: Future<()> },
+    Idle {
+        sender: Sender,
+        protocol: Future<()>,
+    },
+    Exchange {
+        exchange: Future<(Sender, Result<Exchanged, NothingSent>)>,
+        protocol: Future<()>,
+    },
     Over,
 }
 
 impl Connection for HyperConnection {
     fn open(route: &Route, _: ReceiveStamps) -> io::Result<Self> {
-        Ok(Self { socket: Observed::connect(route)?, stage: Stage::Connecting, requests: 0, wake: Arc::default() })
+        Ok(Self {
+            socket: Observed::connect(route)?,
+            stage: Stage::Connecting,
+            requests: 0,
+            wake: Arc::default(),
+        })
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -59,10 +70,13 @@ impl Connection for HyperConnection {
             }
             let io = StampedTransport(Rc::clone(&self.socket));
             // Requests are small: one flat write beats a vectored one.
-            self.stage =
-                Stage::Handshake(Box::pin(async move { http1::Builder::new().writev(false).handshake(io).await }));
+            self.stage = Stage::Handshake(Box::pin(async move {
+                http1::Builder::new().writev(false).handshake(io).await
+            }));
         }
-        let Stage::Handshake(handshake) = &mut self.stage else { return Ok(true) };
+        let Stage::Handshake(handshake) = &mut self.stage else {
+            return Ok(true);
+        };
         let Poll::Ready(done) = self.wake.run(|context| handshake.as_mut().poll(context)) else {
             return Ok(false);
         };
@@ -73,8 +87,14 @@ impl Connection for HyperConnection {
         Ok(true)
     }
 
-    fn begin(&mut self, request: &Request, is_last: bool, _: u64) -> Result<Option<Exchanged>, NothingSent> {
-        let Stage::Idle { sender, protocol } = std::mem::replace(&mut self.stage, Stage::Over) else {
+    fn begin(
+        &mut self,
+        request: &Request,
+        is_last: bool,
+        _: u64,
+    ) -> Result<Option<Exchanged>, NothingSent> {
+        let Stage::Idle { sender, protocol } = std::mem::replace(&mut self.stage, Stage::Over)
+        else {
             return Err(NothingSent);
         };
         self.socket.stamps.set(ExchangeStamps::default());
@@ -87,7 +107,10 @@ impl Connection for HyperConnection {
             is_reused: self.requests > 1,
             socket: Rc::clone(&self.socket),
         };
-        self.stage = Stage::Exchange { exchange: Box::pin(exchange.run(sender)), protocol };
+        self.stage = Stage::Exchange {
+            exchange: Box::pin(exchange.run(sender)),
+            protocol,
+        };
         // The first poll writes the request.
         self.poll().transpose()
     }
@@ -109,7 +132,10 @@ impl Connection for HyperConnection {
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
         self.socket.allow_reads();
         if let Stage::Idle { protocol, .. } = &mut self.stage {
-            let ended = self.wake.run(|context| protocol.as_mut().poll(context)).is_ready();
+            let ended = self
+                .wake
+                .run(|context| protocol.as_mut().poll(context))
+                .is_ready();
             if ended {
                 self.socket.end.set(true);
             }
@@ -118,7 +144,8 @@ impl Connection for HyperConnection {
     }
 
     fn is_closed(&self) -> bool {
-        let is_sender_closed = matches!(&self.stage, Stage::Idle { sender, .. } if sender.is_closed());
+        let is_sender_closed =
+            matches!(&self.stage, Stage::Idle { sender, .. } if sender.is_closed());
         self.socket.end.get() || is_sender_closed || matches!(self.stage, Stage::Over)
     }
 
@@ -134,7 +161,9 @@ impl Connection for HyperConnection {
 impl HyperConnection {
     /// Lets protocol and exchange run until neither can go on.
     fn poll(&mut self) -> Option<Result<Exchanged, NothingSent>> {
-        let Stage::Exchange { exchange, protocol } = &mut self.stage else { return None };
+        let Stage::Exchange { exchange, protocol } = &mut self.stage else {
+            return None;
+        };
         let mut is_protocol_over = false;
         let ended = self.wake.run(|context| {
             if !is_protocol_over {
@@ -146,14 +175,16 @@ impl HyperConnection {
             Poll::Ready(ended) => ended,
             Poll::Pending => {
                 if is_protocol_over {
-                    // The next poll of the exchange, which the end of the protocol has woken, finds its failure.
+                    // The next poll of the exchange, which the end of the protocol has woken, finds
+                    // its failure.
                     *protocol = Box::pin(std::future::pending());
                 }
                 return None;
             }
         };
         let (sender, result) = ended;
-        let Stage::Exchange { protocol, .. } = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let Stage::Exchange { protocol, .. } = std::mem::replace(&mut self.stage, Stage::Over)
+        else {
             return None;
         };
         if is_protocol_over {
@@ -181,7 +212,9 @@ impl Exchange {
         if sender.ready().await.is_err() {
             return (sender, Err(NothingSent));
         }
-        let answer = sender.send_request(self.request.message(self.is_last)).await;
+        let answer = sender
+            .send_request(self.request.message(self.is_last))
+            .await;
         if self.socket.stamps.get().write_start_ns == 0 {
             return (sender, Err(NothingSent));
         }
@@ -195,8 +228,10 @@ impl Exchange {
     async fn read_body(&self, response: Response<Incoming>) -> Exchanged {
         let status = response.status().as_u16();
         let framing = Framing::of(&response, &self.request);
-        self.socket.note_set_cookies(&self.request, response.headers());
-        let is_right = match is_body_right(response.into_body(), &self.request.expected_body).await {
+        self.socket
+            .note_set_cookies(&self.request, response.headers());
+        let is_right = match is_body_right(response.into_body(), &self.request.expected_body).await
+        {
             Ok(is_right) => is_right,
             Err(error) => return self.failed(&error, Some(status)),
         };
@@ -221,17 +256,29 @@ impl Exchange {
     fn failed(&self, error: &hyper::Error, status: Option<u16>) -> Exchanged {
         let requests = if self.is_reused { 2 } else { 1 };
         let is_servers_end = !(error.is_parse() || is_malformed_body(error));
-        let outcome =
-            if is_servers_end { outcome_of_end(requests, &self.socket.stamps.get()) } else { Outcome::BadBody };
-        Exchanged { is_servers_end, ..Exchanged::unreusable(outcome, status) }
+        let outcome = if is_servers_end {
+            outcome_of_end(requests, &self.socket.stamps.get())
+        } else {
+            Outcome::BadBody
+        };
+        Exchanged {
+            is_servers_end,
+            ..Exchanged::unreusable(outcome, status)
+        }
     }
 }
 
 /// hyper passes on a malformed chunk or trailer as a failure to read.
 fn is_malformed_body(error: &hyper::Error) -> bool {
     use std::error::Error as _;
-    let kind = error.source().and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
-    matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
+    let kind = error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .map(io::Error::kind);
+    matches!(
+        kind,
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+    )
 }
 
 /// How the end of an answer is found, and whether the connection outlives it.

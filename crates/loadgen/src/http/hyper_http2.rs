@@ -1,4 +1,5 @@
-//! HTTP/2 by hyper: one request at a time on each connection, so that a connection means what it means for HTTP/1.1.
+//! HTTP/2 by hyper: one request at a time on each connection, so that a connection means what it
+//! means for HTTP/1.1.
 
 use std::cell::RefCell;
 use std::io;
@@ -66,15 +67,20 @@ impl Connection for Http2Connection {
                 return Ok(false);
             }
             let transport = StampedTransport(Rc::clone(&self.observed));
-            self.stage = Stage::Handshake(Box::pin(http2::handshake(self.tasks.clone(), transport)));
+            self.stage =
+                Stage::Handshake(Box::pin(http2::handshake(self.tasks.clone(), transport)));
         }
-        let Stage::Handshake(handshake) = &mut self.stage else { return Ok(true) };
+        let Stage::Handshake(handshake) = &mut self.stage else {
+            return Ok(true);
+        };
         let tasks = &self.tasks;
         let polled = self.wake.run(|context| {
             tasks.poll(context);
             handshake.as_mut().poll(context)
         });
-        let Poll::Ready(done) = polled else { return Ok(false) };
+        let Poll::Ready(done) = polled else {
+            return Ok(false);
+        };
         let (sender, protocol) = done.map_err(io::Error::other)?;
         let observed = Rc::clone(&self.observed);
         self.tasks.execute(async move {
@@ -86,7 +92,12 @@ impl Connection for Http2Connection {
         Ok(true)
     }
 
-    fn begin(&mut self, request: &Request, is_last: bool, _: u64) -> Result<Option<Exchanged>, NothingSent> {
+    fn begin(
+        &mut self,
+        request: &Request,
+        is_last: bool,
+        _: u64,
+    ) -> Result<Option<Exchanged>, NothingSent> {
         let Stage::Idle(sender) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Err(NothingSent);
         };
@@ -151,13 +162,17 @@ impl Http2Connection {
 
     /// Lets protocol and exchange run until neither can go on.
     fn poll(&mut self) -> Option<Result<Exchanged, NothingSent>> {
-        let Stage::Exchange(exchange) = &mut self.stage else { return None };
+        let Stage::Exchange(exchange) = &mut self.stage else {
+            return None;
+        };
         let tasks = &self.tasks;
         let polled = self.wake.run(|context| {
             tasks.poll(context);
             exchange.as_mut().poll(context)
         });
-        let Poll::Ready((sender, result)) = polled else { return None };
+        let Poll::Ready((sender, result)) = polled else {
+            return None;
+        };
         self.stage = Stage::Idle(sender);
         if result.is_err() {
             self.requests -= 1;
@@ -221,12 +236,17 @@ impl Exchange {
         (sender, Ok(exchanged))
     }
 
-    /// The request in HTTP/2's own words: the authority instead of `Host`, and nothing about the connection.
+    /// The request in HTTP/2's own words: the authority instead of `Host`, and nothing about the
+    /// connection.
     fn message(&self) -> http::Request<Full<Bytes>> {
         let mut message = self.request.message(false);
         let host = message.headers_mut().remove(HOST);
         let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        let scheme = if self.observed.transport.is_tls() { Scheme::HTTPS } else { Scheme::HTTP };
+        let scheme = if self.observed.transport.is_tls() {
+            Scheme::HTTPS
+        } else {
+            Scheme::HTTP
+        };
         let path = message.uri().path_and_query().cloned();
         let mut parts = http::uri::Parts::default();
         parts.scheme = authority.is_some().then_some(scheme);
@@ -242,11 +262,14 @@ impl Exchange {
     }
 
     async fn read(&self, response: Response<Incoming>) -> Exchanged {
-        // Frames about the connection may have come before; the latest read brought the head of the answer.
+        // Frames about the connection may have come before; the latest read brought the head of the
+        // answer.
         self.set_first_byte(self.observed.stamps.get().last_byte_ns);
         let status = response.status().as_u16();
-        self.observed.note_set_cookies(&self.request, response.headers());
-        let Ok(is_right) = is_body_right(response.into_body(), &self.request.expected_body).await else {
+        self.observed
+            .note_set_cookies(&self.request, response.headers());
+        let Ok(is_right) = is_body_right(response.into_body(), &self.request.expected_body).await
+        else {
             return self.failed(Some(status));
         };
         let last_byte_ns = self.observed.stamps.get().last_byte_ns;
@@ -262,16 +285,23 @@ impl Exchange {
     }
 
     fn set_first_byte(&self, first_byte_ns: u64) {
-        self.observed.stamps.set(ExchangeStamps { first_byte_ns, ..self.observed.stamps.get() });
+        self.observed.stamps.set(ExchangeStamps {
+            first_byte_ns,
+            ..self.observed.stamps.get()
+        });
     }
 
     fn failed(&self, status: Option<u16>) -> Exchanged {
-        // The server may refuse a request alone and keep its connection: no race with the end of one.
+        // The server may refuse a request alone and keep its connection: no race with the end of
+        // one.
         let is_servers_end = self.observed.end.get();
         let outcome = match is_servers_end {
             true => outcome_of_end(self.requests, &self.observed.stamps.get()),
             false => Outcome::Reset,
         };
-        Exchanged { is_servers_end, ..Exchanged::unreusable(outcome, status) }
+        Exchanged {
+            is_servers_end,
+            ..Exchanged::unreusable(outcome, status)
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! What hyper's connections stand on: a transport that stamps what passes through it, and polling without a runtime.
+//! What hyper's connections stand on: a transport that stamps what passes through it, and polling
+//! without a runtime.
 //!
-//! hyper is polled by the engine itself. Its futures run until nothing in them can go on, each time the socket has
-//! something to tell.
+//! hyper is polled by the engine itself. Its futures run until nothing in them can go on, each time
+//! the socket has something to tell.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -34,10 +35,16 @@ const MOST_READS_AT_ONCE: usize = 128;
 pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
 
 /// Reads a body to its end; whether it is the right one.
-pub(crate) async fn is_body_right(mut body: Incoming, expected: &ExpectedBody) -> hyper::Result<bool> {
+pub(crate) async fn is_body_right(
+    mut body: Incoming,
+    expected: &ExpectedBody,
+) -> hyper::Result<bool> {
     let mut check = BodyCheck::new();
     while let Some(frame) = body.frame().await {
-        frame?.data_ref().into_iter().for_each(|part| check.take(expected, part));
+        frame?
+            .data_ref()
+            .into_iter()
+            .for_each(|part| check.take(expected, part));
     }
     Ok(check.is_right(expected))
 }
@@ -79,7 +86,8 @@ impl Observed {
     pub fn note_set_cookies(&self, request: &Request, headers: &HeaderMap) {
         if request.keeps_cookies {
             let fields = headers.get_all(SET_COOKIE).iter();
-            *self.set_cookies.borrow_mut() = fields.map(|value| value.as_bytes().to_vec()).collect();
+            *self.set_cookies.borrow_mut() =
+                fields.map(|value| value.as_bytes().to_vec()).collect();
         }
     }
 
@@ -95,7 +103,8 @@ impl Observed {
     }
 }
 
-/// hyper's end of the transport. Nobody is woken: the engine polls when the reactor has told of something.
+/// hyper's end of the transport. Nobody is woken: the engine polls when the reactor has told of
+/// something.
 pub(crate) struct StampedTransport(pub Rc<Observed>);
 
 impl Read for StampedTransport {
@@ -104,7 +113,9 @@ impl Read for StampedTransport {
         _: &mut Context<'_>,
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let Some(reads_left) = self.0.reads_left.get().checked_sub(1) else { return Poll::Pending };
+        let Some(reads_left) = self.0.reads_left.get().checked_sub(1) else {
+            return Poll::Pending;
+        };
         self.0.reads_left.set(reads_left);
         let mut scratch = [0; READ_BYTES];
         let room = buffer.remaining().min(READ_BYTES);
@@ -136,7 +147,11 @@ impl Read for StampedTransport {
 }
 
 impl Write for StampedTransport {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.0.stamp(|stamps| {
             if stamps.write_start_ns == 0 {
                 stamps.write_start_ns = monotonic_ns();
@@ -150,7 +165,11 @@ impl Write for StampedTransport {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.0.transport.flush() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if self.0.transport.flush() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

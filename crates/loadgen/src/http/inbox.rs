@@ -1,8 +1,8 @@
 //! What a thread reads into, and the instants at which the kernel had what it read.
 //!
-//! The kernel stamps a segment when it queues it; we read it later, once our thread has its turn. The stamp takes that
-//! delay of our own out of a response time. It is on `CLOCK_REALTIME`, so it is carried over to `CLOCK_MONOTONIC` by an
-//! offset that is read again and again.
+//! The kernel stamps a segment when it queues it; we read it later, once our thread has its turn.
+//! The stamp takes that delay of our own out of a response time. It is on `CLOCK_REALTIME`, so it
+//! is carried over to `CLOCK_MONOTONIC` by an offset that is read again and again.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -25,10 +25,12 @@ const OFFSET_LIFE_NS: u64 = 10 * NS_PER_MS;
 /// Clocks are disciplined by 500 millionths at most. More than this between two readings is a step.
 const LARGEST_SLEW_NS: u64 = OFFSET_LIFE_NS / 1_000;
 
-/// Two looks at one clock that are further apart than this had something else in between, such as another program.
+/// Two looks at one clock that are further apart than this had something else in between, such as
+/// another program.
 const WIDEST_READING_NS: u64 = 5_000;
 
-/// So often is it tried to read both clocks closely. On a core that is really busy, the next answer tries again.
+/// So often is it tried to read both clocks closely. On a core that is really busy, the next answer
+/// tries again.
 const MOST_READINGS: usize = 5;
 
 /// How far a carried-over stamp may lie outside the exchange before it is not believed.
@@ -45,7 +47,8 @@ pub(crate) struct Received {
 /// What cast doubt on the kernel's stamps; such answers have our own instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StampDoubts {
-    /// Stamps outside the exchange that they belong to, and those that could not be carried over to our clock.
+    /// Stamps outside the exchange that they belong to, and those that could not be carried over to
+    /// our clock.
     pub disbelieved: u64,
     /// Steps of the wall clock.
     pub clock_steps: u64,
@@ -59,7 +62,8 @@ impl StampDoubts {
     }
 }
 
-/// A thread's buffer, the head that the server sent last, and the thread's view of the kernel's clock.
+/// A thread's buffer, the head that the server sent last, and the thread's view of the kernel's
+/// clock.
 pub(crate) struct Inbox {
     pub buffer: Box<[u8]>,
     pub known_head: KnownHead,
@@ -82,28 +86,43 @@ impl Inbox {
     pub fn receive_stamped(&mut self, socket: BorrowedFd<'_>) -> Received {
         loop {
             let mut pieces = [IoSliceMut::new(&mut self.buffer)];
-            let result =
-                recvmsg::<()>(socket.as_raw_fd(), &mut pieces, Some(&mut self.control), MsgFlags::empty());
+            let result = recvmsg::<()>(
+                socket.as_raw_fd(),
+                &mut pieces,
+                Some(&mut self.control),
+                MsgFlags::empty(),
+            );
             let transfer = match result {
                 Ok(message) if message.bytes > 0 => {
-                    let queued_realtime_ns = message.cmsgs().ok().and_then(|mut all| all.find_map(stamp_of));
-                    return Received { transfer: Transfer::Bytes(message.bytes), queued_realtime_ns };
+                    let queued_realtime_ns = message
+                        .cmsgs()
+                        .ok()
+                        .and_then(|mut all| all.find_map(stamp_of));
+                    return Received {
+                        transfer: Transfer::Bytes(message.bytes),
+                        queued_realtime_ns,
+                    };
                 }
                 Err(Errno::EINTR) => continue,
                 Err(Errno::EAGAIN) => Transfer::NotNow,
                 Ok(_) => Transfer::Over,
                 Err(_) => Transfer::Broken,
             };
-            return Received { transfer, queued_realtime_ns: None };
+            return Received {
+                transfer,
+                queued_realtime_ns: None,
+            };
         }
     }
 
-    /// Carries a stamp of the kernel over to our clock: an instant between `from_ns` and `to_ns`. `None` when it is not
-    /// to be believed.
+    /// Carries a stamp of the kernel over to our clock: an instant between `from_ns` and `to_ns`.
+    /// `None` when it is not to be believed.
     pub fn queued_ns(&mut self, realtime_ns: u64, from_ns: u64, to_ns: u64) -> Option<u64> {
         let plausible = from_ns.saturating_sub(TOLERANCE_NS)..=to_ns + TOLERANCE_NS;
-        let queued_ns =
-            self.offset.monotonic_of(realtime_ns, to_ns).filter(|queued_ns| plausible.contains(queued_ns));
+        let queued_ns = self
+            .offset
+            .monotonic_of(realtime_ns, to_ns)
+            .filter(|queued_ns| plausible.contains(queued_ns));
         self.offset.doubts.disbelieved += u64::from(queued_ns.is_none());
         Some(queued_ns?.clamp(from_ns, to_ns))
     }
@@ -115,8 +134,13 @@ impl Inbox {
 }
 
 fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
-    let ControlMessageOwned::ScmTimestampns(stamp) = message else { return None };
-    let (seconds, nanoseconds) = (u64::try_from(stamp.tv_sec()).ok()?, u64::try_from(stamp.tv_nsec()).ok()?);
+    let ControlMessageOwned::ScmTimestampns(stamp) = message else {
+        return None;
+    };
+    let (seconds, nanoseconds) = (
+        u64::try_from(stamp.tv_sec()).ok()?,
+        u64::try_from(stamp.tv_nsec()).ok()?,
+    );
     Some(seconds * NS_PER_S + nanoseconds)
 }
 
@@ -128,16 +152,22 @@ struct Reading {
 }
 
 impl Reading {
-    /// Both clocks read at the same instant as nearly as can be; `None` while something keeps coming in between.
+    /// Both clocks read at the same instant as nearly as can be; `None` while something keeps
+    /// coming in between.
     fn take() -> Option<Self> {
-        (0..MOST_READINGS).find_map(|_| Self::between(monotonic_ns(), realtime_ns(), monotonic_ns()))
+        (0..MOST_READINGS)
+            .find_map(|_| Self::between(monotonic_ns(), realtime_ns(), monotonic_ns()))
     }
 
-    /// Wall time read between two instants, as long as they are close: it belongs to either as well as to the other.
+    /// Wall time read between two instants, as long as they are close: it belongs to either as well
+    /// as to the other.
     fn between(before_ns: u64, realtime_ns: u64, after_ns: u64) -> Option<Self> {
         let apart_ns = after_ns - before_ns;
         let offset_ns = realtime_ns.saturating_sub(before_ns + apart_ns / 2);
-        (apart_ns <= WIDEST_READING_NS).then_some(Self { offset_ns, read_ns: after_ns })
+        (apart_ns <= WIDEST_READING_NS).then_some(Self {
+            offset_ns,
+            read_ns: after_ns,
+        })
     }
 
     /// Whether a clock was stepped between this reading and a later one.
@@ -159,10 +189,15 @@ struct ClockOffset {
 
 impl ClockOffset {
     fn read() -> Self {
-        Self { reading: Reading::take(), valid_from_ns: 0, doubts: StampDoubts::default() }
+        Self {
+            reading: Reading::take(),
+            valid_from_ns: 0,
+            doubts: StampDoubts::default(),
+        }
     }
 
-    /// `None` where the offset is not known closely enough, or where the clock was stepped after the stamp.
+    /// `None` where the offset is not known closely enough, or where the clock was stepped after
+    /// the stamp.
     fn monotonic_of(&mut self, realtime_ns: u64, now_ns: u64) -> Option<u64> {
         let is_old = |reading: &Reading| now_ns.saturating_sub(reading.read_ns) > OFFSET_LIFE_NS;
         if self.reading.as_ref().is_none_or(is_old) {
@@ -199,11 +234,15 @@ mod tests {
         let (mut far, _) = listener.accept().expect("accept");
         setsockopt(&near, ReceiveTimestampns, &true).expect("option");
         let mut inbox = Inbox::new();
-        // The kernel begins to stamp a moment after the first socket of the machine has asked for it.
+        // The kernel begins to stamp a moment after the first socket of the machine has asked for
+        // it.
         let is_stamping = (0..100).any(|_| {
             far.write_all(b"?").expect("write");
             std::thread::sleep(Duration::from_millis(10));
-            inbox.receive_stamped(near.as_fd()).queued_realtime_ns.is_some()
+            inbox
+                .receive_stamped(near.as_fd())
+                .queued_realtime_ns
+                .is_some()
         });
         assert!(is_stamping, "loopback has stamps");
         let before_ns = monotonic_ns();
@@ -212,11 +251,19 @@ mod tests {
         std::thread::sleep(Duration::from_millis(30));
         let received = inbox.receive_stamped(near.as_fd());
         let now_ns = monotonic_ns();
-        assert_eq!((received.transfer, &inbox.buffer[..5]), (Transfer::Bytes(5), b"hello".as_slice()));
+        assert_eq!(
+            (received.transfer, &inbox.buffer[..5]),
+            (Transfer::Bytes(5), b"hello".as_slice())
+        );
         let stamp_ns = received.queued_realtime_ns.expect("a stamp");
-        let queued_ns = inbox.queued_ns(stamp_ns, before_ns, now_ns).expect("believed");
+        let queued_ns = inbox
+            .queued_ns(stamp_ns, before_ns, now_ns)
+            .expect("believed");
         // The offset between two clocks that nobody stopped is right to well under a millisecond.
-        assert!((before_ns..written_ns + NS_PER_MS).contains(&queued_ns), "{before_ns} {queued_ns} {written_ns}");
+        assert!(
+            (before_ns..written_ns + NS_PER_MS).contains(&queued_ns),
+            "{before_ns} {queued_ns} {written_ns}"
+        );
         assert!(now_ns - queued_ns > 25 * NS_PER_MS);
     }
 
@@ -224,8 +271,14 @@ mod tests {
     fn a_stamp_outside_its_exchange_is_not_believed() {
         let mut inbox = Inbox::new();
         let now_ns = monotonic_ns();
-        assert_eq!(inbox.queued_ns(realtime_ns() + NS_PER_S, now_ns - 1_000, now_ns), None);
-        assert_eq!(inbox.queued_ns(realtime_ns() - NS_PER_S, now_ns - 1_000, now_ns), None);
+        assert_eq!(
+            inbox.queued_ns(realtime_ns() + NS_PER_S, now_ns - 1_000, now_ns),
+            None
+        );
+        assert_eq!(
+            inbox.queued_ns(realtime_ns() - NS_PER_S, now_ns - 1_000, now_ns),
+            None
+        );
         assert_eq!(inbox.doubts().disbelieved, 2);
     }
 
@@ -234,7 +287,9 @@ mod tests {
         let (before_ns, realtime_ns) = (1_000_000, 7_000_000);
         let close = Reading::between(before_ns, realtime_ns, before_ns + 100).expect("close");
         assert_eq!(close.offset_ns, 7_000_000 - 1_000_050);
-        assert!(Reading::between(before_ns, realtime_ns, before_ns + WIDEST_READING_NS + 1).is_none());
+        assert!(
+            Reading::between(before_ns, realtime_ns, before_ns + WIDEST_READING_NS + 1).is_none()
+        );
     }
 
     #[test]
@@ -255,10 +310,22 @@ mod tests {
 
     #[test]
     fn a_slow_drift_is_no_step() {
-        let reading = Reading { offset_ns: NS_PER_S, read_ns: 0 };
+        let reading = Reading {
+            offset_ns: NS_PER_S,
+            read_ns: 0,
+        };
         let later = |offset_ns, read_ns| Reading { offset_ns, read_ns };
-        assert!(!reading.is_step(&later(NS_PER_S + LARGEST_SLEW_NS * 100, 100 * OFFSET_LIFE_NS)));
-        assert!(reading.is_step(&later(NS_PER_S + WIDEST_READING_NS + LARGEST_SLEW_NS + 1, OFFSET_LIFE_NS)));
-        assert!(reading.is_step(&later(NS_PER_S - WIDEST_READING_NS - LARGEST_SLEW_NS - 1, OFFSET_LIFE_NS)));
+        assert!(!reading.is_step(&later(
+            NS_PER_S + LARGEST_SLEW_NS * 100,
+            100 * OFFSET_LIFE_NS
+        )));
+        assert!(reading.is_step(&later(
+            NS_PER_S + WIDEST_READING_NS + LARGEST_SLEW_NS + 1,
+            OFFSET_LIFE_NS
+        )));
+        assert!(reading.is_step(&later(
+            NS_PER_S - WIDEST_READING_NS - LARGEST_SLEW_NS - 1,
+            OFFSET_LIFE_NS
+        )));
     }
 }

@@ -1,4 +1,5 @@
-//! Requests and responses: what is sent, what a correct response is, and the connections that carry both.
+//! Requests and responses: what is sent, what a correct response is, and the connections that carry
+//! both.
 
 pub(crate) mod body_check;
 pub(crate) mod chunked;

@@ -1,5 +1,5 @@
-//! One HTTP/1.1 connection over our own framing: request bytes made once, stamps round the socket's own calls, nothing
-//! allocated per request.
+//! One HTTP/1.1 connection over our own framing: request bytes made once, stamps round the socket's
+//! own calls, nothing allocated per request.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -59,7 +59,11 @@ impl Connection for WireConnection {
         let transport = Transport::connect(route)?;
         let is_stamped = stamps != ReceiveStamps::User && transport.stamp_arrivals();
         Ok(Self {
-            receive_stamps: if is_stamped { stamps } else { ReceiveStamps::User },
+            receive_stamps: if is_stamped {
+                stamps
+            } else {
+                ReceiveStamps::User
+            },
             transport,
             decoder: Decoder::new(false),
             check: BodyCheck::new(),
@@ -83,13 +87,21 @@ impl Connection for WireConnection {
     }
 
     #[inline(always)]
-    fn begin(&mut self, request: &Request, is_last: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
+    fn begin(
+        &mut self,
+        request: &Request,
+        is_last: bool,
+        now_ns: u64,
+    ) -> Result<Option<Exchanged>, NothingSent> {
         self.decoder.reset(request.is_head());
         if request.keeps_cookies {
             self.decoder.keep_set_cookies();
         }
         self.check.reset();
-        self.stamps = ExchangeStamps { write_start_ns: now_ns, ..ExchangeStamps::default() };
+        self.stamps = ExchangeStamps {
+            write_start_ns: now_ns,
+            ..ExchangeStamps::default()
+        };
         (self.written, self.is_last) = (0, is_last);
         if self.write(request) == Transfer::Over && self.written == 0 {
             self.stamps.write_start_ns = 0;
@@ -103,7 +115,8 @@ impl Connection for WireConnection {
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress {
         self.is_hangup |= is_hangup;
         if self.written < request.bytes(self.is_last).len() {
-            // If the rest does not go out, whether an answer comes all the same is for the reader to find.
+            // If the rest does not go out, whether an answer comes all the same is for the reader
+            // to find.
             self.write(request);
         }
         self.read(request, inbox)
@@ -139,7 +152,9 @@ impl WireConnection {
         let bytes = request.bytes(self.is_last);
         loop {
             let transfer = self.transport.send(&bytes[self.written..]);
-            let Transfer::Bytes(count) = transfer else { return transfer };
+            let Transfer::Bytes(count) = transfer else {
+                return transfer;
+            };
             self.written += count;
             if self.written == bytes.len() {
                 return transfer;
@@ -165,15 +180,18 @@ impl WireConnection {
             self.stamp(received.queued_realtime_ns, inbox);
             let (check, expected) = (&mut self.check, &request.expected_body);
             let bytes = &inbox.buffer[..count];
-            let end = match self.decoder.feed(bytes, &mut inbox.known_head, &mut |part| check.take(expected, part))
-            {
+            let end = match self
+                .decoder
+                .feed(bytes, &mut inbox.known_head, &mut |part| {
+                    check.take(expected, part)
+                }) {
                 Ok(Decoded::NeedMore)
                     if count < inbox.buffer.len()
                         && !self.is_hangup
                         && self.transport.is_emptied_by_short_read() =>
                 {
-                    // A short read has emptied the socket, and the reactor tells of what comes later; but of the peer's
-                    // end it has told already.
+                    // A short read has emptied the socket, and the reactor tells of what comes
+                    // later; but of the peer's end it has told already.
                     return Progress::Waiting;
                 }
                 Ok(Decoded::NeedMore) => continue,
@@ -190,7 +208,10 @@ impl WireConnection {
         if self.receive_stamps != ReceiveStamps::User {
             return inbox.receive_stamped(self.transport.as_fd());
         }
-        Received { transfer: self.transport.receive(&mut inbox.buffer), queued_realtime_ns: None }
+        Received {
+            transfer: self.transport.receive(&mut inbox.buffer),
+            queued_realtime_ns: None,
+        }
     }
 
     /// Notes that bytes were read just now, and when they had come.
@@ -198,7 +219,8 @@ impl WireConnection {
     fn stamp(&mut self, queued_realtime_ns: Option<u64>, inbox: &mut Inbox) {
         let now_ns = self.transport.received_ns();
         let earliest_ns = self.stamps.last_byte_ns.max(self.stamps.write_start_ns);
-        let queued_ns = queued_realtime_ns.and_then(|stamp_ns| inbox.queued_ns(stamp_ns, earliest_ns, now_ns));
+        let queued_ns =
+            queued_realtime_ns.and_then(|stamp_ns| inbox.queued_ns(stamp_ns, earliest_ns, now_ns));
         let is_kernels = self.receive_stamps == ReceiveStamps::Kernel;
         let came_ns = queued_ns.filter(|_| is_kernels).unwrap_or(now_ns);
         self.stamps.last_byte_ns = came_ns;
@@ -219,18 +241,30 @@ impl WireConnection {
         };
         let (Some(head), true) = (head, is_complete) else {
             let is_servers_end = end != End::Malformed;
-            let outcome =
-                if is_servers_end { outcome_of_end(self.requests, &self.stamps) } else { Outcome::BadBody };
-            return Exchanged { is_servers_end, ..Exchanged::unreusable(outcome, status) };
+            let outcome = if is_servers_end {
+                outcome_of_end(self.requests, &self.stamps)
+            } else {
+                Outcome::BadBody
+            };
+            return Exchanged {
+                is_servers_end,
+                ..Exchanged::unreusable(outcome, status)
+            };
         };
-        let outcome = outcome_of_answer(request, head.status, self.check.is_right(&request.expected_body));
+        let outcome = outcome_of_answer(
+            request,
+            head.status,
+            self.check.is_right(&request.expected_body),
+        );
         if head.is_until_close {
             // The end of the stream has no stamp of the kernel's.
             return Exchanged::unreusable(outcome, status);
         }
         let is_request_out = self.written == request.bytes(self.is_last).len();
-        let is_reusable =
-            !self.is_last && head.keeps_alive && is_request_out && end == End::Complete { surplus: 0 };
+        let is_reusable = !self.is_last
+            && head.keeps_alive
+            && is_request_out
+            && end == End::Complete { surplus: 0 };
         Exchanged {
             outcome,
             status,

@@ -50,8 +50,14 @@ pub(crate) struct Request {
 impl Request {
     /// Checks and serialises.
     pub fn prepare(parts: &RequestParts<'_>) -> Result<Self, LoadError> {
-        let method = parts.method.parse().map_err(|_| bad(format!("method {:?} is not a token", parts.method)))?;
-        let path = parts.path.parse().map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
+        let method = parts
+            .method
+            .parse()
+            .map_err(|_| bad(format!("method {:?} is not a token", parts.method)))?;
+        let path = parts
+            .path
+            .parse()
+            .map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
         let body = decode("body_base64", parts.body_base64)?;
         let mut headers = parse_headers(parts.headers)?;
         let own: Vec<_> = headers.keys().cloned().collect();
@@ -61,7 +67,10 @@ impl Request {
             }
         }
         if !headers.contains_key(HOST) {
-            headers.insert(HOST, HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?);
+            headers.insert(
+                HOST,
+                HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?,
+            );
         }
         check_framing(&headers, body.as_ref().map_or(0, Bytes::len))?;
         if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
@@ -85,21 +94,28 @@ impl Request {
         Ok(request)
     }
 
-    /// The request for a library; `is_last` asks the server to close the connection after its answer.
+    /// The request for a library; `is_last` asks the server to close the connection after its
+    /// answer.
     pub fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = self.headers.clone();
         if is_last && !self.says_close {
-            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            request
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         request
     }
 
     /// The request as it stands on the wire; `is_last` as in [`Self::message`].
     pub fn bytes(&self, is_last: bool) -> &[u8] {
-        if is_last { &self.last_bytes } else { &self.kept_bytes }
+        if is_last {
+            &self.last_bytes
+        } else {
+            &self.kept_bytes
+        }
     }
 
     fn serialise(&self, is_last: bool) -> Bytes {
@@ -146,20 +162,26 @@ impl Request {
     }
 }
 
-/// Header fields of a request's own may not say that its body is another than the one that is sent: the server would wait
-/// for the rest, or take the rest for the next request.
+/// Header fields of a request's own may not say that its body is another than the one that is sent:
+/// the server would wait for the rest, or take the rest for the next request.
 fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError> {
     if headers.contains_key(TRANSFER_ENCODING) {
-        let message = "header Transfer-Encoding: a body is sent with its Content-Length; leave the header out";
+        let message = "header Transfer-Encoding: a body is sent with its Content-Length; leave the \
+            header out";
         return Err(bad(message.to_owned()));
     }
     let length = body_bytes.to_string();
-    let given: Vec<_> = headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes).collect();
+    let given: Vec<_> = headers
+        .get_all(CONTENT_LENGTH)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
     if given.is_empty() || given == [length.as_bytes()] {
         return Ok(());
     }
     Err(bad(format!(
-        "header Content-Length: {} is not the length of the body, which is {length} bytes; leave the header out",
+        "header Content-Length: {} is not the length of the body, which is {length} bytes; leave \
+        the header out",
         String::from_utf8_lossy(&given.join(&b", "[..]))
     )))
 }
@@ -177,12 +199,21 @@ fn bad(message: String) -> LoadError {
 
 fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
     let regex = check.regex.as_deref().map(Regex::new).transpose();
-    let sha256 = check.sha256.as_deref().map(|text| hash_of(text).ok_or(text)).transpose();
+    let sha256 = check
+        .sha256
+        .as_deref()
+        .map(|text| hash_of(text).ok_or(text))
+        .transpose();
     Ok(ExpectedBody {
         exact: decode("check.body_base64", check.body_base64.as_deref())?,
         length: check.length,
-        sha256: sha256.map_err(|text| bad(format!("{text:?} is not a SHA-256 hash of 64 hexadecimal digits")))?,
-        regex: regex.map_err(|error| bad(format!("the regular expression cannot be used: {error}")))?,
+        sha256: sha256.map_err(|text| {
+            bad(format!(
+                "{text:?} is not a SHA-256 hash of 64 hexadecimal digits"
+            ))
+        })?,
+        regex: regex
+            .map_err(|error| bad(format!("the regular expression cannot be used: {error}")))?,
     })
 }
 
@@ -206,10 +237,14 @@ fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
 fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
-        let parsed_name: HeaderName =
-            name.parse().map_err(|_| bad(format!("header name {name:?} is not a token")))?;
-        let parsed_value = HeaderValue::from_str(value)
-            .map_err(|_| bad(format!("header {name}: the value has characters that HTTP forbids")))?;
+        let parsed_name: HeaderName = name
+            .parse()
+            .map_err(|_| bad(format!("header name {name:?} is not a token")))?;
+        let parsed_value = HeaderValue::from_str(value).map_err(|_| {
+            bad(format!(
+                "header {name}: the value has characters that HTTP forbids"
+            ))
+        })?;
         headers.append(parsed_name, parsed_value);
     }
     Ok(headers)
@@ -235,9 +270,16 @@ mod tests {
     #[test]
     fn the_bytes_of_a_request_are_those_of_the_protocol() {
         let (headers, check) = (vec![("X-A".into(), "b".into())], ResponseCheck::default());
-        let post = RequestParts { body_base64: Some("aGVsbG8="), ..parts(&headers, &check) };
+        let post = RequestParts {
+            body_base64: Some("aGVsbG8="),
+            ..parts(&headers, &check)
+        };
         let request = Request::prepare(&post).expect("request");
-        let text = |is_last| std::str::from_utf8(request.bytes(is_last)).expect("text").to_ascii_lowercase();
+        let text = |is_last| {
+            std::str::from_utf8(request.bytes(is_last))
+                .expect("text")
+                .to_ascii_lowercase()
+        };
         let kept = text(false);
         assert!(kept.starts_with("post /a?b http/1.1\r\n"), "{kept}");
         assert!(kept.ends_with("\r\n\r\nhello"), "{kept}");
@@ -251,14 +293,23 @@ mod tests {
     #[test]
     fn a_request_that_says_close_is_told_from_one_that_does_not() {
         let check = ResponseCheck::default();
-        for (value, says_close) in [("close", true), ("TE, Close", true), ("keep-alive", false), ("closed", false)]
-        {
+        for (value, says_close) in [
+            ("close", true),
+            ("TE, Close", true),
+            ("keep-alive", false),
+            ("closed", false),
+        ] {
             let headers = [("Connection".to_owned(), value.to_owned())];
             let request = Request::prepare(&parts(&headers, &check)).expect("request");
             assert_eq!(request.says_close, says_close, "{value}");
-            let last = std::str::from_utf8(request.bytes(true)).expect("text").to_ascii_lowercase();
+            let last = std::str::from_utf8(request.bytes(true))
+                .expect("text")
+                .to_ascii_lowercase();
             let expected = if says_close { value } else { "close" }.to_ascii_lowercase();
-            assert!(last.contains(&format!("connection: {expected}\r\n")), "{last}");
+            assert!(
+                last.contains(&format!("connection: {expected}\r\n")),
+                "{last}"
+            );
             assert_eq!(last.matches("connection:").count(), 1);
         }
     }
@@ -268,9 +319,12 @@ mod tests {
         let check = ResponseCheck::default();
         let of = |name: &str, value: &str, body_base64| {
             let headers = [(name.to_owned(), value.to_owned())];
-            Request::prepare(&RequestParts { body_base64, ..parts(&headers, &check) })
-                .map(drop)
-                .map_err(|error| error.to_string())
+            Request::prepare(&RequestParts {
+                body_base64,
+                ..parts(&headers, &check)
+            })
+            .map(drop)
+            .map_err(|error| error.to_string())
         };
         assert_eq!(of("content-length", "5", Some("aGVsbG8=")), Ok(()));
         assert_eq!(of("content-length", "0", None), Ok(()));
@@ -282,35 +336,71 @@ mod tests {
             ("Transfer-Encoding", "chunked", Some("aGVsbG8=")),
         ] {
             let error = of(name, value, body).expect_err("refused");
-            assert!(error.contains(name) && error.contains("leave the header out"), "{error}");
+            assert!(
+                error.contains(name) && error.contains("leave the header out"),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn a_default_field_gives_way_to_one_of_its_name() {
         let (headers, check) = (vec![("X-A".into(), "own".into())], ResponseCheck::default());
-        let defaults = [("x-a", "1"), ("x-b", "2"), ("x-b", "3")].map(|(name, value)| (name.into(), value.into()));
-        let parts = RequestParts { default_headers: &defaults, ..parts(&headers, &check) };
+        let defaults = [("x-a", "1"), ("x-b", "2"), ("x-b", "3")]
+            .map(|(name, value)| (name.into(), value.into()));
+        let parts = RequestParts {
+            default_headers: &defaults,
+            ..parts(&headers, &check)
+        };
         let request = Request::prepare(&parts).expect("request");
         let text = std::str::from_utf8(request.bytes(false)).expect("text");
-        assert!(text.contains("x-a: own\r\n") && !text.contains("x-a: 1"), "{text}");
+        assert!(
+            text.contains("x-a: own\r\n") && !text.contains("x-a: 1"),
+            "{text}"
+        );
         assert!(text.contains("x-b: 2\r\nx-b: 3\r\n"), "{text}");
     }
 
     #[test]
     fn a_check_that_cannot_be_made_is_refused() {
-        let refused =
-            |check: ResponseCheck| Request::prepare(&parts(&[], &check)).expect_err("refused").to_string();
+        let refused = |check: ResponseCheck| {
+            Request::prepare(&parts(&[], &check))
+                .expect_err("refused")
+                .to_string()
+        };
         let (hash, regex) = (Some("2cf24d".to_owned()), Some("(".to_owned()));
-        assert!(refused(ResponseCheck { sha256: hash, ..ResponseCheck::default() }).contains("SHA-256"));
-        assert!(refused(ResponseCheck { regex, ..ResponseCheck::default() }).contains("regular expression"));
-        assert_eq!(hash_of(&"0aF1".repeat(16)).map(|hash| [hash[0], hash[1]]), Some([0x0a, 0xf1]));
+        assert!(
+            refused(ResponseCheck {
+                sha256: hash,
+                ..ResponseCheck::default()
+            })
+            .contains("SHA-256")
+        );
+        assert!(
+            refused(ResponseCheck {
+                regex,
+                ..ResponseCheck::default()
+            })
+            .contains("regular expression")
+        );
+        assert_eq!(
+            hash_of(&"0aF1".repeat(16)).map(|hash| [hash[0], hash[1]]),
+            Some([0x0a, 0xf1])
+        );
         assert_eq!(hash_of(&"é".repeat(32)), None);
     }
 
     #[test]
     fn a_field_that_would_become_two_is_refused_by_name() {
-        let (headers, check) = (vec![("X-A".into(), "b\r\nC: d".into())], ResponseCheck::default());
-        assert!(Request::prepare(&parts(&headers, &check)).expect_err("newline").to_string().contains("X-A"));
+        let (headers, check) = (
+            vec![("X-A".into(), "b\r\nC: d".into())],
+            ResponseCheck::default(),
+        );
+        assert!(
+            Request::prepare(&parts(&headers, &check))
+                .expect_err("newline")
+                .to_string()
+                .contains("X-A")
+        );
     }
 }

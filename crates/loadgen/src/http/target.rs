@@ -30,17 +30,35 @@ impl Target {
         let is_tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
-            _ => return Err(bad(format!("url {:?}: only http:// and https:// can be driven", plan.url))),
+            _ => {
+                return Err(bad(format!(
+                    "url {:?}: only http:// and https:// can be driven",
+                    plan.url
+                )));
+            }
         };
         if authority.port().is_none() && !authority.as_str().ends_with(authority.host()) {
-            return Err(bad(format!("url {:?}: the port must lie between 0 and 65535", plan.url)));
+            return Err(bad(format!(
+                "url {:?}: the port must lie between 0 and 65535",
+                plan.url
+            )));
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']');
         let endpoint = match &plan.unix_socket {
             Some(path) => Endpoint::Unix(path.into()),
-            None => Endpoint::Tcp(resolve(host, authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 }))?),
+            None => Endpoint::Tcp(resolve(
+                host,
+                authority
+                    .port_u16()
+                    .unwrap_or(if is_tls { 443 } else { 80 }),
+            )?),
         };
-        let tls = is_tls.then(|| TlsClient::prepare(host, &plan.tls, plan.http_version)).transpose()?;
+        let tls = is_tls
+            .then(|| TlsClient::prepare(host, &plan.tls, plan.http_version))
+            .transpose()?;
         let route = Route::prepare(plan, endpoint, tls)?;
         let requests = requests_of(plan, &uri, authority.as_str())?;
         Ok(Self { route, requests })
@@ -48,14 +66,20 @@ impl Target {
 
     /// How long connections are kept at the least: not at all, where some requests end theirs.
     pub fn shortest_keepalive(&self, plan: &LoadPlan) -> Keepalive {
-        let ends_some = plan.http_version == HttpVersion::Http1 && self.requests.iter().any(|one| one.says_close);
-        if ends_some { Keepalive::Off } else { plan.keepalive }
+        let ends_some = plan.http_version == HttpVersion::Http1
+            && self.requests.iter().any(|one| one.says_close);
+        if ends_some {
+            Keepalive::Off
+        } else {
+            plan.keepalive
+        }
     }
 
     /// Whether the kernel says when an answer came, as far as it stamps this one.
     pub fn may_have_kernel_instants(&self, plan: &LoadPlan) -> bool {
         let is_our_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
-        let is_plain_tcp = matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
+        let is_plain_tcp =
+            matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
         plan.receive_stamps() == ReceiveStamps::Kernel && is_our_wire && is_plain_tcp
     }
 }
@@ -71,8 +95,14 @@ pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
 }
 
 fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
-    let uri: Uri = plan.url.parse().map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
-    let authority = uri.authority().ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?.clone();
+    let uri: Uri = plan
+        .url
+        .parse()
+        .map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
+    let authority = uri
+        .authority()
+        .ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?
+        .clone();
     if authority.as_str().contains('@') {
         // Not repeated here: it may hold a password.
         let header = "Authorization: Basic <base64 of user:password>";
@@ -85,7 +115,8 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
 
 /// The path and the query to ask for; a URL may leave out the slash between host and query.
 fn path_of(uri: &Uri) -> String {
-    uri.path_and_query().map_or_else(|| "/".to_owned(), PathAndQuery::to_string)
+    uri.path_and_query()
+        .map_or_else(|| "/".to_owned(), PathAndQuery::to_string)
 }
 
 fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Request>, LoadError> {
@@ -118,13 +149,23 @@ fn prepare_listed(
     base: &Uri,
     authority: &str,
 ) -> Result<Request, LoadError> {
-    let uri: Uri = request.url.parse().map_err(|error| bad(format!("url {:?}: {error}", request.url)))?;
-    if uri.authority().is_some_and(|host| host.as_str() != authority) {
-        return Err(bad(format!("its host is not {authority}; one load drives one server")));
+    let uri: Uri = request
+        .url
+        .parse()
+        .map_err(|error| bad(format!("url {:?}: {error}", request.url)))?;
+    if uri
+        .authority()
+        .is_some_and(|host| host.as_str() != authority)
+    {
+        return Err(bad(format!(
+            "its host is not {authority}; one load drives one server"
+        )));
     }
     if uri.scheme().is_some() && uri.scheme() != base.scheme() {
         let scheme = base.scheme_str().unwrap_or_default();
-        return Err(bad(format!("it does not begin with {scheme}:// as the load's URL does")));
+        return Err(bad(format!(
+            "it does not begin with {scheme}:// as the load's URL does"
+        )));
     }
     Request::prepare(&RequestParts {
         method: &request.method,
@@ -143,13 +184,24 @@ fn bad(message: String) -> LoadError {
 }
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
-    let failed = |source| LoadError::Resolve { host: host.to_owned(), source };
+    let failed = |source| LoadError::Resolve {
+        host: host.to_owned(),
+        source,
+    };
     let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "no address");
     let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.collect();
-    let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, CONNECT_PROBE).is_ok();
+    let listens =
+        |address: &&SocketAddr| TcpStream::connect_timeout(address, CONNECT_PROBE).is_ok();
     // `localhost` is often both [::1] and 127.0.0.1, and a server listens on one of them.
-    let chosen = if addresses.len() > 1 { addresses.iter().find(listens) } else { None };
-    chosen.or(addresses.first()).copied().ok_or_else(|| failed(none()))
+    let chosen = if addresses.len() > 1 {
+        addresses.iter().find(listens)
+    } else {
+        None
+    };
+    chosen
+        .or(addresses.first())
+        .copied()
+        .ok_or_else(|| failed(none()))
 }
 
 #[cfg(test)]
@@ -175,7 +227,10 @@ mod tests {
     fn a_url_is_taken_apart() {
         let (endpoint, head) = prepared("http://127.0.0.1:8000/a/b?c=d");
         assert_eq!(endpoint, tcp("127.0.0.1:8000"));
-        assert_eq!(head, "GET /a/b?c=d HTTP/1.1\r\nhost: 127.0.0.1:8000\r\n\r\n");
+        assert_eq!(
+            head,
+            "GET /a/b?c=d HTTP/1.1\r\nhost: 127.0.0.1:8000\r\n\r\n"
+        );
     }
 
     #[test]
@@ -190,21 +245,38 @@ mod tests {
     #[test]
     fn of_requests_that_end_their_connections_none_is_kept() {
         let kept = |headers: &[(&str, &str)], http_version| {
-            let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            let plan =
-                LoadPlan { headers, http_version, ..LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S) };
-            Target::prepare(&plan).expect("target").shortest_keepalive(&plan)
+            let headers = headers
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            let plan = LoadPlan {
+                headers,
+                http_version,
+                ..LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S)
+            };
+            Target::prepare(&plan)
+                .expect("target")
+                .shortest_keepalive(&plan)
         };
         let close = [("Connection", "close")];
         assert_eq!(kept(&[], HttpVersion::Http1), Keepalive::On);
         assert_eq!(kept(&close, HttpVersion::Http1), Keepalive::Off);
-        assert_eq!(kept(&close, HttpVersion::Http2), Keepalive::On, "which has no such field");
+        assert_eq!(
+            kept(&close, HttpVersion::Http2),
+            Keepalive::On,
+            "which has no such field"
+        );
     }
 
     #[test]
     fn a_name_in_the_url_is_refused_without_its_password() {
-        let message = Target::prepare(&plan("http://me:secret@127.0.0.1/")).expect_err("refused").to_string();
-        assert!(message.contains("Authorization: Basic") && !message.contains("secret"), "{message}");
+        let message = Target::prepare(&plan("http://me:secret@127.0.0.1/"))
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            message.contains("Authorization: Basic") && !message.contains("secret"),
+            "{message}"
+        );
     }
 
     #[test]

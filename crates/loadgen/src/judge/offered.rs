@@ -16,8 +16,9 @@ pub struct Bounds {
     pub high: Option<u64>,
 }
 
-/// Quantiles over all offered requests. A failure counts as never answered. A request that was given up counts, for
-/// the lower bound, as answered when it was given up, and for the upper bound as never answered.
+/// Quantiles over all offered requests. A failure counts as never answered. A request that was
+/// given up counts, for the lower bound, as answered when it was given up, and for the upper bound
+/// as never answered.
 pub(crate) fn offered_quantiles(
     right: &LatencyHistogram,
     given_up: &LatencyHistogram,
@@ -27,12 +28,18 @@ pub(crate) fn offered_quantiles(
     lower.add(given_up);
     let bounds = |quantile: f64| {
         let rank = rank_of(quantile, offered);
-        Bounds { low: lower.at_rank_ns(rank), high: right.at_rank_ns(rank) }
+        Bounds {
+            low: lower.at_rank_ns(rank),
+            high: right.at_rank_ns(rank),
+        }
     };
     if offered == 0 {
         return BTreeMap::new();
     }
-    REPORTED_QUANTILES.into_iter().map(|quantile| (quantile.to_string(), bounds(quantile))).collect()
+    REPORTED_QUANTILES
+        .into_iter()
+        .map(|quantile| (quantile.to_string(), bounds(quantile)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -49,17 +56,47 @@ mod tests {
     fn failures_count_as_never_answered() {
         // 990 right answers of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
         let bounds = offered_quantiles(&filled(1..=990), &LatencyHistogram::new(), 1_000);
-        assert_eq!(bounds["0.5"], Bounds { low: Some(500), high: Some(500) });
-        assert_eq!(bounds["0.99"], Bounds { low: Some(990), high: Some(990) });
-        assert_eq!(bounds["0.999"], Bounds { low: None, high: None });
+        assert_eq!(
+            bounds["0.5"],
+            Bounds {
+                low: Some(500),
+                high: Some(500)
+            }
+        );
+        assert_eq!(
+            bounds["0.99"],
+            Bounds {
+                low: Some(990),
+                high: Some(990)
+            }
+        );
+        assert_eq!(
+            bounds["0.999"],
+            Bounds {
+                low: None,
+                high: None
+            }
+        );
     }
 
     #[test]
     fn requests_given_up_are_lower_bounds() {
         // Two of a hundred were given up after 2,000 ns.
         let bounds = offered_quantiles(&filled(1..=98), &filled([2_000, 2_000]), 100);
-        assert_eq!(bounds["0.95"], Bounds { low: Some(95), high: Some(95) });
-        assert_eq!(bounds["0.99"], Bounds { low: Some(2_000), high: None });
+        assert_eq!(
+            bounds["0.95"],
+            Bounds {
+                low: Some(95),
+                high: Some(95)
+            }
+        );
+        assert_eq!(
+            bounds["0.99"],
+            Bounds {
+                low: Some(2_000),
+                high: None
+            }
+        );
     }
 
     #[test]

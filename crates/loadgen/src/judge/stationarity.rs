@@ -1,4 +1,5 @@
-//! Did the server stay as it was? Whether response times wandered or jumped, and whether a backlog grew.
+//! Did the server stay as it was? Whether response times wandered or jumped, and whether a backlog
+//! grew.
 
 use serde::Serialize;
 
@@ -33,7 +34,8 @@ pub enum State {
     Drifting,
     /// They jumped or moved so far that one quantile does not describe them.
     NonStationary,
-    /// A backlog grew: more was offered than the server could serve, and its quantiles grow with the duration.
+    /// A backlog grew: more was offered than the server could serve, and its quantiles grow with
+    /// the duration.
     Unstable,
 }
 
@@ -61,15 +63,18 @@ pub struct Stationarity {
     pub p50_drift: Option<f64>,
     /// The same of the 99th of a hundred.
     pub p99_drift: Option<f64>,
-    /// KPSS statistic of the logarithm of the median; above 0.739 once in a hundred times by chance.
+    /// KPSS statistic of the logarithm of the median; above 0.739 once in a hundred times by
+    /// chance.
     pub p50_kpss: Option<f64>,
     /// The same of the 99th of a hundred.
     pub p99_kpss: Option<f64>,
-    /// How much larger the highest level of the median was than the lowest, as a share; 0 without a change.
+    /// How much larger the highest level of the median was than the lowest, as a share; 0 without a
+    /// change.
     pub p50_range: Option<f64>,
     /// Changes of the median, in order.
     pub changes: Vec<Change>,
-    /// From here on nothing changed, where that lies in the first half: as much more warm-up was needed.
+    /// From here on nothing changed, where that lies in the first half: as much more warm-up was
+    /// needed.
     pub settled_after_ns: Option<u64>,
 }
 
@@ -78,8 +83,8 @@ pub struct Stationarity {
 pub struct InSystem {
     /// Mean over the measurement.
     pub mean: f64,
-    /// By how many times their mean they grew from its beginning to its end; `None` where that is not asked (a closed
-    /// loop, a rate that varies) or cannot be told.
+    /// By how many times their mean they grew from its beginning to its end; `None` where that is
+    /// not asked (a closed loop, a rate that varies) or cannot be told.
     pub growth: Option<f64>,
 }
 
@@ -88,12 +93,16 @@ impl InSystem {
     pub(crate) fn of(batches: &Batches, requests: Option<u64>) -> Self {
         let mean = batches.mean_in_system();
         let is_asked = requests.is_some_and(|requests| requests >= FEWEST_REQUESTS);
-        Self { mean, growth: (is_asked && mean > 0.0).then(|| growth(&batches.in_system()) / mean) }
+        Self {
+            mean,
+            growth: (is_asked && mean > 0.0).then(|| growth(&batches.in_system()) / mean),
+        }
     }
 
     /// Whether a backlog grew by more than so many times its mean, and by more than a few requests.
     pub(crate) fn grew_beyond(&self, limit: f64) -> bool {
-        self.growth.is_some_and(|growth| growth > limit && growth * self.mean >= LEAST_BACKLOG)
+        self.growth
+            .is_some_and(|growth| growth > limit && growth * self.mean >= LEAST_BACKLOG)
     }
 }
 
@@ -107,11 +116,13 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     pub fn is_unstable(&self, limits: &BacklogLimits) -> bool {
-        self.in_system.grew_beyond(limits.unstable) || self.turned_away_share > limits.unstable_turned_away
+        self.in_system.grew_beyond(limits.unstable)
+            || self.turned_away_share > limits.unstable_turned_away
     }
 }
 
-/// By how many requests the system filled, by the median slope: a stall is a bump, an overload a line.
+/// By how many requests the system filled, by the median slope: a stall is a bump, an overload a
+/// line.
 fn growth(in_system: &[f64; BATCHES]) -> f64 {
     let stretches: Vec<f64> = group(in_system, BATCHES / GROWTH_STRETCHES)
         .map(|stretch| stretch.iter().sum::<f64>() / stretch.len() as f64)
@@ -130,24 +141,44 @@ impl Stationarity {
     /// Judges response times by equal slices of this length, in order.
     pub(crate) fn of(slices: &[LatencyHistogram], slice_ns: u64, thresholds: &Thresholds) -> Self {
         if slices.len() < FEWEST_SLICES {
-            return Self::unknown("the measurement has fewer than ten slices of a thousand requests or 5 s");
+            return Self::unknown(
+                "the measurement has fewer than ten slices of a thousand requests or 5 s",
+            );
         }
         let ln = |quantile: f64| -> Option<Vec<f64>> {
-            slices.iter().map(|slice| Some((slice.quantile_ns(quantile)?.max(1) as f64).ln())).collect()
+            slices
+                .iter()
+                .map(|slice| Some((slice.quantile_ns(quantile)?.max(1) as f64).ln()))
+                .collect()
         };
         match (ln(0.5), ln(0.99)) {
-            (Some(ln_p50), Some(ln_p99)) => Series { slice_ns, ln_p50, ln_p99 }.judge(thresholds),
+            (Some(ln_p50), Some(ln_p99)) => Series {
+                slice_ns,
+                ln_p50,
+                ln_p99,
+            }
+            .judge(thresholds),
             _ => Self::unknown("a slice of the measurement has no right answer"),
         }
     }
 
     pub(crate) fn unknown(reason: &'static str) -> Self {
-        Self { reason: Some(reason), ..Self::default() }
+        Self {
+            reason: Some(reason),
+            ..Self::default()
+        }
     }
 
     /// A backlog that grows is the graver finding, and explains the others.
     pub(crate) fn with_backlog(self, is_unstable: bool) -> Self {
-        if is_unstable { Self { state: Some(State::Unstable), ..self } } else { self }
+        if is_unstable {
+            Self {
+                state: Some(State::Unstable),
+                ..self
+            }
+        } else {
+            self
+        }
     }
 }
 
@@ -158,12 +189,16 @@ impl Series {
         let places = self.changes_of_level(thresholds.stationarity.warn_p50_drift);
         let levels = self.levels(&places);
         let range = |levels: &[f64]| {
-            let (low, high) =
-                levels.iter().fold((f64::MAX, f64::MIN), |(low, high), &level| (low.min(level), high.max(level)));
+            let (low, high) = levels
+                .iter()
+                .fold((f64::MAX, f64::MIN), |(low, high), &level| {
+                    (low.min(level), high.max(level))
+                });
             (high - low).exp_m1()
         };
         let limits = &thresholds.stationarity;
-        let wanders = |drift: f64, kpss: f64, limit: f64| drift.abs() > limit && kpss > limits.warn_kpss;
+        let wanders =
+            |drift: f64, kpss: f64, limit: f64| drift.abs() > limit && kpss > limits.warn_kpss;
         let state = if range(&levels) > limits.non_stationary {
             State::NonStationary
         } else if wanders(p50_drift, p50_kpss, limits.warn_p50_drift)
@@ -187,13 +222,18 @@ impl Series {
         }
     }
 
-    /// The changes over which the level itself changed by more than this share: not the edges of a stall.
+    /// The changes over which the level itself changed by more than this share: not the edges of a
+    /// stall.
     fn changes_of_level(&self, least: f64) -> Vec<usize> {
         let mut places = changes(&self.ln_p50);
         loop {
             let levels = self.levels(&places);
-            let steps = levels.windows(2).map(|pair| (pair[1] - pair[0]).abs().exp_m1());
-            let smallest = steps.enumerate().min_by(|left, right| left.1.total_cmp(&right.1));
+            let steps = levels
+                .windows(2)
+                .map(|pair| (pair[1] - pair[0]).abs().exp_m1());
+            let smallest = steps
+                .enumerate()
+                .min_by(|left, right| left.1.total_cmp(&right.1));
             match smallest {
                 Some((index, step)) if step <= least => drop(places.remove(index)),
                 _ => return places,
@@ -201,11 +241,15 @@ impl Series {
         }
     }
 
-    /// The level of each stretch between two changes: its median, which a stall of one slice does not move.
+    /// The level of each stretch between two changes: its median, which a stall of one slice does
+    /// not move.
     fn levels(&self, places: &[usize]) -> Vec<f64> {
         let begins = std::iter::once(0).chain(places.iter().copied());
         let ends = places.iter().copied().chain([self.ln_p50.len()]);
-        begins.zip(ends).map(|(begin, end)| median(self.ln_p50[begin..end].to_vec())).collect()
+        begins
+            .zip(ends)
+            .map(|(begin, end)| median(self.ln_p50[begin..end].to_vec()))
+            .collect()
     }
 
     fn told(&self, places: &[usize], levels: &[f64]) -> Vec<Change> {
@@ -228,7 +272,10 @@ pub(crate) fn intervals_in_slice(interval_ns: u64, answers_per_s: f64) -> usize 
     let wanted_ns = REQUESTS_IN_SLICE / answers_per_s * NS_PER_S as f64;
     let wanted_ns = wanted_ns.min(LONGEST_SLICE_NS as f64) as u64;
     // A rate that is nearly a thousand per second has slices of one second, too.
-    let whole_s = wanted_ns.saturating_sub(NS_PER_S / 20).div_ceil(NS_PER_S).max(1);
+    let whole_s = wanted_ns
+        .saturating_sub(NS_PER_S / 20)
+        .div_ceil(NS_PER_S)
+        .max(1);
     (whole_s * NS_PER_S).div_ceil(interval_ns) as usize
 }
 
@@ -237,13 +284,15 @@ mod tests {
     use super::*;
     use crate::base::clock::NS_PER_MS;
 
-    /// Slices of one second with a thousand exponential response times each, with this mean in milliseconds.
+    /// Slices of one second with a thousand exponential response times each, with this mean in
+    /// milliseconds.
     fn judged(seconds: u64, mean_ms: impl Fn(u64) -> f64) -> Stationarity {
         let slice = |second: u64| {
             let mut histogram = LatencyHistogram::new();
             let draw = |index| refsrv::random::exponential(17, second * 1_000 + index);
-            (0..1_000)
-                .for_each(|index| histogram.record((draw(index) * mean_ms(second) * NS_PER_MS as f64) as u64));
+            (0..1_000).for_each(|index| {
+                histogram.record((draw(index) * mean_ms(second) * NS_PER_MS as f64) as u64)
+            });
             histogram
         };
         let slices: Vec<_> = (0..seconds).map(slice).collect();
@@ -255,10 +304,18 @@ mod tests {
         for (slow_ms, seconds) in [(20.0, 30), (1.5, 60)] {
             let told = judged(seconds, |second| if second < 5 { slow_ms } else { 1.0 });
             assert_eq!(told.state, Some(State::NonStationary));
-            let [change] = told.changes[..] else { panic!("one change: {told:?}") };
-            assert!(change.at_ns.abs_diff(5 * NS_PER_S) <= NS_PER_S, "{change:?}");
+            let [change] = told.changes[..] else {
+                panic!("one change: {told:?}")
+            };
+            assert!(
+                change.at_ns.abs_diff(5 * NS_PER_S) <= NS_PER_S,
+                "{change:?}"
+            );
             assert_eq!(told.settled_after_ns, Some(change.at_ns));
-            assert!(change.p50_before_ns as f64 > change.p50_after_ns as f64 * slow_ms * 0.9, "{change:?}");
+            assert!(
+                change.p50_before_ns as f64 > change.p50_after_ns as f64 * slow_ms * 0.9,
+                "{change:?}"
+            );
         }
     }
 
@@ -267,17 +324,27 @@ mod tests {
         let told = judged(60, |second| 1.01_f64.powi(second as i32));
         assert_eq!(told.state, Some(State::NonStationary));
         assert_eq!(told.settled_after_ns, None, "it never settles: {told:?}");
-        assert!(told.p50_drift > Some(0.4) && told.p50_kpss > Some(0.739), "{told:?}");
+        assert!(
+            told.p50_drift > Some(0.4) && told.p50_kpss > Some(0.739),
+            "{told:?}"
+        );
     }
 
     #[test]
     fn what_stays_is_stationary_and_what_creeps_is_said_to() {
         assert_eq!(judged(60, |_| 1.0).state, Some(State::Stationary));
-        assert_eq!(judged(60, |second| 1.0 + second as f64 * 0.003).state, Some(State::Drifting));
+        assert_eq!(
+            judged(60, |second| 1.0 + second as f64 * 0.003).state,
+            Some(State::Drifting)
+        );
         // A stall of one slice, or of one in ten, is part of how such a server is.
         for period in [10, 60] {
             let told = judged(60, |second| if second % period == 7 { 50.0 } else { 1.0 });
-            assert_eq!((told.state, told.changes), (Some(State::Stationary), vec![]), "every {period} s");
+            assert_eq!(
+                (told.state, told.changes),
+                (Some(State::Stationary), vec![]),
+                "every {period} s"
+            );
         }
     }
 
@@ -287,21 +354,41 @@ mod tests {
         assert!(short.state.is_none() && short.reason.is_some());
         let empty = vec![LatencyHistogram::new(); 20];
         let told = Stationarity::of(&empty, NS_PER_S, &Thresholds::default());
-        assert!(told.reason.is_some_and(|reason| reason.contains("no right answer")));
+        assert!(
+            told.reason
+                .is_some_and(|reason| reason.contains("no right answer"))
+        );
     }
 
     #[test]
     fn slices_are_as_long_as_a_thousand_requests_take() {
-        let cases = [(5_000.0, 1), (1_000.0, 1), (990.0, 1), (500.0, 2), (200.0, 5), (1.0, 5), (0.0, 5)];
+        let cases = [
+            (5_000.0, 1),
+            (1_000.0, 1),
+            (990.0, 1),
+            (500.0, 2),
+            (200.0, 5),
+            (1.0, 5),
+            (0.0, 5),
+        ];
         for (answers_per_s, seconds) in cases {
-            assert_eq!(intervals_in_slice(NS_PER_S, answers_per_s), seconds, "{answers_per_s}");
+            assert_eq!(
+                intervals_in_slice(NS_PER_S, answers_per_s),
+                seconds,
+                "{answers_per_s}"
+            );
         }
         assert_eq!(intervals_in_slice(NS_PER_S / 10, 1_000.0), 10);
         assert_eq!(intervals_in_slice(30 * NS_PER_S, 1.0), 1);
     }
 
-    /// A queue with one server in virtual time, at 1,000 arrivals per second, each held for an exponential time.
-    fn queue(seed: u64, seconds: u64, hold_ns: impl Fn(u64) -> f64) -> (Batches, Vec<LatencyHistogram>) {
+    /// A queue with one server in virtual time, at 1,000 arrivals per second, each held for an
+    /// exponential time.
+    fn queue(
+        seed: u64,
+        seconds: u64,
+        hold_ns: impl Fn(u64) -> f64,
+    ) -> (Batches, Vec<LatencyHistogram>) {
         let mut batches = Batches::new(0, seconds * NS_PER_S);
         let mut slices = vec![LatencyHistogram::new(); seconds as usize];
         let (mut now_ns, mut free_ns) = (0.0, 0.0_f64);
@@ -313,7 +400,11 @@ mod tests {
             let hold_ns = hold_ns(now_ns as u64) * refsrv::random::exponential(seed, 2 * index + 1);
             free_ns = free_ns.max(now_ns) + hold_ns;
             let response_ns = (free_ns - now_ns) as u64;
-            batches.record(now_ns as u64, now_ns as u64 + response_ns, Some(response_ns));
+            batches.record(
+                now_ns as u64,
+                now_ns as u64 + response_ns,
+                Some(response_ns),
+            );
             slices[(now_ns as u64 / NS_PER_S) as usize].record(response_ns);
         }
         (batches, slices)
@@ -330,13 +421,19 @@ mod tests {
                 not_stationary += u32::from(told.state == Some(State::NonStationary));
             }
             assert!(unstable <= 1, "{unstable} of 50 unstable at {utilisation}");
-            assert!(not_stationary <= most_false, "{not_stationary} of 50 not stationary at {utilisation}");
+            assert!(
+                not_stationary <= most_false,
+                "{not_stationary} of 50 not stationary at {utilisation}"
+            );
         }
         for utilisation in [1.1, 1.5] {
             let (batches, _) = queue(1, 30, |_| utilisation * 1e6);
             let in_system = InSystem::of(&batches, Some(30_000));
             assert!(in_system.grew_beyond(1.0), "{in_system:?}");
-            assert!((1.7..2.1).contains(&in_system.growth.expect("asked")), "{in_system:?}");
+            assert!(
+                (1.7..2.1).contains(&in_system.growth.expect("asked")),
+                "{in_system:?}"
+            );
         }
     }
 
@@ -347,9 +444,16 @@ mod tests {
             let mut batches = Batches::new(0, 30 * NS_PER_S);
             for index in 0..30_000_u64 {
                 let intended_ns = index * NS_PER_MS;
-                let end_ns =
-                    if (at_ns..at_ns + stall_ns).contains(&intended_ns) { at_ns + stall_ns } else { intended_ns };
-                batches.record(intended_ns, end_ns + NS_PER_MS, Some(end_ns + NS_PER_MS - intended_ns));
+                let end_ns = if (at_ns..at_ns + stall_ns).contains(&intended_ns) {
+                    at_ns + stall_ns
+                } else {
+                    intended_ns
+                };
+                batches.record(
+                    intended_ns,
+                    end_ns + NS_PER_MS,
+                    Some(end_ns + NS_PER_MS - intended_ns),
+                );
             }
             let in_system = InSystem::of(&batches, Some(30_000));
             assert!(!in_system.grew_beyond(0.5), "{in_system:?}");

@@ -9,12 +9,12 @@ use crate::record::batches::Batches;
 use crate::record::possible_ends::{Ends, Shown};
 use crate::statistics::over_dispersion::Dispersion;
 
-/// Of what was asked for: a look knows less than the report, because some answers are still out and it has no more than
-/// the slots of the stretches, which are up to 3 % wide.
+/// Of what was asked for: a look knows less than the report, because some answers are still out and
+/// it has no more than the slots of the stretches, which are up to 3 % wide.
 const STRICTER: f64 = 0.97;
 
-/// Looks at what the threads show, until none of them shows anything any more, and ends the measurement at the first
-/// end at which the quantile is known as well as was asked for.
+/// Looks at what the threads show, until none of them shows anything any more, and ends the
+/// measurement at the first end at which the quantile is known as well as was asked for.
 pub(crate) fn look(asked: &Precision, ends: &Ends, threads: usize, shown: &Receiver<Shown>) {
     let mut looks: BTreeMap<usize, (usize, Batches)> = BTreeMap::new();
     while let Ok(one) = shown.recv() {
@@ -25,7 +25,8 @@ pub(crate) fn look(asked: &Precision, ends: &Ends, threads: usize, shown: &Recei
                 (count + 1, all)
             }
         };
-        if count == threads && half_width(&all, asked.quantile).is_some_and(|half| half <= STRICTER * asked.share)
+        if count == threads
+            && half_width(&all, asked.quantile).is_some_and(|half| half <= STRICTER * asked.share)
         {
             // Too late, where this took too long: the measurement then goes on to the next end.
             ends.end_at(one.place);
@@ -34,14 +35,15 @@ pub(crate) fn look(asked: &Precision, ends: &Ends, threads: usize, shown: &Recei
     }
 }
 
-/// Half of the 95 % interval as a share of the quantile, from the stretches alone while a load runs: the quantiles lie within a slot, shared out evenly.
+/// Half of the 95 % interval as a share of the quantile, from the stretches alone while a load
+/// runs: the quantiles lie within a slot, shared out evenly.
 fn half_width(batches: &Batches, quantile: f64) -> Option<f64> {
     let dispersion = Dispersion::of(&batches.beyond_of_offered(quantile), quantile)?;
     if dispersion.effective_beyond(quantile) < FEWEST_BEYOND || dispersion.high >= 1.0 {
         return None;
     }
-    let [low_ns, value_ns, high_ns] =
-        [dispersion.low, quantile, dispersion.high].map(|quantile| batches.offered_quantile_ns(quantile));
+    let [low_ns, value_ns, high_ns] = [dispersion.low, quantile, dispersion.high]
+        .map(|quantile| batches.offered_quantile_ns(quantile));
     Some((high_ns? - low_ns?) / 2.0 / value_ns.filter(|value_ns| *value_ns > 0.0)?)
 }
 
@@ -60,11 +62,16 @@ mod tests {
     fn plan(share: f64) -> LoadPlan {
         let mut plan = LoadPlan::open("http://h/", 100.0, 10 * S);
         (plan.phases.warmup_ns, plan.phases.cooldown_ns) = (5 * S, 2 * S);
-        plan.precision = Some(Precision { quantile: 0.5, share, longest_ns: 50 * S });
+        plan.precision = Some(Precision {
+            quantile: 0.5,
+            share,
+            longest_ns: 50 * S,
+        });
         plan
     }
 
-    /// What two threads show ahead of the first end: every request takes as long as the one before, or they scatter.
+    /// What two threads show ahead of the first end: every request takes as long as the one before,
+    /// or they scatter.
     fn looked_at(share: f64, response_ns: impl Fn(u64) -> u64) -> Arc<Ends> {
         let ends = Ends::of(&plan(share), 0).expect("a precision is asked for");
         let (shows, shown) = channel();
@@ -77,7 +84,16 @@ mod tests {
             Course::new(Arc::clone(&ends), Some(shows.clone())).show(batches);
         }
         drop(shows);
-        look(&Precision { quantile: 0.5, share, longest_ns: 50 * S }, &ends, 2, &shown);
+        look(
+            &Precision {
+                quantile: 0.5,
+                share,
+                longest_ns: 50 * S,
+            },
+            &ends,
+            2,
+            &shown,
+        );
         ends
     }
 
@@ -85,7 +101,11 @@ mod tests {
     fn a_measurement_ends_where_the_quantile_is_known_well_enough_and_goes_on_otherwise() {
         let scattered = |index: u64| (index * 377 % 1_000 + 1) * 1_000_000;
         assert_eq!(looked_at(0.1, |_| 1_000_000).load_end_ns(), 17 * S);
-        assert_eq!(looked_at(0.1, scattered).load_end_ns(), 17 * S, "half-width 5 %");
+        assert_eq!(
+            looked_at(0.1, scattered).load_end_ns(),
+            17 * S,
+            "half-width 5 %"
+        );
         assert_eq!(looked_at(0.01, scattered).load_end_ns(), u64::MAX);
     }
 
@@ -98,7 +118,16 @@ mod tests {
             .map(|index| 5 * S + index * S / 200)
             .for_each(|at_ns| batches.record(at_ns, at_ns, Some(1_000)));
         Course::new(Arc::clone(&ends), Some(shows)).show(batches);
-        look(&Precision { quantile: 0.5, share: 0.5, longest_ns: 50 * S }, &ends, 2, &shown);
+        look(
+            &Precision {
+                quantile: 0.5,
+                share: 0.5,
+                longest_ns: 50 * S,
+            },
+            &ends,
+            2,
+            &shown,
+        );
         assert_eq!(ends.load_end_ns(), u64::MAX);
     }
 
@@ -106,15 +135,25 @@ mod tests {
     fn the_stretches_know_a_half_width_as_the_whole_histogram_does() {
         let length_ns = 120 * NS_PER_S;
         let (mut batches, requests) = (Batches::new(0, length_ns), 60_000_u64);
-        // Every thousandth part of a second from 1 to 1,000 ms, in an order that scatters them over the stretches.
+        // Every thousandth part of a second from 1 to 1,000 ms, in an order that scatters them over
+        // the stretches.
         for index in 0..requests {
             let at_ns = index * (length_ns / requests);
-            batches.record(at_ns, at_ns + 5, Some((index * 377 % 1_000 + 1) * 1_000_000));
+            batches.record(
+                at_ns,
+                at_ns + 5,
+                Some((index * 377 % 1_000 + 1) * 1_000_000),
+            );
         }
-        // Of independent requests: 2.045 √(0.5 · 0.5 / 60,000) of quantile, which is as much of the values from 1 to 1,000.
+        // Of independent requests: 2.045 √(0.5 · 0.5 / 60,000) of quantile, which is as much of the
+        // values from 1 to 1,000.
         let expected = 2.045 * (0.25 / requests as f64).sqrt() / 0.5;
         let found = half_width(&batches, 0.5).expect("enough requests");
         assert!((found / expected - 1.0).abs() < 0.1, "{found} {expected}");
-        assert_eq!(half_width(&batches, 0.9999), None, "fewer than ten lie beyond it");
+        assert_eq!(
+            half_width(&batches, 0.9999),
+            None,
+            "fewer than ten lie beyond it"
+        );
     }
 }

@@ -10,7 +10,8 @@ use crate::record::batches::Batches;
 use crate::record::histogram::{LatencyHistogram, rank_of};
 use crate::statistics::over_dispersion::Dispersion;
 
-/// Effective requests beyond a quantile without which it is not shown: below, its interval covers too rarely.
+/// Effective requests beyond a quantile without which it is not shown: below, its interval covers
+/// too rarely.
 pub(crate) const FEWEST_BEYOND: f64 = 10.0;
 /// With so many it may stand in a headline.
 const HEADLINE_BEYOND: f64 = 100.0;
@@ -62,7 +63,8 @@ pub enum NotResolved {
     TooFewEffectiveRequests,
     /// More requests failed than the quantile leaves.
     NotMet,
-    /// It is less than three times what the generator measures of a server that answers at once: an upper bound.
+    /// It is less than three times what the generator measures of a server that answers at once: an
+    /// upper bound.
     MeasurementFloor,
     /// The run was stopped before its end.
     Interrupted,
@@ -79,24 +81,56 @@ impl QuantileUncertainty {
     }
 
     /// `interval_of` finds the interval between two quantiles; `None` where the lower is not met.
-    fn of(dispersion: &Dispersion, quantile: f64, interval_of: impl Fn(&Dispersion) -> Option<Interval>) -> Self {
+    fn of(
+        dispersion: &Dispersion,
+        quantile: f64,
+        interval_of: impl Fn(&Dispersion) -> Option<Interval>,
+    ) -> Self {
         let beyond = dispersion.effective_beyond(quantile);
         let effective_requests = Some(dispersion.effective_requests);
         if beyond < FEWEST_BEYOND {
-            return Self { effective_requests, ..Self::unknown(NotResolved::TooFewEffectiveRequests) };
+            return Self {
+                effective_requests,
+                ..Self::unknown(NotResolved::TooFewEffectiveRequests)
+            };
         }
         let Some(interval) = interval_of(dispersion) else {
-            return Self { effective_requests, ..Self::unknown(NotResolved::NotMet) };
+            return Self {
+                effective_requests,
+                ..Self::unknown(NotResolved::NotMet)
+            };
         };
-        let standing = if beyond < HEADLINE_BEYOND { Standing::Resolved } else { Standing::Headline };
-        Self { interval_95_ns: Some(interval), effective_requests, standing, reason: None }
+        let standing = if beyond < HEADLINE_BEYOND {
+            Standing::Resolved
+        } else {
+            Standing::Headline
+        };
+        Self {
+            interval_95_ns: Some(interval),
+            effective_requests,
+            standing,
+            reason: None,
+        }
     }
 
     /// What is resolved by its number may still be too near to the floor.
-    fn above(self, floor: Option<&Floor>, quantile: f64, value_ns: Option<u64>, least_ratio: f64) -> Self {
-        let ratio = floor.zip(value_ns).and_then(|(floor, value_ns)| floor.ratio(quantile, value_ns));
-        if self.standing != Standing::NotResolved && ratio.is_some_and(|ratio| ratio < least_ratio) {
-            return Self { standing: Standing::NotResolved, reason: Some(NotResolved::MeasurementFloor), ..self };
+    fn above(
+        self,
+        floor: Option<&Floor>,
+        quantile: f64,
+        value_ns: Option<u64>,
+        least_ratio: f64,
+    ) -> Self {
+        let ratio = floor
+            .zip(value_ns)
+            .and_then(|(floor, value_ns)| floor.ratio(quantile, value_ns));
+        if self.standing != Standing::NotResolved && ratio.is_some_and(|ratio| ratio < least_ratio)
+        {
+            return Self {
+                standing: Standing::NotResolved,
+                reason: Some(NotResolved::MeasurementFloor),
+                ..self
+            };
         }
         self
     }
@@ -120,7 +154,10 @@ impl Measured<'_> {
         let mut lower = self.right.clone();
         lower.add(self.given_up);
         let by_quantile = |judge: &dyn Fn(f64) -> QuantileUncertainty| {
-            REPORTED_QUANTILES.into_iter().map(|quantile| (quantile.to_string(), judge(quantile))).collect()
+            REPORTED_QUANTILES
+                .into_iter()
+                .map(|quantile| (quantile.to_string(), judge(quantile)))
+                .collect()
         };
         Uncertainty {
             offered_quantiles_ns: by_quantile(&|quantile| self.of_offered(quantile, &lower)),
@@ -139,10 +176,15 @@ impl Measured<'_> {
 
     fn of_answers(&self, quantile: f64) -> QuantileUncertainty {
         let dispersion = Dispersion::of(&self.batches.beyond(quantile), quantile);
-        self.judge(quantile, dispersion, self.right.quantile_ns(quantile), |dispersion| {
-            let low_ns = self.right.quantile_ns(dispersion.low)?;
-            Some((low_ns, self.upper_ns(dispersion.high, self.right.count())))
-        })
+        self.judge(
+            quantile,
+            dispersion,
+            self.right.quantile_ns(quantile),
+            |dispersion| {
+                let low_ns = self.right.quantile_ns(dispersion.low)?;
+                Some((low_ns, self.upper_ns(dispersion.high, self.right.count())))
+            },
+        )
     }
 
     fn judge(
@@ -167,14 +209,21 @@ impl Measured<'_> {
     }
 
     fn upper_ns(&self, quantile: f64, requests: u64) -> Option<u64> {
-        if quantile < 1.0 { self.right.at_rank_ns(rank_of(quantile, requests)) } else { None }
+        if quantile < 1.0 {
+            self.right.at_rank_ns(rank_of(quantile, requests))
+        } else {
+            None
+        }
     }
 }
 
 impl Uncertainty {
     /// The intervals of the response times alone, as a distribution has them.
     pub(crate) fn of_response_times(&self) -> BTreeMap<String, Option<Interval>> {
-        self.response_time_ns.iter().map(|(quantile, known)| (quantile.clone(), known.interval_95_ns)).collect()
+        self.response_time_ns
+            .iter()
+            .map(|(quantile, known)| (quantile.clone(), known.interval_95_ns))
+            .collect()
     }
 }
 
@@ -184,7 +233,8 @@ mod tests {
 
     const LENGTH_NS: u64 = 120_000_000;
 
-    /// As many requests, evenly over time, with the response times 1 to 1,000 µs in turn; every `failing`-th fails.
+    /// As many requests, evenly over time, with the response times 1 to 1,000 µs in turn; every
+    /// `failing`-th fails.
     fn uncertainty(requests: u64, failing: u64, floor: Option<&Floor>) -> Uncertainty {
         let (mut batches, mut right) = (Batches::new(0, LENGTH_NS), LatencyHistogram::new());
         for index in 0..requests {
@@ -212,11 +262,25 @@ mod tests {
     fn ten_beyond_make_a_quantile_and_a_hundred_a_headline() {
         let told = uncertainty(20_000, 0, None);
         let standing = |quantile: &str| told.response_time_ns[quantile].standing;
-        assert_eq!((standing("0.5"), standing("0.99")), (Standing::Headline, Standing::Headline));
-        assert_eq!((standing("0.999"), standing("0.9999")), (Standing::Resolved, Standing::NotResolved));
-        assert_eq!(told.response_time_ns["0.9999"].reason, Some(NotResolved::TooFewEffectiveRequests));
-        assert_eq!(told.offered_quantiles_ns, told.response_time_ns, "where nothing fails they are one");
-        let (low, high) = told.response_time_ns["0.99"].interval_95_ns.expect("an interval");
+        assert_eq!(
+            (standing("0.5"), standing("0.99")),
+            (Standing::Headline, Standing::Headline)
+        );
+        assert_eq!(
+            (standing("0.999"), standing("0.9999")),
+            (Standing::Resolved, Standing::NotResolved)
+        );
+        assert_eq!(
+            told.response_time_ns["0.9999"].reason,
+            Some(NotResolved::TooFewEffectiveRequests)
+        );
+        assert_eq!(
+            told.offered_quantiles_ns, told.response_time_ns,
+            "where nothing fails they are one"
+        );
+        let (low, high) = told.response_time_ns["0.99"]
+            .interval_95_ns
+            .expect("an interval");
         assert!(low < 990_000 && high > Some(990_000), "{low} {high:?}");
     }
 
@@ -224,16 +288,29 @@ mod tests {
     fn what_failed_lies_beyond_every_answer() {
         let told = uncertainty(20_000, 10, None);
         let failed = told.offered_quantiles_ns["0.95"];
-        assert_eq!((failed.standing, failed.reason), (Standing::NotResolved, Some(NotResolved::NotMet)));
+        assert_eq!(
+            (failed.standing, failed.reason),
+            (Standing::NotResolved, Some(NotResolved::NotMet))
+        );
         assert!(failed.effective_requests.is_some());
         assert!(told.offered_quantiles_ns["0.5"].interval_95_ns.is_some());
-        assert!(told.response_time_ns["0.95"].interval_95_ns.is_some(), "of the right answers it is known");
+        assert!(
+            told.response_time_ns["0.95"].interval_95_ns.is_some(),
+            "of the right answers it is known"
+        );
     }
 
     #[test]
     fn few_requests_and_a_near_floor_say_why_nothing_is_resolved() {
-        assert_eq!(uncertainty(200, 0, None).response_time_ns["0.5"].reason, Some(NotResolved::TooFewRequests));
-        let floor = Floor { p50_ns: 200_000, p99_ns: 300_000, p999_ns: 400_000 };
+        assert_eq!(
+            uncertainty(200, 0, None).response_time_ns["0.5"].reason,
+            Some(NotResolved::TooFewRequests)
+        );
+        let floor = Floor {
+            p50_ns: 200_000,
+            p99_ns: 300_000,
+            p999_ns: 400_000,
+        };
         let near = uncertainty(20_000, 0, Some(&floor)).response_time_ns;
         assert_eq!(near["0.5"].reason, Some(NotResolved::MeasurementFloor));
         assert!(near["0.5"].interval_95_ns.is_some(), "its interval stands");

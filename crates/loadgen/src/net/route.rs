@@ -27,17 +27,27 @@ pub(crate) struct Route {
 
 impl Route {
     /// Checks that the way exists, as far as that can be known without connecting.
-    pub fn prepare(plan: &LoadPlan, endpoint: Endpoint, tls: Option<TlsClient>) -> Result<Self, LoadError> {
+    pub fn prepare(
+        plan: &LoadPlan,
+        endpoint: Endpoint,
+        tls: Option<TlsClient>,
+    ) -> Result<Self, LoadError> {
         let sources = SourceAddresses::parse(&plan.source_addresses)?;
         match (&endpoint, &sources) {
             (Endpoint::Tcp(server), Some(sources)) => sources.check(server)?,
             (Endpoint::Unix(_), Some(_)) => {
-                return Err(LoadError::Plan("a Unix socket has no source addresses; leave them out".to_owned()));
+                return Err(LoadError::Plan(
+                    "a Unix socket has no source addresses; leave them out".to_owned(),
+                ));
             }
             (Endpoint::Unix(path), None) => require_socket(path)?,
             (Endpoint::Tcp(_), None) => {}
         }
-        Ok(Self { endpoint, sources, tls })
+        Ok(Self {
+            endpoint,
+            sources,
+            tls,
+        })
     }
 
     /// Begins to connect.
@@ -56,8 +66,8 @@ impl Route {
         }
     }
 
-    /// Settles from which addresses and over how many connections the load goes, before it begins. `asked` connections
-    /// are needed for certain; without it, `possible` are enough.
+    /// Settles from which addresses and over how many connections the load goes, before it begins.
+    /// `asked` connections are needed for certain; without it, `possible` are enough.
     pub fn fit_ports(
         &mut self,
         plan: &LoadPlan,
@@ -65,8 +75,12 @@ impl Route {
         possible: usize,
     ) -> Result<(usize, Option<SourcePorts>), LoadError> {
         let connections = asked.unwrap_or(possible);
-        let Endpoint::Tcp(server) = self.endpoint else { return Ok((connections, None)) };
-        let Some(ports) = LocalPorts::read(&server) else { return Ok((connections, None)) };
+        let Endpoint::Tcp(server) = self.endpoint else {
+            return Ok((connections, None));
+        };
+        let Some(ports) = LocalPorts::read(&server) else {
+            return Ok((connections, None));
+        };
         let needed = ports.needed(plan, connections as u64);
         if self.sources.is_none() {
             self.sources = spread(&server, &ports, needed);
@@ -77,15 +91,23 @@ impl Route {
         if least > free {
             let description = ports.describe();
             return Err(LoadError::Plan(format!(
-                "{least} connections need more local ports than the {free} that {addresses} source address(es) have left \
-                 ({description}); {}",
+                "{least} connections need more local ports than the {free} that {addresses} \
+                source address(es) have left ({description}); {}",
                 cure(&server)
             )));
         }
         let remark = (needed > free).then(|| remark(needed, free, &ports, &server));
         let source_addresses = self.sources.as_ref().map(SourceAddresses::texts);
-        let facts = SourcePorts { source_addresses, free, needed_at_most: needed, remark };
-        Ok((connections.min(usize::try_from(free).unwrap_or(usize::MAX)), Some(facts)))
+        let facts = SourcePorts {
+            source_addresses,
+            free,
+            needed_at_most: needed,
+            remark,
+        };
+        Ok((
+            connections.min(usize::try_from(free).unwrap_or(usize::MAX)),
+            Some(facts),
+        ))
     }
 }
 
@@ -96,13 +118,18 @@ fn spread(server: &SocketAddr, ports: &LocalPorts, needed: u64) -> Option<Source
     if !is_loopback || needed <= comfortable {
         return None;
     }
-    Some(SourceAddresses::loopback(needed.div_ceil(ports.per_address() / 2).clamp(2, AUTOMATIC_ADDRESSES)))
+    Some(SourceAddresses::loopback(
+        needed
+            .div_ceil(ports.per_address() / 2)
+            .clamp(2, AUTOMATIC_ADDRESSES),
+    ))
 }
 
 fn remark(needed: u64, free: u64, ports: &LocalPorts, server: &SocketAddr) -> String {
     let description = ports.describe();
     format!(
-        "up to {needed} local ports may be held at once and {free} are free ({description}); if they run out, {}",
+        "up to {needed} local ports may be held at once and {free} are free ({description}); if \
+        they run out, {}",
         cure(server)
     )
 }
@@ -111,7 +138,8 @@ fn cure(server: &SocketAddr) -> &'static str {
     if server.is_ipv4() && server.ip().is_loopback() {
         "take more addresses: --source-addresses 127.0.0.0/8"
     } else {
-        "take more addresses of this machine with --source-addresses, or widen net.ipv4.ip_local_port_range"
+        "take more addresses of this machine with --source-addresses, or widen \
+        net.ipv4.ip_local_port_range"
     }
 }
 
@@ -123,7 +151,11 @@ fn require_socket(path: &Path) -> Result<(), LoadError> {
         ))
     };
     let found = std::fs::metadata(path).map_err(|error| bad(&error.to_string()))?;
-    if found.file_type().is_socket() { Ok(()) } else { Err(bad("not a socket")) }
+    if found.file_type().is_socket() {
+        Ok(())
+    } else {
+        Err(bad("not a socket"))
+    }
 }
 
 #[cfg(test)]
@@ -146,7 +178,10 @@ mod tests {
         let (connections, facts) = route.fit_ports(&plan, None, 4_096).expect("fits");
         assert_eq!(connections, 4_096);
         let facts = facts.expect("Linux");
-        assert_eq!((facts.source_addresses, facts.needed_at_most, facts.remark), (None, 4_096, None));
+        assert_eq!(
+            (facts.source_addresses, facts.needed_at_most, facts.remark),
+            (None, 4_096, None)
+        );
     }
 
     #[test]
@@ -156,7 +191,11 @@ mod tests {
         let (_, facts) = each.fit_ports(&plan, None, 4_096).expect("fits");
         let facts = facts.expect("Linux");
         assert!(facts.free >= facts.needed_at_most, "{facts:?}");
-        assert!(facts.source_addresses.is_some_and(|texts| texts[0].starts_with("127.0.0.1-127.0.0.")));
+        assert!(
+            facts
+                .source_addresses
+                .is_some_and(|texts| texts[0].starts_with("127.0.0.1-127.0.0."))
+        );
 
         let (plan, mut many) = route("127.0.0.1:9", &[]);
         let (connections, _) = many.fit_ports(&plan, Some(200_000), 4_096).expect("fits");
@@ -166,8 +205,14 @@ mod tests {
     #[test]
     fn connections_that_cannot_be_held_are_refused_before_the_first() {
         let (plan, mut route) = route("127.0.0.1:9", &["127.0.0.2"]);
-        let error = route.fit_ports(&plan, Some(100_000), 4_096).expect_err("too many").to_string();
-        assert!(error.contains("100000 connections") && error.contains("--source-addresses"), "{error}");
+        let error = route
+            .fit_ports(&plan, Some(100_000), 4_096)
+            .expect_err("too many")
+            .to_string();
+        assert!(
+            error.contains("100000 connections") && error.contains("--source-addresses"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -182,8 +227,13 @@ mod tests {
     #[test]
     fn a_path_without_a_socket_is_refused_with_its_cause() {
         let plan = LoadPlan::open("http://h/", 1.0, NS_PER_S);
-        for (path, cause) in [("/nowhere/server.sock", "No such file"), ("/", "not a socket")] {
-            let error = Route::prepare(&plan, Endpoint::Unix(path.into()), None).expect_err(path).to_string();
+        for (path, cause) in [
+            ("/nowhere/server.sock", "No such file"),
+            ("/", "not a socket"),
+        ] {
+            let error = Route::prepare(&plan, Endpoint::Unix(path.into()), None)
+                .expect_err(path)
+                .to_string();
             assert!(error.contains(path) && error.contains(cause), "{error}");
         }
     }

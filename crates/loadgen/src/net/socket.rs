@@ -10,8 +10,8 @@ use nix::sys::socket::sockopt::{IpBindAddressNoPort, ReceiveTimestampns};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername,
-    recv, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
+    getpeername, recv, send, socket_with,
 };
 
 /// Where a server listens.
@@ -30,7 +30,8 @@ pub(crate) enum Transfer {
     NotNow,
     /// The connection is over: nothing more is taken, or the peer has ended its side.
     Over,
-    /// The connection was broken off while it was read, as by a reset: what came last may have been cut off.
+    /// The connection was broken off while it was read, as by a reset: what came last may have been
+    /// cut off.
     Broken,
 }
 
@@ -138,7 +139,8 @@ mod tests {
     #[test]
     fn over_loopback_a_connection_is_made_when_connect_returns() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
-        let socket = Socket::connect(&Endpoint::Tcp(listener.local_addr().expect("address"))).expect("connect");
+        let socket = Socket::connect(&Endpoint::Tcp(listener.local_addr().expect("address")))
+            .expect("connect");
         assert!(socket.is_connected().expect("no failure"));
         assert_eq!(socket.send(b"ping"), Transfer::Bytes(4));
         let (mut peer, _) = listener.accept().expect("accept");
@@ -146,7 +148,10 @@ mod tests {
         assert_eq!(socket.receive(&mut buffer), Transfer::NotNow);
         peer.read_exact(&mut buffer[..4]).expect("read");
         peer.write_all(b"pong!").expect("write");
-        assert_eq!((socket.receive(&mut buffer), &buffer[..5]), (Transfer::Bytes(5), b"pong!".as_slice()));
+        assert_eq!(
+            (socket.receive(&mut buffer), &buffer[..5]),
+            (Transfer::Bytes(5), b"pong!".as_slice())
+        );
         drop(peer);
         assert_eq!(socket.receive(&mut buffer), Transfer::Over);
     }
@@ -164,9 +169,14 @@ mod tests {
 
     #[test]
     fn nobody_listening_is_an_error() {
-        let address =
-            TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("address");
-        let refused = Socket::connect(&Endpoint::Tcp(address)).and_then(|socket| socket.is_connected());
-        assert_eq!(refused.expect_err("refused").kind(), io::ErrorKind::ConnectionRefused);
+        let address = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("address");
+        let refused =
+            Socket::connect(&Endpoint::Tcp(address)).and_then(|socket| socket.is_connected());
+        assert_eq!(
+            refused.expect_err("refused").kind(),
+            io::ErrorKind::ConnectionRefused
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Local addresses that connections come from, in turn: each has ports of its own, so more addresses are more ports.
+//! Local addresses that connections come from, in turn: each has ports of its own, so more
+//! addresses are more ports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -26,18 +27,28 @@ struct Range {
 impl SourceAddresses {
     /// Reads `127.0.0.2`, `127.0.0.2-127.0.0.50` and `127.0.0.0/24`; `None` for none at all.
     pub fn parse(texts: &[String]) -> Result<Option<Self>, LoadError> {
-        let ranges: Vec<Range> = texts.iter().map(|text| parse_range(text)).collect::<Result<_, _>>()?;
+        let ranges: Vec<Range> = texts
+            .iter()
+            .map(|text| parse_range(text))
+            .collect::<Result<_, _>>()?;
         Ok((!ranges.is_empty()).then(|| Self::of(ranges)))
     }
 
     /// The first `count` addresses of the loopback network.
     pub fn loopback(count: u64) -> Self {
-        Self::of(vec![Range { first: IpAddr::V4(Ipv4Addr::LOCALHOST), count }])
+        Self::of(vec![Range {
+            first: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            count,
+        }])
     }
 
     fn of(ranges: Vec<Range>) -> Self {
         let count = ranges.iter().map(|range| range.count).sum();
-        Self { ranges, count, turn: Arc::default() }
+        Self {
+            ranges,
+            count,
+            turn: Arc::default(),
+        }
     }
 
     /// How many there are.
@@ -73,7 +84,10 @@ impl SourceAddresses {
         for (one, next) in ranges.iter().zip(ranges.iter().skip(1)) {
             let is_same_family = one.first.is_ipv4() == next.first.is_ipv4();
             if is_same_family && number(next.first) - number(one.first) < u128::from(one.count) {
-                return Err(bad(format!("{} is named twice; name each once", next.first)));
+                return Err(bad(format!(
+                    "{} is named twice; name each once",
+                    next.first
+                )));
             }
         }
         Ok(())
@@ -93,7 +107,10 @@ impl SourceAddresses {
             for address in [range.first, offset(range.first, range.count - 1)] {
                 require_host(address)?;
                 bindable(address).map_err(|error| {
-                    bad(format!("{address}: {error}; give addresses of this machine (list them with: ip address)"))
+                    bad(format!(
+                        "{address}: {error}; give addresses of this machine (list them \
+                        with: ip address)"
+                    ))
                 })?;
             }
         }
@@ -116,13 +133,21 @@ fn bad(message: String) -> LoadError {
 }
 
 fn bindable(address: IpAddr) -> std::io::Result<()> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     Ok(bind(&socket, &SocketAddr::new(address, 0))?)
 }
 
 fn parse_range(text: &str) -> Result<Range, LoadError> {
-    let unreadable = || bad(format!("{text:?} is none; write 127.0.0.2, 127.0.0.2-127.0.0.50 or 127.0.0.0/24"));
+    let unreadable = || {
+        bad(format!(
+            "{text:?} is none; write 127.0.0.2, 127.0.0.2-127.0.0.50 or 127.0.0.0/24"
+        ))
+    };
     let address = |part: &str| part.trim().parse::<IpAddr>().map_err(|_| unreadable());
     if let Some((network, length)) = text.split_once('/') {
         let length = length.trim().parse().map_err(|_| unreadable())?;
@@ -133,8 +158,14 @@ fn parse_range(text: &str) -> Result<Range, LoadError> {
         None => (address(text)?, address(text)?),
     };
     let is_one_family = first.is_ipv4() == last.is_ipv4();
-    let beyond = number(last).checked_sub(number(first)).filter(|_| is_one_family).ok_or_else(unreadable)?;
-    let count = u64::try_from(beyond).ok().and_then(|beyond| beyond.checked_add(1)).ok_or_else(unreadable)?;
+    let beyond = number(last)
+        .checked_sub(number(first))
+        .filter(|_| is_one_family)
+        .ok_or_else(unreadable)?;
+    let count = u64::try_from(beyond)
+        .ok()
+        .and_then(|beyond| beyond.checked_add(1))
+        .ok_or_else(unreadable)?;
     Ok(Range { first, count })
 }
 
@@ -147,8 +178,15 @@ fn network_range(address: IpAddr, length: u32) -> Option<Range> {
     }
     let size = 1_u64 << host_bits;
     let network = number(address) & !u128::from(size - 1);
-    let (first, count) = if host_bits > 1 { (network + 1, size - 2) } else { (network, size) };
-    Some(Range { first: from_number(first, address.is_ipv4()), count })
+    let (first, count) = if host_bits > 1 {
+        (network + 1, size - 2)
+    } else {
+        (network, size)
+    };
+    Some(Range {
+        first: from_number(first, address.is_ipv4()),
+        count,
+    })
 }
 
 fn number(address: IpAddr) -> u128 {
@@ -159,7 +197,11 @@ fn number(address: IpAddr) -> u128 {
 }
 
 fn from_number(number: u128, is_ipv4: bool) -> IpAddr {
-    if is_ipv4 { IpAddr::V4(Ipv4Addr::from_bits(number as u32)) } else { IpAddr::V6(Ipv6Addr::from_bits(number)) }
+    if is_ipv4 {
+        IpAddr::V4(Ipv4Addr::from_bits(number as u32))
+    } else {
+        IpAddr::V6(Ipv6Addr::from_bits(number))
+    }
 }
 
 fn offset(first: IpAddr, places: u64) -> IpAddr {
@@ -181,26 +223,51 @@ mod tests {
 
     #[test]
     fn addresses_take_turns() {
-        let sources = sources(&["127.0.0.2-127.0.0.3", "127.0.1.0/30", "127.9.9.9"]).expect("addresses");
+        let sources =
+            sources(&["127.0.0.2-127.0.0.3", "127.0.1.0/30", "127.9.9.9"]).expect("addresses");
         assert_eq!(sources.count(), 5);
         let clone = sources.clone();
         assert_eq!(turns(&sources, 3), ["127.0.0.2", "127.0.0.3", "127.0.1.1"]);
-        assert_eq!(turns(&clone, 3), ["127.0.1.2", "127.9.9.9", "127.0.0.2"], "clones take turns with each other");
-        assert_eq!(sources.texts(), ["127.0.0.2-127.0.0.3", "127.0.1.1-127.0.1.2", "127.9.9.9"]);
+        assert_eq!(
+            turns(&clone, 3),
+            ["127.0.1.2", "127.9.9.9", "127.0.0.2"],
+            "clones take turns with each other"
+        );
+        assert_eq!(
+            sources.texts(),
+            ["127.0.0.2-127.0.0.3", "127.0.1.1-127.0.1.2", "127.9.9.9"]
+        );
     }
 
     #[test]
     fn a_whole_network_is_counted_and_not_listed() {
-        assert_eq!(sources(&["127.0.0.0/8"]).expect("network").count(), (1 << 24) - 2);
-        assert_eq!(turns(&sources(&["::1/128"]).expect("one"), 2), ["::1", "::1"]);
+        assert_eq!(
+            sources(&["127.0.0.0/8"]).expect("network").count(),
+            (1 << 24) - 2
+        );
+        assert_eq!(
+            turns(&sources(&["::1/128"]).expect("one"), 2),
+            ["::1", "::1"]
+        );
         assert!(SourceAddresses::parse(&[]).expect("none").is_none());
     }
 
     #[test]
     fn what_is_no_address_is_refused_with_an_example() {
-        for text in ["localhost", "127.0.0.9-127.0.0.2", "127.0.0.1-::1", "127.0.0.0/33", "::/8", "", "1.2.3.4/"] {
+        for text in [
+            "localhost",
+            "127.0.0.9-127.0.0.2",
+            "127.0.0.1-::1",
+            "127.0.0.0/33",
+            "::/8",
+            "",
+            "1.2.3.4/",
+        ] {
             let message = sources(&[text]).expect_err(text).to_string();
-            assert!(message.contains("127.0.0.2-127.0.0.50"), "{text}: {message}");
+            assert!(
+                message.contains("127.0.0.2-127.0.0.50"),
+                "{text}: {message}"
+            );
         }
     }
 
@@ -208,24 +275,56 @@ mod tests {
     fn an_address_that_is_named_twice_or_is_nobodys_is_refused() {
         let server: SocketAddr = "127.0.0.1:80".parse().expect("address");
         let refused = |texts: &[&str]| {
-            sources(texts).expect("parsed").check(&server).map_err(|error| error.to_string()).expect_err("refused")
+            sources(texts)
+                .expect("parsed")
+                .check(&server)
+                .map_err(|error| error.to_string())
+                .expect_err("refused")
         };
-        for texts in [&["127.0.0.5", "127.0.0.5"][..], &["127.0.0.9", "127.0.0.5", "127.0.0.0-127.0.0.8"]] {
-            assert!(refused(texts).contains("127.0.0.5 is named twice"), "{}", refused(texts));
+        for texts in [
+            &["127.0.0.5", "127.0.0.5"][..],
+            &["127.0.0.9", "127.0.0.5", "127.0.0.0-127.0.0.8"],
+        ] {
+            assert!(
+                refused(texts).contains("127.0.0.5 is named twice"),
+                "{}",
+                refused(texts)
+            );
         }
         for text in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
-            assert!(refused(&[text]).contains("is no machine's own"), "{}", refused(&[text]));
+            assert!(
+                refused(&[text]).contains("is no machine's own"),
+                "{}",
+                refused(&[text])
+            );
         }
-        sources(&["127.0.0.6-127.0.0.9", "127.0.0.5"]).expect("parsed").check(&server).expect("neighbours");
+        sources(&["127.0.0.6-127.0.0.9", "127.0.0.5"])
+            .expect("parsed")
+            .check(&server)
+            .expect("neighbours");
     }
 
     #[test]
     fn an_address_of_another_machine_or_family_is_refused() {
         let server: SocketAddr = "127.0.0.1:80".parse().expect("address");
-        sources(&["127.0.0.0/8"]).expect("network").check(&server).expect("all of it is ours");
-        let foreign = sources(&["192.0.2.1"]).expect("parsed").check(&server).expect_err("not ours").to_string();
-        assert!(foreign.contains("192.0.2.1") && foreign.contains("ip address"), "{foreign}");
-        let family = sources(&["::1"]).expect("parsed").check(&server).expect_err("IPv6").to_string();
+        sources(&["127.0.0.0/8"])
+            .expect("network")
+            .check(&server)
+            .expect("all of it is ours");
+        let foreign = sources(&["192.0.2.1"])
+            .expect("parsed")
+            .check(&server)
+            .expect_err("not ours")
+            .to_string();
+        assert!(
+            foreign.contains("192.0.2.1") && foreign.contains("ip address"),
+            "{foreign}"
+        );
+        let family = sources(&["::1"])
+            .expect("parsed")
+            .check(&server)
+            .expect_err("IPv6")
+            .to_string();
         assert!(family.contains("IPv6"), "{family}");
     }
 }

@@ -9,7 +9,9 @@ use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore,
+};
 
 use crate::base::clock::monotonic_ns;
 use crate::base::error::LoadError;
@@ -30,7 +32,11 @@ pub(crate) struct TlsClient {
 
 impl TlsClient {
     /// Reads the trusted certificates.
-    pub fn prepare(host: &str, options: &TlsOptions, version: HttpVersion) -> Result<Self, LoadError> {
+    pub fn prepare(
+        host: &str,
+        options: &TlsOptions,
+        version: HttpVersion,
+    ) -> Result<Self, LoadError> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| bad(format!("{host:?} is no name that a certificate could have")))?;
         let provider = Arc::new(ring::default_provider());
@@ -39,14 +45,24 @@ impl TlsClient {
         config.alpn_protocols = vec![if needs_http2 { ALPN_HTTP2 } else { ALPN_HTTP1 }.to_vec()];
         // Each connection stands for another visitor, who has not been here before.
         config.resumption = Resumption::disabled();
-        Ok(Self { config: Arc::new(config), name, needs_http2 })
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+            needs_http2,
+        })
     }
 
     /// A connection before its handshake.
     pub fn session(&self) -> io::Result<TlsSession> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
             .map_err(|error| explained(&error))?;
-        Ok(TlsSession { session, needs_http2: self.needs_http2, is_tcp_ready: false, received_ns: 0, end: None })
+        Ok(TlsSession {
+            session,
+            needs_http2: self.needs_http2,
+            is_tcp_ready: false,
+            received_ns: 0,
+            end: None,
+        })
     }
 }
 
@@ -54,13 +70,19 @@ fn bad(message: String) -> LoadError {
     LoadError::Plan(message)
 }
 
-fn client_config(provider: Arc<CryptoProvider>, options: &TlsOptions) -> Result<ClientConfig, LoadError> {
+fn client_config(
+    provider: Arc<CryptoProvider>,
+    options: &TlsOptions,
+) -> Result<ClientConfig, LoadError> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(error.to_string()))?;
     if options.insecure {
         let verifier = Arc::new(Unverified(provider));
-        return Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth());
+        return Ok(builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth());
     }
     let roots = match &options.ca_file {
         Some(path) => roots_of_file(path)?,
@@ -70,13 +92,18 @@ fn client_config(provider: Arc<CryptoProvider>, options: &TlsOptions) -> Result<
 }
 
 fn roots_of_file(path: &str) -> Result<RootCertStore, LoadError> {
-    let unreadable = |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; give a PEM file"));
+    let unreadable =
+        |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; give a PEM file"));
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
         roots.add(certificate).map_err(|error| unreadable(&error))?;
     }
-    if roots.is_empty() { Err(unreadable(&"no certificate in it")) } else { Ok(roots) }
+    if roots.is_empty() {
+        Err(unreadable(&"no certificate in it"))
+    } else {
+        Ok(roots)
+    }
 }
 
 fn roots_of_system() -> Result<RootCertStore, LoadError> {
@@ -84,7 +111,9 @@ fn roots_of_system() -> Result<RootCertStore, LoadError> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         let cure = "install them (package ca-certificates), or give --ca-file FILE or --insecure";
-        return Err(bad(format!("this system has no trusted certificates; {cure}")));
+        return Err(bad(format!(
+            "this system has no trusted certificates; {cure}"
+        )));
     }
     Ok(roots)
 }
@@ -199,7 +228,9 @@ impl TlsSession {
             Ok(0) => return Ok(Transfer::Over),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Transfer::NotNow),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(Transfer::Broken),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                return Ok(Transfer::Broken);
+            }
             Err(error) => return Err(Error::General(error.to_string())),
         }
         let now_ns = monotonic_ns();
@@ -215,7 +246,8 @@ impl TlsSession {
         self.received_ns
     }
 
-    /// Whether the connection ended without the server saying so: what came last may have been cut off.
+    /// Whether the connection ended without the server saying so: what came last may have been cut
+    /// off.
     pub fn is_truncated(&self) -> bool {
         self.end == Some(End::Truncated)
     }
@@ -258,29 +290,37 @@ impl Write for Carrier<'_> {
 }
 
 fn broken_off() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, "the server ended the connection during the TLS handshake")
+    io::Error::new(
+        io::ErrorKind::ConnectionReset,
+        "the server ended the connection during the TLS handshake",
+    )
 }
 
 /// A failed handshake, with its cure.
 fn explained(error: &Error) -> io::Error {
     io::Error::other(match error {
         Error::InvalidCertificate(
-            reason @ (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }),
+            reason @ (CertificateError::NotValidForName
+            | CertificateError::NotValidForNameContext { .. }),
         ) => format!(
-            "the server's certificate is for another name ({reason}); ask for it by that name in the URL, or switch the \
-             check off with --insecure"
+            "the server's certificate is for another name ({reason}); ask for it by that name in \
+            the URL, or switch the check off with --insecure"
         ),
         Error::InvalidCertificate(reason) => format!(
-            "the server's certificate is not accepted ({reason}); name its authority with --ca-file FILE, or switch \
-             the check off with --insecure"
+            "the server's certificate is not accepted ({reason}); name its authority with \
+            --ca-file FILE, or switch the check off with --insecure"
         ),
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            "the server does not offer the version of HTTP that was asked for (ALPN); try with or without --http2"
+            "the server does not offer the version of HTTP that was asked for (ALPN); try with or \
+            without --http2"
                 .to_owned()
         }
         Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
         Error::InvalidMessage(_) => {
-            format!("the server does not answer in TLS ({error}); perhaps the URL should begin with http://")
+            format!(
+                "the server does not answer in TLS ({error}); perhaps the URL should begin \
+                with http://"
+            )
         }
         _ => format!("the TLS handshake failed: {error}"),
     })

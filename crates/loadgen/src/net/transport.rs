@@ -1,4 +1,5 @@
-//! What carries a connection's bytes: the socket itself, or TLS over it. Without TLS it adds a comparison per call.
+//! What carries a connection's bytes: the socket itself, or TLS over it. Without TLS it adds a
+//! comparison per call.
 
 use std::cell::RefCell;
 use std::io;
@@ -18,8 +19,15 @@ pub(crate) struct Transport {
 impl Transport {
     /// Begins to connect.
     pub fn connect(route: &Route) -> io::Result<Self> {
-        let tls = route.tls.as_ref().map(|client| client.session()).transpose()?;
-        Ok(Self { socket: route.connect()?, tls: tls.map(|session| Box::new(RefCell::new(session))) })
+        let tls = route
+            .tls
+            .as_ref()
+            .map(|client| client.session())
+            .transpose()?;
+        Ok(Self {
+            socket: route.connect()?,
+            tls: tls.map(|session| Box::new(RefCell::new(session))),
+        })
     }
 
     /// Goes on connecting, the handshake of TLS included.
@@ -50,15 +58,19 @@ impl Transport {
 
     /// Sends what was accepted and is still here; whether all of it is out.
     pub fn flush(&self) -> bool {
-        self.tls.as_ref().is_none_or(|tls| tls.borrow_mut().flush(&self.socket) != Transfer::NotNow)
+        self.tls
+            .as_ref()
+            .is_none_or(|tls| tls.borrow_mut().flush(&self.socket) != Transfer::NotNow)
     }
 
-    /// As [`Socket::stamp_arrivals`]. Under TLS the stamp of one record would be taken for that of another.
+    /// As [`Socket::stamp_arrivals`]. Under TLS the stamp of one record would be taken for that of
+    /// another.
     pub fn stamp_arrivals(&self) -> bool {
         self.tls.is_none() && self.socket.stamp_arrivals()
     }
 
-    /// When the socket delivered what `receive` has just returned: under TLS, before it was decrypted.
+    /// When the socket delivered what `receive` has just returned: under TLS, before it was
+    /// decrypted.
     #[inline(always)]
     pub fn received_ns(&self) -> u64 {
         match &self.tls {
@@ -74,7 +86,9 @@ impl Transport {
 
     /// Whether the end of the connection may have cut something off; TCP alone cannot tell.
     pub fn is_truncated(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.borrow().is_truncated())
+        self.tls
+            .as_ref()
+            .is_some_and(|tls| tls.borrow().is_truncated())
     }
 
     /// Whether TLS wraps it.

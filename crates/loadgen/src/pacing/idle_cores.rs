@@ -11,7 +11,8 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::base::clock::thread_cpu_ns;
 
-/// How often a look is taken. The kernel counts in hundredths of a second, so each tells the share to 2 %.
+/// How often a look is taken. The kernel counts in hundredths of a second, so each tells the share
+/// to 2 %.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Cores per spinning thread: where less is idle, somebody wants what the spin takes.
@@ -30,7 +31,11 @@ impl IdleTime {
     /// Nothing was seen yet; a thread spins for `spin_share` of a core at most.
     pub fn new(spin_share: f64) -> Self {
         let enough_idle_cores = LEAST_IDLE_CORES + spin_share;
-        Self { enough_idle_cores, is_gone: AtomicBool::new(false), is_known: AtomicBool::new(false) }
+        Self {
+            enough_idle_cores,
+            is_gone: AtomicBool::new(false),
+            is_known: AtomicBool::new(false),
+        }
     }
 
     /// Whether there was hardly any at the latest look.
@@ -45,7 +50,11 @@ impl IdleTime {
 
     /// Notes how many cores per spinning thread were idle of late.
     pub fn note(&self, idle_cores: f64) {
-        let least = if self.is_gone() { self.enough_idle_cores } else { LEAST_IDLE_CORES };
+        let least = if self.is_gone() {
+            self.enough_idle_cores
+        } else {
+            LEAST_IDLE_CORES
+        };
         self.is_gone.store(idle_cores < least, Ordering::Relaxed);
         self.is_known.store(true, Ordering::Relaxed);
     }
@@ -58,26 +67,37 @@ pub(crate) struct IdleWatch {
 }
 
 impl IdleWatch {
-    /// Begins to look, for so many threads that spin, each for `spin_share` of a core at most. Where the kernel does not say, or there is no thread to be had,
-    /// nothing is ever seen.
+    /// Begins to look, for so many threads that spin, each for `spin_share` of a core at most.
+    /// Where the kernel does not say, or there is no thread to be had, nothing is ever seen.
     pub fn start(spinning: usize, spin_share: f64) -> Self {
         let seen = Arc::new(IdleTime::new(spin_share));
         let (end, ended) = mpsc::channel();
         let noting = Arc::clone(&seen);
         let look = move || {
-            let Ok(cores) = sched_getaffinity(None) else { return 0 };
+            let Ok(cores) = sched_getaffinity(None) else {
+                return 0;
+            };
             let mut before = CoreTicks::read(&cores);
             while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                 let now = CoreTicks::read(&cores);
-                if let Some(idle) = before.zip(now).and_then(|(before, now)| now.idle_cores_since(&before)) {
+                if let Some(idle) = before
+                    .zip(now)
+                    .and_then(|(before, now)| now.idle_cores_since(&before))
+                {
                     noting.note(idle / spinning as f64);
                 }
                 before = now;
             }
             thread_cpu_ns()
         };
-        let thread = thread::Builder::new().name("loadgen-idle".to_owned()).spawn(look).ok();
-        Self { seen, running: thread.map(|thread| (end, thread)) }
+        let thread = thread::Builder::new()
+            .name("loadgen-idle".to_owned())
+            .spawn(look)
+            .ok();
+        Self {
+            seen,
+            running: thread.map(|thread| (end, thread)),
+        }
     }
 
     /// What it sees.
@@ -91,7 +111,9 @@ impl IdleWatch {
     }
 
     fn join(&mut self) -> u64 {
-        let Some((end, thread)) = self.running.take() else { return 0 };
+        let Some((end, thread)) = self.running.take() else {
+            return 0;
+        };
         drop(end);
         // A panic in it has been told.
         thread.join().unwrap_or(0)
@@ -114,7 +136,9 @@ struct CoreTicks {
 
 impl CoreTicks {
     fn read(cores: &CpuSet) -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/stat").ok()?, |core| cores.is_set(core))
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?, |core| {
+            cores.is_set(core)
+        })
     }
 
     /// Sums the lines `cpuN user nice system idle iowait irq softirq steal …` of these cores.
@@ -122,12 +146,23 @@ impl CoreTicks {
         let of_core = |line: &str| {
             let (core, times) = line.strip_prefix("cpu")?.split_once(' ')?;
             let core: usize = core.parse().ok()?;
-            let times: Vec<u64> = times.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
+            let times: Vec<u64> = times
+                .split_ascii_whitespace()
+                .map_while(|field| field.parse().ok())
+                .collect();
             // Guest times are part of user and nice.
             let all = times.get(..8)?.iter().sum();
-            is_ours(core).then(|| Self { cores: 1, idle: times[3] + times[4], all })
+            is_ours(core).then(|| Self {
+                cores: 1,
+                idle: times[3] + times[4],
+                all,
+            })
         };
-        let sum = |a: Self, b: Self| Self { cores: a.cores + b.cores, idle: a.idle + b.idle, all: a.all + b.all };
+        let sum = |a: Self, b: Self| Self {
+            cores: a.cores + b.cores,
+            idle: a.idle + b.idle,
+            all: a.all + b.all,
+        };
         stat.lines().filter_map(of_core).reduce(sum)
     }
 
@@ -155,16 +190,42 @@ intr 5 0 0\n";
     #[test]
     fn only_the_cores_that_may_be_used_count() {
         let of = |wanted: &[usize]| CoreTicks::parse(STAT, |core| wanted.contains(&core));
-        assert_eq!(of(&[0]), Some(CoreTicks { cores: 1, idle: 405, all: 516 }));
-        assert_eq!(of(&[1, 12]), Some(CoreTicks { cores: 2, idle: 510, all: 732 }));
+        assert_eq!(
+            of(&[0]),
+            Some(CoreTicks {
+                cores: 1,
+                idle: 405,
+                all: 516
+            })
+        );
+        assert_eq!(
+            of(&[1, 12]),
+            Some(CoreTicks {
+                cores: 2,
+                idle: 510,
+                all: 732
+            })
+        );
         assert_eq!(of(&[7]), None);
-        assert_eq!(CoreTicks::parse("cpu0 1 2 3\n", |_| true), None, "a kernel that says less");
+        assert_eq!(
+            CoreTicks::parse("cpu0 1 2 3\n", |_| true),
+            None,
+            "a kernel that says less"
+        );
     }
 
     #[test]
     fn what_was_idle_is_told_of_the_time_between() {
-        let before = CoreTicks { cores: 4, idle: 400, all: 1_000 };
-        let now = CoreTicks { cores: 4, idle: 425, all: 1_100 };
+        let before = CoreTicks {
+            cores: 4,
+            idle: 400,
+            all: 1_000,
+        };
+        let now = CoreTicks {
+            cores: 4,
+            idle: 425,
+            all: 1_100,
+        };
         assert_eq!(now.idle_cores_since(&before), Some(1.0));
         assert_eq!(now.idle_cores_since(&now), None);
     }

@@ -1,4 +1,5 @@
-//! How to wait for an instant: sleep for the long part, and look again and again for the last few microseconds.
+//! How to wait for an instant: sleep for the long part, and look again and again for the last few
+//! microseconds.
 
 use std::sync::Arc;
 
@@ -30,8 +31,8 @@ pub enum SpinReason {
     Automatic,
     /// Off: at this rate it would eat a fifth of a core or more.
     OffAtThisRate,
-    /// Off: the plan says that others work on these cores, or there are no more cores than generator threads; it would
-    /// take the server's time.
+    /// Off: the plan says that others work on these cores, or there are no more cores than
+    /// generator threads; it would take the server's time.
     OffOnSharedCores,
 }
 
@@ -46,13 +47,31 @@ pub struct Spin {
 
 impl Spin {
     /// The window that was asked for, or else the usual one where it costs nobody anything.
-    pub(crate) fn decide(asked_ns: Option<u64>, thread_rate_per_s: Option<f64>, has_own_core: bool) -> Self {
-        let share = thread_rate_per_s.map_or(1.0, |rate| rate * DEFAULT_SPIN_WINDOW_NS as f64 / NS_PER_S as f64);
+    pub(crate) fn decide(
+        asked_ns: Option<u64>,
+        thread_rate_per_s: Option<f64>,
+        has_own_core: bool,
+    ) -> Self {
+        let share = thread_rate_per_s.map_or(1.0, |rate| {
+            rate * DEFAULT_SPIN_WINDOW_NS as f64 / NS_PER_S as f64
+        });
         match asked_ns {
-            Some(window_ns) => Self { window_ns, reason: SpinReason::Asked },
-            None if !has_own_core => Self { window_ns: 0, reason: SpinReason::OffOnSharedCores },
-            None if share > MOST_SPIN_SHARE => Self { window_ns: 0, reason: SpinReason::OffAtThisRate },
-            None => Self { window_ns: DEFAULT_SPIN_WINDOW_NS, reason: SpinReason::Automatic },
+            Some(window_ns) => Self {
+                window_ns,
+                reason: SpinReason::Asked,
+            },
+            None if !has_own_core => Self {
+                window_ns: 0,
+                reason: SpinReason::OffOnSharedCores,
+            },
+            None if share > MOST_SPIN_SHARE => Self {
+                window_ns: 0,
+                reason: SpinReason::OffAtThisRate,
+            },
+            None => Self {
+                window_ns: DEFAULT_SPIN_WINDOW_NS,
+                reason: SpinReason::Automatic,
+            },
         }
     }
 }
@@ -63,7 +82,8 @@ const LEAST_NAP_NS: u64 = 5_000;
 /// A host that wakes us later than this now and then does so whenever the timer is set.
 const MOST_NAP_LEAD_NS: u64 = 30_000;
 
-/// What waking up costs at least is told from so many wake-ups, so about one in as many comes too early and spins.
+/// What waking up costs at least is told from so many wake-ups, so about one in as many comes too
+/// early and spins.
 const WAKE_UPS: usize = 16;
 
 /// A host that always wakes us later than this is not idle, and waiting for it would be spinning.
@@ -84,12 +104,20 @@ impl WakeUps {
 
     /// How much earlier a timer has to be set, so as not to be late by what every wake-up takes.
     fn lead_ns(&self) -> u64 {
-        self.late_ns.iter().copied().min().map_or(0, |least_ns| least_ns.min(MOST_LEAD_NS))
+        self.late_ns
+            .iter()
+            .copied()
+            .min()
+            .map_or(0, |least_ns| least_ns.min(MOST_LEAD_NS))
     }
 
     /// How much earlier it has to be set, so as to be in time whatever the wake-up takes.
     fn nap_lead_ns(&self) -> u64 {
-        self.late_ns.iter().copied().max().map_or(0, |most_ns| most_ns.min(MOST_NAP_LEAD_NS))
+        self.late_ns
+            .iter()
+            .copied()
+            .max()
+            .map_or(0, |most_ns| most_ns.min(MOST_NAP_LEAD_NS))
     }
 }
 
@@ -136,20 +164,30 @@ impl Pacer {
 
     /// How long before a send it spins now.
     fn window_ns(&self) -> u64 {
-        if self.is_off() { 0 } else { self.asked_window_ns }
+        if self.is_off() {
+            0
+        } else {
+            self.asked_window_ns
+        }
     }
 
     fn is_off(&self) -> bool {
         self.idle_time.as_ref().is_some_and(|idle| idle.is_gone())
     }
 
-    /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and something else to do at `other_ns`; 0: not
-    /// at all, for the send is near.
+    /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and something else to do
+    /// at `other_ns`; 0: not at all, for the send is near.
     pub fn sleep_ns(&mut self, now_ns: u64, due_ns: u64, other_ns: u64) -> u64 {
-        let until_ns =
-            |window_ns| due_ns.saturating_sub(window_ns).min(other_ns).saturating_sub(now_ns).min(SLICE_NS);
+        let until_ns = |window_ns| {
+            due_ns
+                .saturating_sub(window_ns)
+                .min(other_ns)
+                .saturating_sub(now_ns)
+                .min(SLICE_NS)
+        };
         let sleep_ns = until_ns(self.window_ns() + self.lead_ns);
-        self.rest.change_priority(sleep_ns >= LEAST_NAP_NS && due_ns != u64::MAX);
+        self.rest
+            .change_priority(sleep_ns >= LEAST_NAP_NS && due_ns != u64::MAX);
         if sleep_ns > 0 || !self.rest.should_sleep() {
             return sleep_ns;
         }
@@ -180,14 +218,15 @@ impl Pacer {
         self.rest.passed(busy_ns, slept_ns);
     }
 
-    /// Whether the CPU time of the next sleep has to be counted, with a send due at `due_ns`. It matters where there may be
-    /// too little sleep, not where a thread waits for sockets alone and sleeps whenever there is nothing to do.
+    /// Whether the CPU time of the next sleep has to be counted, with a send due at `due_ns`. It
+    /// matters where there may be too little sleep, not where a thread waits for sockets alone and
+    /// sleeps whenever there is nothing to do.
     pub fn counts_sleep(&self, due_ns: u64) -> bool {
         due_ns != u64::MAX && self.rest.counts_sleep()
     }
 
-    /// For how long the thread was busy with its real-time priority given up; `None` where it did not have to, or could
-    /// not.
+    /// For how long the thread was busy with its real-time priority given up; `None` where it did
+    /// not have to, or could not.
     pub fn as_ordinary_ns(&self) -> Option<u64> {
         self.rest.as_ordinary_ns()
     }
@@ -199,7 +238,10 @@ impl Pacer {
 
     /// For how long the spin was off for want of idle time; `None` where nobody has looked.
     pub fn off_ns(&self) -> Option<u64> {
-        self.idle_time.as_ref().is_some_and(|idle| idle.is_known()).then_some(self.off_ns)
+        self.idle_time
+            .as_ref()
+            .is_some_and(|idle| idle.is_known())
+            .then_some(self.off_ns)
     }
 
     /// How often a spin was cut short so that the thread slept at all.
@@ -220,7 +262,11 @@ mod tests {
         assert_eq!(pacer.sleep_ns(940_000, 1_000_000, u64::MAX), 0);
         assert_eq!(pacer.sleep_ns(2_000_000, 1_000_000, u64::MAX), 0);
         assert_eq!(pacer.sleep_ns(0, 1_000_000, 10), 10);
-        assert_eq!(pacer.sleep_ns(0, u64::MAX, u64::MAX), SLICE_NS, "a stop has to be noticed");
+        assert_eq!(
+            pacer.sleep_ns(0, u64::MAX, u64::MAX),
+            SLICE_NS,
+            "a stop has to be noticed"
+        );
         assert_eq!(Pacer::new(0).sleep_ns(0, 1_000, u64::MAX), 1_000);
     }
 
@@ -229,19 +275,38 @@ mod tests {
         let mut pacer = Pacer::new(0);
         for _ in 0..WAKE_UPS - 1 {
             pacer.woke(9_000);
-            assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 1_000_000, "too few to tell");
+            assert_eq!(
+                pacer.sleep_ns(0, 1_000_000, u64::MAX),
+                1_000_000,
+                "too few to tell"
+            );
         }
         pacer.woke(7_000);
         assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 993_000);
-        assert_eq!(pacer.sleep_ns(994_000, 1_000_000, u64::MAX), 0, "sleeping again would take longer");
+        assert_eq!(
+            pacer.sleep_ns(994_000, 1_000_000, u64::MAX),
+            0,
+            "sleeping again would take longer"
+        );
         pacer.woke(2_000);
-        assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 998_000, "one that was quick is enough");
+        assert_eq!(
+            pacer.sleep_ns(0, 1_000_000, u64::MAX),
+            998_000,
+            "one that was quick is enough"
+        );
         (0..WAKE_UPS).for_each(|_| pacer.woke(300_000));
-        assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), 1_000_000 - MOST_LEAD_NS);
+        assert_eq!(
+            pacer.sleep_ns(0, 1_000_000, u64::MAX),
+            1_000_000 - MOST_LEAD_NS
+        );
 
         let mut spinning = Pacer::new(60_000);
         (0..WAKE_UPS).for_each(|_| spinning.woke(9_000));
-        assert_eq!(spinning.sleep_ns(0, 1_000_000, u64::MAX), 931_000, "awake when its window begins");
+        assert_eq!(
+            spinning.sleep_ns(0, 1_000_000, u64::MAX),
+            931_000,
+            "awake when its window begins"
+        );
     }
 
     #[test]
@@ -272,7 +337,11 @@ mod tests {
             let due_ns = send * 50_000;
             while now_ns < due_ns {
                 let sleep_ns = pacer.sleep_ns(now_ns, due_ns, u64::MAX);
-                let step_ns = if sleep_ns > 0 { sleep_ns } else { 500.min(due_ns - now_ns) };
+                let step_ns = if sleep_ns > 0 {
+                    sleep_ns
+                } else {
+                    500.min(due_ns - now_ns)
+                };
                 pacer.passed(if sleep_ns > 0 { 0 } else { step_ns }, sleep_ns);
                 slept_ns += sleep_ns;
                 now_ns += step_ns;
@@ -301,21 +370,36 @@ mod tests {
         let mut pacer = Pacer::new(60_000).resting(Rest::asleep());
         (0..WAKE_UPS as u64).for_each(|late_us| pacer.woke((5 + late_us) * 1_000));
         pacer.passed(BUDGET_NS / 8, 0);
-        assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 0, "a short burst may spin throughout");
+        assert_eq!(
+            pacer.sleep_ns(0, 40_000, u64::MAX),
+            0,
+            "a short burst may spin throughout"
+        );
         pacer.passed(BUDGET_NS / 4, 0);
         assert_eq!(
             pacer.sleep_ns(0, 40_000, u64::MAX),
             20_000,
             "awake before the send, even as late as the latest of late"
         );
-        assert_eq!(pacer.sleep_ns(0, 24_000, u64::MAX), 0, "too short to be worth it");
+        assert_eq!(
+            pacer.sleep_ns(0, 24_000, u64::MAX),
+            0,
+            "too short to be worth it"
+        );
         pacer.passed(BUDGET_NS, 0);
         assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 20_000);
-        assert_eq!(pacer.sleep_ns(0, 24_000, u64::MAX), 24_000, "late rather than stopped by force");
+        assert_eq!(
+            pacer.sleep_ns(0, 24_000, u64::MAX),
+            24_000,
+            "late rather than stopped by force"
+        );
         assert_eq!(pacer.curtailed(), 3);
 
         (0..WAKE_UPS).for_each(|_| pacer.woke(300_000));
-        assert_eq!(pacer.sleep_ns(0, 40_000, u64::MAX), 40_000 - MOST_NAP_LEAD_NS);
+        assert_eq!(
+            pacer.sleep_ns(0, 40_000, u64::MAX),
+            40_000 - MOST_NAP_LEAD_NS
+        );
     }
 
     #[test]
@@ -326,7 +410,10 @@ mod tests {
             assert!(!pacer.counts_sleep(1), "a short burst");
             pacer.passed(BUDGET_NS / 8, 0);
             assert!(pacer.counts_sleep(1));
-            assert!(!pacer.counts_sleep(u64::MAX), "answers alone are waited for");
+            assert!(
+                !pacer.counts_sleep(u64::MAX),
+                "answers alone are waited for"
+            );
             pacer.passed(0, NS_PER_MS);
             assert!(!pacer.counts_sleep(1), "it has slept");
         }
@@ -338,10 +425,16 @@ mod tests {
             let spin = Spin::decide(None, rate, has_own_core);
             (spin.window_ns, spin.reason)
         };
-        assert_eq!(decide(Some(1_000.0), true), (DEFAULT_SPIN_WINDOW_NS, SpinReason::Automatic));
+        assert_eq!(
+            decide(Some(1_000.0), true),
+            (DEFAULT_SPIN_WINDOW_NS, SpinReason::Automatic)
+        );
         assert_eq!(decide(Some(20_000.0), true), (0, SpinReason::OffAtThisRate));
         assert_eq!(decide(None, true), (0, SpinReason::OffAtThisRate));
-        assert_eq!(decide(Some(1_000.0), false), (0, SpinReason::OffOnSharedCores));
+        assert_eq!(
+            decide(Some(1_000.0), false),
+            (0, SpinReason::OffOnSharedCores)
+        );
         let asked = Spin::decide(Some(7), Some(20_000.0), false);
         assert_eq!((asked.window_ns, asked.reason), (7, SpinReason::Asked));
     }

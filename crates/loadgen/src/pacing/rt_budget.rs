@@ -1,11 +1,11 @@
-//! How a real-time thread keeps within its time: the kernel keeps a twentieth of each second for ordinary threads, and stops
-//! by force, for tens of milliseconds, who leaves them less.
+//! How a real-time thread keeps within its time: the kernel keeps a twentieth of each second for
+//! ordinary threads, and stops by force, for tens of milliseconds, who leaves them less.
 
 use crate::base::clock::{NS_PER_MS, monotonic_ns, thread_cpu_ns};
 use crate::pacing::priority::RealTime;
 
-/// Share of the time in which a real-time thread has to rest: to sleep, or to be an ordinary thread. A little more than
-/// the kernel asks for.
+/// Share of the time in which a real-time thread has to rest: to sleep, or to be an ordinary
+/// thread. A little more than the kernel asks for.
 pub(crate) const LEAST_REST_SHARE: f64 = 0.07;
 
 /// The share is kept over this long, so that a short burst need not rest at all.
@@ -43,7 +43,10 @@ struct Clocks {
 
 impl Clocks {
     fn read() -> Self {
-        Self { wall_ns: monotonic_ns(), cpu_ns: thread_cpu_ns() }
+        Self {
+            wall_ns: monotonic_ns(),
+            cpu_ns: thread_cpu_ns(),
+        }
     }
 }
 
@@ -66,7 +69,9 @@ impl Rest {
     pub fn for_heirs() -> Self {
         Self::by(match RealTime::of_this_thread() {
             None => Way::NotAtAll,
-            Some(real_time) => real_time.that_can_be_taken_back().map_or(Way::Asleep, Way::AsOrdinary),
+            Some(real_time) => real_time
+                .that_can_be_taken_back()
+                .map_or(Way::Asleep, Way::AsOrdinary),
         })
     }
 
@@ -94,13 +99,17 @@ impl Rest {
         }
     }
 
-    /// Gives the calling thread's priority up where that is worth while, and takes it back when it has rested. Who is about
-    /// to sleep until a send rests by that, and wakes up sooner as a real-time thread.
+    /// Gives the calling thread's priority up where that is worth while, and takes it back when it
+    /// has rested. Who is about to sleep until a send rests by that, and wakes up sooner as a
+    /// real-time thread.
     pub fn change_priority(&mut self, is_about_to_sleep: bool) {
-        let Way::AsOrdinary(real_time) = self.way else { return };
+        let Way::AsOrdinary(real_time) = self.way else {
+            return;
+        };
         if self.is_ordinary && (self.owed_ns <= 0.0 || is_about_to_sleep) {
             self.look();
-            // Who is refused what was permitted before the start stays an ordinary thread, and tries again.
+            // Who is refused what was permitted before the start stays an ordinary thread, and
+            // tries again.
             self.is_ordinary = real_time.take_back().is_err();
         } else if !self.is_ordinary && self.owed_ns > WORTHWHILE_NS && !is_about_to_sleep {
             self.look();
@@ -134,13 +143,18 @@ impl Rest {
         }
     }
 
-    /// Looks at the kernel's account of the time since the last look. What looks like sleep may be none: a wait that found
-    /// something at once, or what going to sleep and waking up took.
+    /// Looks at the kernel's account of the time since the last look. What looks like sleep may be
+    /// none: a wait that found something at once, or what going to sleep and waking up took.
     fn look(&mut self) {
         let now = (self.read_clocks)();
         if let Some(before) = self.looked.replace(now) {
             let busy_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
-            self.spent(busy_ns, now.wall_ns.saturating_sub(before.wall_ns).saturating_sub(busy_ns));
+            self.spent(
+                busy_ns,
+                now.wall_ns
+                    .saturating_sub(before.wall_ns)
+                    .saturating_sub(busy_ns),
+            );
         }
         self.unlooked_ns = 0;
     }
@@ -158,8 +172,8 @@ impl Rest {
         self.owed_ns = (owed_ns - slept_ns as f64).max(owed_ns.min(0.0));
     }
 
-    /// Whether the CPU time of the next sleep has to be counted. Going to sleep and waking up take some, on some virtual
-    /// machines 20 µs, and what the kernel takes for sleep is what is left.
+    /// Whether the CPU time of the next sleep has to be counted. Going to sleep and waking up take
+    /// some, on some virtual machines 20 µs, and what the kernel takes for sleep is what is left.
     pub fn counts_sleep(&self) -> bool {
         matches!(self.way, Way::Asleep) && self.owed_ns > WORTHWHILE_NS / 2.0
     }
@@ -176,8 +190,8 @@ mod tests {
     use std::fs;
 
     use thread_priority::{
-        RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
-        thread_native_id,
+        RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+        set_thread_priority_and_policy, thread_native_id,
     };
 
     use super::*;
@@ -209,31 +223,47 @@ mod tests {
     /// Policy and niceness of the calling thread, by the kernel.
     fn scheduled() -> (u32, i32) {
         let text = fs::read_to_string("/proc/thread-self/stat").expect("proc");
-        let fields: Vec<&str> = text.rsplit_once(')').expect("a name").1.split_ascii_whitespace().collect();
-        (fields[38].parse().expect("policy"), fields[16].parse().expect("niceness"))
+        let fields: Vec<&str> = text
+            .rsplit_once(')')
+            .expect("a name")
+            .1
+            .split_ascii_whitespace()
+            .collect();
+        (
+            fields[38].parse().expect("policy"),
+            fields[16].parse().expect("niceness"),
+        )
     }
 
     thread_local! {
         static CLOCKS: Cell<Clocks> = const { Cell::new(Clocks { wall_ns: 0, cpu_ns: 0 }) };
     }
 
-    /// Makes the calling thread a real-time one, whose clocks stand still; `None` where nobody can be one.
+    /// Makes the calling thread a real-time one, whose clocks stand still; `None` where nobody can
+    /// be one.
     fn real_time_rest() -> Option<Rest> {
         let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
         let priority = ThreadPriority::Crossplatform(3.try_into().expect("a priority"));
         set_thread_priority_and_policy(thread_native_id(), priority, policy).ok()?;
-        let rest = Rest { read_clocks: || CLOCKS.get(), ..Rest::for_heirs() };
+        let rest = Rest {
+            read_clocks: || CLOCKS.get(),
+            ..Rest::for_heirs()
+        };
         matches!(rest.way, Way::AsOrdinary(_)).then_some(rest)
     }
 
     /// A stretch of time, of which the thread believes to have slept `slept_ns`.
     fn pass(rest: &mut Rest, [wall_ns, cpu_ns, slept_ns]: [u64; 3]) {
         let before = CLOCKS.get();
-        CLOCKS.set(Clocks { wall_ns: before.wall_ns + wall_ns, cpu_ns: before.cpu_ns + cpu_ns });
+        CLOCKS.set(Clocks {
+            wall_ns: before.wall_ns + wall_ns,
+            cpu_ns: before.cpu_ns + cpu_ns,
+        });
         rest.passed(wall_ns - slept_ns, slept_ns);
     }
 
-    /// The share of the time in which it is an ordinary thread, of so many stretches that are like this.
+    /// The share of the time in which it is an ordinary thread, of so many stretches that are like
+    /// this.
     fn ordinary_share(stretch: [u64; 3], stretches: u64) -> Option<f64> {
         let mut rest = real_time_rest()?;
         let mut ordinary = 0;
@@ -241,38 +271,56 @@ mod tests {
             rest.change_priority(false);
             assert!(!rest.should_sleep() && !rest.must_sleep() && !rest.counts_sleep());
             let (policy, niceness) = scheduled();
-            assert!((policy, niceness) == (0, -10) || policy == 2, "round robin: {policy}");
+            assert!(
+                (policy, niceness) == (0, -10) || policy == 2,
+                "round robin: {policy}"
+            );
             ordinary += u64::from(policy == 0);
             pass(&mut rest, stretch);
         }
         rest.look();
         let told_ns = rest.as_ordinary_ns().expect("it was one");
-        assert!(told_ns.abs_diff(ordinary * stretch[1]) <= LOOK_NS + stretch[1], "{told_ns} {ordinary}");
+        assert!(
+            told_ns.abs_diff(ordinary * stretch[1]) <= LOOK_NS + stretch[1],
+            "{told_ns} {ordinary}"
+        );
         Some(ordinary as f64 / stretches as f64)
     }
 
     #[test]
     fn a_busy_real_time_thread_is_an_ordinary_one_for_its_share_however_long_its_turns() {
         let looks_like_sleep = [10_000, 10_000, 7_000];
-        for stretch in
-            [[10_000, 10_000, 0], looks_like_sleep, [1_000_000, 1_000_000, 0], [2_500_000, 2_500_000, 0]]
-        {
-            let Some(share) = ordinary_share(stretch, 20_000) else { return };
-            assert!((share - LEAST_REST_SHARE).abs() < 0.005, "{stretch:?}: {share}");
+        for stretch in [
+            [10_000, 10_000, 0],
+            looks_like_sleep,
+            [1_000_000, 1_000_000, 0],
+            [2_500_000, 2_500_000, 0],
+        ] {
+            let Some(share) = ordinary_share(stretch, 20_000) else {
+                return;
+            };
+            assert!(
+                (share - LEAST_REST_SHARE).abs() < 0.005,
+                "{stretch:?}: {share}"
+            );
         }
     }
 
     #[test]
     fn a_real_time_thread_that_sleeps_for_its_share_stays_one() {
         for stretch in [[100_000, 92_000, 8_000], [5_000_000, 40_000, 4_960_000]] {
-            let Some(share) = ordinary_share(stretch, 2_000) else { return };
+            let Some(share) = ordinary_share(stretch, 2_000) else {
+                return;
+            };
             assert_eq!(share, 0.0, "{stretch:?}");
         }
     }
 
     #[test]
     fn who_gave_its_priority_up_takes_it_back_before_it_sleeps_and_after() {
-        let Some(mut rest) = real_time_rest() else { return };
+        let Some(mut rest) = real_time_rest() else {
+            return;
+        };
         rest.look();
         pass(&mut rest, [BUDGET_NS, BUDGET_NS, 0]);
         for (is_about_to_sleep, policy) in [(true, 2), (false, 0), (true, 2), (false, 0)] {

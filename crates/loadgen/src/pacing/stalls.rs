@@ -1,4 +1,5 @@
-//! Gaps in which the loop should have been turning and was not: our own stalls, which no server has to answer for.
+//! Gaps in which the loop should have been turning and was not: our own stalls, which no server has
+//! to answer for.
 
 use serde::Serialize;
 
@@ -18,8 +19,8 @@ pub struct Hiccups {
     pub longest_ns: u64,
     /// Measured arrivals that were intended in one.
     pub arrivals: u64,
-    /// Measured answers that may have come in one and waited to be read, where their instant is our own, and connections
-    /// that may have been made in one.
+    /// Measured answers that may have come in one and waited to be read, where their instant is our
+    /// own, and connections that may have been made in one.
     pub answers: u64,
     #[serde(skip)]
     latest: (u64, u64),
@@ -42,8 +43,8 @@ impl Hiccups {
         (self.latest.0..self.latest.1).contains(&intended_ns)
     }
 
-    /// Whether an answer that was read to a request sent at `sent_ns` may have come in the latest of them, where all that
-    /// had come by `looked_ns` had been read before.
+    /// Whether an answer that was read to a request sent at `sent_ns` may have come in the latest
+    /// of them, where all that had come by `looked_ns` had been read before.
     pub(crate) fn may_have_kept_answer(&self, sent_ns: u64, looked_ns: u64) -> bool {
         let ended_ns = self.latest.1;
         ended_ns > looked_ns && ended_ns > sent_ns
@@ -70,7 +71,10 @@ mod tests {
         assert_eq!(hiccups, Hiccups::default());
         hiccups.note(100, 100 + 2 * SHORTEST_NS);
         let intended_ns = [99, 100, 100 + SHORTEST_NS, 100 + 2 * SHORTEST_NS];
-        assert_eq!(intended_ns.map(|instant_ns| hiccups.has_kept_arrival(instant_ns)), [false, true, true, false]);
+        assert_eq!(
+            intended_ns.map(|instant_ns| hiccups.has_kept_arrival(instant_ns)),
+            [false, true, true, false]
+        );
         assert_eq!((hiccups.count, hiccups.longest_ns), (1, 2 * SHORTEST_NS));
     }
 
@@ -84,9 +88,18 @@ mod tests {
             (50, 60, true, "out before, looked for before"),
             (100 + SHORTEST_NS, 60, true, "went out meanwhile"),
             (ended_ns, 60, false, "went out afterwards"),
-            (50, ended_ns, false, "had not come when the loop looked again"),
+            (
+                50,
+                ended_ns,
+                false,
+                "had not come when the loop looked again",
+            ),
         ] {
-            assert_eq!(hiccups.may_have_kept_answer(sent_ns, looked_ns), expected, "{case}");
+            assert_eq!(
+                hiccups.may_have_kept_answer(sent_ns, looked_ns),
+                expected,
+                "{case}"
+            );
         }
     }
 }

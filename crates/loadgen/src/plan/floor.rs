@@ -1,9 +1,10 @@
-//! The measuring floor: what the generator measures of a server that answers at once, on this machine.
+//! The measuring floor: what the generator measures of a server that answers at once, on this
+//! machine.
 
 use serde::{Deserialize, Serialize};
 
-/// Response times of a server that holds nothing, measured beforehand with the same cores, rate and connections. Shown
-/// as a systematic uncertainty; it is never subtracted.
+/// Response times of a server that holds nothing, measured beforehand with the same cores, rate and
+/// connections. Shown as a systematic uncertainty; it is never subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
@@ -16,7 +17,8 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// The floor of a quantile: that of the next one known, which is not lower. `None` above the highest.
+    /// The floor of a quantile: that of the next one known, which is not lower. `None` above the
+    /// highest.
     #[must_use]
     pub fn at(&self, quantile: f64) -> Option<u64> {
         match quantile {
@@ -29,6 +31,7 @@ impl Floor {
 
     /// How many times the floor a quantile is.
     pub(crate) fn ratio(&self, quantile: f64, value_ns: u64) -> Option<f64> {
-        self.at(quantile).map(|floor_ns| value_ns as f64 / floor_ns.max(1) as f64)
+        self.at(quantile)
+            .map(|floor_ns| value_ns as f64 / floor_ns.max(1) as f64)
     }
 }

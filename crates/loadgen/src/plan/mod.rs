@@ -1,4 +1,5 @@
-//! What is asked for: one immutable, validated [`LoadPlan`]. All times are nanoseconds, all rates per second.
+//! What is asked for: one immutable, validated [`LoadPlan`]. All times are nanoseconds, all rates
+//! per second.
 
 pub(crate) mod floor;
 pub(crate) mod mix;
@@ -34,7 +35,8 @@ pub use crate::plan::trace::Trace;
 pub struct LoadPlan {
     /// `http://host[:port]/path?query`, or `https://` for TLS.
     pub url: String,
-    /// Path of a Unix socket to connect to instead of the URL's host, which then only names the `Host`.
+    /// Path of a Unix socket to connect to instead of the URL's host, which then only names the
+    /// `Host`.
     #[serde(default)]
     pub unix_socket: Option<String>,
     /// Method of every request.
@@ -46,7 +48,8 @@ pub struct LoadPlan {
     /// Request body, base64; `None` sends no body.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// Requests to choose from, instead of the one above; its header fields are added to each of them.
+    /// Requests to choose from, instead of the one above; its header fields are added to each of
+    /// them.
     #[serde(default)]
     pub targets: Vec<WeightedRequest>,
     /// What each arrival does, instead of sending one request; the rate is then that of sessions.
@@ -56,10 +59,12 @@ pub struct LoadPlan {
     pub load: LoadModel,
     /// How long each phase lasts.
     pub phases: Phases,
-    /// Length of one recording interval; `None`: one second, or longer where so many would not fit into memory.
+    /// Length of one recording interval; `None`: one second, or longer where so many would not fit
+    /// into memory.
     #[serde(default)]
     pub interval_ns: Option<u64>,
-    /// Of how many requests the instants are kept: so many of the slowest, and as many of all by chance.
+    /// Of how many requests the instants are kept: so many of the slowest, and as many of all by
+    /// chance.
     #[serde(default)]
     pub keep_flights: usize,
     /// How long a connection is kept.
@@ -74,17 +79,20 @@ pub struct LoadPlan {
     /// Generator threads, each with an event loop, connections and histograms of its own.
     #[serde(default = "default_threads")]
     pub threads: usize,
-    /// Reproduces every random choice: arrivals, their split over threads, the choice of idle connection.
+    /// Reproduces every random choice: arrivals, their split over threads, the choice of idle
+    /// connection.
     #[serde(default)]
     pub seed: u64,
-    /// How long before a send the pacer spins instead of sleeping; `None`: by the rate and the cores.
+    /// How long before a send the pacer spins instead of sleeping; `None`: by the rate and the
+    /// cores.
     #[serde(default)]
     pub spin_window_ns: Option<u64>,
-    /// Whether others, such as the server, work on the generator's cores: then nothing spins, unless it was asked for.
+    /// Whether others, such as the server, work on the generator's cores: then nothing spins,
+    /// unless it was asked for.
     #[serde(default)]
     pub shares_cores: bool,
-    /// Whose instants of answers are reported; `None`: the kernel's in an open loop, our own in a closed one, whose
-    /// capacity the kernel's stamps would lower by some 6 %.
+    /// Whose instants of answers are reported; `None`: the kernel's in an open loop, our own in a
+    /// closed one, whose capacity the kernel's stamps would lower by some 6 %.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
     /// What counts as a right answer.
@@ -99,15 +107,16 @@ pub struct LoadPlan {
     /// Whom to trust, where the URL asks for TLS.
     #[serde(default)]
     pub tls: TlsOptions,
-    /// Local addresses that connections come from, in turn: `127.0.0.2`, `127.0.0.2-127.0.0.50`, `127.0.0.0/24`.
-    /// Empty: the kernel's choice, or over loopback as many as keep ports from running out.
+    /// Local addresses that connections come from, in turn: `127.0.0.2`, `127.0.0.2-127.0.0.50`,
+    /// `127.0.0.0/24`. Empty: the kernel's choice, or over loopback as many as keep ports from
+    /// running out.
     #[serde(default)]
     pub source_addresses: Vec<String>,
     /// What the generator measures here of a server that answers at once; `None`: not measured.
     #[serde(default)]
     pub floor: Option<Floor>,
-    /// Goes on until a quantile is known so well, and no longer than it says; `None`: the measurement has the length that
-    /// its phase has.
+    /// Goes on until a quantile is known so well, and no longer than it says; `None`: the
+    /// measurement has the length that its phase has.
     #[serde(default)]
     pub precision: Option<Precision>,
     /// When the checks of the load speak up, by check and key; what is left out has its default.
@@ -131,7 +140,8 @@ pub enum LoadModel {
 pub struct ClosedLoop {
     /// Users, each with one connection.
     pub connections: usize,
-    /// Mean think time between an answer and the next request; exponentially distributed, 0 for none.
+    /// Mean think time between an answer and the next request; exponentially distributed, 0 for
+    /// none.
     #[serde(default)]
     pub think_time_ns: u64,
 }
@@ -158,7 +168,13 @@ pub struct ResponseCheck {
 
 impl Default for ResponseCheck {
     fn default() -> Self {
-        Self { statuses: vec![200], body_base64: None, length: None, sha256: None, regex: None }
+        Self {
+            statuses: vec![200],
+            body_base64: None,
+            length: None,
+            sha256: None,
+            regex: None,
+        }
     }
 }
 
@@ -174,8 +190,8 @@ fn default_threads() -> usize {
     1
 }
 
-/// A timeout is noticed somewhat after it has expired. A drain that ended with the timeout would report the last
-/// requests as unfinished; one that is longer ends with them.
+/// A timeout is noticed somewhat after it has expired. A drain that ended with the timeout would
+/// report the last requests as unfinished; one that is longer ends with them.
 const TIMEOUT_NOTICE_NS: u64 = 500 * NS_PER_MS;
 
 /// They are in the report one by one.
@@ -202,7 +218,14 @@ impl LoadPlan {
     /// A plan with every default: `connections` users without think time for `measure_ns`.
     #[must_use]
     pub fn closed(url: &str, connections: usize, measure_ns: u64) -> Self {
-        Self::with_load(url, LoadModel::Closed(ClosedLoop { connections, think_time_ns: 0 }), measure_ns)
+        Self::with_load(
+            url,
+            LoadModel::Closed(ClosedLoop {
+                connections,
+                think_time_ns: 0,
+            }),
+            measure_ns,
+        )
     }
 
     fn with_load(url: &str, load: LoadModel, measure_ns: u64) -> Self {
@@ -215,7 +238,12 @@ impl LoadPlan {
             targets: Vec::new(),
             sessions: Vec::new(),
             load,
-            phases: Phases { warmup_ns: 0, measure_ns, cooldown_ns: 0, drain_ns: None },
+            phases: Phases {
+                warmup_ns: 0,
+                measure_ns,
+                cooldown_ns: 0,
+                drain_ns: None,
+            },
             interval_ns: None,
             keep_flights: 0,
             keepalive: Keepalive::default(),
@@ -240,7 +268,9 @@ impl LoadPlan {
     /// How long to wait for answers once the sends have ended.
     #[must_use]
     pub fn drain_ns(&self) -> u64 {
-        self.phases.drain_ns.unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
+        self.phases
+            .drain_ns
+            .unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
     }
 
     /// Whose instants of answers are reported.
@@ -255,39 +285,79 @@ impl LoadPlan {
     /// Length of one recording interval.
     #[must_use]
     pub fn interval_ns(&self) -> u64 {
-        let most_intervals = RECORDING_BYTES_LIMIT / INTERVAL_BYTES_ESTIMATE / self.threads.max(1) as u64;
+        let most_intervals =
+            RECORDING_BYTES_LIMIT / INTERVAL_BYTES_ESTIMATE / self.threads.max(1) as u64;
         let measure_ns = self.longest_phases().measure_ns;
-        let shortest_ns = measure_ns.div_ceil(most_intervals.max(1)).next_multiple_of(NS_PER_S);
+        let shortest_ns = measure_ns
+            .div_ceil(most_intervals.max(1))
+            .next_multiple_of(NS_PER_S);
         self.interval_ns.unwrap_or(shortest_ns.max(NS_PER_S))
     }
 
     /// Intended instants that the measure phase spans, as offsets from the start.
     #[must_use]
     pub fn measure_window(&self) -> (u64, u64) {
-        (self.phases.warmup_ns, self.phases.warmup_ns + self.phases.measure_ns)
+        (
+            self.phases.warmup_ns,
+            self.phases.warmup_ns + self.phases.measure_ns,
+        )
     }
 
-    /// Refuses a plan that cannot be carried out; the URL, headers and bodies are checked when they are prepared.
+    /// Refuses a plan that cannot be carried out; the URL, headers and bodies are checked when they
+    /// are prepared.
     ///
     /// # Errors
     /// [`LoadError::Plan`] naming the field, what it holds and what is allowed.
     pub fn validate(&self) -> Result<(), LoadError> {
-        require(self.phases.measure_ns > 0, "the duration must be longer than 0")?;
+        require(
+            self.phases.measure_ns > 0,
+            "the duration must be longer than 0",
+        )?;
         self.validate_load()?;
         self.validate_mix()?;
         self.validate_precision()?;
-        require(self.longest_phases().load_ns() <= 24 * 3600 * NS_PER_S, "one load may last 24 hours at most")?;
-        require(self.interval_ns() >= 10 * NS_PER_MS, "the interval must be at least 10ms")?;
-        require(self.keep_flights <= MOST_FLIGHTS, "keep_flights may be 100,000 at most")?;
-        require(self.timeout_ns >= NS_PER_MS, "the timeout must be at least 1ms")?;
-        require(self.timeout_ns <= 3600 * NS_PER_S, "the timeout may be one hour at most")?;
-        require(self.deadline_ns.is_none_or(|ns| ns > 0), "the deadline must be longer than 0")?;
-        require((1..=256).contains(&self.threads), "threads must lie between 1 and 256")?;
-        require(self.keepalive != Keepalive::Requests(0), "requests per connection must be at least 1")?;
-        let mut checks = self.listed_requests().filter_map(|request| request.check.as_ref());
-        let has_status = !self.check.statuses.is_empty() && checks.all(|check| !check.statuses.is_empty());
+        require(
+            self.longest_phases().load_ns() <= 24 * 3600 * NS_PER_S,
+            "one load may last 24 hours at most",
+        )?;
+        require(
+            self.interval_ns() >= 10 * NS_PER_MS,
+            "the interval must be at least 10ms",
+        )?;
+        require(
+            self.keep_flights <= MOST_FLIGHTS,
+            "keep_flights may be 100,000 at most",
+        )?;
+        require(
+            self.timeout_ns >= NS_PER_MS,
+            "the timeout must be at least 1ms",
+        )?;
+        require(
+            self.timeout_ns <= 3600 * NS_PER_S,
+            "the timeout may be one hour at most",
+        )?;
+        require(
+            self.deadline_ns.is_none_or(|ns| ns > 0),
+            "the deadline must be longer than 0",
+        )?;
+        require(
+            (1..=256).contains(&self.threads),
+            "threads must lie between 1 and 256",
+        )?;
+        require(
+            self.keepalive != Keepalive::Requests(0),
+            "requests per connection must be at least 1",
+        )?;
+        let mut checks = self
+            .listed_requests()
+            .filter_map(|request| request.check.as_ref());
+        let has_status =
+            !self.check.statuses.is_empty() && checks.all(|check| !check.statuses.is_empty());
         require(has_status, "at least one status code must be accepted")?;
-        let intervals = self.longest_phases().measure_ns.div_ceil(self.interval_ns());
+        let intervals = self
+            .longest_phases()
+            .measure_ns
+            .div_ceil(self.interval_ns());
         require(
             intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
             &format!("{intervals} intervals would not fit into memory; use a longer interval"),
@@ -298,14 +368,26 @@ impl LoadPlan {
         match &self.load {
             LoadModel::Open(open) => {
                 open.profile.validate(&self.phases)?;
-                require(open.max_connections != Some(0), "max_connections must be at least 1")?;
+                require(
+                    open.max_connections != Some(0),
+                    "max_connections must be at least 1",
+                )?;
                 let cap = open.max_connections.unwrap_or(usize::MAX);
-                require(cap >= self.threads, "max_connections must be at least the number of threads")
+                require(
+                    cap >= self.threads,
+                    "max_connections must be at least the number of threads",
+                )
             }
             LoadModel::Closed(closed) => {
                 let users = closed.connections;
-                require((1..=1_000_000).contains(&users), "connections must lie between 1 and 1,000,000")?;
-                require(users >= self.threads, "connections must be at least the number of threads")
+                require(
+                    (1..=1_000_000).contains(&users),
+                    "connections must lie between 1 and 1,000,000",
+                )?;
+                require(
+                    users >= self.threads,
+                    "connections must be at least the number of threads",
+                )
             }
         }
     }
@@ -317,8 +399,12 @@ mod tests {
 
     #[test]
     fn the_default_plans_are_valid() {
-        LoadPlan::open("http://127.0.0.1/", 100.0, NS_PER_S).validate().expect("open");
-        LoadPlan::closed("http://127.0.0.1/", 4, NS_PER_S).validate().expect("closed");
+        LoadPlan::open("http://127.0.0.1/", 100.0, NS_PER_S)
+            .validate()
+            .expect("open");
+        LoadPlan::closed("http://127.0.0.1/", 4, NS_PER_S)
+            .validate()
+            .expect("closed");
     }
 
     #[test]
@@ -330,14 +416,50 @@ mod tests {
             ("duration", LoadPlan::open("http://h/", 1.0, 0)),
             (
                 "24 hours",
-                LoadPlan { phases: Phases { warmup_ns: u64::MAX, ..good.phases.clone() }, ..good.clone() },
+                LoadPlan {
+                    phases: Phases {
+                        warmup_ns: u64::MAX,
+                        ..good.phases.clone()
+                    },
+                    ..good.clone()
+                },
             ),
             ("connections", LoadPlan::closed("http://h/", 0, NS_PER_S)),
-            ("threads", LoadPlan { threads: 0, ..good.clone() }),
-            ("timeout", LoadPlan { timeout_ns: 0, ..good.clone() }),
-            ("interval", LoadPlan { interval_ns: Some(1), ..good.clone() }),
-            ("keep_flights", LoadPlan { keep_flights: usize::MAX, ..good.clone() }),
-            ("per connection", LoadPlan { keepalive: Keepalive::Requests(0), ..good.clone() }),
+            (
+                "threads",
+                LoadPlan {
+                    threads: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "timeout",
+                LoadPlan {
+                    timeout_ns: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "interval",
+                LoadPlan {
+                    interval_ns: Some(1),
+                    ..good.clone()
+                },
+            ),
+            (
+                "keep_flights",
+                LoadPlan {
+                    keep_flights: usize::MAX,
+                    ..good.clone()
+                },
+            ),
+            (
+                "per connection",
+                LoadPlan {
+                    keepalive: Keepalive::Requests(0),
+                    ..good.clone()
+                },
+            ),
         ];
         for (word, plan) in cases {
             let message = plan.validate().expect_err(word).to_string();
@@ -354,12 +476,18 @@ mod tests {
         day.validate().expect("a day fits");
         assert!(day.interval_ns() > 30 * NS_PER_S, "{}", day.interval_ns());
         day.interval_ns = Some(NS_PER_S);
-        assert!(day.validate().expect_err("too many").to_string().contains("longer interval"));
+        assert!(
+            day.validate()
+                .expect_err("too many")
+                .to_string()
+                .contains("longer interval")
+        );
     }
 
     #[test]
     fn unknown_keys_are_refused() {
-        let mut json = serde_json::to_value(LoadPlan::open("http://h/", 1.0, NS_PER_S)).expect("to json");
+        let mut json =
+            serde_json::to_value(LoadPlan::open("http://h/", 1.0, NS_PER_S)).expect("to json");
         json["durration"] = 3.into();
         let error = serde_json::from_value::<LoadPlan>(json).expect_err("unknown key");
         assert!(error.to_string().contains("durration"), "{error}");
@@ -370,6 +498,9 @@ mod tests {
         assert!(!Keepalive::On.is_last(1_000_000));
         assert!(Keepalive::Off.is_last(0));
         let three = Keepalive::Requests(3);
-        assert_eq!([0, 1, 2, 3].map(|served| three.is_last(served)), [false, false, true, true]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|served| three.is_last(served)),
+            [false, false, true, true]
+        );
     }
 }

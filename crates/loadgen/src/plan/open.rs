@@ -8,16 +8,18 @@ use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "OpenKeys", into = "OpenKeys")]
 pub struct OpenLoop {
-    /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and `replay`.
+    /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and
+    /// `replay`.
     pub profile: LoadProfile,
     /// Law of the gaps between arrivals; a replay has none, and its JSON no such key.
     pub arrivals: Arrivals,
     /// What an arrival does when no connection is idle.
     pub on_busy: OnBusy,
-    /// Most connections at once over all threads, each of which has its part and shares it with none; `None` takes what the process limits allow, at most 4,096.
+    /// Most connections at once over all threads, each of which has its part and shares it with
+    /// none; `None` takes what the process limits allow, at most 4,096.
     pub max_connections: Option<usize>,
-    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`: ten seconds' worth, and
-    /// no fewer than ten for each connection.
+    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`:
+    /// ten seconds' worth, and no fewer than ten for each connection.
     pub max_pending: Option<usize>,
 }
 
@@ -32,7 +34,8 @@ pub enum Arrivals {
     Constant,
 }
 
-/// What an arrival does when no connection is idle. Below the cap on connections it opens one, whatever is said here.
+/// What an arrival does when no connection is idle. Below the cap on connections it opens one,
+/// whatever is said here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
@@ -45,7 +48,8 @@ pub enum OnBusy {
     Shed,
 }
 
-/// The keys of an open loop. Serde cannot flatten an enumeration and refuse unknown keys at once, so it reads this.
+/// The keys of an open loop. Serde cannot flatten an enumeration and refuse unknown keys at once,
+/// so it reads this.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpenKeys {

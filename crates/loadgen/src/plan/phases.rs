@@ -13,10 +13,12 @@ pub struct Phases {
     pub warmup_ns: u64,
     /// The measurement.
     pub measure_ns: u64,
-    /// Load that goes on after the measurement, so that its last requests do not meet an emptying server.
+    /// Load that goes on after the measurement, so that its last requests do not meet an emptying
+    /// server.
     #[serde(default)]
     pub cooldown_ns: u64,
-    /// Longest wait for answers once the sends have ended; `None`: until the last has had its timeout.
+    /// Longest wait for answers once the sends have ended; `None`: until the last has had its
+    /// timeout.
     #[serde(default)]
     pub drain_ns: Option<u64>,
 }
@@ -25,11 +27,17 @@ impl Phases {
     /// From the first intended send to the end of the last.
     #[must_use]
     pub fn load_ns(&self) -> u64 {
-        self.warmup_ns.saturating_add(self.measure_ns).saturating_add(self.cooldown_ns)
+        self.warmup_ns
+            .saturating_add(self.measure_ns)
+            .saturating_add(self.cooldown_ns)
     }
 }
 
 /// A field of a plan that must be so.
 pub(crate) fn require(holds: bool, otherwise: &str) -> Result<(), LoadError> {
-    if holds { Ok(()) } else { Err(LoadError::Plan(otherwise.to_owned())) }
+    if holds {
+        Ok(())
+    } else {
+        Err(LoadError::Plan(otherwise.to_owned()))
+    }
 }

@@ -1,5 +1,5 @@
-//! How requests get to the server and answers back: version and framing, trust, how long a connection is kept, and whose
-//! instants count.
+//! How requests get to the server and answers back: version and framing, trust, how long a
+//! connection is kept, and whose instants count.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,8 @@ pub enum HttpVersion {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2, one request at a time on each connection: agreed on by ALPN over TLS, presumed without.
+    /// HTTP/2, one request at a time on each connection: agreed on by ALPN over TLS, presumed
+    /// without.
     Http2,
 }
 
@@ -63,7 +64,8 @@ pub enum Keepalive {
 }
 
 impl Keepalive {
-    /// Whether a connection that has carried `served` requests must not carry more than the next one.
+    /// Whether a connection that has carried `served` requests must not carry more than the next
+    /// one.
     #[must_use]
     pub fn is_last(self, served: u64) -> bool {
         match self {

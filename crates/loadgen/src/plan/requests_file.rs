@@ -18,7 +18,10 @@ use crate::plan::{RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedReq
 /// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
 pub fn read_targets(path: &Path) -> Result<Vec<WeightedRequest>, LoadError> {
     let parsed = parse_file(path, Kind::Targets)?;
-    let weighted = |found: Found| WeightedRequest { request: found.request, weight: found.weight };
+    let weighted = |found: Found| WeightedRequest {
+        request: found.request,
+        weight: found.weight,
+    };
     Ok(parsed.targets.into_iter().map(weighted).collect())
 }
 
@@ -46,15 +49,22 @@ struct Found {
 fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
     let shown = path.display();
     let refused = LoadError::RequestsFile;
-    let text = std::fs::read_to_string(path).map_err(|error| refused(format!("cannot read {shown}: {error}")))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| refused(format!("cannot read {shown}: {error}")))?;
     let mut parser = Parser::new(kind, path.parent().unwrap_or(Path::new("")));
     for (line, number) in text.lines().zip(1..) {
-        parser.take(line.trim()).map_err(|cause| refused(format!("{shown}:{number}: {cause}")))?;
+        parser
+            .take(line.trim())
+            .map_err(|cause| refused(format!("{shown}:{number}: {cause}")))?;
     }
     parser.end_request();
     match kind {
-        Kind::Targets if parser.targets.is_empty() => Err(refused(format!("{shown} has no request"))),
-        Kind::Sessions if parser.sessions.is_empty() => Err(refused(format!("{shown} has no [session]"))),
+        Kind::Targets if parser.targets.is_empty() => {
+            Err(refused(format!("{shown} has no request")))
+        }
+        Kind::Sessions if parser.sessions.is_empty() => {
+            Err(refused(format!("{shown} has no [session]")))
+        }
         _ => Ok(parser),
     }
 }
@@ -70,7 +80,13 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(kind: Kind, folder: &'a Path) -> Self {
-        Self { kind, folder, open: None, targets: Vec::new(), sessions: Vec::new() }
+        Self {
+            kind,
+            folder,
+            open: None,
+            targets: Vec::new(),
+            sessions: Vec::new(),
+        }
     }
 
     fn take(&mut self, line: &str) -> Result<(), String> {
@@ -102,12 +118,19 @@ impl<'a> Parser<'a> {
         if self.kind == Kind::Targets {
             return Err("a [session] stands in a file for --sessions".to_owned());
         }
-        let name = rest.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
+        let name = rest
+            .strip_suffix(']')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| "a session begins with [name]".to_owned())?;
         if self.sessions.iter().any(|session| session.name == name) {
             return Err(format!("there are two sessions named {name:?}"));
         }
-        let session = SessionPlan { name: name.to_owned(), weight: default_weight(), steps: Vec::new() };
+        let session = SessionPlan {
+            name: name.to_owned(),
+            weight: default_weight(),
+            steps: Vec::new(),
+        };
         self.sessions.push(session);
         Ok(())
     }
@@ -118,7 +141,9 @@ impl<'a> Parser<'a> {
             return Err("a session begins with [name], before its first request".to_owned());
         }
         if !url.starts_with('/') && !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(format!("{url:?} is neither a path nor a URL; write for example: GET /index.html"));
+            return Err(format!(
+                "{url:?} is neither a path nor a URL; write for example: GET /index.html"
+            ));
         }
         let request = RequestPlan {
             name: None,
@@ -128,15 +153,24 @@ impl<'a> Parser<'a> {
             body_base64: None,
             check: None,
         };
-        self.open = Some(Found { request, weight: default_weight(), think_time_ns: 0 });
+        self.open = Some(Found {
+            request,
+            weight: default_weight(),
+            think_time_ns: 0,
+        });
         Ok(())
     }
 
     fn end_request(&mut self) {
-        let Some(found) = self.open.take() else { return };
+        let Some(found) = self.open.take() else {
+            return;
+        };
         match self.sessions.last_mut() {
             Some(session) => {
-                let step = StepPlan { request: found.request, think_time_ns: found.think_time_ns };
+                let step = StepPlan {
+                    request: found.request,
+                    think_time_ns: found.think_time_ns,
+                };
                 session.steps.push(step);
             }
             None => self.targets.push(found),
@@ -145,13 +179,15 @@ impl<'a> Parser<'a> {
 
     fn request(&mut self) -> Result<&mut RequestPlan, String> {
         let open = self.open.as_mut().map(|found| &mut found.request);
-        open.ok_or_else(|| "no request begins above this line; write for example: GET /index.html".to_owned())
+        open.ok_or_else(|| {
+            "no request begins above this line; write for example: GET /index.html".to_owned()
+        })
     }
 
     fn take_header(&mut self, line: &str) -> Result<(), String> {
-        let (name, value) = line
-            .split_once(':')
-            .ok_or_else(|| format!("{line:?} is neither METHOD URL, nor Name: value, nor an option"))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| {
+            format!("{line:?} is neither METHOD URL, nor Name: value, nor an option")
+        })?;
         let field = (name.trim().to_owned(), value.trim().to_owned());
         self.request()?.headers.push(field);
         Ok(())
@@ -194,14 +230,20 @@ impl<'a> Parser<'a> {
     }
 
     fn take_weight(&mut self, value: &str) -> Result<(), String> {
-        let weight: f64 = value.parse().map_err(|_| format!("{value:?} is not a weight like 3 or 0.5"))?;
+        let weight: f64 = value
+            .parse()
+            .map_err(|_| format!("{value:?} is not a weight like 3 or 0.5"))?;
         if !(weight.is_finite() && weight > 0.0) {
             return Err(format!("a weight must lie above 0, not {value}"));
         }
         match (self.kind, &mut self.open, self.sessions.last_mut()) {
             (Kind::Targets, Some(found), _) => found.weight = weight,
-            (Kind::Sessions, None, Some(session)) if session.steps.is_empty() => session.weight = weight,
-            (Kind::Sessions, ..) => return Err("the weight of a session stands right below its [name]".to_owned()),
+            (Kind::Sessions, None, Some(session)) if session.steps.is_empty() => {
+                session.weight = weight
+            }
+            (Kind::Sessions, ..) => {
+                return Err("the weight of a session stands right below its [name]".to_owned());
+            }
             (Kind::Targets, ..) => self.request().map(drop)?,
         }
         Ok(())
@@ -220,26 +262,43 @@ impl<'a> Parser<'a> {
     }
 
     fn take_expectation(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let body = if name == "expect-body-file" { Some(STANDARD.encode(self.read(value)?)) } else { None };
-        let check = self.request()?.check.get_or_insert_with(ResponseCheck::default);
+        let body = if name == "expect-body-file" {
+            Some(STANDARD.encode(self.read(value)?))
+        } else {
+            None
+        };
+        let check = self
+            .request()?
+            .check
+            .get_or_insert_with(ResponseCheck::default);
         match name {
             "expect-status" => check.statuses = statuses(value)?,
             "expect-body" => check.body_base64 = Some(STANDARD.encode(value)),
             "expect-body-file" => check.body_base64 = body,
             "expect-length" => {
-                let length = value.parse().map_err(|_| format!("{value:?} is not a number of bytes"))?;
+                let length = value
+                    .parse()
+                    .map_err(|_| format!("{value:?} is not a number of bytes"))?;
                 check.length = Some(length);
             }
             "expect-sha256" => check.sha256 = Some(value.to_owned()),
             "expect-regex" => check.regex = Some(value.to_owned()),
-            _ => return Err(format!("there is no option --{name} here; see docs/requests.md")),
+            _ => {
+                return Err(format!(
+                    "there is no option --{name} here; see docs/requests.md"
+                ));
+            }
         }
         Ok(())
     }
 }
 
 fn statuses(text: &str) -> Result<Vec<u16>, String> {
-    let one = |code: &str| code.trim().parse().map_err(|_| format!("{code:?} is not a status code"));
+    let one = |code: &str| {
+        code.trim()
+            .parse()
+            .map_err(|_| format!("{code:?} is not a status code"))
+    };
     text.split(',').map(one).collect()
 }
 
@@ -284,11 +343,23 @@ mod tests {
         let weights: Vec<f64> = targets.iter().map(|target| target.weight).collect();
         assert_eq!(weights, [3.0, 1.0, 0.5]);
         let requests: Vec<&RequestPlan> = targets.iter().map(|target| &target.request).collect();
-        assert_eq!((requests[1].method.as_str(), requests[1].url.as_str()), ("GET", "http://h/b?c"));
-        assert_eq!(requests[1].headers, [("Accept".to_owned(), "text/html".to_owned())]);
-        assert_eq!((&requests[0].check, &requests[0].body_base64), (&None, &None));
+        assert_eq!(
+            (requests[1].method.as_str(), requests[1].url.as_str()),
+            ("GET", "http://h/b?c")
+        );
+        assert_eq!(
+            requests[1].headers,
+            [("Accept".to_owned(), "text/html".to_owned())]
+        );
+        assert_eq!(
+            (&requests[0].check, &requests[0].body_base64),
+            (&None, &None)
+        );
         let order = requests[2];
-        assert_eq!((order.name.as_deref(), order.body_base64.as_deref()), (Some("order"), Some("e30=")));
+        assert_eq!(
+            (order.name.as_deref(), order.body_base64.as_deref()),
+            (Some("order"), Some("e30="))
+        );
         let check = ResponseCheck {
             statuses: vec![201, 202],
             regex: Some("^\\{\"id\":".to_owned()),
@@ -302,17 +373,35 @@ mod tests {
         let folder = Folder::new("sessions");
         let path = folder.write(
             "sessions",
-            "[browse]\n--weight 4\nGET /\n--think-time 1.5s\nGET /cart\n\n[buy]\nPOST /buy\n--body a=b\n",
+            "[browse]\n--weight 4\nGET /\n--think-time 1.5s\nGET /cart\n\n[buy]\nPOST /buy\n--body \
+            a=b\n",
         );
         let sessions = read_sessions(&path).expect("sessions");
         let shape = |session: &SessionPlan| {
-            let steps = session.steps.iter().map(|step| (step.request.url.clone(), step.think_time_ns));
-            (session.name.clone(), session.weight, steps.collect::<Vec<_>>())
+            let steps = session
+                .steps
+                .iter()
+                .map(|step| (step.request.url.clone(), step.think_time_ns));
+            (
+                session.name.clone(),
+                session.weight,
+                steps.collect::<Vec<_>>(),
+            )
         };
-        let browse = ("browse".to_owned(), 4.0, vec![("/".to_owned(), 1_500_000_000), ("/cart".to_owned(), 0)]);
+        let browse = (
+            "browse".to_owned(),
+            4.0,
+            vec![("/".to_owned(), 1_500_000_000), ("/cart".to_owned(), 0)],
+        );
         assert_eq!(shape(&sessions[0]), browse);
-        assert_eq!(shape(&sessions[1]), ("buy".to_owned(), 1.0, vec![("/buy".to_owned(), 0)]));
-        assert_eq!(sessions[1].steps[0].request.body_base64.as_deref(), Some("YT1i"));
+        assert_eq!(
+            shape(&sessions[1]),
+            ("buy".to_owned(), 1.0, vec![("/buy".to_owned(), 0)])
+        );
+        assert_eq!(
+            sessions[1].steps[0].request.body_base64.as_deref(),
+            Some("YT1i")
+        );
     }
 
     #[test]
@@ -341,7 +430,10 @@ mod tests {
         ];
         let check = |(text, line, word): (&str, usize, &str), error: Option<LoadError>| {
             let message = error.expect(text).to_string();
-            assert!(message.contains(&format!("wrong:{line}: ")) && message.contains(word), "{message}");
+            assert!(
+                message.contains(&format!("wrong:{line}: ")) && message.contains(word),
+                "{message}"
+            );
         };
         for case in targets {
             check(case, read_targets(&folder.write("wrong", case.0)).err());
@@ -350,7 +442,17 @@ mod tests {
             check(case, read_sessions(&folder.write("wrong", case.0)).err());
         }
         let empty = folder.write("empty", "# nothing\n");
-        assert!(read_targets(&empty).expect_err("empty").to_string().contains("no request"));
-        assert!(read_sessions(&empty).expect_err("empty").to_string().contains("no [session]"));
+        assert!(
+            read_targets(&empty)
+                .expect_err("empty")
+                .to_string()
+                .contains("no request")
+        );
+        assert!(
+            read_sessions(&empty)
+                .expect_err("empty")
+                .to_string()
+                .contains("no [session]")
+        );
     }
 }

@@ -12,9 +12,14 @@ impl LoadPlan {
         let mut json = serde_json::Deserializer::from_str(text);
         let plan: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let (field, cause) = (error.path().to_string(), in_words(error.inner()));
-            LoadError::Plan(if field == "." { cause } else { format!("{field}: {cause}") })
+            LoadError::Plan(if field == "." {
+                cause
+            } else {
+                format!("{field}: {cause}")
+            })
         })?;
-        json.end().map_err(|error| LoadError::Plan(in_words(&error)))?;
+        json.end()
+            .map_err(|error| LoadError::Plan(in_words(&error)))?;
         plan.validate()?;
         Ok(plan)
     }
@@ -22,7 +27,12 @@ impl LoadPlan {
 
 /// Without the line and the column: whoever made the text with a program knows neither.
 fn in_words(error: &serde_json::Error) -> String {
-    error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
+    error
+        .to_string()
+        .split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -41,17 +51,30 @@ mod tests {
         };
         assert_eq!(with("/seed", 7.into()).expect("possible").seed, 7);
         for (field, wrong, expected) in [
-            ("/seed", (-1).into(), "seed: invalid value: integer `-1`, expected u64"),
-            ("/phases/measure_ns", "1s".into(), "phases.measure_ns: invalid type: string \"1s\", expected u64"),
+            (
+                "/seed",
+                (-1).into(),
+                "seed: invalid value: integer `-1`, expected u64",
+            ),
+            (
+                "/phases/measure_ns",
+                "1s".into(),
+                "phases.measure_ns: invalid type: string \"1s\", expected u64",
+            ),
             ("/threads", 0.into(), "threads must lie between 1 and 256"),
         ] {
             let error = with(field, wrong).expect_err("refused");
             assert!(error.ends_with(expected), "{error}");
             assert!(!error.contains("line 1"), "{error}");
         }
-        let twice = LoadPlan::from_json(&format!("{value} {value}")).expect_err("two plans").to_string();
+        let twice = LoadPlan::from_json(&format!("{value} {value}"))
+            .expect_err("two plans")
+            .to_string();
         assert!(twice.contains("trailing"), "{twice}");
         let error = LoadPlan::from_json("[").expect_err("no JSON").to_string();
-        assert!(!error.starts_with('.') && !error.contains("column"), "{error}");
+        assert!(
+            !error.starts_with('.') && !error.contains("column"),
+            "{error}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Every threshold of every check of a load, in one place: its default here, its reason at the check.
+//! Every threshold of every check of a load, in one place: its default here, its reason at the
+//! check.
 //!
 //! A plan overrides single ones by check and key: `{"C4": {"warn": 0.02}}`.
 
@@ -160,7 +161,9 @@ impl Default for Table {
     /// The defaults that `docs/checks.md` lists.
     fn default() -> Self {
         Self {
-            scheduled: ScheduledLimits { warn_standard_errors: 4.0 },
+            scheduled: ScheduledLimits {
+                warn_standard_errors: 4.0,
+            },
             sent: limits(0.9999, 0.999),
             lag_impact: limits(0.01, 0.05),
             lag: LagLimits {
@@ -169,7 +172,10 @@ impl Default for Table {
                 invalid_p99_ns: 1_000_000.0,
                 invalid_share_of_p50: 0.1,
             },
-            floor: FloorLimits { warn: 10.0, unresolved: 3.0 },
+            floor: FloorLimits {
+                warn: 10.0,
+                unresolved: 3.0,
+            },
             busy: limits(0.6, 0.85),
             run_queue: limits(0.001, 0.01),
             steal: limits(0.001, 0.01),
@@ -185,9 +191,16 @@ impl Default for Table {
                 warn_kpss: 0.739,
                 non_stationary: 0.25,
             },
-            backlog: BacklogLimits { warn: 0.5, unstable: 1.0, unstable_turned_away: 0.01 },
+            backlog: BacklogLimits {
+                warn: 0.5,
+                unstable: 1.0,
+                unstable_turned_away: 0.01,
+            },
             bookkeeping: Bookkeeping { invalid: 0.001 },
-            threads: ThreadLimits { warn: 1.0, invalid: 2.0 },
+            threads: ThreadLimits {
+                warn: 1.0,
+                invalid: 2.0,
+            },
         }
     }
 }
@@ -218,11 +231,13 @@ impl TryFrom<Overrides> for Thresholds {
     type Error = String;
 
     fn try_from(overrides: Overrides) -> Result<Self, String> {
-        let all = overrides
-            .iter()
-            .flat_map(|(check, limits)| limits.iter().map(move |(key, limit)| (check, key, *limit)));
+        let all = overrides.iter().flat_map(|(check, limits)| {
+            limits.iter().map(move |(key, limit)| (check, key, *limit))
+        });
         all.into_iter()
-            .try_fold(Self::default(), |thresholds, (check, key, limit)| thresholds.with(check, key, limit))
+            .try_fold(Self::default(), |thresholds, (check, key, limit)| {
+                thresholds.with(check, key, limit)
+            })
     }
 }
 
@@ -233,15 +248,24 @@ impl Thresholds {
     /// In words, when there is no such check or key, or the limit is no finite number from 0 on.
     pub fn with(&self, check: &str, key: &str, limit: f64) -> Result<Self, String> {
         if !limit.is_finite() || limit < 0.0 {
-            return Err(format!("the threshold {check}.{key} must be a number from 0 on"));
+            return Err(format!(
+                "the threshold {check}.{key} must be a number from 0 on"
+            ));
         }
         let mut table = serde_json::to_value(self.0).map_err(|error| error.to_string())?;
-        let limits = table.get_mut(check).and_then(|limits| limits.as_object_mut());
-        let known = limits.ok_or_else(|| format!("the check {check} has no thresholds; {}", Self::names()))?;
+        let limits = table
+            .get_mut(check)
+            .and_then(|limits| limits.as_object_mut());
+        let known = limits
+            .ok_or_else(|| format!("the check {check} has no thresholds; {}", Self::names()))?;
         let keys = known.keys().cloned().collect::<Vec<_>>().join(", ");
-        let slot = known.get_mut(key).ok_or_else(|| format!("{check} has no threshold {key}; it has {keys}"))?;
+        let slot = known
+            .get_mut(key)
+            .ok_or_else(|| format!("{check} has no threshold {key}; it has {keys}"))?;
         *slot = limit.into();
-        serde_json::from_value(table).map(Self).map_err(|error| error.to_string())
+        serde_json::from_value(table)
+            .map(Self)
+            .map_err(|error| error.to_string())
     }
 
     /// These with one of them changed as the command line writes it: `C4.warn=0.02`.
@@ -249,16 +273,26 @@ impl Thresholds {
     /// # Errors
     /// As [`Self::with`], and when the text has another form.
     pub fn with_text(&self, text: &str) -> Result<Self, String> {
-        let parts = text.split_once('=').and_then(|(name, limit)| Some((name.split_once('.')?, limit)));
-        let ((check, key), limit) =
-            parts.ok_or_else(|| format!("{text:?} is not a threshold of a check; write it like C4.warn=0.02"))?;
-        let limit = limit.parse().map_err(|_| format!("{limit:?} is not a number; write it like C4.warn=0.02"))?;
+        let parts = text
+            .split_once('=')
+            .and_then(|(name, limit)| Some((name.split_once('.')?, limit)));
+        let ((check, key), limit) = parts.ok_or_else(|| {
+            format!("{text:?} is not a threshold of a check; write it like C4.warn=0.02")
+        })?;
+        let limit = limit
+            .parse()
+            .map_err(|_| format!("{limit:?} is not a number; write it like C4.warn=0.02"))?;
         self.with(check, key, limit)
     }
 
     fn names() -> String {
         let table = serde_json::to_value(Table::default()).unwrap_or_default();
-        let names: Vec<String> = table.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = table
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect();
         format!("these have: {}", names.join(", "))
     }
 }
@@ -277,7 +311,11 @@ mod tests {
         assert_eq!(thresholds.lag_impact, limits(0.02, 0.05));
         assert_eq!(thresholds.busy, Table::default().busy);
         let written = serde_json::to_string(&thresholds).expect("plain data");
-        assert_eq!(read(&written), Ok(thresholds), "what is written can be read");
+        assert_eq!(
+            read(&written),
+            Ok(thresholds),
+            "what is written can be read"
+        );
         assert_eq!(read("{}"), Ok(Thresholds::default()));
     }
 
@@ -289,14 +327,22 @@ mod tests {
                 .contains("C99 has no thresholds; these have: C10,")
         );
         assert!(
-            read(r#"{"C4": {"wran": 1}}"#).expect_err("key").contains("no threshold wran; it has invalid, warn")
+            read(r#"{"C4": {"wran": 1}}"#)
+                .expect_err("key")
+                .contains("no threshold wran; it has invalid, warn")
         );
-        assert!(read(r#"{"C4": {"warn": -1}}"#).expect_err("limit").contains("C4.warn must be a number"));
+        assert!(
+            read(r#"{"C4": {"warn": -1}}"#)
+                .expect_err("limit")
+                .contains("C4.warn must be a number")
+        );
     }
 
     #[test]
     fn the_command_line_writes_them_with_a_dot() {
-        let thresholds = Thresholds::default().with_text("C13.invalid_distance=0.1").expect("known");
+        let thresholds = Thresholds::default()
+            .with_text("C13.invalid_distance=0.1")
+            .expect("known");
         assert_eq!(thresholds.send_gaps.invalid_distance, 0.1);
         for text in ["C4=1", "C4.warn", "C4.warn=much", "C4.warn=nan"] {
             assert!(Thresholds::default().with_text(text).is_err(), "{text}");

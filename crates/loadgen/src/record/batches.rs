@@ -1,17 +1,19 @@
 //! The measure phase in [`BATCHES`] equal stretches: what the statistics of one load are made of.
 //!
-//! Each stretch has a coarse histogram of the response times and counts who came and who left. Both cost a request a
-//! few additions in memory that is there from the start; nothing is derived before the load is over.
+//! Each stretch has a coarse histogram of the response times and counts who came and who left. Both
+//! cost a request a few additions in memory that is there from the start; nothing is derived before
+//! the load is over.
 
 use crate::statistics::over_dispersion::{BATCHES, Batch};
 
-/// Slots of a coarse histogram: 32 to each power of two, so none is wider than a thirtieth of its values.
+/// Slots of a coarse histogram: 32 to each power of two, so none is wider than a thirtieth of its
+/// values.
 const SLOTS: usize = 1_216;
 /// More than an hour.
 const LARGEST_NS: u64 = (1 << 42) - 1;
 
-/// Who came into the system and who left it in one stretch. The offsets, from the stretch's beginning, make the time
-/// that they spent in it.
+/// Who came into the system and who left it in one stretch. The offsets, from the stretch's
+/// beginning, make the time that they spent in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     came: u64,
@@ -76,8 +78,8 @@ impl Batches {
         }
     }
 
-    /// Counts a request that was intended at one instant and ended at another; `response_ns` where it was answered
-    /// rightly.
+    /// Counts a request that was intended at one instant and ended at another; `response_ns` where
+    /// it was answered rightly.
     pub fn record(&mut self, intended_ns: u64, ended_ns: u64, response_ns: Option<u64>) {
         if intended_ns >= self.to_ns {
             return;
@@ -114,10 +116,14 @@ impl Batches {
 
     fn place(&self, instant_ns: u64) -> (usize, u64) {
         let since_ns = instant_ns - self.from_ns;
-        ((since_ns / self.length_ns) as usize, since_ns % self.length_ns)
+        (
+            (since_ns / self.length_ns) as usize,
+            since_ns % self.length_ns,
+        )
     }
 
-    /// Goes on until `to_ns`, twice as far as before: each two stretches become one, and as many empty ones follow.
+    /// Goes on until `to_ns`, twice as far as before: each two stretches become one, and as many
+    /// empty ones follow.
     pub(crate) fn double(&mut self, to_ns: u64) {
         for index in 0..BATCHES / 2 {
             let (first, second) = (2 * index, 2 * index + 1);
@@ -136,8 +142,14 @@ impl Batches {
 
     /// Adds another thread's.
     pub fn add(&mut self, other: &Self) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
-        self.failed.iter_mut().zip(&other.failed).for_each(|(mine, theirs)| *mine += theirs);
+        self.counts
+            .iter_mut()
+            .zip(&other.counts)
+            .for_each(|(mine, theirs)| *mine += theirs);
+        self.failed
+            .iter_mut()
+            .zip(&other.failed)
+            .for_each(|(mine, theirs)| *mine += theirs);
         for (mine, theirs) in self.flows.iter_mut().zip(&other.flows) {
             mine.came += theirs.came;
             mine.left += theirs.left;
@@ -156,7 +168,8 @@ impl Batches {
         self.beyond_of(quantile, &[0; BATCHES])
     }
 
-    /// Of each stretch, what lies beyond a quantile of all its requests; a failure is beyond every answer.
+    /// Of each stretch, what lies beyond a quantile of all its requests; a failure is beyond every
+    /// answer.
     #[must_use]
     pub fn beyond_of_offered(&self, quantile: f64) -> [Batch; BATCHES] {
         self.beyond_of(quantile, &self.failed)
@@ -181,15 +194,22 @@ impl Batches {
             let slots = self.slots(index);
             let above: u64 = slots[slot + 1..].iter().copied().map(u64::from).sum();
             let beyond = (above + failed[index]) as f64 + f64::from(slots[slot]) * share;
-            Batch { requests: requests[index] as f64, beyond }
+            Batch {
+                requests: requests[index] as f64,
+                beyond,
+            }
         })
     }
 
-    /// The slot that this many right answers lie in or above, and the share of it that belongs to them.
+    /// The slot that this many right answers lie in or above, and the share of it that belongs to
+    /// them.
     fn slot_at_tail(&self, tail: f64) -> (usize, f64) {
         let mut of_all = vec![0_u64; SLOTS];
         for index in 0..BATCHES {
-            of_all.iter_mut().zip(self.slots(index)).for_each(|(all, count)| *all += u64::from(*count));
+            of_all
+                .iter_mut()
+                .zip(self.slots(index))
+                .for_each(|(all, count)| *all += u64::from(*count));
         }
         let mut above = 0.0;
         for slot in (0..SLOTS).rev() {
@@ -202,7 +222,8 @@ impl Batches {
         (0, 1.0)
     }
 
-    /// A quantile over all requests, its slot shared out evenly; `None` where it lies among the failures.
+    /// A quantile over all requests, its slot shared out evenly; `None` where it lies among the
+    /// failures.
     pub(crate) fn offered_quantile_ns(&self, quantile: f64) -> Option<f64> {
         let failed = self.failed.iter().sum::<u64>();
         let requests = failed + self.counts.iter().copied().map(u64::from).sum::<u64>();
@@ -219,8 +240,8 @@ impl Batches {
         &self.counts[index * SLOTS..(index + 1) * SLOTS]
     }
 
-    /// Time that the requests of the measure phase and those before it spent in the system in each stretch, by who
-    /// came and who left, in nanoseconds.
+    /// Time that the requests of the measure phase and those before it spent in the system in each
+    /// stretch, by who came and who left, in nanoseconds.
     fn time_in_system_ns(&self) -> [f64; BATCHES] {
         let mut present = i128::from(self.carried_in);
         std::array::from_fn(|index| {
@@ -254,12 +275,14 @@ impl Batches {
         self.time_in_system_ns().iter().sum::<f64>() / (self.to_ns - self.from_ns).max(1) as f64
     }
 
-    /// The same from the stay of each request, given the sum of the response times of the right answers: Little's law,
-    /// with what lies outside the measurement taken off and what was carried into it added.
+    /// The same from the stay of each request, given the sum of the response times of the right
+    /// answers: Little's law, with what lies outside the measurement taken off and what was carried
+    /// into it added.
     #[must_use]
     pub fn mean_in_system_by_stays(&self, response_times_ns: u128) -> f64 {
         let stays_ns = response_times_ns + self.stays.failed_ns + self.stays.carried_in_ns;
-        stays_ns.saturating_sub(self.stays.outside_ns) as f64 / (self.to_ns - self.from_ns).max(1) as f64
+        stays_ns.saturating_sub(self.stays.outside_ns) as f64
+            / (self.to_ns - self.from_ns).max(1) as f64
     }
 }
 
@@ -283,10 +306,16 @@ mod tests {
     #[test]
     fn slots_are_in_order_and_narrow() {
         assert_eq!([0, 1, 63, 64, 65, 66].map(slot_of), [0, 1, 63, 64, 64, 65]);
-        assert_eq!((slot_of(LARGEST_NS), slot_of(u64::MAX)), (SLOTS - 1, SLOTS - 1));
+        assert_eq!(
+            (slot_of(LARGEST_NS), slot_of(u64::MAX)),
+            (SLOTS - 1, SLOTS - 1)
+        );
         for value_ns in (100..10_000_000).step_by(997) {
             assert!(slot_of(value_ns) <= slot_of(value_ns + 1));
-            assert!(slot_of(value_ns + value_ns / 30) > slot_of(value_ns), "{value_ns}");
+            assert!(
+                slot_of(value_ns + value_ns / 30) > slot_of(value_ns),
+                "{value_ns}"
+            );
         }
     }
 
@@ -294,8 +323,15 @@ mod tests {
     fn the_bounds_of_a_slot_are_those_of_its_values() {
         for value_ns in (0..200).chain((200..90_000_000).step_by(100_003)) {
             let (from_ns, width_ns) = bounds_of(slot_of(value_ns));
-            assert!((from_ns..from_ns + width_ns).contains(&value_ns), "{value_ns}");
-            assert_eq!(slot_of(from_ns + width_ns), slot_of(value_ns) + 1, "{value_ns}");
+            assert!(
+                (from_ns..from_ns + width_ns).contains(&value_ns),
+                "{value_ns}"
+            );
+            assert_eq!(
+                slot_of(from_ns + width_ns),
+                slot_of(value_ns) + 1,
+                "{value_ns}"
+            );
         }
     }
 
@@ -306,18 +342,28 @@ mod tests {
         (90_000..100_000).for_each(|at_ns| batches.record(at_ns, at_ns, None));
         for (quantile, expected_ns) in [(0.45, 500_000.0), (0.81, 900_000.0)] {
             let found_ns = batches.offered_quantile_ns(quantile).expect("met");
-            assert!((found_ns / expected_ns - 1.0).abs() < 0.01, "{quantile}: {found_ns}");
+            assert!(
+                (found_ns / expected_ns - 1.0).abs() < 0.01,
+                "{quantile}: {found_ns}"
+            );
         }
         assert_eq!(batches.offered_quantile_ns(0.91), None);
         assert_eq!(Batches::new(0, 100).offered_quantile_ns(0.5), None);
     }
 
-    /// The same requests, some of them from before and after: with stretches that were doubled whenever one came to their
-    /// end, and with stretches that were long from the start.
+    /// The same requests, some of them from before and after: with stretches that were doubled
+    /// whenever one came to their end, and with stretches that were long from the start.
     fn twice(first_to_ns: u64, to_ns: u64) -> (Batches, Batches) {
-        let (mut doubled, mut whole) = (Batches::new(1_200, first_to_ns), Batches::new(1_200, to_ns));
+        let (mut doubled, mut whole) =
+            (Batches::new(1_200, first_to_ns), Batches::new(1_200, to_ns));
         let mut ends: Vec<(u64, u64, bool)> = (0..60_000_u64)
-            .map(|index| (index, index + index * index % 3_001, !index.is_multiple_of(7)))
+            .map(|index| {
+                (
+                    index,
+                    index + index * index % 3_001,
+                    !index.is_multiple_of(7),
+                )
+            })
             .collect();
         ends.sort_unstable_by_key(|(_, ended_ns, _)| *ended_ns);
         for (intended_ns, ended_ns, is_right) in ends {
@@ -326,7 +372,11 @@ mod tests {
                 doubled.double(twice_ns);
             }
             for batches in [&mut doubled, &mut whole] {
-                batches.record(intended_ns, ended_ns, is_right.then_some(ended_ns - intended_ns));
+                batches.record(
+                    intended_ns,
+                    ended_ns,
+                    is_right.then_some(ended_ns - intended_ns),
+                );
             }
         }
         (doubled, whole)
@@ -335,17 +385,32 @@ mod tests {
     #[test]
     fn stretches_that_were_doubled_are_those_that_were_long_from_the_start() {
         let (doubled, whole) = twice(13_200, 49_200);
-        assert_eq!((doubled.to_ns, doubled.length_ns), (whole.to_ns, whole.length_ns));
-        assert_eq!((&doubled.counts, doubled.failed), (&whole.counts, whole.failed));
+        assert_eq!(
+            (doubled.to_ns, doubled.length_ns),
+            (whole.to_ns, whole.length_ns)
+        );
+        assert_eq!(
+            (&doubled.counts, doubled.failed),
+            (&whole.counts, whole.failed)
+        );
         assert_eq!(doubled.in_system(), whole.in_system());
-        assert_eq!(doubled.mean_in_system_by_stays(7_777), whole.mean_in_system_by_stays(7_777));
+        assert_eq!(
+            doubled.mean_in_system_by_stays(7_777),
+            whole.mean_in_system_by_stays(7_777)
+        );
         assert_eq!(doubled.beyond_of_offered(0.9), whole.beyond_of_offered(0.9));
     }
 
     #[test]
     fn where_the_length_is_no_multiple_of_the_stretches_no_request_is_lost_either() {
         let (doubled, whole) = twice(1_200 + 12_007, 1_200 + 4 * 12_007);
-        let all = |batches: &Batches| batches.beyond(0.5).iter().map(|batch| batch.requests).sum::<f64>();
+        let all = |batches: &Batches| {
+            batches
+                .beyond(0.5)
+                .iter()
+                .map(|batch| batch.requests)
+                .sum::<f64>()
+        };
         assert_eq!(all(&doubled), all(&whole));
         assert!((doubled.mean_in_system() / whole.mean_in_system() - 1.0).abs() < 1e-9);
     }
@@ -372,7 +437,11 @@ mod tests {
         }
         let beyond = batches.beyond_of_offered(0.9);
         assert_eq!(beyond[0].beyond, 10.0);
-        assert!((beyond[1].beyond - 110.0 / 119.0).abs() < 1e-9, "{:?}", beyond[1]);
+        assert!(
+            (beyond[1].beyond - 110.0 / 119.0).abs() < 1e-9,
+            "{:?}",
+            beyond[1]
+        );
         // A hundredth of all is less than those that failed: it lies among them.
         let beyond = batches.beyond_of_offered(0.999);
         assert!((beyond[0].beyond - 1.2).abs() < 1e-9 && beyond[1].beyond == 0.0);
@@ -382,22 +451,35 @@ mod tests {
     #[test]
     fn time_in_the_system_is_the_same_by_flows_and_by_stays() {
         let (from_ns, to_ns) = (1_000, 13_007);
-        let (mut batches, mut other, mut right_ns) =
-            (Batches::new(from_ns, to_ns), Batches::new(from_ns, to_ns), 0);
+        let (mut batches, mut other, mut right_ns) = (
+            Batches::new(from_ns, to_ns),
+            Batches::new(from_ns, to_ns),
+            0,
+        );
         for at_ns in (0..15_000_u64).step_by(7) {
             let stay_ns = at_ns * at_ns % 3_001;
             let is_right = !at_ns.is_multiple_of(5);
-            let half = if at_ns % 2 == 0 { &mut batches } else { &mut other };
+            let half = if at_ns % 2 == 0 {
+                &mut batches
+            } else {
+                &mut other
+            };
             half.record(at_ns, at_ns + stay_ns, is_right.then_some(stay_ns));
             if is_right && (from_ns..to_ns).contains(&at_ns) {
                 right_ns += u128::from(stay_ns);
             }
         }
         batches.add(&other);
-        let (by_flows, by_stays) = (batches.mean_in_system(), batches.mean_in_system_by_stays(right_ns));
+        let (by_flows, by_stays) = (
+            batches.mean_in_system(),
+            batches.mean_in_system_by_stays(right_ns),
+        );
         assert!((by_flows - by_stays).abs() < 1e-9, "{by_flows} {by_stays}");
         // One in seven nanoseconds, each for 1,500 or so.
         assert!((190.0..240.0).contains(&by_flows), "{by_flows}");
-        assert!(batches.mean_in_system_by_stays(right_ns / 2) < by_flows * 0.7, "what is missing is missed");
+        assert!(
+            batches.mean_in_system_by_stays(right_ns / 2) < by_flows * 0.7,
+            "what is missing is missed"
+        );
     }
 }

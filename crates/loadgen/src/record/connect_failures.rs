@@ -1,4 +1,5 @@
-//! Why connections were not made, in words, and how often: the outcome alone does not tell a person what to do.
+//! Why connections were not made, in words, and how often: the outcome alone does not tell a person
+//! what to do.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +33,10 @@ impl ConnectFailures {
 
     fn add_cause(&mut self, cause: String, count: u64) {
         let is_kept = self.0.len() < MAX_CAUSES || self.0.contains_key(&cause);
-        *self.0.entry(if is_kept { cause } else { FURTHER.to_owned() }).or_default() += count;
+        *self
+            .0
+            .entry(if is_kept { cause } else { FURTHER.to_owned() })
+            .or_default() += count;
     }
 }
 
@@ -66,7 +70,14 @@ mod tests {
     #[test]
     fn a_lack_of_ports_comes_with_its_cure() {
         let mut failures = ConnectFailures::default();
-        failures.note(&io::Error::from_raw_os_error(rustix::io::Errno::ADDRNOTAVAIL.raw_os_error()));
-        assert!(failures.causes().keys().all(|cause| cause.contains("--source-addresses")));
+        failures.note(&io::Error::from_raw_os_error(
+            rustix::io::Errno::ADDRNOTAVAIL.raw_os_error(),
+        ));
+        assert!(
+            failures
+                .causes()
+                .keys()
+                .all(|cause| cause.contains("--source-addresses"))
+        );
     }
 }

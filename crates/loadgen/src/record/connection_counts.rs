@@ -20,8 +20,14 @@ pub struct ConnectionCounts {
 impl ConnectionCounts {
     /// Notes the end of a connection that has carried `requests`.
     pub(crate) fn ended(&mut self, requests: u64) {
-        self.fewest_requests = Some(self.fewest_requests.map_or(requests, |fewest| fewest.min(requests)));
-        self.most_requests = Some(self.most_requests.map_or(requests, |most| most.max(requests)));
+        self.fewest_requests = Some(
+            self.fewest_requests
+                .map_or(requests, |fewest| fewest.min(requests)),
+        );
+        self.most_requests = Some(
+            self.most_requests
+                .map_or(requests, |most| most.max(requests)),
+        );
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -30,7 +36,10 @@ impl ConnectionCounts {
         self.closed_by_server += other.closed_by_server;
         // Threads peak at their own instants, so the sum is an upper bound of the true peak.
         self.peak += other.peak;
-        for requests in [other.fewest_requests, other.most_requests].into_iter().flatten() {
+        for requests in [other.fewest_requests, other.most_requests]
+            .into_iter()
+            .flatten()
+        {
             self.ended(requests);
         }
     }

@@ -1,8 +1,10 @@
-//! What happened to one request: its outcome, its instants, and the exact split of its response time.
+//! What happened to one request: its outcome, its instants, and the exact split of its response
+//! time.
 
 use serde::Serialize;
 
-/// How a scheduled request ended. Exclusive and complete: every arrival ends in exactly one of these.
+/// How a scheduled request ended. Exclusive and complete: every arrival ends in exactly one of
+/// these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -14,7 +16,8 @@ pub enum Outcome {
     BadBody,
     /// The connection was reset or closed after a response byte, or on a fresh connection.
     Reset,
-    /// A kept connection was reset or closed before any response byte: the keep-alive race. Not retried.
+    /// A kept connection was reset or closed before any response byte: the keep-alive race. Not
+    /// retried.
     Stale,
     /// Nothing listened, or the connection was refused.
     Refused,
@@ -22,12 +25,13 @@ pub enum Outcome {
     ConnectTimeout,
     /// The request was on its way, but its answer was not complete within the timeout.
     Timeout,
-    /// Never sent: every connection was busy and it was to be shed, the queue was full, or the deadline passed while it
-    /// waited.
+    /// Never sent: every connection was busy and it was to be shed, the queue was full, or the
+    /// deadline passed while it waited.
     Dropped,
     /// Still in flight, or still queued, when the drain ended or the run was stopped.
     Unfinished,
-    /// The generator ran out of something of its own (descriptors, ports, memory): the run is invalid.
+    /// The generator ran out of something of its own (descriptors, ports, memory): the run is
+    /// invalid.
     ClientError,
 }
 
@@ -47,11 +51,15 @@ impl Outcome {
         Self::ClientError,
     ];
 
-    /// Whether an answer might still have come when nobody waited for it any longer: the elapsed time is a lower
-    /// bound of the response time. A dropped arrival was never sent, so it is a plain failure.
+    /// Whether an answer might still have come when nobody waited for it any longer: the elapsed
+    /// time is a lower bound of the response time. A dropped arrival was never sent, so it is a
+    /// plain failure.
     #[must_use]
     pub fn is_censored(self) -> bool {
-        matches!(self, Self::ConnectTimeout | Self::Timeout | Self::Unfinished)
+        matches!(
+            self,
+            Self::ConnectTimeout | Self::Timeout | Self::Unfinished
+        )
     }
 
     /// Whether a complete HTTP answer came, right or wrong.
@@ -61,13 +69,14 @@ impl Outcome {
     }
 }
 
-/// An arrival that has to be served: its intended instant and the instant from which it could have been sent.
+/// An arrival that has to be served: its intended instant and the instant from which it could have
+/// been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// When it should have been sent.
     pub intended_ns: u64,
-    /// From when on it would have had to wait for a slot had it been looked at in time: the intended instant, or the
-    /// later one until which a slot was idle.
+    /// From when on it would have had to wait for a slot had it been looked at in time: the
+    /// intended instant, or the later one until which a slot was idle.
     pub waits_from_ns: u64,
     /// When a connection slot became free for it; the intended instant unless it had to queue.
     pub eligible_ns: u64,
@@ -78,13 +87,23 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// An arrival that need not wait for a slot.
     pub fn unqueued(intended_ns: u64, request: u32) -> Self {
-        Self { intended_ns, waits_from_ns: intended_ns, eligible_ns: intended_ns, request }
+        Self {
+            intended_ns,
+            waits_from_ns: intended_ns,
+            eligible_ns: intended_ns,
+            request,
+        }
     }
 
     /// An arrival that got its slot at `freed_ns`, after waiting for it from `waits_from_ns` on.
     pub fn queued(intended_ns: u64, waits_from_ns: u64, freed_ns: u64, request: u32) -> Self {
         let eligible_ns = freed_ns.max(intended_ns);
-        Self { intended_ns, waits_from_ns: waits_from_ns.clamp(intended_ns, eligible_ns), eligible_ns, request }
+        Self {
+            intended_ns,
+            waits_from_ns: waits_from_ns.clamp(intended_ns, eligible_ns),
+            eligible_ns,
+            request,
+        }
     }
 
     /// How late it was looked at: while a slot was still idle, it waited for us and for none.
@@ -104,7 +123,8 @@ pub(crate) struct Stamps {
     pub write_start_ns: u64,
     /// When the first byte of the answer came, likewise.
     pub first_byte_ns: u64,
-    /// When the answer was complete: by the kernel's stamp, or else after the read that completed it.
+    /// When the answer was complete: by the kernel's stamp, or else after the read that completed
+    /// it.
     pub last_byte_ns: u64,
     /// How much later than the kernel we had it; `None` where the kernel did not say.
     pub receive_delay_ns: Option<u64>,
@@ -117,7 +137,8 @@ pub(crate) struct Completion {
     pub stamps: Stamps,
     pub outcome: Outcome,
     pub status: Option<u16>,
-    /// When the outcome was known: the last byte, the failure, or for a timeout the instant it expired.
+    /// When the outcome was known: the last byte, the failure, or for a timeout the instant it
+    /// expired.
     pub ended_ns: u64,
 }
 
@@ -145,11 +166,13 @@ impl Completion {
             start_ns => Some(stamps.connect_ready_ns.checked_sub(start_ns)?),
         };
         let to_write_ns = stamps.write_start_ns.checked_sub(arrival.eligible_ns)?;
-        let send_lag_ns = to_write_ns.checked_sub(connect_ns.unwrap_or(0))? + arrival.overlooked_ns();
+        let send_lag_ns =
+            to_write_ns.checked_sub(connect_ns.unwrap_or(0))? + arrival.overlooked_ns();
         let first_byte_ns = stamps.first_byte_ns.checked_sub(stamps.write_start_ns)?;
         let transfer_ns = stamps.last_byte_ns.checked_sub(stamps.first_byte_ns)?;
         let response_ns = stamps.last_byte_ns.checked_sub(arrival.intended_ns)?;
-        let sum_ns = pool_wait_ns + send_lag_ns + connect_ns.unwrap_or(0) + first_byte_ns + transfer_ns;
+        let sum_ns =
+            pool_wait_ns + send_lag_ns + connect_ns.unwrap_or(0) + first_byte_ns + transfer_ns;
         (sum_ns == response_ns).then_some(Parts {
             response_ns,
             pool_wait_ns,
@@ -167,12 +190,15 @@ impl Completion {
 
     /// Wait for a connection slot; for an arrival that never got one, until its end.
     pub fn pool_wait_ns(&self) -> u64 {
-        self.arrival.eligible_ns.saturating_sub(self.arrival.waits_from_ns)
+        self.arrival
+            .eligible_ns
+            .saturating_sub(self.arrival.waits_from_ns)
     }
 
-    /// Lateness of our own: before the arrival began to wait for a slot, and from the instant at which the request could
-    /// have gone out to its first write, connecting apart. For an arrival that its deadline caught in a slot's hands,
-    /// until then. `None` where it never got to a slot, or where connecting failed.
+    /// Lateness of our own: before the arrival began to wait for a slot, and from the instant at
+    /// which the request could have gone out to its first write, connecting apart. For an arrival
+    /// that its deadline caught in a slot's hands, until then. `None` where it never got to a slot,
+    /// or where connecting failed.
     pub fn send_lag_ns(&self) -> Option<u64> {
         Some(self.slot_lag_ns()? + self.arrival.overlooked_ns())
     }
@@ -181,18 +207,31 @@ impl Completion {
     pub fn slot_lag_ns(&self) -> Option<u64> {
         let stamps = &self.stamps;
         if stamps.write_start_ns != 0 {
-            let connect_ns = stamps.connect_ready_ns.saturating_sub(stamps.connect_start_ns);
-            return stamps.write_start_ns.checked_sub(self.arrival.eligible_ns)?.checked_sub(connect_ns);
+            let connect_ns = stamps
+                .connect_ready_ns
+                .saturating_sub(stamps.connect_start_ns);
+            return stamps
+                .write_start_ns
+                .checked_sub(self.arrival.eligible_ns)?
+                .checked_sub(connect_ns);
         }
         let is_caught = self.outcome == Outcome::Dropped && stamps.connect_start_ns == 0;
-        if is_caught { self.ended_ns.checked_sub(self.arrival.eligible_ns) } else { None }
+        if is_caught {
+            self.ended_ns.checked_sub(self.arrival.eligible_ns)
+        } else {
+            None
+        }
     }
 
-    /// From when on its slot could serve another: one that was dropped in a slot's hands, and not while it connected,
-    /// never used it.
+    /// From when on its slot could serve another: one that was dropped in a slot's hands, and not
+    /// while it connected, never used it.
     pub fn freed_ns(&self) -> u64 {
         let is_unused = self.outcome == Outcome::Dropped && self.stamps.connect_start_ns == 0;
-        if is_unused { self.arrival.eligible_ns } else { self.ended_ns }
+        if is_unused {
+            self.arrival.eligible_ns
+        } else {
+            self.ended_ns
+        }
     }
 
     /// Time from the intended send to the end, whatever the end was.
@@ -251,7 +290,9 @@ mod tests {
             arrival: Arrival::queued(1_000, waits_from_ns, 1_300, 0),
             ..completion()
         };
-        for (waits_from_ns, pool_wait_ns, send_lag_ns) in [(900, 300, 20), (1_100, 200, 120), (1_400, 0, 320)] {
+        for (waits_from_ns, pool_wait_ns, send_lag_ns) in
+            [(900, 300, 20), (1_100, 200, 120), (1_400, 0, 320)]
+        {
             let parts = late(waits_from_ns).parts().expect("complete");
             assert_eq!(
                 (parts.pool_wait_ns, parts.send_lag_ns, parts.response_ns),
@@ -264,9 +305,18 @@ mod tests {
 
     #[test]
     fn what_was_dropped_in_a_slots_hands_never_used_it() {
-        let connecting = Completion { outcome: Outcome::Dropped, ..completion() };
-        let unused = Completion { stamps: Stamps::default(), ..connecting };
-        assert_eq!([completion(), connecting, unused].map(|one| one.freed_ns()), [2_500, 2_500, 1_300]);
+        let connecting = Completion {
+            outcome: Outcome::Dropped,
+            ..completion()
+        };
+        let unused = Completion {
+            stamps: Stamps::default(),
+            ..connecting
+        };
+        assert_eq!(
+            [completion(), connecting, unused].map(|one| one.freed_ns()),
+            [2_500, 2_500, 1_300]
+        );
     }
 
     #[test]

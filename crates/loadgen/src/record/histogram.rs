@@ -1,4 +1,5 @@
-//! Latency histograms: HDR, three significant digits, nanoseconds, exact minimum and maximum kept beside.
+//! Latency histograms: HDR, three significant digits, nanoseconds, exact minimum and maximum kept
+//! beside.
 //!
 //! Histograms are merged by addition only; percentiles are never averaged.
 
@@ -33,8 +34,14 @@ impl LatencyHistogram {
     /// Never: three digits are always accepted.
     #[must_use]
     pub fn new() -> Self {
-        let counts = Histogram::new(SIGNIFICANT_DIGITS).expect("three digits are a valid precision");
-        Self { counts, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
+        let counts =
+            Histogram::new(SIGNIFICANT_DIGITS).expect("three digits are a valid precision");
+        Self {
+            counts,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            sum_ns: 0,
+        }
     }
 
     /// Counts one value.
@@ -63,7 +70,9 @@ impl LatencyHistogram {
     /// # Panics
     /// Never: both resize themselves and have the same precision.
     pub fn add(&mut self, other: &Self) {
-        self.counts.add(&other.counts).expect("same precision and resizable");
+        self.counts
+            .add(&other.counts)
+            .expect("same precision and resizable");
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
@@ -87,7 +96,8 @@ impl LatencyHistogram {
         (self.count() > 0).then_some(self.max_ns)
     }
 
-    /// The mean in nanoseconds; `None` when empty. Exact, unless the histogram was decoded from bytes.
+    /// The mean in nanoseconds; `None` when empty. Exact, unless the histogram was decoded from
+    /// bytes.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
@@ -98,8 +108,9 @@ impl LatencyHistogram {
         self.sum_ns
     }
 
-    /// The smallest recorded value `v` with `count(<= v) >= ceil(quantile * n)`, as the highest value that its
-    /// slot stands for (at most 0.098 % above), but never more than the exact maximum. `None` when empty.
+    /// The smallest recorded value `v` with `count(<= v) >= ceil(quantile * n)`, as the highest
+    /// value that its slot stands for (at most 0.098 % above), but never more than the exact
+    /// maximum. `None` when empty.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         (self.count() > 0).then(|| self.value_at_rank(rank_of(quantile, self.count())))
@@ -112,7 +123,8 @@ impl LatencyHistogram {
     }
 
     fn value_at_rank(&self, rank: u64) -> u64 {
-        // The library takes `ceil(quantile * count)`: half a rank below is safe from rounding either way.
+        // The library takes `ceil(quantile * count)`: half a rank below is safe from rounding
+        // either way.
         let quantile = (rank as f64 - 0.5) / self.count() as f64;
         self.counts.value_at_quantile(quantile).min(self.max_ns)
     }
@@ -132,7 +144,12 @@ impl LatencyHistogram {
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         self.counts
             .iter_recorded()
-            .map(|entry| (entry.value_iterated_to(), entry.count_since_last_iteration()))
+            .map(|entry| {
+                (
+                    entry.value_iterated_to(),
+                    entry.count_since_last_iteration(),
+                )
+            })
             .collect()
     }
 
@@ -145,7 +162,12 @@ impl LatencyHistogram {
             before = value_ns;
         }
         let (min_ns, max_ns, sum_ns) = (self.min_ns, self.max_ns, self.sum_ns);
-        PackedHistogram { bytes: bytes.into_boxed_slice(), min_ns, max_ns, sum_ns }
+        PackedHistogram {
+            bytes: bytes.into_boxed_slice(),
+            min_ns,
+            max_ns,
+            sum_ns,
+        }
     }
 
     /// HDR V2 with DEFLATE, as every reader of the interval log format takes it.
@@ -168,8 +190,8 @@ impl LatencyHistogram {
         Ok(STANDARD.encode(self.to_hdr_v2()?))
     }
 
-    /// Reads HDR V2 bytes, compressed or not. The format holds no exact extremes, so minimum, maximum and mean
-    /// are those of the slots.
+    /// Reads HDR V2 bytes, compressed or not. The format holds no exact extremes, so minimum,
+    /// maximum and mean are those of the slots.
     ///
     /// # Errors
     /// [`LoadError::Histogram`] when the bytes are not such a histogram.
@@ -184,10 +206,22 @@ impl LatencyHistogram {
                     * u128::from(entry.count_since_last_iteration())
             })
             .sum();
-        let (min_ns, max_ns) = if counts.is_empty() { (u64::MAX, 0) } else { (counts.min(), counts.max()) };
-        let mut grown = Histogram::new(SIGNIFICANT_DIGITS).expect("three digits are a valid precision");
-        grown.add(&counts).map_err(|error| LoadError::Histogram(format!("{error:?}")))?;
-        Ok(Self { counts: grown, min_ns, max_ns, sum_ns })
+        let (min_ns, max_ns) = if counts.is_empty() {
+            (u64::MAX, 0)
+        } else {
+            (counts.min(), counts.max())
+        };
+        let mut grown =
+            Histogram::new(SIGNIFICANT_DIGITS).expect("three digits are a valid precision");
+        grown
+            .add(&counts)
+            .map_err(|error| LoadError::Histogram(format!("{error:?}")))?;
+        Ok(Self {
+            counts: grown,
+            min_ns,
+            max_ns,
+            sum_ns,
+        })
     }
 
     /// Reads [`Self::to_hdr_v2_base64`].
@@ -195,7 +229,9 @@ impl LatencyHistogram {
     /// # Errors
     /// [`LoadError::Histogram`] when the text is not such a histogram.
     pub fn from_hdr_v2_base64(text: &str) -> Result<Self, LoadError> {
-        let bytes = STANDARD.decode(text).map_err(|error| LoadError::Histogram(error.to_string()))?;
+        let bytes = STANDARD
+            .decode(text)
+            .map_err(|error| LoadError::Histogram(error.to_string()))?;
         Self::from_hdr_v2(&bytes)
     }
 }
@@ -203,8 +239,8 @@ impl LatencyHistogram {
 /// `ceil(quantile * n)`, at least 1.
 #[must_use]
 pub fn rank_of(quantile: f64, count: u64) -> u64 {
-    // A product like 0.95 * 100 lands a rounding error above 95; one part in 10^12 of tolerance undoes that
-    // without ever reaching the next rank.
+    // A product like 0.95 * 100 lands a rounding error above 95; one part in 10^12 of tolerance
+    // undoes that without ever reaching the next rank.
     let exact = quantile * count as f64;
     ((exact - exact * 1e-12).ceil() as u64).clamp(1, count.max(1))
 }
@@ -220,7 +256,12 @@ pub(crate) struct PackedHistogram {
 
 impl Default for PackedHistogram {
     fn default() -> Self {
-        Self { bytes: Box::default(), min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
+        Self {
+            bytes: Box::default(),
+            min_ns: u64::MAX,
+            max_ns: 0,
+            sum_ns: 0,
+        }
     }
 }
 
@@ -234,7 +275,8 @@ impl PackedHistogram {
             let recorded = histogram.counts.record_n(value_ns, take_number(&mut rest));
             debug_assert!(recorded.is_ok(), "{recorded:?}");
         }
-        (histogram.min_ns, histogram.max_ns, histogram.sum_ns) = (self.min_ns, self.max_ns, self.sum_ns);
+        (histogram.min_ns, histogram.max_ns, histogram.sum_ns) =
+            (self.min_ns, self.max_ns, self.sum_ns);
         histogram
     }
 }
@@ -275,7 +317,17 @@ mod tests {
     fn packing_loses_nothing() {
         let mut histogram = LatencyHistogram::new();
         assert_eq!(histogram.pack().unpack(), histogram);
-        for value in [0, 1, 127, 128, 2_047, 2_048, 1 << 20, 3_600_000_000_000, u64::MAX / 2] {
+        for value in [
+            0,
+            1,
+            127,
+            128,
+            2_047,
+            2_048,
+            1 << 20,
+            3_600_000_000_000,
+            u64::MAX / 2,
+        ] {
             (0..=value % 300).for_each(|_| histogram.record(value));
         }
         assert_eq!(histogram.pack().unpack(), histogram);
@@ -284,7 +336,15 @@ mod tests {
     #[test]
     fn an_empty_histogram_knows_nothing() {
         let empty = LatencyHistogram::new();
-        assert_eq!((empty.count(), empty.min_ns(), empty.max_ns(), empty.quantile_ns(0.5)), (0, None, None, None));
+        assert_eq!(
+            (
+                empty.count(),
+                empty.min_ns(),
+                empty.max_ns(),
+                empty.quantile_ns(0.5)
+            ),
+            (0, None, None, None)
+        );
         assert_eq!(empty.mean_ns(), None);
     }
 
@@ -292,9 +352,19 @@ mod tests {
     fn quantiles_follow_the_definition() {
         // Values below 2,048 have a slot each, so the definition can be checked exactly.
         let histogram = filled(1..=1_000);
-        for (quantile, expected) in [(0.001, 1), (0.5, 500), (0.95, 950), (0.99, 990), (0.999, 999), (1.0, 1_000)]
-        {
-            assert_eq!(histogram.quantile_ns(quantile), Some(expected), "quantile {quantile}");
+        for (quantile, expected) in [
+            (0.001, 1),
+            (0.5, 500),
+            (0.95, 950),
+            (0.99, 990),
+            (0.999, 999),
+            (1.0, 1_000),
+        ] {
+            assert_eq!(
+                histogram.quantile_ns(quantile),
+                Some(expected),
+                "quantile {quantile}"
+            );
         }
         assert_eq!(histogram.quantile_ns(0.0), Some(1));
         assert_eq!(histogram.mean_ns(), Some(500.5));
@@ -308,7 +378,10 @@ mod tests {
             for rank in 1..=count {
                 assert_eq!(histogram.at_rank_ns(rank), Some(rank - 1), "of {count}");
             }
-            assert_eq!((histogram.at_rank_ns(0), histogram.at_rank_ns(count + 1)), (None, None));
+            assert_eq!(
+                (histogram.at_rank_ns(0), histogram.at_rank_ns(count + 1)),
+                (None, None)
+            );
         }
     }
 
@@ -320,18 +393,26 @@ mod tests {
         assert_eq!(histogram.quantile_ns(1.0), Some(value));
         let histogram = filled([value, value * 2]);
         let median = histogram.quantile_ns(0.5).expect("two values");
-        assert!(median >= value && (median - value) * 1_024 <= value, "{median}");
+        assert!(
+            median >= value && (median - value) * 1_024 <= value,
+            "{median}"
+        );
     }
 
     #[test]
     fn addition_is_exact_whatever_the_order() {
         let mut first = filled([5, 7_000_000]);
         let mut second = LatencyHistogram::new();
-        [1, 9_000_000_000].into_iter().for_each(|value| second.record(value));
+        [1, 9_000_000_000]
+            .into_iter()
+            .for_each(|value| second.record(value));
         let all = filled([9_000_000_000, 5, 1, 7_000_000]);
         first.add(&second);
         assert_eq!(first.buckets(), all.buckets());
-        assert_eq!((first.min_ns(), first.max_ns(), first.mean_ns()), (all.min_ns(), all.max_ns(), all.mean_ns()));
+        assert_eq!(
+            (first.min_ns(), first.max_ns(), first.mean_ns()),
+            (all.min_ns(), all.max_ns(), all.mean_ns())
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One slice of the measure phase: counts, and the response times of its right answers.
 //!
-//! A load may last for hours, so a slice that is over is packed: a few kilobytes instead of a whole histogram.
+//! A load may last for hours, so a slice that is over is packed: a few kilobytes instead of a whole
+//! histogram.
 
 use crate::record::histogram::{LatencyHistogram, PackedHistogram};
 

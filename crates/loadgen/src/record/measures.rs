@@ -38,12 +38,12 @@ impl Measures {
     }
 }
 
-/// The same while a load runs, in as few entries per answer as tell everything: each one costs time of the
-/// generator's. Response times are not in it, because the slices have them.
+/// The same while a load runs, in as few entries per answer as tell everything: each one costs time
+/// of the generator's. Response times are not in it, because the slices have them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Of answers that came all at once, to a request that waited for no slot and no connection: service time, time to
-    /// first byte and response time without our lateness are the same.
+    /// Of answers that came all at once, to a request that waited for no slot and no connection:
+    /// service time, time to first byte and response time without our lateness are the same.
     plain: LatencyHistogram,
     service: LatencyHistogram,
     first_byte: LatencyHistogram,
@@ -58,7 +58,8 @@ pub(crate) struct Tally {
 impl Tally {
     pub fn record(&mut self, parts: &Parts, receive_delay_ns: Option<u64>) {
         let without_lag_ns = parts.response_ns - parts.send_lag_ns;
-        // The parts add up exactly, so this says that there was nothing else: no wait, no connecting, no transfer.
+        // The parts add up exactly, so this says that there was nothing else: no wait, no
+        // connecting, no transfer.
         if parts.first_byte_ns == without_lag_ns {
             self.plain.record(without_lag_ns);
         } else {
@@ -115,7 +116,11 @@ impl Tally {
             receive_delay: self.receive_delay.clone(),
             response_without_lag: self.response_without_lag.clone(),
         };
-        for measure in [&mut measures.service, &mut measures.first_byte, &mut measures.response_without_lag] {
+        for measure in [
+            &mut measures.service,
+            &mut measures.first_byte,
+            &mut measures.response_without_lag,
+        ] {
             measure.add(&self.plain);
         }
         measures.pool_wait.record_many(0, self.did_not_wait);
@@ -150,13 +155,18 @@ mod tests {
         other.record(&in_pieces, None);
         tally.add(&other);
         let measures = tally.measures(LatencyHistogram::new());
-        let extremes = |histogram: &LatencyHistogram| (histogram.count(), histogram.min_ns(), histogram.max_ns());
+        let extremes = |histogram: &LatencyHistogram| {
+            (histogram.count(), histogram.min_ns(), histogram.max_ns())
+        };
         assert_eq!(extremes(&measures.service), (2, Some(500), Some(600)));
         assert_eq!(extremes(&measures.first_byte), (2, Some(300), Some(600)));
         assert_eq!(extremes(&measures.send_lag), (2, Some(100), Some(100)));
         assert_eq!(extremes(&measures.pool_wait), (2, Some(0), Some(250)));
         assert_eq!(extremes(&measures.connect), (1, Some(150), Some(150)));
         assert_eq!(extremes(&measures.receive_delay), (1, Some(9), Some(9)));
-        assert_eq!(extremes(&measures.response_without_lag), (2, Some(600), Some(900)));
+        assert_eq!(
+            extremes(&measures.response_without_lag),
+            (2, Some(600), Some(900))
+        );
     }
 }

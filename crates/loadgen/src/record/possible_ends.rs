@@ -1,9 +1,10 @@
-//! How a measurement ends whose length depends on what it finds: after one of a few lengths, and nowhere between.
+//! How a measurement ends whose length depends on what it finds: after one of a few lengths, and
+//! nowhere between.
 //!
-//! Shortly before each of these ends every thread shows what it has, and whoever looks at all of it may end the
-//! measurement there. Where nobody has by then it goes on: the first thread that comes to anything later settles it for
-//! all. So the phase of every instant is known before anything of it is counted, and the measurement holds exactly what
-//! a load of that length would have held.
+//! Shortly before each of these ends every thread shows what it has, and whoever looks at all of it
+//! may end the measurement there. Where nobody has by then it goes on: the first thread that comes
+//! to anything later settles it for all. So the phase of every instant is known before anything of
+//! it is counted, and the measurement holds exactly what a load of that length would have held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,12 +35,24 @@ impl Ends {
         let lengths_ns = plan.precision.as_ref()?.lengths_ns(plan.phases.measure_ns);
         let from_ns = start_ns + plan.phases.warmup_ns;
         let settled = AtomicUsize::new(0);
-        Some(Arc::new(Self { from_ns, lengths_ns, cooldown_ns: plan.phases.cooldown_ns, settled }))
+        Some(Arc::new(Self {
+            from_ns,
+            lengths_ns,
+            cooldown_ns: plan.phases.cooldown_ns,
+            settled,
+        }))
     }
 
     /// Ends the measurement at this place; whether it was not too late to.
     pub fn end_at(&self, place: usize) -> bool {
-        self.settled.compare_exchange(2 * place, 2 * place + 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.settled
+            .compare_exchange(
+                2 * place,
+                2 * place + 1,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .is_ok()
     }
 
     /// Whether the measurement goes on beyond this place, which is settled by asking.
@@ -48,7 +61,10 @@ impl Ends {
             return false;
         }
         let next = 2 * (place + 1);
-        match self.settled.compare_exchange(2 * place, next, Ordering::AcqRel, Ordering::Acquire) {
+        match self
+            .settled
+            .compare_exchange(2 * place, next, Ordering::AcqRel, Ordering::Acquire)
+        {
             Ok(_) => true,
             Err(found) => found >= next,
         }
@@ -71,7 +87,11 @@ impl Ends {
     pub fn load_end_ns(&self) -> u64 {
         let settled = self.settled.load(Ordering::Acquire);
         let is_end = settled % 2 == 1 || settled / 2 + 1 == self.lengths_ns.len();
-        if is_end { self.end_ns(settled / 2) + self.cooldown_ns } else { u64::MAX }
+        if is_end {
+            self.end_ns(settled / 2) + self.cooldown_ns
+        } else {
+            u64::MAX
+        }
     }
 
     fn ahead_ns(&self) -> u64 {
@@ -109,7 +129,12 @@ pub(crate) struct Course {
 impl Course {
     /// The way from the first end on; without `shows` nothing is ever shown.
     pub fn new(ends: Arc<Ends>, shows: Option<Sender<Shown>>) -> Self {
-        Self { ends, place: 0, has_shown: false, shows }
+        Self {
+            ends,
+            place: 0,
+            has_shown: false,
+            shows,
+        }
     }
 
     /// Where it leads to.
@@ -120,7 +145,11 @@ impl Course {
     /// From when on the next step is due.
     pub fn checkpoint_ns(&self) -> u64 {
         let end_ns = self.ends.end_ns(self.place);
-        if self.has_to_show() { end_ns - self.ends.ahead_ns() } else { end_ns }
+        if self.has_to_show() {
+            end_ns - self.ends.ahead_ns()
+        } else {
+            end_ns
+        }
     }
 
     fn has_to_show(&self) -> bool {
@@ -133,7 +162,11 @@ impl Course {
             self.has_shown = true;
             return Step::Show;
         }
-        if self.ends.goes_on(self.place) { self.advance() } else { Step::Ends }
+        if self.ends.goes_on(self.place) {
+            self.advance()
+        } else {
+            Step::Ends
+        }
     }
 
     /// The steps that others have settled, where nothing has come since.
@@ -150,7 +183,10 @@ impl Course {
     pub fn show(&self, batches: Batches) {
         if let Some(shows) = &self.shows {
             // Nobody looks any longer once the load is being given up.
-            let _ = shows.send(Shown { place: self.place, batches });
+            let _ = shows.send(Shown {
+                place: self.place,
+                batches,
+            });
         }
     }
 
@@ -172,7 +208,11 @@ mod tests {
     fn plan(share: f64) -> LoadPlan {
         let mut plan = LoadPlan::open("http://h/", 100.0, 10 * S);
         (plan.phases.warmup_ns, plan.phases.cooldown_ns) = (5 * S, 2 * S);
-        plan.precision = Some(Precision { quantile: 0.5, share, longest_ns: 50 * S });
+        plan.precision = Some(Precision {
+            quantile: 0.5,
+            share,
+            longest_ns: 50 * S,
+        });
         plan
     }
 
@@ -195,7 +235,10 @@ mod tests {
         assert!(ends.end_at(1));
         assert!(!ends.goes_on(1) && ends.goes_on(0));
         assert!(!ends.end_at(1), "it ends once");
-        assert_eq!((ends.length_ns(), ends.load_end_ns()), (20 * S, (100 + 5 + 20 + 2) * S));
+        assert_eq!(
+            (ends.length_ns(), ends.load_end_ns()),
+            (20 * S, (100 + 5 + 20 + 2) * S)
+        );
     }
 
     #[test]
@@ -217,12 +260,25 @@ mod tests {
         let goes_on = |until_s: u64| Step::GoesOn(until_s * S);
         assert_eq!(
             steps,
-            [(114, Step::Show), (115, goes_on(125)), (124, Step::Show), (125, goes_on(145)), (145, Step::Ends)]
+            [
+                (114, Step::Show),
+                (115, goes_on(125)),
+                (124, Step::Show),
+                (125, goes_on(145)),
+                (145, Step::Ends)
+            ]
         );
         let mut late = Course::new(ends, None);
         let behind: Vec<Step> = std::iter::from_fn(|| late.step_behind()).collect();
-        assert_eq!(behind, [goes_on(125), goes_on(145)], "where nothing came, others settled it");
+        assert_eq!(
+            behind,
+            [goes_on(125), goes_on(145)],
+            "where nothing came, others settled it"
+        );
         drop(course);
-        assert!(shown.recv().is_err(), "with the threads ends what they show");
+        assert!(
+            shown.recv().is_err(),
+            "with the threads ends what they show"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! One thread's record: outcome counts by phase, histograms by interval. Nothing derived is computed here.
+//! One thread's record: outcome counts by phase, histograms by interval. Nothing derived is
+//! computed here.
 
 mod checkpoints;
 mod counts;
@@ -53,7 +54,8 @@ pub struct Recorder {
     requests: Vec<RequestRecord>,
     /// When single requests were in flight, where that was asked for.
     flights: Option<Flights>,
-    /// Before anything from this instant on is counted, it has to be known whether it is still measured.
+    /// Before anything from this instant on is counted, it has to be known whether it is still
+    /// measured.
     checkpoint_ns: u64,
     /// How that comes to be known, where the length of the measurement is not fixed.
     course: Option<Course>,
@@ -70,7 +72,8 @@ impl Recorder {
     #[must_use]
     pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
         let (from, to) = plan.measure_window();
-        let count = usize::try_from(plan.phases.measure_ns.div_ceil(plan.interval_ns())).unwrap_or(usize::MAX);
+        let count = usize::try_from(plan.phases.measure_ns.div_ceil(plan.interval_ns()))
+            .unwrap_or(usize::MAX);
         Self {
             start_ns,
             measure_from_ns: start_ns + from,
@@ -115,20 +118,28 @@ impl Recorder {
         self.phase_of(intended_ns) == Phase::Measure
     }
 
-    /// Where in `intervals` an instant of the measure phase belongs; mostly where the one before belonged.
+    /// Where in `intervals` an instant of the measure phase belongs; mostly where the one before
+    /// belonged.
     fn interval_of(&mut self, intended_ns: u64) -> Option<usize> {
         let (from_ns, index) = self.current_interval;
-        if intended_ns >= from_ns && intended_ns - from_ns < self.interval_ns && intended_ns < self.measure_to_ns {
+        if intended_ns >= from_ns
+            && intended_ns - from_ns < self.interval_ns
+            && intended_ns < self.measure_to_ns
+        {
             return Some(index);
         }
         if self.phase_of(intended_ns) != Phase::Measure {
             return None;
         }
-        let index = usize::try_from((intended_ns - self.measure_from_ns) / self.interval_ns).ok()?;
+        let index =
+            usize::try_from((intended_ns - self.measure_from_ns) / self.interval_ns).ok()?;
         if index >= self.intervals.len() {
             return None;
         }
-        self.current_interval = (self.measure_from_ns + index as u64 * self.interval_ns, index);
+        self.current_interval = (
+            self.measure_from_ns + index as u64 * self.interval_ns,
+            index,
+        );
         Some(index)
     }
 
@@ -170,28 +181,44 @@ impl Recorder {
         if let Some(flights) = &mut self.flights {
             flights.record(completion);
         }
-        if let Some(count) = completion.status.and_then(|status| self.status_codes.get_mut(usize::from(status))) {
+        if let Some(count) = completion
+            .status
+            .and_then(|status| self.status_codes.get_mut(usize::from(status)))
+        {
             *count += 1;
         }
         if outcome.is_censored() {
             self.censored.record(completion.elapsed_ns());
         }
-        let parts = if outcome == Outcome::Ok { completion.parts() } else { None };
+        let parts = if outcome == Outcome::Ok {
+            completion.parts()
+        } else {
+            None
+        };
         self.inconsistent += u64::from(outcome == Outcome::Ok && parts.is_none());
-        debug_assert!(outcome != Outcome::Ok || parts.is_some(), "instants out of order: {completion:?}");
+        debug_assert!(
+            outcome != Outcome::Ok || parts.is_some(),
+            "instants out of order: {completion:?}"
+        );
         if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
             request.count(parts.as_ref());
         }
         match &parts {
             Some(parts) => self.tally.record(parts, completion.stamps.receive_delay_ns),
-            None => completion.send_lag_ns().into_iter().for_each(|lag_ns| self.lag_of_failed.record(lag_ns)),
+            None => completion
+                .send_lag_ns()
+                .into_iter()
+                .for_each(|lag_ns| self.lag_of_failed.record(lag_ns)),
         }
-        self.observations.ended(completion, parts.as_ref().map(|parts| parts.response_ns));
+        self.observations
+            .ended(completion, parts.as_ref().map(|parts| parts.response_ns));
         self.ended_in_interval(completion, parts.as_ref());
     }
 
     fn ended_in_interval(&mut self, completion: &Completion, parts: Option<&Parts>) {
-        let Some(index) = self.interval_of(completion.arrival.intended_ns) else { return };
+        let Some(index) = self.interval_of(completion.arrival.intended_ns) else {
+            return;
+        };
         let interval = &mut self.intervals[index];
         interval.sent += u64::from(completion.stamps.write_start_ns != 0);
         match completion.outcome {
@@ -206,7 +233,8 @@ impl Recorder {
         }
     }
 
-    /// Packs the slices that are over, but for the one before the latest: its last answers are still to come.
+    /// Packs the slices that are over, but for the one before the latest: its last answers are
+    /// still to come.
     fn pack_intervals(&mut self) {
         self.packed_at = self.latest_interval;
         let (intervals, latest) = (&mut self.intervals, self.latest_interval);
@@ -229,17 +257,29 @@ impl Recorder {
 
     /// Adds another thread's record of the same load.
     pub fn merge(&mut self, other: &Self) {
-        self.phases.iter_mut().zip(&other.phases).for_each(|(mine, theirs)| mine.add(theirs));
+        self.phases
+            .iter_mut()
+            .zip(&other.phases)
+            .for_each(|(mine, theirs)| mine.add(theirs));
         self.tally.add(&other.tally);
-        self.intervals.iter_mut().zip(&other.intervals).for_each(|(mine, theirs)| mine.add(theirs));
+        self.intervals
+            .iter_mut()
+            .zip(&other.intervals)
+            .for_each(|(mine, theirs)| mine.add(theirs));
         self.censored.add(&other.censored);
-        self.status_codes.iter_mut().zip(&other.status_codes).for_each(|(mine, theirs)| *mine += theirs);
+        self.status_codes
+            .iter_mut()
+            .zip(&other.status_codes)
+            .for_each(|(mine, theirs)| *mine += theirs);
         self.window.add(&other.window);
         self.lag_of_failed.add(&other.lag_of_failed);
         self.waited += other.waited;
         self.inconsistent += other.inconsistent;
         self.observations.add(&other.observations);
-        self.requests.iter_mut().zip(&other.requests).for_each(|(mine, theirs)| mine.add(theirs));
+        self.requests
+            .iter_mut()
+            .zip(&other.requests)
+            .for_each(|(mine, theirs)| mine.add(theirs));
         if let Some((mine, theirs)) = self.flights.as_mut().zip(other.flights.as_ref()) {
             mine.add(theirs);
         }
@@ -259,7 +299,11 @@ impl Recorder {
             let counts = &self.phases[phase as usize];
             let (scheduled, accounted) = (counts.scheduled, counts.accounted());
             if scheduled != accounted {
-                return Err(LoadError::Conservation { phase: phase.name(), scheduled, accounted });
+                return Err(LoadError::Conservation {
+                    phase: phase.name(),
+                    scheduled,
+                    accounted,
+                });
             }
         }
         Ok(())
@@ -271,22 +315,27 @@ impl Recorder {
         &self.phases[phase as usize]
     }
 
-    /// The slices of the first `measured_ns` of the measure phase, each with the instant at which it begins and its
-    /// length.
+    /// The slices of the first `measured_ns` of the measure phase, each with the instant at which
+    /// it begins and its length.
     pub fn intervals(&self, measured_ns: u64) -> impl Iterator<Item = (u64, u64, &IntervalRecord)> {
         let (from, step) = (self.measure_from_ns, self.interval_ns);
-        self.intervals.iter().enumerate().map_while(move |(index, record)| {
-            let begins_ns = index as u64 * step;
-            let length_ns = step.min(measured_ns.checked_sub(begins_ns)?);
-            (length_ns > 0).then_some((from + begins_ns, length_ns, record))
-        })
+        self.intervals
+            .iter()
+            .enumerate()
+            .map_while(move |(index, record)| {
+                let begins_ns = index as u64 * step;
+                let length_ns = step.min(measured_ns.checked_sub(begins_ns)?);
+                (length_ns > 0).then_some((from + begins_ns, length_ns, record))
+            })
     }
 
     /// What was measured of the right answers of the measure phase.
     #[must_use]
     pub fn measures(&self) -> Measures {
         let mut response = LatencyHistogram::new();
-        self.intervals.iter().for_each(|slice| response.add(&slice.response()));
+        self.intervals
+            .iter()
+            .for_each(|slice| response.add(&slice.response()));
         self.tally.measures(response)
     }
 
@@ -296,7 +345,8 @@ impl Recorder {
         self.tally.receive_delays()
     }
 
-    /// Elapsed times of the requests of the measure phase whose answer nobody waited for any longer.
+    /// Elapsed times of the requests of the measure phase whose answer nobody waited for any
+    /// longer.
     #[must_use]
     pub fn censored(&self) -> &LatencyHistogram {
         &self.censored
@@ -326,13 +376,18 @@ impl Recorder {
     pub fn sending(&self) -> Sending {
         let mut lag = self.tally.send_lag().clone();
         lag.add(&self.lag_of_failed);
-        Sending { lag, waited: self.waited }
+        Sending {
+            lag,
+            waited: self.waited,
+        }
     }
 
     /// How much of the measure phase had taken place at `now_ns`.
     #[must_use]
     pub fn measured_ns(&self, now_ns: u64) -> u64 {
-        now_ns.min(self.measure_to_ns).saturating_sub(self.measure_from_ns)
+        now_ns
+            .min(self.measure_to_ns)
+            .saturating_sub(self.measure_from_ns)
     }
 
     /// Events inside the measure window.
@@ -368,7 +423,11 @@ mod tests {
 
     fn plan() -> LoadPlan {
         let mut plan = LoadPlan::open("http://127.0.0.1/", 1.0, 3 * NS_PER_S);
-        plan.phases = Phases { warmup_ns: NS_PER_S, cooldown_ns: NS_PER_S, ..plan.phases };
+        plan.phases = Phases {
+            warmup_ns: NS_PER_S,
+            cooldown_ns: NS_PER_S,
+            ..plan.phases
+        };
         plan
     }
 
@@ -380,7 +439,13 @@ mod tests {
             ..Stamps::default()
         };
         let arrival = Arrival::unqueued(intended_ns, 0);
-        Completion { arrival, stamps, outcome, status: Some(200), ended_ns: intended_ns + 200 }
+        Completion {
+            arrival,
+            stamps,
+            outcome,
+            status: Some(200),
+            ended_ns: intended_ns + 200,
+        }
     }
 
     #[test]
@@ -394,14 +459,18 @@ mod tests {
         assert_eq!(counts, [1, 3, 1]);
         assert_eq!(recorder.measures().response.count(), 3);
         assert_eq!(recorder.window().ok, 3);
-        recorder.check_conservation().expect("each arrival has one outcome");
+        recorder
+            .check_conservation()
+            .expect("each arrival has one outcome");
     }
 
     #[test]
     fn a_lost_arrival_is_an_error() {
         let mut recorder = Recorder::new(&plan(), 0);
         recorder.scheduled(NS_PER_S);
-        let error = recorder.check_conservation().expect_err("one arrival has no outcome");
+        let error = recorder
+            .check_conservation()
+            .expect_err("one arrival has no outcome");
         assert!(error.to_string().contains("measure"), "{error}");
     }
 
@@ -427,7 +496,10 @@ mod tests {
             part.connections.ended(3);
             whole.merge(&part);
         }
-        let sizes: Vec<u64> = whole.intervals(3 * NS_PER_S).map(|(_, _, record)| record.ok).collect();
+        let sizes: Vec<u64> = whole
+            .intervals(3 * NS_PER_S)
+            .map(|(_, _, record)| record.ok)
+            .collect();
         assert_eq!(sizes, [0, 4, 0]);
         assert_eq!(whole.connections.most_requests, Some(3));
     }

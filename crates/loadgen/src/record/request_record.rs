@@ -30,8 +30,8 @@ pub struct RequestReport {
     pub ok: u64,
     /// Of these, all others.
     pub failed: u64,
-    /// Median response time; like the two below `None` without a right answer, or with too many requests to keep
-    /// histograms of each.
+    /// Median response time; like the two below `None` without a right answer, or with too many
+    /// requests to keep histograms of each.
     pub p50_ns: Option<u64>,
     /// Response time of the 99th of a hundred.
     pub p99_ns: Option<u64>,
@@ -44,8 +44,12 @@ impl RequestRecord {
     pub(crate) fn for_each(plan: &LoadPlan) -> Vec<Self> {
         let count = plan.listed_requests().count();
         // Each thread has its own, and so has their sum.
-        let is_affordable = count * (plan.threads + 1) * HISTOGRAM_BYTES_ESTIMATE <= HISTOGRAMS_BYTES_LIMIT;
-        let empty = Self { response: is_affordable.then(LatencyHistogram::new), ..Self::default() };
+        let is_affordable =
+            count * (plan.threads + 1) * HISTOGRAM_BYTES_ESTIMATE <= HISTOGRAMS_BYTES_LIMIT;
+        let empty = Self {
+            response: is_affordable.then(LatencyHistogram::new),
+            ..Self::default()
+        };
         vec![empty; count]
     }
 

@@ -1,10 +1,14 @@
-//! A stretch of consecutive sends, as instants: enough to tell whether they are the process that was asked for.
+//! A stretch of consecutive sends, as instants: enough to tell whether they are the process that
+//! was asked for.
 
 use crate::base::clock::NS_PER_S;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
-use crate::statistics::arrivals::{anderson_darling, dispersion_deviation, gaps, kolmogorov_distance};
+use crate::statistics::arrivals::{
+    anderson_darling, dispersion_deviation, gaps, kolmogorov_distance,
+};
 
-/// The number of gaps for which the method states what the tests find; more would find what harms nobody.
+/// The number of gaps for which the method states what the tests find; more would find what harms
+/// nobody.
 const MOST_GAPS: usize = 10_000;
 /// With fewer, the tests find too little.
 const FEWEST_GAPS: usize = 1_000;
@@ -27,23 +31,32 @@ pub(crate) struct SendSample {
 pub struct SendGaps {
     /// Gaps that were looked at.
     pub count: u64,
-    /// Anderson-Darling statistic against exponential gaps; 1.959 is exceeded by chance once in a hundred times.
+    /// Anderson-Darling statistic against exponential gaps; 1.959 is exceeded by chance once in a
+    /// hundred times.
     pub anderson_darling: f64,
     /// Largest distance between their distribution and the exponential one.
     pub kolmogorov_distance: f64,
-    /// How far the index of dispersion of the sends in 10 ms, 100 ms or 1 s is from 1, in standard errors: the largest.
+    /// How far the index of dispersion of the sends in 10 ms, 100 ms or 1 s is from 1, in standard
+    /// errors: the largest.
     pub dispersion_deviation: Option<f64>,
 }
 
 impl SendSample {
-    /// A stretch from the middle of the measure phase; none where the plan asks for no Poisson process of one rate.
+    /// A stretch from the middle of the measure phase; none where the plan asks for no Poisson
+    /// process of one rate.
     pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
-        let Some(rate_per_s) = poisson_rate_per_s(plan) else { return Self::default() };
+        let Some(rate_per_s) = poisson_rate_per_s(plan) else {
+            return Self::default();
+        };
         let (from_ns, to_ns) = plan.measure_window();
         let needed_ns = (MOST_GAPS as f64 * SPARE / rate_per_s * NS_PER_S as f64) as u64;
         let spare_ns = (to_ns - from_ns).saturating_sub(needed_ns);
         let from_ns = start_ns + from_ns + spare_ns / 2;
-        Self { from_ns, to_ns: (from_ns + needed_ns).min(start_ns + to_ns), instants_ns: Vec::new() }
+        Self {
+            from_ns,
+            to_ns: (from_ns + needed_ns).min(start_ns + to_ns),
+            instants_ns: Vec::new(),
+        }
     }
 
     pub fn note(&mut self, write_start_ns: u64) {
@@ -77,11 +90,16 @@ impl SendSample {
     }
 }
 
-/// The rate of a plan whose sends should be a Poisson process: one rate, and one request for each arrival.
+/// The rate of a plan whose sends should be a Poisson process: one rate, and one request for each
+/// arrival.
 pub(crate) fn poisson_rate_per_s(plan: &LoadPlan) -> Option<f64> {
-    let LoadModel::Open(open) = &plan.load else { return None };
+    let LoadModel::Open(open) = &plan.load else {
+        return None;
+    };
     match open.profile {
-        LoadProfile::Flat { rate_per_s } if open.arrivals == Arrivals::Poisson && plan.sessions.is_empty() => {
+        LoadProfile::Flat { rate_per_s }
+            if open.arrivals == Arrivals::Poisson && plan.sessions.is_empty() =>
+        {
             Some(rate_per_s)
         }
         _ => None,
@@ -94,7 +112,9 @@ mod tests {
 
     fn sends(plan: &LoadPlan, late_ns: impl Fn(u64) -> u64) -> SendSample {
         let mut sample = SendSample::new(plan, 0);
-        let LoadModel::Open(open) = &plan.load else { panic!("an open loop") };
+        let LoadModel::Open(open) = &plan.load else {
+            panic!("an open loop")
+        };
         let schedule = crate::arrivals::schedule::Schedule::new(open, plan.seed, &plan.phases);
         schedule.for_each(|offset_ns| sample.note(late_ns(offset_ns)));
         sample
@@ -105,9 +125,14 @@ mod tests {
         let plan = LoadPlan::open("http://h/", 1_000.0, 60 * NS_PER_S);
         let gaps = sends(&plan, |at_ns| at_ns).test().expect("enough sends");
         assert_eq!(gaps.count, MOST_GAPS as u64);
-        assert!(gaps.anderson_darling < 2.5 && gaps.kolmogorov_distance < 0.02, "{gaps:?}");
+        assert!(
+            gaps.anderson_darling < 2.5 && gaps.kolmogorov_distance < 0.02,
+            "{gaps:?}"
+        );
         assert!(gaps.dispersion_deviation < Some(4.0), "{gaps:?}");
-        let ticks = sends(&plan, |at_ns| at_ns.next_multiple_of(NS_PER_S / 1_000)).test().expect("enough sends");
+        let ticks = sends(&plan, |at_ns| at_ns.next_multiple_of(NS_PER_S / 1_000))
+            .test()
+            .expect("enough sends");
         assert!(ticks.kolmogorov_distance > 0.3, "{ticks:?}");
     }
 

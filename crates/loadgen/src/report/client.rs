@@ -29,29 +29,35 @@ pub struct Client {
     pub steal_share: Option<f64>,
     /// How the generator's threads were scheduled.
     pub scheduling: Option<Scheduling>,
-    /// Share of the load in which its threads were busy with their real-time priority given up, so as not to be stopped by
-    /// force. `None` at ordinary priority, and where they may not take it back.
+    /// Share of the load in which its threads were busy with their real-time priority given up, so
+    /// as not to be stopped by force. `None` at ordinary priority, and where they may not take it
+    /// back.
     pub real_time_off_share: Option<f64>,
-    /// How it waited for the instant of a send: it looks at its sockets again and again for the last part.
+    /// How it waited for the instant of a send: it looks at its sockets again and again for the
+    /// last part.
     pub spin: Spin,
-    /// Share of the load in which it did not spin, because its cores had hardly any idle time. `None` where that was not
-    /// looked at: without a window that it chose itself, or in a load of about half a second or less.
+    /// Share of the load in which it did not spin, because its cores had hardly any idle time.
+    /// `None` where that was not looked at: without a window that it chose itself, or in a load of
+    /// about half a second or less.
     pub spin_off_share: Option<f64>,
     /// CPU time that the spin cost, in seconds.
     pub spin_cpu_seconds: f64,
-    /// How often the spin was cut short, because a real-time thread that may not give its priority up for a while had slept
-    /// for less than 7 % of the time.
+    /// How often the spin was cut short, because a real-time thread that may not give its priority
+    /// up for a while had slept for less than 7 % of the time.
     pub curtailed_spins: u64,
-    /// Whose instants the right answers have, most of them. Over Unix sockets, TLS and hyper they are our own.
+    /// Whose instants the right answers have, most of them. Over Unix sockets, TLS and hyper they
+    /// are our own.
     pub receive_stamps: ReceiveStamps,
-    /// How many of them have our own instant, so that a delay of ours may be in their response time: where the kernel's
-    /// were asked for, those that the server ended by closing, and those whose stamp is missing or in doubt.
+    /// How many of them have our own instant, so that a delay of ours may be in their response
+    /// time: where the kernel's were asked for, those that the server ended by closing, and those
+    /// whose stamp is missing or in doubt.
     pub own_instants: u64,
     /// What cast doubt on the kernel's; such answers have our own.
     pub stamp_doubts: StampDoubts,
     /// Stalls of the generator's own loop of more than 5 ms.
     pub hiccups: Hiccups,
-    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU controller.
+    /// Periods in which the generator's own control group was throttled; `None` where it has no CPU
+    /// controller.
     pub throttled_periods: Option<u64>,
 }
 
@@ -61,7 +67,9 @@ impl Client {
         let cpu_ns = facts.cpu_ns;
         let answered: u64 = [Phase::Warmup, Phase::Measure, Phase::Cooldown]
             .into_iter()
-            .flat_map(|phase| Outcome::ALL.map(|outcome| (outcome, recorder.phase(phase).of(outcome))))
+            .flat_map(|phase| {
+                Outcome::ALL.map(|outcome| (outcome, recorder.phase(phase).of(outcome)))
+            })
             .filter(|(outcome, _)| outcome.is_answered())
             .map(|(_, count)| count)
             .sum();
@@ -101,5 +109,9 @@ fn stamps_in_use(plan: &LoadPlan, recorder: &Recorder) -> ReceiveStamps {
 fn own_instants(plan: &LoadPlan, recorder: &Recorder) -> u64 {
     let right = recorder.phase(Phase::Measure).of(Outcome::Ok);
     let has_kernels = plan.receive_stamps() == ReceiveStamps::Kernel;
-    if has_kernels { right.saturating_sub(recorder.receive_delays()) } else { right }
+    if has_kernels {
+        right.saturating_sub(recorder.receive_delays())
+    } else {
+        right
+    }
 }

@@ -31,7 +31,8 @@ pub struct Distribution {
 impl Distribution {
     /// The figures of a histogram; `None` of an empty one.
     pub(crate) fn of(histogram: &LatencyHistogram) -> Result<Option<Self>, LoadError> {
-        let (Some(min), Some(max), Some(mean)) = (histogram.min_ns(), histogram.max_ns(), histogram.mean_ns())
+        let (Some(min), Some(max), Some(mean)) =
+            (histogram.min_ns(), histogram.max_ns(), histogram.mean_ns())
         else {
             return Ok(None);
         };
@@ -39,8 +40,19 @@ impl Distribution {
             .into_iter()
             .filter_map(|quantile| Some((quantile.to_string(), histogram.quantile_ns(quantile)?)))
             .collect();
-        let intervals_95 = REPORTED_QUANTILES.into_iter().map(|quantile| (quantile.to_string(), None)).collect();
+        let intervals_95 = REPORTED_QUANTILES
+            .into_iter()
+            .map(|quantile| (quantile.to_string(), None))
+            .collect();
         let (count, hdr_v2) = (histogram.count(), histogram.to_hdr_v2_base64()?);
-        Ok(Some(Self { count, min, mean, max, quantiles, intervals_95, hdr_v2 }))
+        Ok(Some(Self {
+            count,
+            min,
+            mean,
+            max,
+            quantiles,
+            intervals_95,
+            hdr_v2,
+        }))
     }
 }

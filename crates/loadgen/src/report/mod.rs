@@ -1,4 +1,5 @@
-//! The report of one load: derived figures, computed once from the merged record. Its JSON is a public contract.
+//! The report of one load: derived figures, computed once from the merged record. Its JSON is a
+//! public contract.
 
 pub(crate) mod client;
 pub(crate) mod distribution;
@@ -80,13 +81,15 @@ pub struct LoadReport {
     pub stationarity: Stationarity,
     /// Requests in the system.
     pub in_system: InSystem,
-    /// Consecutive sends against a Poisson process; `None` where they should be none, or are too few.
+    /// Consecutive sends against a Poisson process; `None` where they should be none, or are too
+    /// few.
     pub send_gaps: Option<SendGaps>,
     /// Connections.
     pub connections: Connections,
     /// What the generator cost.
     pub client: Client,
-    /// Each of the plan's targets, or of its sessions' requests; none where the plan has one request.
+    /// Each of the plan's targets, or of its sessions' requests; none where the plan has one
+    /// request.
     pub targets: Vec<RequestReport>,
     /// What became of the sessions; `None` where the plan has none.
     pub sessions: Option<SessionReport>,
@@ -125,18 +128,23 @@ pub struct BuildInfo {
 impl Default for BuildInfo {
     fn default() -> Self {
         Self {
-            profile: if cfg!(debug_assertions) { "debug" } else { "release" },
+            profile: if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            },
             target_cpu: std::env::consts::ARCH,
             git_sha: option_env!("WSGILOAD_GIT_SHA"),
         }
     }
 }
 
-/// Requests per second over the part of the measure window that took place; `None` when none of it did.
+/// Requests per second over the part of the measure window that took place; `None` when none of it
+/// did.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rate {
-    /// Arrivals that the schedule asked for, the mean where its rate varies; `None` in a closed loop, which offers no
-    /// rate.
+    /// Arrivals that the schedule asked for, the mean where its rate varies; `None` in a closed
+    /// loop, which offers no rate.
     pub offered_per_s: Option<f64>,
     /// First writes.
     pub sent_per_s: Option<f64>,
@@ -163,7 +171,8 @@ pub struct Connections {
     pub failures: BTreeMap<String, u64>,
     /// Local ports and addresses; `None` over a Unix socket, or where the kernel does not tell.
     pub local_ports: Option<SourcePorts>,
-    /// Connections that the kernel tracked; `None` over a Unix socket, or where it tracks none or does not tell.
+    /// Connections that the kernel tracked; `None` over a Unix socket, or where it tracks none or
+    /// does not tell.
     pub tracked: Option<TrackedConnections>,
     /// How many requests a connection carried; `None` when none has ended.
     pub requests_per_connection: Option<RequestsPerConnection>,
@@ -218,7 +227,11 @@ pub struct Clock {
 
 impl LoadReport {
     /// Derives every figure from a merged record.
-    pub(crate) fn new(plan: &LoadPlan, recorder: &Recorder, facts: &RunFacts) -> Result<Self, LoadError> {
+    pub(crate) fn new(
+        plan: &LoadPlan,
+        recorder: &Recorder,
+        facts: &RunFacts,
+    ) -> Result<Self, LoadError> {
         let measures = recorder.measures();
         let counts = recorder.phase(Phase::Measure);
         let checks = SelfChecks::of(plan, recorder, &measures, facts);
@@ -232,16 +245,26 @@ impl LoadReport {
         });
         Ok(Self {
             schema_version: SCHEMA_VERSION,
-            tool: Tool { name: "wsgiload", version: env!("CARGO_PKG_VERSION"), build: BuildInfo::default() },
+            tool: Tool {
+                name: "wsgiload",
+                version: env!("CARGO_PKG_VERSION"),
+                build: BuildInfo::default(),
+            },
             plan: plan.clone(),
             verdict,
             not_checked,
             measured_ns: facts.measured_ns,
             rate: rate(plan, recorder, facts.measured_ns),
             outcomes: outcomes(counts),
-            status_codes: recorder.status_codes().iter().map(|(code, n)| (code.to_string(), *n)).collect(),
-            response_time_ns: Distribution::of(&measures.response)?
-                .map(|response| Distribution { intervals_95: checks.uncertainty.of_response_times(), ..response }),
+            status_codes: recorder
+                .status_codes()
+                .iter()
+                .map(|(code, n)| (code.to_string(), *n))
+                .collect(),
+            response_time_ns: Distribution::of(&measures.response)?.map(|response| Distribution {
+                intervals_95: checks.uncertainty.of_response_times(),
+                ..response
+            }),
             service_time_ns: Distribution::of(&measures.service)?,
             send_lag_ns: Distribution::of(&measures.send_lag)?,
             pool_wait_ns: Distribution::of(&measures.pool_wait)?,
@@ -257,7 +280,11 @@ impl LoadReport {
             connections: connections(recorder, facts),
             client: Client::of(plan, recorder, facts),
             targets: targets(plan, recorder),
-            sessions: recorder.sessions.as_ref().map(SessionReport::of).transpose()?,
+            sessions: recorder
+                .sessions
+                .as_ref()
+                .map(SessionReport::of)
+                .transpose()?,
             intervals: intervals(recorder, facts.measured_ns)?,
             flights: recorder.flights().map(Flights::report),
             clock: clock(recorder, facts),
@@ -312,16 +339,25 @@ pub fn outcome_name(outcome: Outcome) -> &'static str {
 }
 
 fn outcomes(counts: &PhaseCounts) -> BTreeMap<&'static str, u64> {
-    let ends = Outcome::ALL.into_iter().map(|outcome| (outcome_name(outcome), counts.of(outcome)));
-    std::iter::once(("scheduled", counts.scheduled)).chain(ends).collect()
+    let ends = Outcome::ALL
+        .into_iter()
+        .map(|outcome| (outcome_name(outcome), counts.of(outcome)));
+    std::iter::once(("scheduled", counts.scheduled))
+        .chain(ends)
+        .collect()
 }
 
 fn rate(plan: &LoadPlan, recorder: &Recorder, measured_ns: u64) -> Rate {
     let window = recorder.window();
-    let per_s = |count: u64| (measured_ns > 0).then(|| count as f64 * NS_PER_S as f64 / measured_ns as f64);
+    let per_s =
+        |count: u64| (measured_ns > 0).then(|| count as f64 * NS_PER_S as f64 / measured_ns as f64);
     let is_open = matches!(plan.load, LoadModel::Open(_));
     Rate {
-        offered_per_s: if is_open { per_s(recorder.phase(Phase::Measure).scheduled) } else { None },
+        offered_per_s: if is_open {
+            per_s(recorder.phase(Phase::Measure).scheduled)
+        } else {
+            None
+        },
         sent_per_s: per_s(window.sent),
         achieved_per_s: per_s(window.answered),
         goodput_per_s: per_s(window.ok),
@@ -331,11 +367,14 @@ fn rate(plan: &LoadPlan, recorder: &Recorder, measured_ns: u64) -> Rate {
 fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
     let counts = &recorder.connections;
     let requests_per_connection =
-        counts.fewest_requests.zip(counts.most_requests).map(|(min, max)| RequestsPerConnection {
-            min,
-            mean: (counts.reused + counts.opened) as f64 / counts.opened.max(1) as f64,
-            max,
-        });
+        counts
+            .fewest_requests
+            .zip(counts.most_requests)
+            .map(|(min, max)| RequestsPerConnection {
+                min,
+                mean: (counts.reused + counts.opened) as f64 / counts.opened.max(1) as f64,
+                max,
+            });
     Connections {
         opened: counts.opened,
         reused: counts.reused,
@@ -351,7 +390,9 @@ fn connections(recorder: &Recorder, facts: &RunFacts) -> Connections {
 
 fn targets(plan: &LoadPlan, recorder: &Recorder) -> Vec<RequestReport> {
     let records = recorder.requests().iter().zip(plan.request_labels());
-    records.map(|(record, label)| record.report(label)).collect()
+    records
+        .map(|(record, label)| record.report(label))
+        .collect()
 }
 
 fn intervals(recorder: &Recorder, measured_ns: u64) -> Result<Vec<Interval>, LoadError> {
@@ -367,7 +408,11 @@ fn intervals(recorder: &Recorder, measured_ns: u64) -> Result<Vec<Interval>, Loa
             p50_ns: response.quantile_ns(0.5),
             p99_ns: response.quantile_ns(0.99),
             max_ns: response.max_ns(),
-            hdr_v2: if response.count() > 0 { Some(response.to_hdr_v2_base64()?) } else { None },
+            hdr_v2: if response.count() > 0 {
+                Some(response.to_hdr_v2_base64()?)
+            } else {
+                None
+            },
         })
     };
     recorder.intervals(measured_ns).map(one).collect()

@@ -19,8 +19,9 @@ pub struct SessionReport {
     pub unfinished: u64,
     /// Requests that were never scheduled, because their session failed or was unfinished.
     pub requests_not_reached: u64,
-    /// How long the completed ones took, thinking included: from the intended beginning to the last answer. `None` when
-    /// none was completed. Long ones are under-represented as far as sessions were unfinished.
+    /// How long the completed ones took, thinking included: from the intended beginning to the last
+    /// answer. `None` when none was completed. Long ones are under-represented as far as sessions
+    /// were unfinished.
     pub duration_ns: Option<Distribution>,
 }
 

@@ -41,26 +41,42 @@ impl From<LoadError> for Failure {
             LoadError::Plan(_) | LoadError::Resolve { .. } => EXIT_USAGE,
             _ => EXIT_INVALID,
         };
-        Self { message: error.to_string(), exit_code }
+        Self {
+            message: error.to_string(),
+            exit_code,
+        }
     }
 }
 
 impl From<String> for Failure {
     fn from(message: String) -> Self {
-        Self { message, exit_code: EXIT_USAGE }
+        Self {
+            message,
+            exit_code: EXIT_USAGE,
+        }
     }
 }
 
-fn carry_out(arguments: &Arguments, given: &ArgMatches, stop: &StopToken) -> Result<LoadReport, Failure> {
+fn carry_out(
+    arguments: &Arguments,
+    given: &ArgMatches,
+    stop: &StopToken,
+) -> Result<LoadReport, Failure> {
     let plan = arguments.plan()?;
     loadgen::check(&plan)?;
     if !arguments.quiet {
-        arguments.remarks(given).iter().for_each(|remark| complain(remark));
+        arguments
+            .remarks(given)
+            .iter()
+            .for_each(|remark| complain(remark));
     }
     if arguments.dry_run {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
         write_result(arguments, &text)?;
-        return Err(Failure { message: "dry run: nothing was sent".to_owned(), exit_code: 0 });
+        return Err(Failure {
+            message: "dry run: nothing was sent".to_owned(),
+            exit_code: 0,
+        });
     }
     check_destination(arguments)?;
     let load = loadgen::prepare(&plan)?;
@@ -70,7 +86,11 @@ fn carry_out(arguments: &Arguments, given: &ArgMatches, stop: &StopToken) -> Res
     let report = load.run(stop)?;
     write_result(arguments, &report.to_json())?;
     if !arguments.quiet {
-        report.verdict.reasons.iter().for_each(|reason| complain(&reason.message));
+        report
+            .verdict
+            .reasons
+            .iter()
+            .for_each(|reason| complain(&reason.message));
         for (cause, count) in &report.connections.failures {
             complain(&format!("could not connect, {count} times: {cause}"));
         }
@@ -95,11 +115,24 @@ fn exit_code(report: &LoadReport, stop: &StopToken) -> u8 {
 
 /// Refuses, before anything is sent, a place where the report could not be written.
 fn check_destination(arguments: &Arguments) -> Result<(), String> {
-    let Some(path) = arguments.json.as_deref().filter(|path| *path != "-").map(Path::new) else { return Ok(()) };
+    let Some(path) = arguments
+        .json
+        .as_deref()
+        .filter(|path| *path != "-")
+        .map(Path::new)
+    else {
+        return Ok(());
+    };
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Err(format!("cannot write {}: it is a folder; name a file in it", path.display()));
+        return Err(format!(
+            "cannot write {}: it is a folder; name a file in it",
+            path.display()
+        ));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     if folder.is_dir() {
         return Ok(());
     }
@@ -120,7 +153,9 @@ fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
                 result => result.map_err(|error| format!("cannot write the result: {error}")),
             }
         }
-        Some(path) => std::fs::write(path, text).map_err(|error| format!("cannot write {path}: {error}")),
+        Some(path) => {
+            std::fs::write(path, text).map_err(|error| format!("cannot write {path}: {error}"))
+        }
     }
 }
 
@@ -129,11 +164,14 @@ fn complain(message: &str) {
     let _ = writeln!(std::io::stderr().lock(), "loadgen: {message}");
 }
 
-/// The first Ctrl-C or `SIGTERM` ends the load, with its partial report; their default action is gone, so the
-/// load must end soon.
+/// The first Ctrl-C or `SIGTERM` ends the load, with its partial report; their default action is
+/// gone, so the load must end soon.
 fn stop_on_signals(stop: StopToken) -> Result<(), String> {
     let unwatched = |error: std::io::Error| format!("cannot watch for signals: {error}");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(unwatched)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(unwatched)?;
     let inside = runtime.enter();
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unwatched)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;

@@ -1,7 +1,8 @@
 //! One arrival in the hands of a slot, from its connection to its place in the books.
 //!
-//! Functions between the loop and a call of the socket are inlined always, here and below: returning from each of them
-//! right after the kernel had the processor costs more than what they do (decision 6).
+//! Functions between the loop and a call of the socket are inlined always, here and below:
+//! returning from each of them right after the kernel had the processor costs more than what they
+//! do (decision 6).
 
 use crate::arrivals::source::{Next, Source};
 use crate::engine::event_loop::{Engine, STAMPED_ONE_IN, Waiting};
@@ -25,7 +26,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.attempt(index);
     }
 
-    /// Sends the slot's request over its connection, or over a new one, unless it is too late for that.
+    /// Sends the slot's request over its connection, or over a new one, unless it is too late for
+    /// that.
     #[inline(always)]
     fn attempt(&mut self, index: usize) {
         while !self.drop_late(index) {
@@ -47,7 +49,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     /// Drops the slot's arrival, before it is sent, if its deadline has passed. Whether it did.
     fn drop_late(&mut self, index: usize) -> bool {
-        let is_late = self.slots[index].work.is_some_and(|work| self.is_past_deadline(work.arrival.intended_ns));
+        let is_late = self.slots[index]
+            .work
+            .is_some_and(|work| self.is_past_deadline(work.arrival.intended_ns));
         if is_late {
             self.finish(index, Outcome::Dropped, None, self.now_ns);
         }
@@ -59,11 +63,14 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let connect_start_ns = self.look_at_clock();
         let stamps = self.receive_stamps_of(index);
         let slot = &mut self.slots[index];
-        let Some(work) = slot.work.as_mut() else { return Ok(false) };
+        let Some(work) = slot.work.as_mut() else {
+            return Ok(false);
+        };
         (work.connect_start_ns, work.connect_ready_ns) = (connect_start_ns, 0);
         let connection = C::open(&self.orders.target.route, stamps)?;
         slot.generation = slot.generation.wrapping_add(1);
-        self.reactor.register(connection.socket(), token(index, slot.generation))?;
+        self.reactor
+            .register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
         (slot.is_hung_up, slot.is_yielding) = (false, false);
         let is_made = self.go_on_connecting(index)?;
@@ -84,7 +91,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     fn go_on_connecting(&mut self, index: usize) -> std::io::Result<bool> {
         let slot = &mut self.slots[index];
-        let Some(connection) = slot.connection.as_mut() else { return Ok(false) };
+        let Some(connection) = slot.connection.as_mut() else {
+            return Ok(false);
+        };
         if !connection.is_connected()? {
             return Ok(false);
         }
@@ -109,12 +118,15 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.finish(index, connect_failure(error), None, now_ns);
     }
 
-    /// Writes the slot's request; `false` when nothing went out and another connection may be tried.
+    /// Writes the slot's request; `false` when nothing went out and another connection may be
+    /// tried.
     #[inline(always)]
     fn send(&mut self, index: usize) -> bool {
         let now_ns = self.now_ns;
         let slot = &mut self.slots[index];
-        let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else { return true };
+        let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else {
+            return true;
+        };
         let shared = &self.orders.target.requests[work.arrival.request as usize];
         let request = self.source.own_request(index).unwrap_or(shared);
         // HTTP/2 has no such field, and does not send it.
@@ -133,7 +145,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Not a byte went out: on a kept connection taking a new one repeats nothing. Whether the arrival has ended.
+    /// Not a byte went out: on a kept connection taking a new one repeats nothing. Whether the
+    /// arrival has ended.
     fn nothing_sent(&mut self, index: usize, is_fresh: bool) -> bool {
         self.let_go(index, true);
         if let Some(work) = self.slots[index].work.as_mut() {
@@ -168,8 +181,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Reads after the first send over a new connection: what had come by then, an end as well, the reactor has told of
-    /// already, and will not again.
+    /// Reads after the first send over a new connection: what had come by then, an end as well, the
+    /// reactor has told of already, and will not again.
     fn look_once(&mut self, index: usize, event: Readiness) {
         let slot = &self.slots[index];
         let is_same = slot.generation == slot_of(event.token).1 && slot.connection.is_some();
@@ -179,7 +192,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     fn handle_idle(&mut self, index: usize) {
-        let Some(connection) = self.slots[index].connection.as_mut() else { return };
+        let Some(connection) = self.slots[index].connection.as_mut() else {
+            return;
+        };
         if connection.is_over_while_idle(&mut self.inbox) {
             self.let_go(index, true);
             self.idle.lost_connection(index);
@@ -192,7 +207,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let shared = &self.orders.target.requests[work.arrival.request as usize];
         let request = self.source.own_request(index).unwrap_or(shared);
         let connection = self.slots[index].connection.as_mut();
-        connection.map_or(Progress::Waiting, |connection| connection.advance(request, is_hangup, &mut self.inbox))
+        connection.map_or(Progress::Waiting, |connection| {
+            connection.advance(request, is_hangup, &mut self.inbox)
+        })
     }
 
     #[inline(always)]
@@ -217,13 +234,16 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     fn exchanged(&mut self, index: usize, exchanged: &Exchanged) {
         let ended_ns = exchanged.last_byte_ns;
         self.working_until(exchanged.known_ns);
-        let Some(work) = self.slots[index].work.take() else { return };
+        let Some(work) = self.slots[index].work.take() else {
+            return;
+        };
         self.note_answer(index, &work, exchanged);
         let expires_ns = work.started_ns.saturating_add(self.orders.plan.timeout_ns);
         if ended_ns > expires_ns {
             return self.expired(index, &work, expires_ns);
         }
-        let mut completion = self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
+        let mut completion =
+            self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
         completion.stamps.receive_delay_ns = exchanged.receive_delay_ns;
         if let (true, Some(connection)) = (S::KEEPS_COOKIES, &mut self.slots[index].connection) {
@@ -235,8 +255,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Notes whether an answer that is measured may have waited for a loop that stood still: not one whose instant the
-    /// kernel knows. From the first of them on, a heartbeat knows when the loop stands still.
+    /// Notes whether an answer that is measured may have waited for a loop that stood still: not
+    /// one whose instant the kernel knows. From the first of them on, a heartbeat knows when the
+    /// loop stands still.
     fn note_answer(&mut self, index: usize, work: &Work, exchanged: &Exchanged) {
         let is_kernels = self.orders.plan.receive_stamps() == ReceiveStamps::Kernel;
         if is_kernels && exchanged.receive_delay_ns.is_some() {
@@ -244,7 +265,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
         self.reactor.want_heartbeat();
         let connection = self.slots[index].connection.as_ref();
-        let sent_ns = connection.map_or(work.started_ns, |connection| connection.stamps().write_start_ns);
+        let sent_ns = connection.map_or(work.started_ns, |connection| {
+            connection.stamps().write_start_ns
+        });
         self.note_wait(work, sent_ns);
     }
 
@@ -258,7 +281,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     /// Ends the slot's arrival.
     fn finish(&mut self, index: usize, outcome: Outcome, status: Option<u16>, ended_ns: u64) {
-        let Some(work) = self.slots[index].work.take() else { return };
+        let Some(work) = self.slots[index].work.take() else {
+            return;
+        };
         let completion = self.slots[index].completion(&work, outcome, status, ended_ns);
         self.ended(index, &completion);
     }
@@ -271,7 +296,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             Next::Serve(due) => {
                 self.books.scheduled(due.intended_ns);
                 self.note_arrival(due.intended_ns);
-                self.ready.push_back((index, Arrival::unqueued(due.intended_ns, due.request)));
+                self.ready
+                    .push_back((index, Arrival::unqueued(due.intended_ns, due.request)));
             }
             Next::Reserved => {}
             Next::End => self.drop_connection(index),
@@ -300,9 +326,14 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         while let Some((index, started_ns)) = self.in_flight.oldest() {
             // The instant of expiry, not the later one at which it was noticed: the bound is exact.
             let expired_ns = started_ns.saturating_add(timeout_ns);
-            let Some(work) = self.slots[index].work.filter(|_| expired_ns <= self.now_ns) else { return };
-            // We may be late ourselves: an answer that the kernel had in time is none that did not come.
-            if let (true, Progress::Ended(exchanged)) = (work.is_written, self.advance(index, &work, false)) {
+            let Some(work) = self.slots[index].work.filter(|_| expired_ns <= self.now_ns) else {
+                return;
+            };
+            // We may be late ourselves: an answer that the kernel had in time is none that did not
+            // come.
+            if let (true, Progress::Ended(exchanged)) =
+                (work.is_written, self.advance(index, &work, false))
+            {
                 self.exchanged(index, &exchanged);
             } else {
                 self.slots[index].work = None;
@@ -313,7 +344,11 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     fn expired(&mut self, index: usize, work: &Work, expired_ns: u64) {
-        let outcome = if work.is_connecting() { Outcome::ConnectTimeout } else { Outcome::Timeout };
+        let outcome = if work.is_connecting() {
+            Outcome::ConnectTimeout
+        } else {
+            Outcome::Timeout
+        };
         let completion = self.slots[index].completion(work, outcome, None, expired_ns);
         self.give_up(index, work);
         self.ended(index, &completion);

@@ -57,7 +57,13 @@ fn script<T>(use_it: impl FnOnce(&mut Script) -> T) -> T {
 
 /// Which connection each request went to.
 fn sent_over() -> Vec<usize> {
-    let sent = |deed: &Deed| if let Deed::Sent(number) = deed { Some(*number) } else { None };
+    let sent = |deed: &Deed| {
+        if let Deed::Sent(number) = deed {
+            Some(*number)
+        } else {
+            None
+        }
+    };
     script(|script| script.done.iter().filter_map(sent).collect())
 }
 
@@ -80,7 +86,13 @@ impl Connection for Scripted {
             script.peers.push(Some(far));
             script.peers.len() - 1
         });
-        Ok(Self { number, near, requests: 0, stamps: ExchangeStamps::default(), has_waited: false })
+        Ok(Self {
+            number,
+            near,
+            requests: 0,
+            stamps: ExchangeStamps::default(),
+            has_waited: false,
+        })
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
@@ -96,21 +108,35 @@ impl Connection for Scripted {
         Ok(true)
     }
 
-    fn begin(&mut self, _: &Request, _: bool, now_ns: u64) -> Result<Option<Exchanged>, NothingSent> {
+    fn begin(
+        &mut self,
+        _: &Request,
+        _: bool,
+        now_ns: u64,
+    ) -> Result<Option<Exchanged>, NothingSent> {
         self.requests += 1;
-        self.stamps = ExchangeStamps { write_start_ns: now_ns, ..ExchangeStamps::default() };
+        self.stamps = ExchangeStamps {
+            write_start_ns: now_ns,
+            ..ExchangeStamps::default()
+        };
         script(|script| script.done.push(Deed::Sent(self.number)));
         Ok(None)
     }
 
     fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
-        let Some(answered_ns) = script(|script| script.answered_ns) else { return Progress::Waiting };
+        let Some(answered_ns) = script(|script| script.answered_ns) else {
+            return Progress::Waiting;
+        };
         script(|script| script.done.push(Deed::Read(self.number)));
         if script(|script| script.is_endless) {
             return Progress::Yielding;
         }
         let answered_ns = answered_ns.max(self.stamps.write_start_ns);
-        self.stamps = ExchangeStamps { first_byte_ns: answered_ns, last_byte_ns: answered_ns, ..self.stamps };
+        self.stamps = ExchangeStamps {
+            first_byte_ns: answered_ns,
+            last_byte_ns: answered_ns,
+            ..self.stamps
+        };
         Progress::Ended(Exchanged {
             last_byte_ns: answered_ns,
             is_reusable: true,
@@ -150,12 +176,24 @@ impl Source for Instants {
 
     fn take_due(&mut self) -> Option<Due> {
         let intended_ns = self.0.pop_front()?;
-        Some(Due { intended_ns, request: 0, slot: None })
+        Some(Due {
+            intended_ns,
+            request: 0,
+            slot: None,
+        })
     }
 
     fn after(&mut self, slot: usize, ended: &Completion) -> Next {
-        let again = Due { intended_ns: ended.ended_ns, request: 0, slot: Some(slot) };
-        if script(|script| script.asks_again) { Next::Serve(again) } else { Next::Free }
+        let again = Due {
+            intended_ns: ended.ended_ns,
+            request: 0,
+            slot: Some(slot),
+        };
+        if script(|script| script.asks_again) {
+            Next::Serve(again)
+        } else {
+            Next::Free
+        }
     }
 
     fn is_exhausted(&self, _now_ns: u64) -> bool {
@@ -163,8 +201,9 @@ impl Source for Instants {
     }
 }
 
-/// The first connection and the second have answered and are idle, and their servers' ends of `gone` are gone when the
-/// next arrival becomes due, which is when the end of the first is looked at.
+/// The first connection and the second have answered and are idle, and their servers' ends of
+/// `gone` are gone when the next arrival becomes due, which is when the end of the first is looked
+/// at.
 fn until_idle_and(engine: &mut Engine<'_, Scripted, Instants>, gone: &[usize]) {
     script(|script| script.answered_ns = Some(monotonic_ns()));
     turns(engine, 3);
@@ -187,11 +226,30 @@ fn with_engine(
     let mut plan = LoadPlan::open("http://127.0.0.1:1/", 1.0, 60 * NS_PER_S);
     change(&mut plan);
     let target = Target::prepare(&plan).expect("target");
-    let policy = BusyPolicy { on_busy: OnBusy::Queue, max_slots, max_pending: 10 };
-    let orders = Orders { plan: &plan, target: &target, policy, stop: StopToken::new(), course: None };
+    let policy = BusyPolicy {
+        on_busy: OnBusy::Queue,
+        max_slots,
+        max_pending: 10,
+    };
+    let orders = Orders {
+        plan: &plan,
+        target: &target,
+        policy,
+        stop: StopToken::new(),
+        course: None,
+    };
     let start_ns = monotonic_ns();
     let source = Instants(std::iter::repeat_n(start_ns, arrivals).collect());
-    test(Engine::new(orders, source, Pacer::new(0), IdleSlots::new(1, 0), start_ns).expect("engine"));
+    test(
+        Engine::new(
+            orders,
+            source,
+            Pacer::new(0),
+            IdleSlots::new(1, 0),
+            start_ns,
+        )
+        .expect("engine"),
+    );
 }
 
 fn turns(engine: &mut Engine<'_, Scripted, Instants>, count: usize) {
@@ -255,7 +313,8 @@ fn a_send_that_becomes_due_while_something_is_read_goes_out_before_the_next_is()
         |mut engine| {
             until_idle_and(&mut engine, &[0]);
             turns(&mut engine, 1);
-            // The event of the connection that ended was the only one, and the next turn only begins.
+            // The event of the connection that ended was the only one, and the next turn only
+            // begins.
             engine.dispatch_due();
             assert_eq!(sent_over(), [0, 1, 1]);
         },
@@ -304,7 +363,11 @@ fn a_user_who_is_answered_asks_again_before_the_next_answer_is_read() {
             script(|script| {
                 (script.answered_ns, script.asks_again) = (Some(monotonic_ns()), true);
                 script.done.clear();
-                script.peers.iter().flatten().for_each(|mut peer| peer.write_all(b"x").expect("an answer"));
+                script
+                    .peers
+                    .iter()
+                    .flatten()
+                    .for_each(|mut peer| peer.write_all(b"x").expect("an answer"));
             });
             turns(&mut engine, 1);
             let expected = [Read(0), Sent(0), Read(1), Sent(1), Read(2), Sent(2)];
@@ -315,8 +378,12 @@ fn a_user_who_is_answered_asks_again_before_the_next_answer_is_read() {
 
 #[test]
 fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
-    let waits =
-        [(50 * MS, Some(50 * MS), true), (50 * MS, Some(0), false), (50 * MS, None, false), (0, None, true)];
+    let waits = [
+        (50 * MS, Some(50 * MS), true),
+        (50 * MS, Some(0), false),
+        (50 * MS, None, false),
+        (0, None, true),
+    ];
     for (sleep_ns, cpu_ns, is_short_of_sleep) in waits {
         with_engine(
             |_| {},
@@ -325,14 +392,24 @@ fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
                 engine.pacer = Pacer::new(0).resting(Rest::asleep());
                 engine.now_ns = monotonic_ns() - 50 * MS;
                 engine.awake_since_ns = engine.now_ns;
-                engine.waited(&Wait { sleep_ns, after_ns: engine.now_ns + 50 * MS, cpu_ns, count: 0 });
-                assert_eq!(engine.pacer.counts_sleep(0), is_short_of_sleep, "{sleep_ns} {cpu_ns:?}");
+                engine.waited(&Wait {
+                    sleep_ns,
+                    after_ns: engine.now_ns + 50 * MS,
+                    cpu_ns,
+                    count: 0,
+                });
+                assert_eq!(
+                    engine.pacer.counts_sleep(0),
+                    is_short_of_sleep,
+                    "{sleep_ns} {cpu_ns:?}"
+                );
             },
         );
     }
 }
 
-/// Runs a test with an engine that is late: of two arrivals the second finds the only slot taken by the first.
+/// Runs a test with an engine that is late: of two arrivals the second finds the only slot taken by
+/// the first.
 fn with_late_engine(on_busy: OnBusy, test: impl FnOnce(Engine<'_, Scripted, Instants>, u64)) {
     with_engine(
         |_| {},
@@ -353,7 +430,13 @@ fn what_was_overlooked_while_a_slot_was_idle_waited_for_us_and_not_for_a_connect
         turns(&mut engine, 1);
         script(|script| script.answered_ns = Some(monotonic_ns()));
         for _ in 0..2 {
-            script(|script| script.peers[0].as_mut().expect("open").write_all(b"x").expect("an answer"));
+            script(|script| {
+                script.peers[0]
+                    .as_mut()
+                    .expect("open")
+                    .write_all(b"x")
+                    .expect("an answer")
+            });
             turns(&mut engine, 1);
         }
         assert_eq!(sent_over(), [0, 0]);
@@ -362,7 +445,10 @@ fn what_was_overlooked_while_a_slot_was_idle_waited_for_us_and_not_for_a_connect
         assert_eq!((lag.count(), pool_wait.count()), (2, 2));
         assert!(lag.min_ns() >= Some(late_ns - MS), "{:?}", lag.min_ns());
         let (longest_ns, waited_ns) = (recorder.measures().response.max_ns(), pool_wait.max_ns());
-        assert!(waited_ns.map(|waited_ns| waited_ns + late_ns - MS) <= longest_ns, "{waited_ns:?} {longest_ns:?}");
+        assert!(
+            waited_ns.map(|waited_ns| waited_ns + late_ns - MS) <= longest_ns,
+            "{waited_ns:?} {longest_ns:?}"
+        );
     });
 }
 
@@ -374,7 +460,10 @@ fn nobody_is_turned_away_who_was_overlooked_while_a_slot_was_idle() {
         engine.source.0.push_back(engine.room_until_ns + 1);
         turns(&mut engine, 2);
         assert_eq!(engine.pending.len(), 1);
-        assert_eq!(outcomes(engine), [(Outcome::Dropped, 1), (Outcome::Unfinished, 2)]);
+        assert_eq!(
+            outcomes(engine),
+            [(Outcome::Dropped, 1), (Outcome::Unfinished, 2)]
+        );
     });
 }
 
@@ -404,11 +493,19 @@ fn a_connection_with_more_to_read_has_one_turn_among_the_others() {
             for _ in 0..3 {
                 script(|script| {
                     script.done.clear();
-                    script.peers.iter().flatten().for_each(|mut peer| peer.write_all(b"x").expect("more"));
+                    script
+                        .peers
+                        .iter()
+                        .flatten()
+                        .for_each(|mut peer| peer.write_all(b"x").expect("more"));
                 });
                 turns(&mut engine, 1);
                 assert_eq!(engine.yielding.len(), 1);
-                assert_eq!(script(|script| script.done.len()), 2, "once for the event and once for its turn");
+                assert_eq!(
+                    script(|script| script.done.len()),
+                    2,
+                    "once for the event and once for its turn"
+                );
             }
         },
     );
@@ -422,7 +519,10 @@ fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
         |mut engine| {
             script(|script| (script.connected_ns, script.answered_ns) = (1, Some(0)));
             turns(&mut engine, 3);
-            assert_eq!(script(|script| script.done.clone()), [Deed::Sent(0), Deed::Read(0)]);
+            assert_eq!(
+                script(|script| script.done.clone()),
+                [Deed::Sent(0), Deed::Read(0)]
+            );
             assert_eq!(outcomes(engine), [(Outcome::Ok, 1)]);
         },
     );
@@ -440,7 +540,10 @@ fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
             engine.look_at_clock();
             engine.hiccups.note(answered_ns - MS, answered_ns + 10 * MS);
             let before = engine.hiccups.arrivals;
-            engine.handle(Readiness { token: token(0, engine.slots[0].generation), is_hangup: false });
+            engine.handle(Readiness {
+                token: token(0, engine.slots[0].generation),
+                is_hangup: false,
+            });
             assert_eq!(engine.hiccups.arrivals, before + 1);
         },
     );
@@ -454,7 +557,10 @@ fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since()
         |mut engine| {
             turns(&mut engine, 2);
             script(|script| (script.answered_ns, script.asks_again) = (Some(0), true));
-            let readiness = Readiness { token: token(0, engine.slots[0].generation), is_hangup: false };
+            let readiness = Readiness {
+                token: token(0, engine.slots[0].generation),
+                is_hangup: false,
+            };
             let now_ns = engine.look_at_clock();
             engine.hiccups.note(now_ns - 10 * MS, now_ns);
             engine.handle(readiness);
@@ -466,7 +572,10 @@ fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since()
                 let before = (engine.hiccups.count, engine.hiccups.answers);
                 engine.handle(readiness);
                 engine.serve_ready();
-                assert!(engine.hiccups.count > before.0 || engine.hiccups.answers == before.1, "{before:?}");
+                assert!(
+                    engine.hiccups.count > before.0 || engine.hiccups.answers == before.1,
+                    "{before:?}"
+                );
                 engine.hiccups.count == before.0
             });
             assert!(is_told, "the host never lets the test run");
@@ -486,7 +595,10 @@ fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
                 engine.hiccups.note(now_ns - 10 * MS, now_ns);
                 engine.source.0.push_back(now_ns - MS);
                 script(|script| script.answered_ns = Some(0));
-                engine.handle(Readiness { token: token(0, engine.slots[0].generation), is_hangup: false });
+                engine.handle(Readiness {
+                    token: token(0, engine.slots[0].generation),
+                    is_hangup: false,
+                });
                 turns(&mut engine, 1);
                 assert_eq!((engine.hiccups.arrivals, engine.hiccups.answers), expected);
             },

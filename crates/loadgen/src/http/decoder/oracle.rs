@@ -1,8 +1,10 @@
-//! The decoder against hyper: made and damaged streams, cut everywhere, of which both must think alike.
+//! The decoder against hyper: made and damaged streams, cut everywhere, of which both must think
+//! alike.
 //!
-//! Where the two differ on purpose, the difference has a name, a reason and an example in [`differences`]; any other
-//! is a failure, printed with its seed and the shortest stream that still shows it. The quick form judges
-//! [`QUICK_STREAMS`]. `ORACLE_SECONDS=600` goes on for that long, and `ORACLE_SEED=n` begins with that stream.
+//! Where the two differ on purpose, the difference has a name, a reason and an example in
+//! [`differences`]; any other is a failure, printed with its seed and the shortest stream that
+//! still shows it. The quick form judges [`QUICK_STREAMS`]. `ORACLE_SECONDS=600` goes on for that
+//! long, and `ORACLE_SEED=n` begins with that stream.
 
 mod differences;
 mod reference;
@@ -33,7 +35,13 @@ struct Verdict {
 
 impl fmt::Debug for Verdict {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?} with status {:?} and body \"{}\"", self.end, self.status, self.body.escape_ascii())
+        write!(
+            formatter,
+            "{:?} with status {:?} and body \"{}\"",
+            self.end,
+            self.status,
+            self.body.escape_ascii()
+        )
     }
 }
 
@@ -61,7 +69,11 @@ struct Case {
 
 impl Case {
     fn of(stream: &[u8]) -> Self {
-        Self { stream: stream.to_vec(), request_is_head: false, ends: false }
+        Self {
+            stream: stream.to_vec(),
+            request_is_head: false,
+            ends: false,
+        }
     }
 
     fn with(&self, stream: Vec<u8>) -> Self {
@@ -71,7 +83,8 @@ impl Case {
     fn pieces(&self, cuts: &[usize]) -> Vec<&[u8]> {
         let ends = cuts.iter().copied().chain([self.stream.len()]);
         let mut from = 0;
-        ends.map(|to| &self.stream[std::mem::replace(&mut from, to)..to]).collect()
+        ends.map(|to| &self.stream[std::mem::replace(&mut from, to)..to])
+            .collect()
     }
 
     fn ours(&self, cuts: &[usize]) -> Verdict {
@@ -87,23 +100,33 @@ impl Case {
         let mut beyond = 0;
         for piece in self.pieces(cuts) {
             match end {
-                None => match decoder.feed(piece, known, &mut |part| body.extend_from_slice(part)) {
-                    Ok(Progress::NeedMore) => {}
-                    Ok(Progress::Complete { surplus }) => (end, beyond) = (Some(Ok(())), surplus),
-                    Err(Malformed) => end = Some(Err(Malformed)),
-                },
+                None => {
+                    match decoder.feed(piece, known, &mut |part| body.extend_from_slice(part)) {
+                        Ok(Progress::NeedMore) => {}
+                        Ok(Progress::Complete { surplus }) => {
+                            (end, beyond) = (Some(Ok(())), surplus)
+                        }
+                        Err(Malformed) => end = Some(Err(Malformed)),
+                    }
+                }
                 Some(_) => beyond += piece.len(),
             }
         }
         let keeps_alive = decoder.head().is_some_and(|head| head.keeps_alive);
         let end = match end {
-            Some(Ok(())) => End::Complete { is_reusable: keeps_alive && beyond == 0 && !self.ends },
+            Some(Ok(())) => End::Complete {
+                is_reusable: keeps_alive && beyond == 0 && !self.ends,
+            },
             Some(Err(Malformed)) => End::Malformed,
             None if !self.ends => End::Waiting,
             None if decoder.is_complete_at_end() => End::Complete { is_reusable: false },
             None => End::CutShort,
         };
-        Verdict { end, status: decoder.head().map(|head| head.status), body }
+        Verdict {
+            end,
+            status: decoder.head().map(|head| head.status),
+            body,
+        }
     }
 
     fn hypers(&self, cuts: &[usize]) -> Verdict {
@@ -134,7 +157,9 @@ impl Case {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let length = self.stream.len();
         let mut seen: Vec<&'static str> = Vec::new();
-        let mut random: Vec<usize> = (0..rng.random_range(0..8)).map(|_| rng.random_range(0..=length)).collect();
+        let mut random: Vec<usize> = (0..rng.random_range(0..8))
+            .map(|_| rng.random_range(0..=length))
+            .collect();
         random.sort_unstable();
         for cuts in [vec![], (0..length).collect(), random] {
             seen.extend(self.judge(&cuts, true)?);
@@ -165,7 +190,10 @@ impl Case {
 }
 
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+    std::env::var(name).ok().map(|text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number: {text}"))
+    })
 }
 
 #[test]
@@ -176,15 +204,25 @@ fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
     let mut differences = BTreeMap::<&str, u64>::new();
     let mut ends = BTreeMap::<String, u64>::new();
     let mut seed = first;
-    while lasts.map_or(seed - first < QUICK_STREAMS, |lasts| start.elapsed() < lasts) {
+    while lasts.map_or(seed - first < QUICK_STREAMS, |lasts| {
+        start.elapsed() < lasts
+    }) {
         let case = streams::case(seed);
         *ends.entry(format!("{:?}", case.ours(&[]).end)).or_default() += 1;
         match case.judge_all(seed) {
-            Ok(names) => names.into_iter().for_each(|name| *differences.entry(name).or_default() += 1),
+            Ok(names) => names
+                .into_iter()
+                .for_each(|name| *differences.entry(name).or_default() += 1),
             Err(reason) => {
                 let (least, reason) = case.shrunk(seed, reason);
-                let (stream, head, closed) = (least.stream.escape_ascii(), least.request_is_head, least.ends);
-                panic!("ORACLE_SEED={seed}, answer to HEAD: {head}, ends: {closed}\n{stream}\n{reason}");
+                let (stream, head, closed) = (
+                    least.stream.escape_ascii(),
+                    least.request_is_head,
+                    least.ends,
+                );
+                panic!(
+                    "ORACLE_SEED={seed}, answer to HEAD: {head}, ends: {closed}\n{stream}\n{reason}"
+                );
             }
         }
         seed += 1;
@@ -192,10 +230,16 @@ fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
     report(seed - first, &ends, &differences);
     // Streams that all end alike would prove little.
     assert_eq!(ends.len(), 5, "{ends:?}");
-    assert!(ends.values().all(|count| *count > (seed - first) / 100), "{ends:?}");
+    assert!(
+        ends.values().all(|count| *count > (seed - first) / 100),
+        "{ends:?}"
+    );
 }
 
-#[expect(clippy::print_stdout, reason = "the count of a long run is what it was made for")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the count of a long run is what it was made for"
+)]
 fn report(streams: u64, ends: &BTreeMap<String, u64>, differences: &BTreeMap<&str, u64>) {
     println!("{streams} streams: {ends:?}; named differences: {differences:?}");
 }

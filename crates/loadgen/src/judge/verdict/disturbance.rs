@@ -7,7 +7,10 @@ use crate::plan::thresholds::Thresholds;
 /// C7: a busy thread is late more often; its spin is not counted.
 pub(super) fn threads_had_time_left(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let busy = evidence.busiest_thread_share;
-    let message = format!("a generator thread was busy for {} of the time; use more threads", percent(busy));
+    let message = format!(
+        "a generator thread was busy for {} of the time; use more threads",
+        percent(busy)
+    );
     Finding::graded(Blame::Client, busy, thresholds.busy, message)
 }
 
@@ -16,7 +19,10 @@ pub(super) fn threads_had_their_cores(evidence: &Evidence, thresholds: &Threshol
     let Some(share) = evidence.run_queue_share else {
         return Finding::NotChecked("the kernel does not tell how long a thread waits for a core");
     };
-    let message = format!("a generator thread waited for a core for {} of the time", percent(share));
+    let message = format!(
+        "a generator thread waited for a core for {} of the time",
+        percent(share)
+    );
     Finding::graded(Blame::Host, share, thresholds.run_queue, message)
 }
 
@@ -25,8 +31,10 @@ pub(super) fn was_not_throttled(evidence: &Evidence, _: &Thresholds) -> Finding 
     let Some(periods) = evidence.throttled_periods else {
         return Finding::NotChecked("the generator's control group has no CPU controller");
     };
-    let message =
-        format!("the generator's own CPU limit stopped it in {periods} periods; give its control group more CPU");
+    let message = format!(
+        "the generator's own CPU limit stopped it in {periods} periods; give its control group \
+        more CPU"
+    );
     Finding::invalid_above(Blame::Client, periods as f64, 0.0, message)
 }
 
@@ -35,7 +43,10 @@ pub(super) fn hypervisor_took_nothing(evidence: &Evidence, thresholds: &Threshol
     let Some(share) = evidence.steal_share else {
         return Finding::NotChecked("the kernel does not tell what the hypervisor took");
     };
-    let message = format!("the hypervisor took {} of the host's CPU time", percent(share));
+    let message = format!(
+        "the hypervisor took {} of the host's CPU time",
+        percent(share)
+    );
     Finding::graded(Blame::Host, share, thresholds.steal, message)
 }
 

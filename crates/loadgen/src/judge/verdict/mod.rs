@@ -1,8 +1,9 @@
-//! Was it me? Judges whether the figures of a run can be trusted, and whose fault it is when they cannot.
+//! Was it me? Judges whether the figures of a run can be trusted, and whose fault it is when they
+//! cannot.
 //!
-//! Each check (`docs/checks.md`) is one function of the [`evidence`] and the thresholds; [`CHECKS`] lists them
-//! in the order in which equally grave reasons are told, so that a cause comes before what follows from it. Where its
-//! evidence is missing, a check says why it could not look.
+//! Each check (`docs/checks.md`) is one function of the [`evidence`] and the thresholds; [`CHECKS`]
+//! lists them in the order in which equally grave reasons are told, so that a cause comes before
+//! what follows from it. Where its evidence is missing, a check says why it could not look.
 
 mod bookkeeping;
 mod disturbance;
@@ -131,14 +132,28 @@ impl Verdict {
                 Finding::Sound => {}
                 Finding::NotChecked(reason) => not_checked.push(NotChecked { check, reason }),
                 Finding::Doubt(level, blame, (value, limit), message) => {
-                    reasons.push(Reason { check: check.to_owned(), level, message, value, limit, blame });
+                    reasons.push(Reason {
+                        check: check.to_owned(),
+                        level,
+                        message,
+                        value,
+                        limit,
+                        blame,
+                    });
                 }
             }
         }
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));
         let status = reasons.first().map_or(Level::Valid, |reason| reason.level);
         let blame = reasons.first().map(|reason| reason.blame);
-        (Self { status, blame, reasons }, not_checked)
+        (
+            Self {
+                status,
+                blame,
+                reasons,
+            },
+            not_checked,
+        )
     }
 }
 
@@ -153,11 +168,19 @@ impl Finding {
     }
 
     fn warn_above(blame: Blame, value: f64, limit: f64, message: String) -> Self {
-        if value > limit { Self::Doubt(Level::Warn, blame, (value, limit), message) } else { Self::Sound }
+        if value > limit {
+            Self::Doubt(Level::Warn, blame, (value, limit), message)
+        } else {
+            Self::Sound
+        }
     }
 
     fn invalid_above(blame: Blame, value: f64, limit: f64, message: String) -> Self {
-        if value > limit { Self::Doubt(Level::Invalid, blame, (value, limit), message) } else { Self::Sound }
+        if value > limit {
+            Self::Doubt(Level::Invalid, blame, (value, limit), message)
+        } else {
+            Self::Sound
+        }
     }
 }
 

@@ -50,20 +50,26 @@ impl PhaseCounts {
 
     pub(super) fn add(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
-        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(mine, theirs)| *mine += theirs);
+        self.outcomes
+            .iter_mut()
+            .zip(other.outcomes)
+            .for_each(|(mine, theirs)| *mine += theirs);
     }
 }
 
-/// How the sends of the measure phase went, whatever became of the requests: the basis of the verdict on ourselves.
+/// How the sends of the measure phase went, whatever became of the requests: the basis of the
+/// verdict on ourselves.
 #[derive(Clone, Debug, Default)]
 pub struct Sending {
-    /// Lateness of our own, of every request that was sent or that its deadline caught in a slot's hands.
+    /// Lateness of our own, of every request that was sent or that its deadline caught in a slot's
+    /// hands.
     pub lag: LatencyHistogram,
     /// Arrivals that had to wait for a connection.
     pub waited: u64,
 }
 
-/// Events counted at the instant they happened inside the measure window, whenever they were intended.
+/// Events counted at the instant they happened inside the measure window, whenever they were
+/// intended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowCounts {
     /// First writes.

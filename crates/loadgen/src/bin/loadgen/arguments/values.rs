@@ -5,16 +5,28 @@ use loadgen::plan::{Keepalive, Ramp, Step};
 
 /// A number that a rate can be.
 fn rate(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|rate: &f64| rate.is_finite())
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|rate: &f64| rate.is_finite())
 }
 
 /// `1000:3000` or `1000:3000@30s`.
 pub fn ramp(text: &str) -> Result<Ramp, String> {
-    let (rates, time) = text.split_once('@').map_or((text, None), |(rates, time)| (rates, Some(time)));
-    let ends = rates.split_once(':').and_then(|(from, to)| Some((rate(from)?, rate(to)?)));
-    let (from_per_s, to_per_s) =
-        ends.ok_or_else(|| format!("{text:?} is not a ramp; write it like 1000:3000 or 1000:3000@30s"))?;
-    Ok(Ramp { from_per_s, to_per_s, over_ns: time.map(parse_duration_ns).transpose()? })
+    let (rates, time) = text
+        .split_once('@')
+        .map_or((text, None), |(rates, time)| (rates, Some(time)));
+    let ends = rates
+        .split_once(':')
+        .and_then(|(from, to)| Some((rate(from)?, rate(to)?)));
+    let (from_per_s, to_per_s) = ends.ok_or_else(|| {
+        format!("{text:?} is not a ramp; write it like 1000:3000 or 1000:3000@30s")
+    })?;
+    Ok(Ramp {
+        from_per_s,
+        to_per_s,
+        over_ns: time.map(parse_duration_ns).transpose()?,
+    })
 }
 
 /// `1000@10s`.
@@ -22,7 +34,10 @@ pub fn step(text: &str) -> Result<Step, String> {
     let not_one = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
     let (rate_text, time) = text.split_once('@').ok_or_else(not_one)?;
     let rate_per_s = rate(rate_text).ok_or_else(not_one)?;
-    Ok(Step { rate_per_s, duration_ns: parse_duration_ns(time)? })
+    Ok(Step {
+        rate_per_s,
+        duration_ns: parse_duration_ns(time)?,
+    })
 }
 
 /// `p99:5%`, or `5%` of p99: the quantile, and half of its 95 % interval as a share of it.
@@ -37,7 +52,9 @@ pub fn precision(text: &str) -> Result<(f64, f64), String> {
 
 /// `Name: value`.
 pub fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or_else(|| format!("{text:?} is not 'Name: value'"))?;
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| format!("{text:?} is not 'Name: value'"))?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -55,9 +72,11 @@ pub fn keepalive(text: &str) -> Result<Keepalive, String> {
 
 /// What `-t` gets, which other generators read in three ways.
 pub fn refuse_t(_: &str) -> Result<String, String> {
-    Err("-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or \
-         --duration"
-        .to_owned())
+    Err(
+        "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, \
+        --timeout or --duration"
+            .to_owned(),
+    )
 }
 
 #[cfg(test)]
@@ -77,7 +96,12 @@ mod tests {
         assert_eq!(precision("5%"), Ok((0.99, 0.05)));
         assert_eq!(precision("p99.9:2.5%"), Ok((0.999, 0.025)));
         for text in ["5", "p99", "p99:5", "99:5%", "p:5%", "p99:%", "p99:x%"] {
-            assert!(precision(text).expect_err(text).contains("write it like 5% or p99.9:2%"), "{text}");
+            assert!(
+                precision(text)
+                    .expect_err(text)
+                    .contains("write it like 5% or p99.9:2%"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Where our decoder and hyper differ on purpose: each with the rule that allows ours, and a stream that shows it.
+//! Where our decoder and hyper differ on purpose: each with the rule that allows ours, and a stream
+//! that shows it.
 
 use super::{Case, End, Verdict};
 
@@ -14,31 +15,39 @@ struct Difference {
 const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "switching protocols",
-        because: "RFC 9110, 7.8: a server MUST NOT switch to a protocol that the request did not name, and ours \
-                  names none. hyper hands the connection over; we refuse the answer.",
+        because: "RFC 9110, 7.8: a server MUST NOT switch to a protocol that the request did not \
+            name, and ours names none. hyper hands the connection over; we refuse the answer.",
         explains: |_, ours, hypers| ours.end == End::Malformed && hypers.status == Some(101),
         example: || b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n".to_vec(),
     },
     Difference {
         name: "early refusal",
-        because: "RFC 9112, 2.2: what is no HTTP message may be answered by closing the connection at once. hyper \
-                  looks again when a line or section is whole, and so waits for what cannot come right any more.",
+        because: "RFC 9112, 2.2: what is no HTTP message may be answered by closing the \
+            connection at once. hyper looks again when a line or section is whole, and so waits \
+            for what cannot come right any more.",
         explains: refused_when_the_section_ends,
-        example: || b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n".to_vec(),
+        example: || {
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n".to_vec()
+        },
     },
     Difference {
         name: "bare line feed in trailers",
-        because: "RFC 9112, 2.2: a recipient MAY take a single LF for the end of a line. In chunked bodies neither \
-                  of us does; hyper lets one pass where it reads the trailers a second time.",
+        because: "RFC 9112, 2.2: a recipient MAY take a single LF for the end of a line. In \
+            chunked bodies neither of us does; hyper lets one pass where it reads the trailers a \
+            second time.",
         explains: agree_once_line_feeds_are_mended,
-        example: || b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: v\n\r\n\r\n".to_vec(),
+        example: || {
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: v\n\r\n\r\n".to_vec()
+        },
     },
     Difference {
         name: "bytes beyond ASCII in framing fields",
-        because: "RFC 9112, 6.3 and 9.3: a final `chunked` and the option `close` count, whatever else stands in \
-                  the field. hyper ignores a whole value that holds such a byte.",
+        because: "RFC 9112, 6.3 and 9.3: a final `chunked` and the option `close` count, whatever \
+            else stands in the field. hyper ignores a whole value that holds such a byte.",
         explains: agree_once_latin_is_mended,
-        example: || b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: \xe9, close\r\n\r\n".to_vec(),
+        example: || {
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: \xe9, close\r\n\r\n".to_vec()
+        },
     },
     Difference {
         name: "lengths of 2^64 - 1 and 2^64 - 2",
@@ -46,28 +55,37 @@ const DIFFERENCES: &[Difference] = &[
         explains: |case, ours, hypers| {
             hypers.end == End::Malformed
                 && ours.end != End::Malformed
-                && ["18446744073709551615", "18446744073709551614"].iter().any(|top| case.contains(top))
+                && ["18446744073709551615", "18446744073709551614"]
+                    .iter()
+                    .any(|top| case.contains(top))
         },
         example: || b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n".to_vec(),
     },
     Difference {
         name: "chunk extensions together",
-        because: "RFC 9112, 7.1.1: extensions ought to be limited to a reasonable total. hyper allows 16 KiB in a \
-                  whole answer, which a large one with a signature on each chunk exceeds; we limit each line, and \
-                  keep none.",
+        because: "RFC 9112, 7.1.1: extensions ought to be limited to a reasonable total. hyper \
+            allows 16 KiB in a whole answer, which a large one with a signature on each chunk \
+            exceeds; we limit each line, and keep none.",
         explains: |case, ours, hypers| {
-            hypers.end == End::Malformed && ours.end != End::Malformed && case.stream.len() > 16 * 1024
+            hypers.end == End::Malformed
+                && ours.end != End::Malformed
+                && case.stream.len() > 16 * 1024
         },
         example: || {
             let mut stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
-            stream.extend_from_slice(format!("1;{}\r\nx\r\n", "a".repeat(1_000)).repeat(20).as_bytes());
+            stream.extend_from_slice(
+                format!("1;{}\r\nx\r\n", "a".repeat(1_000))
+                    .repeat(20)
+                    .as_bytes(),
+            );
             stream.extend_from_slice(b"0\r\n\r\n");
             stream
         },
     },
     Difference {
         name: "length of a head",
-        because: "RFC 9112, 3 and RFC 9110, 5.4: limits are the recipient's. Ours is 64 KiB, hyper's about 400.",
+        because: "RFC 9112, 3 and RFC 9110, 5.4: limits are the recipient's. Ours is 64 KiB, \
+            hyper's about 400.",
         explains: |case, ours, hypers| {
             (ours.end, ours.status) == (End::Malformed, None)
                 && hypers.status.is_some()
@@ -80,8 +98,9 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         name: "length of a chunk's size line",
-        because: "RFC 9112, 7.1: sizes may have zeros in front. hyper counts neither these nor white space behind \
-                  them, and so reads an endless line to its end; we refuse 16 KiB of it.",
+        because: "RFC 9112, 7.1: sizes may have zeros in front. hyper counts neither these nor \
+            white space behind them, and so reads an endless line to its end; we refuse 16 KiB of \
+            it.",
         explains: |case, ours, hypers| {
             ours.end == End::Malformed
                 && ours.status.is_some()
@@ -99,13 +118,18 @@ const DIFFERENCES: &[Difference] = &[
 
 impl Case {
     fn contains(&self, text: &str) -> bool {
-        self.stream.windows(text.len()).any(|window| window == text.as_bytes())
+        self.stream
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
     }
 }
 
 /// The difference that explains two verdicts, if one does.
 pub(super) fn name(case: &Case, ours: &Verdict, hypers: &Verdict) -> Option<&'static str> {
-    DIFFERENCES.iter().find(|difference| (difference.explains)(case, ours, hypers)).map(|found| found.name)
+    DIFFERENCES
+        .iter()
+        .find(|difference| (difference.explains)(case, ours, hypers))
+        .map(|found| found.name)
 }
 
 /// hyper has not refused it yet, but does as soon as the section ends in whatever way.
@@ -134,13 +158,19 @@ fn agree_once_line_feeds_are_mended(case: &Case, ours: &Verdict, hypers: &Verdic
 
 /// Where the byte stands that makes us refuse the stream.
 fn refused_at(case: &Case) -> Option<usize> {
-    let is_refused = |length: usize| case.with(case.stream[..length].to_vec()).ours(&[]).end == End::Malformed;
+    let is_refused =
+        |length: usize| case.with(case.stream[..length].to_vec()).ours(&[]).end == End::Malformed;
     (0..case.stream.len()).find(|&at| is_refused(at + 1))
 }
 
 /// It is hyper that such a byte misleads: we decode alike with it and with a letter in its place.
 fn agree_once_latin_is_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
-    let mended = case.with(case.stream.iter().map(|byte| if byte.is_ascii() { *byte } else { b'x' }).collect());
+    let mended = case.with(
+        case.stream
+            .iter()
+            .map(|byte| if byte.is_ascii() { *byte } else { b'x' })
+            .collect(),
+    );
     let same = |one: &Verdict, other: &Verdict| {
         (one.end, one.status, one.body.len()) == (other.end, other.status, other.body.len())
     };
@@ -156,7 +186,15 @@ fn each_difference_exists_is_named_and_has_its_rule() {
         let case = Case::of(&(difference.example)());
         let (ours, hypers) = (case.ours(&[]), case.hypers(&[]));
         assert_ne!(ours, hypers, "{}: both agree by now", difference.name);
-        assert_eq!(name(&case, &ours, &hypers), Some(difference.name), "{ours:?} {hypers:?}");
-        assert!(difference.because.starts_with("RFC 9"), "{}", difference.name);
+        assert_eq!(
+            name(&case, &ours, &hypers),
+            Some(difference.name),
+            "{ours:?} {hypers:?}"
+        );
+        assert!(
+            difference.because.starts_with("RFC 9"),
+            "{}",
+            difference.name
+        );
     }
 }

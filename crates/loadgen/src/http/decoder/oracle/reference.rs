@@ -1,4 +1,5 @@
-//! hyper's client over a stream that exists in memory only, driven by hand until nothing moves any more.
+//! hyper's client over a stream that exists in memory only, driven by hand until nothing moves any
+//! more.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,11 +25,16 @@ pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Ve
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = Context::from_waker(&waker);
     let io = TokioIo::new(Script::new(pieces, ends));
-    let Poll::Ready(Ok((mut sender, connection))) = pin!(http1::handshake(io)).poll(&mut context) else {
+    let Poll::Ready(Ok((mut sender, connection))) = pin!(http1::handshake(io)).poll(&mut context)
+    else {
         panic!("hyper's handshake sends nothing and waits for nothing");
     };
     let mut connection = pin!(connection);
-    let seen = RefCell::new(Verdict { end: End::Waiting, status: None, body: Vec::new() });
+    let seen = RefCell::new(Verdict {
+        end: End::Waiting,
+        status: None,
+        body: Vec::new(),
+    });
     let is_complete = {
         let mut exchange = pin!(exchange(&mut sender, request_is_head, &seen));
         let mut poll = Poll::Pending;
@@ -52,9 +58,17 @@ pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Ve
     verdict
 }
 
-async fn exchange(sender: &mut SendRequest<Empty<Bytes>>, request_is_head: bool, seen: &RefCell<Verdict>) {
+async fn exchange(
+    sender: &mut SendRequest<Empty<Bytes>>,
+    request_is_head: bool,
+    seen: &RefCell<Verdict>,
+) {
     let method = if request_is_head { "HEAD" } else { "GET" };
-    let request = Request::builder().method(method).uri("/").body(Empty::new()).expect("a request");
+    let request = Request::builder()
+        .method(method)
+        .uri("/")
+        .body(Empty::new())
+        .expect("a request");
     let response = match sender.send_request(request).await {
         Ok(response) => response,
         Err(error) => return seen.borrow_mut().end = end_of(&error),
@@ -63,7 +77,10 @@ async fn exchange(sender: &mut SendRequest<Empty<Bytes>>, request_is_head: bool,
     let mut body = response.into_body();
     while let Some(frame) = body.frame().await {
         match frame {
-            Ok(frame) => seen.borrow_mut().body.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Ok(frame) => seen
+                .borrow_mut()
+                .body
+                .extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
             Err(error) => return seen.borrow_mut().end = end_of(&error),
         }
     }
@@ -77,7 +94,9 @@ fn end_of(error: &hyper::Error) -> End {
     if error.is_incomplete_message() {
         return End::CutShort;
     }
-    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>());
     match source.map(io::Error::kind) {
         Some(io::ErrorKind::UnexpectedEof) => End::CutShort,
         Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => End::Malformed,
@@ -104,8 +123,17 @@ struct Script {
 impl Script {
     fn new(pieces: &[&[u8]], ends: bool) -> Self {
         // A read of no bytes is the end of a stream.
-        let pieces = pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| piece.to_vec()).collect();
-        Self { pieces, ends, is_asked: false, reader: None }
+        let pieces = pieces
+            .iter()
+            .filter(|piece| !piece.is_empty())
+            .map(|piece| piece.to_vec())
+            .collect();
+        Self {
+            pieces,
+            ends,
+            is_asked: false,
+            reader: None,
+        }
     }
 }
 
@@ -120,7 +148,11 @@ impl AsyncRead for Script {
             return Poll::Pending;
         }
         let Some(mut piece) = self.pieces.pop_front() else {
-            return if self.ends { Poll::Ready(Ok(())) } else { Poll::Pending };
+            return if self.ends {
+                Poll::Ready(Ok(()))
+            } else {
+                Poll::Pending
+            };
         };
         let taken = piece.len().min(buffer.remaining());
         buffer.put_slice(&piece[..taken]);
@@ -132,7 +164,11 @@ impl AsyncRead for Script {
 }
 
 impl AsyncWrite for Script {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.is_asked = true;
         if let Some(reader) = self.reader.take() {
             reader.wake();

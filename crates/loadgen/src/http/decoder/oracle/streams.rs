@@ -65,7 +65,20 @@ const LENGTH: &[&str] = &[
     "9223372036854775808",
     "\u{e9}",
 ];
-const EXTENSIONS: &[&str] = &["", "", "", "", " ", "\t ", ";a", ";a=b", " ; a=\"b c\"", " x", ";", ";\u{e9}"];
+const EXTENSIONS: &[&str] = &[
+    "",
+    "",
+    "",
+    "",
+    " ",
+    "\t ",
+    ";a",
+    ";a=b",
+    " ; a=\"b c\"",
+    " x",
+    ";",
+    ";\u{e9}",
+];
 const TRAILERS: &[&str] = &[
     "",
     "",
@@ -85,14 +98,21 @@ pub(super) fn case(seed: u64) -> Case {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let request_is_head = rng.random_bool(0.1);
     let ends = rng.random_bool(0.4);
-    let mut maker = Maker { rng, stream: Vec::new() };
+    let mut maker = Maker {
+        rng,
+        stream: Vec::new(),
+    };
     maker.answer();
     if maker.chance(0.4) {
         for _ in 0..maker.rng.random_range(1..=3) {
             maker.damage();
         }
     }
-    Case { stream: maker.stream, request_is_head, ends }
+    Case {
+        stream: maker.stream,
+        request_is_head,
+        ends,
+    }
 }
 
 struct Maker {
@@ -128,8 +148,12 @@ impl Maker {
         while self.chance(0.1) {
             let interim = self.pick(&["100 Continue", "103 Early Hints", "102 ", "199"]);
             self.line(&format!("HTTP/1.1 {interim}"));
-            let field =
-                self.pick(&["Link: a", "Content-Length: 9", "Connection: close", "Transfer-Encoding: chunked"]);
+            let field = self.pick(&[
+                "Link: a",
+                "Content-Length: 9",
+                "Connection: close",
+                "Transfer-Encoding: chunked",
+            ]);
             if self.chance(0.4) {
                 self.line(field);
             }
@@ -138,7 +162,12 @@ impl Maker {
         self.status_line();
         self.fields_and_body();
         if self.chance(0.1) {
-            let surplus = self.pick(&["\r\n", "x", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "\0"]);
+            let surplus = self.pick(&[
+                "\r\n",
+                "x",
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                "\0",
+            ]);
             self.put(surplus);
         }
     }
@@ -150,12 +179,17 @@ impl Maker {
             _ => "HTTP/1.1",
         };
         let status = match self.rng.random_range(0..100) {
-            0..4 => self.pick(&["000", "099", "101", "600", "999", "20", "2000", "-20", "100"]),
+            0..4 => self.pick(&[
+                "000", "099", "101", "600", "999", "20", "2000", "-20", "100",
+            ]),
             4..16 => self.pick(&["204", "304", "205", "404", "503", "301"]),
             _ => "200",
         };
-        let reason =
-            if self.chance(0.9) { " OK" } else { self.pick(&["", " ", " a\tb", " \u{e9}", "  OK", " \x01"]) };
+        let reason = if self.chance(0.9) {
+            " OK"
+        } else {
+            self.pick(&["", " ", " a\tb", " \u{e9}", "  OK", " \x01"])
+        };
         self.line(&format!("{version} {status}{reason}"));
     }
 
@@ -165,7 +199,9 @@ impl Maker {
             1..5 => 0,
             _ => self.rng.random_range(1..20),
         };
-        let body: Vec<u8> = (0..length).map(|_| self.rng.random_range(b'a'..=b'z')).collect();
+        let body: Vec<u8> = (0..length)
+            .map(|_| self.rng.random_range(b'a'..=b'z'))
+            .collect();
         let framing = self.rng.random_range(0..10);
         let mut fields: Vec<String> = Vec::new();
         if framing < 5 || self.chance(0.05) {
@@ -180,12 +216,19 @@ impl Maker {
             self.line(&field);
         }
         self.line("");
-        if is_chunked { self.chunks(&body) } else { self.stream.extend_from_slice(&body) }
+        if is_chunked {
+            self.chunks(&body)
+        } else {
+            self.stream.extend_from_slice(&body)
+        }
     }
 
     fn further_fields(&mut self, fields: &mut Vec<String>) {
-        let odd =
-            [(0.1, "Content-Length", LENGTH), (0.1, "transfer-encoding", CODING), (0.3, "CONNECTION", CONNECTION)];
+        let odd = [
+            (0.1, "Content-Length", LENGTH),
+            (0.1, "transfer-encoding", CODING),
+            (0.3, "CONNECTION", CONNECTION),
+        ];
         for (probability, name, values) in odd {
             while self.chance(probability) {
                 let value = self.pick(values);
@@ -227,10 +270,26 @@ impl Maker {
     }
 
     fn size_line(&mut self, size: usize) {
-        let zeros = if self.chance(0.1) { self.pick(&["0", "000", "0000000000000000000000"]) } else { "" };
-        let digits = if self.chance(0.5) { format!("{size:x}") } else { format!("{size:X}") };
-        let extension = if self.chance(0.2) { self.pick(EXTENSIONS) } else { "" };
-        let huge = if self.chance(0.01) { self.pick(&["FFFFFFFFFFFFFFFF", "10000000000000000", "g"]) } else { "" };
+        let zeros = if self.chance(0.1) {
+            self.pick(&["0", "000", "0000000000000000000000"])
+        } else {
+            ""
+        };
+        let digits = if self.chance(0.5) {
+            format!("{size:x}")
+        } else {
+            format!("{size:X}")
+        };
+        let extension = if self.chance(0.2) {
+            self.pick(EXTENSIONS)
+        } else {
+            ""
+        };
+        let huge = if self.chance(0.01) {
+            self.pick(&["FFFFFFFFFFFFFFFF", "10000000000000000", "g"])
+        } else {
+            ""
+        };
         self.line(&format!("{zeros}{huge}{digits}{extension}"));
     }
 
