@@ -36,9 +36,10 @@ test-long: build ## Prove the generator's accuracy at full size: about 35 minute
 test-vm: build ## Prove the limits under cgroup v2, as root and under systemd, in three emulated machines
 	@tools/test-vm
 
-check: build ## Formatting, lints, types and the stub of the extension
+check: build ## Formatting, lints, types, the docs of the crates and the stub of the extension
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
 	$(BIN)/ruff format --check python servers tests tools bench
 	$(BIN)/ruff check python servers tests tools bench
 	$(BIN)/lint-imports --no-cache

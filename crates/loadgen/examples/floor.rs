@@ -1,8 +1,10 @@
-//! The least that a client of these system calls costs: one thread, one `epoll_pwait2` for whatever is ready, and per
-//! answer one `recv`, two readings of the clock and one `send`. It decodes nothing, checks nothing and records nothing,
-//! so it is no load generator: `bench` runs it beside them, and what they cost beyond it is their own doing.
+//! The least that a client of these system calls costs: one thread, one `epoll_pwait2` for whatever
+//! is ready, and per answer one `recv`, two readings of the clock and one `send`. It decodes
+//! nothing, checks nothing and records nothing, so it is no load generator: `bench` runs it beside
+//! them, and what they cost beyond it is their own doing.
 //!
-//! `floor URL CONNECTIONS SECONDS` prints `{"requests": …, "elapsed_s": …}`. Every answer has to be as long as the first.
+//! `floor URL CONNECTIONS SECONDS` prints `{"requests": …, "elapsed_s": …}`. Every answer has to be
+//! as long as the first.
 
 use std::error::Error;
 use std::io::{Read as _, Write as _};
@@ -19,7 +21,10 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 /// How long the server has to be silent before its first answer counts as whole.
 const SILENCE: Duration = Duration::from_millis(50);
 const BATCH: usize = 256;
-const WAIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const WAIT: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
 /// One connection and what it still awaits.
 struct Exchange {
@@ -30,7 +35,11 @@ struct Exchange {
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [url, connections, seconds] = words.as_slice() else {
-        writeln!(std::io::stdout(), "floor {}: floor URL CONNECTIONS SECONDS", env!("CARGO_PKG_VERSION"))?;
+        writeln!(
+            std::io::stdout(),
+            "floor {}: floor URL CONNECTIONS SECONDS",
+            env!("CARGO_PKG_VERSION")
+        )?;
         return Ok(());
     };
     let address = url.trim_start_matches("http://").trim_end_matches('/');
@@ -39,12 +48,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut exchanges = Vec::new();
     for _ in 0..connections.parse()? {
         let socket = connected(address)?.into();
-        exchanges.push(Exchange { socket, missing_bytes: answer_bytes });
+        exchanges.push(Exchange {
+            socket,
+            missing_bytes: answer_bytes,
+        });
     }
     let begin = Instant::now();
-    let requests = drive(&mut exchanges, &request, answer_bytes, begin + Duration::from_secs(seconds.parse()?))?;
+    let requests = drive(
+        &mut exchanges,
+        &request,
+        answer_bytes,
+        begin + Duration::from_secs(seconds.parse()?),
+    )?;
     let elapsed_s = begin.elapsed().as_secs_f64();
-    writeln!(std::io::stdout(), r#"{{"requests": {requests}, "elapsed_s": {elapsed_s}}}"#)?;
+    writeln!(
+        std::io::stdout(),
+        r#"{{"requests": {requests}, "elapsed_s": {elapsed_s}}}"#
+    )?;
     Ok(())
 }
 
@@ -63,10 +83,15 @@ fn length_of_answer(address: &str, request: &[u8]) -> Result<usize, Box<dyn Erro
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         length += count;
     }
-    if length == 0 { Err("the server closed the connection without an answer".into()) } else { Ok(length) }
+    if length == 0 {
+        Err("the server closed the connection without an answer".into())
+    } else {
+        Ok(length)
+    }
 }
 
-/// Every connection asks, and asks again as soon as it is answered; how many answers came until `end`.
+/// Every connection asks, and asks again as soon as it is answered; how many answers came until
+/// `end`.
 fn drive(
     exchanges: &mut [Exchange],
     request: &[u8],
@@ -76,7 +101,12 @@ fn drive(
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
     for (index, exchange) in exchanges.iter().enumerate() {
-        epoll::add(&epoll, &exchange.socket, EventData::new_u64(index as u64), flags)?;
+        epoll::add(
+            &epoll,
+            &exchange.socket,
+            EventData::new_u64(index as u64),
+            flags,
+        )?;
         send(&exchange.socket, request, SendFlags::NOSIGNAL)?;
     }
     let (mut events, mut buffer, mut requests) = (Vec::with_capacity(BATCH), vec![0; 64 * 1024], 0);
@@ -93,7 +123,9 @@ fn drive(
             // A generator has to know when the answer was there, and when it asked again.
             std::hint::black_box(Instant::now());
             if count == 0 || count > exchange.missing_bytes {
-                return Err("the server ended a connection, or sent an answer of another length".into());
+                return Err(
+                    "the server ended a connection, or sent an answer of another length".into(),
+                );
             }
             exchange.missing_bytes -= count;
             if exchange.missing_bytes == 0 {

@@ -1,7 +1,8 @@
 //! Open-loop and closed-loop HTTP load generation whose latency starts at the *intended* send.
 //!
-//! A [`LoadPlan`] says what to send, when, and what counts as a right answer; [`run`] carries it out and returns a
-//! [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and only right answers have a latency:
+//! A [`LoadPlan`] says what to send, when, and what counts as a right answer; [`run`] carries it
+//! out and returns a [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and
+//! only right answers have a latency:
 //!
 //! ```no_run
 //! use loadgen::{LoadPlan, StopToken, run};
@@ -12,123 +13,50 @@
 //! # Ok::<(), loadgen::LoadError>(())
 //! ```
 //!
-//! The crate knows no Python, writes no files and prints nothing. All times are integer nanoseconds of
-//! `CLOCK_MONOTONIC`.
+//! The crate knows no Python, writes no files and prints nothing. All times are integer nanoseconds
+//! of `CLOCK_MONOTONIC`.
 //!
 //! # Limitations
-//! One server per load, HTTP/1.1 or HTTP/2 without multiplexing, Linux 5.11 or newer (`epoll_pwait2`).
+//! One server per load, HTTP/1.1 or HTTP/2 without multiplexing, Linux 5.11 or newer
+//! (`epoll_pwait2`).
 
 mod arrivals;
-mod batches;
-mod body_check;
-mod books;
-mod chunked;
-mod client_report;
-pub mod clock;
-mod closed_loop;
-mod connect_failures;
-mod connection;
-mod connection_cap;
-mod connection_counts;
-mod cookies;
-mod decoder;
-mod descriptors;
-mod distribution;
-mod draw;
-mod duration;
+mod base;
 mod engine;
-mod error;
-mod exchange;
-mod flights;
-mod floor;
-mod hiccups;
-mod histogram;
-mod http2_connection;
-mod hyper_connection;
-mod hyper_io;
-mod idle;
-mod idle_time;
-mod in_flight;
-mod inbox;
-mod interval;
-mod load_profile;
-mod looks;
-mod malformed;
-mod measures;
-mod mix;
-mod observations;
-mod offered;
-mod open_loop;
-mod open_plan;
-mod pacer;
+mod facts;
+mod http;
+mod judge;
+mod net;
 mod pacing;
-mod phases;
 pub mod plan;
-mod plan_text;
-mod ports;
-mod precision;
-mod protocol;
-mod rate_curve;
-mod reactor;
-mod real_time;
-mod recorder;
+mod record;
 mod report;
-mod request;
-mod request_record;
-mod requests_file;
-mod rest;
-mod route;
-mod run;
-mod run_facts;
-pub mod sampler;
-mod self_checks;
-mod self_measure;
-mod send_sample;
-mod session_tally;
-mod sessions;
-mod slot;
-mod socket;
-mod source;
-mod sources;
-mod stationarity;
 pub mod statistics;
-mod stop;
-mod target;
-mod thinking;
-mod thread_run;
-mod thresholds;
-mod throttling;
-mod tls;
-mod trace;
-mod tracking;
-mod transport;
-mod uncertainty;
-mod unverified;
-mod verdict;
-mod wire;
 
-pub use arrivals::{Schedule, Share};
-pub use batches::Batches;
-pub use distribution::Distribution;
-pub use duration::parse_duration_ns;
-pub use error::LoadError;
-pub use exchange::Outcome;
-pub use floor::Floor;
-pub use histogram::{LatencyHistogram, REPORTED_QUANTILES, rank_of};
-pub use measures::Measures;
-pub use offered::Bounds;
+pub use crate::http::target::check;
+pub use arrivals::schedule::{Schedule, Share};
+pub use base::clock;
+pub use base::duration::parse_duration_ns;
+pub use base::error::LoadError;
+pub use base::stop::StopToken;
+pub use engine::run::{PreparedLoad, prepare, run};
+pub use judge::offered::Bounds;
+pub use judge::precision::PrecisionReport;
+pub use judge::stationarity::{Change, InSystem, State, Stationarity};
+pub use judge::uncertainty::{NotResolved, QuantileUncertainty, Standing, Uncertainty};
+pub use judge::verdict::{Blame, Level, NotChecked, Reason, Verdict};
 pub use plan::LoadPlan;
-pub use precision::PrecisionReport;
-pub use recorder::Phase;
+pub use plan::floor::Floor;
+pub use plan::precision::REPORTED_QUANTILES;
+pub use plan::requests_file::{read_sessions, read_targets};
+pub use plan::thresholds::Thresholds;
+pub use record::batches::Batches;
+pub use record::exchange::Outcome;
+pub use record::histogram::{LatencyHistogram, rank_of};
+pub use record::measures::Measures;
+pub use record::recorder::Phase;
+pub use record::request_record::RequestReport;
+pub use record::send_sample::SendGaps;
+pub use report::distribution::Distribution;
+pub use report::sessions::SessionReport;
 pub use report::{BuildInfo, LoadReport, SCHEMA_VERSION, outcome_name};
-pub use request_record::RequestReport;
-pub use requests_file::{read_sessions, read_targets};
-pub use run::{PreparedLoad, prepare, run};
-pub use send_sample::SendGaps;
-pub use session_tally::SessionReport;
-pub use stationarity::{Change, InSystem, State, Stationarity};
-pub use stop::StopToken;
-pub use target::check;
-pub use thresholds::Thresholds;
-pub use uncertainty::{NotResolved, QuantileUncertainty, Standing, Uncertainty};
-pub use verdict::{Blame, Level, NotChecked, Reason, Verdict};

@@ -11,29 +11,50 @@ static COUNTED: dhat::Alloc = dhat::Alloc;
 
 const SECOND: u64 = 1_000_000_000;
 const CONNECTIONS: usize = 16;
-/// What a longer load may need more: its slices and batches, and vectors that grow with them. One in a hundred requests
-/// would be hundreds.
+/// What a longer load may need more: its slices and batches, and vectors that grow with them. One
+/// in a hundred requests would be hundreds.
 const MOST: u64 = 100;
 
-/// How many allocations a closed loop made, and for how many requests. The fast server makes none per request.
+/// How many allocations a closed loop made, and for how many requests. The fast server makes none
+/// per request.
 fn allocations(server: &ReferenceServer, stamps: ReceiveStamps, measure_ns: u64) -> (u64, u64) {
-    let plan = LoadPlan::closed(&format!("http://{}/", server.addr()), CONNECTIONS, measure_ns);
-    let plan = LoadPlan { receive_stamps: Some(stamps), ..plan };
+    let plan = LoadPlan::closed(
+        &format!("http://{}/", server.addr()),
+        CONNECTIONS,
+        measure_ns,
+    );
+    let plan = LoadPlan {
+        receive_stamps: Some(stamps),
+        ..plan
+    };
     let before = dhat::HeapStats::get().total_blocks;
     let report = run(&plan, &StopToken::new()).expect("a report");
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
-    (dhat::HeapStats::get().total_blocks - before, report.scheduled())
+    (
+        dhat::HeapStats::get().total_blocks - before,
+        report.scheduled(),
+    )
 }
 
 #[test]
 fn a_request_costs_no_allocation() {
     let _profiler = dhat::Profiler::builder().testing().build();
-    let server = ReferenceServer::start(Config { fast: true, ..Config::default() }).expect("a server");
+    let server = ReferenceServer::start(Config {
+        fast: true,
+        ..Config::default()
+    })
+    .expect("a server");
     for stamps in [ReceiveStamps::User, ReceiveStamps::Kernel] {
         let (few, requests) = allocations(&server, stamps, SECOND / 10);
         let (many, more_requests) = allocations(&server, stamps, SECOND);
         let per_request = many.saturating_sub(few) as f64 / (more_requests - requests) as f64;
-        assert!(more_requests > requests + 1_000, "{requests} and {more_requests} requests are too few to tell");
-        assert!(many <= few + MOST, "{few} and {many}: {per_request} per request ({stamps:?})");
+        assert!(
+            more_requests > requests + 1_000,
+            "{requests} and {more_requests} requests are too few to tell"
+        );
+        assert!(
+            many <= few + MOST,
+            "{few} and {many}: {per_request} per request ({stamps:?})"
+        );
     }
 }

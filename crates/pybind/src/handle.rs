@@ -30,9 +30,13 @@ impl LoadHandle {
         let plan = LoadPlan::from_json(plan_json).map_err(to_python)?;
         let stop = StopToken::new();
         let token = stop.clone();
-        let running =
-            std::thread::Builder::new().name("loadgen".to_owned()).spawn(move || loadgen::run(&plan, &token))?;
-        Ok(Self { stop, running: Mutex::new(Some(running)) })
+        let running = std::thread::Builder::new()
+            .name("loadgen".to_owned())
+            .spawn(move || loadgen::run(&plan, &token))?;
+        Ok(Self {
+            stop,
+            running: Mutex::new(Some(running)),
+        })
     }
 
     /// Asks the load to end; its result then holds what was measured, marked as interrupted.
@@ -45,15 +49,19 @@ impl LoadHandle {
         self.lock().as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until the load has ended, no longer than `timeout_s`; says whether it has. A signal handler that
-    /// raises (Ctrl-C) ends the wait with its exception; the load goes on until it is stopped.
+    /// Waits until the load has ended, no longer than `timeout_s`; says whether it has. A signal
+    /// handler that raises (Ctrl-C) ends the wait with its exception; the load goes on until it is
+    /// stopped.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<bool> {
         // Negative is "no wait"; too large for a duration is "no limit".
-        let limit = timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok());
+        let limit =
+            timeout_s.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok());
         let until = limit.map(|limit| Instant::now() + limit);
         while !self.is_done() {
-            let left = until.map_or(SIGNAL_CHECK, |until| until.saturating_duration_since(Instant::now()));
+            let left = until.map_or(SIGNAL_CHECK, |until| {
+                until.saturating_duration_since(Instant::now())
+            });
             if left.is_zero() {
                 return Ok(false);
             }
@@ -67,9 +75,11 @@ impl LoadHandle {
     fn result_json(&self, py: Python<'_>) -> PyResult<String> {
         self.wait(py, None)?;
         let running = self.lock().take();
-        let running = running.ok_or_else(|| PyRuntimeError::new_err("the result was taken already"))?;
+        let running =
+            running.ok_or_else(|| PyRuntimeError::new_err("the result was taken already"))?;
         let ended = py.detach(|| running.join());
-        let report = ended.map_err(|_| PyRuntimeError::new_err("the generator panicked; please report this"))?;
+        let report = ended
+            .map_err(|_| PyRuntimeError::new_err("the generator panicked; please report this"))?;
         Ok(report.map_err(to_python)?.to_json())
     }
 }
@@ -77,7 +87,9 @@ impl LoadHandle {
 impl LoadHandle {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
         // Nothing can panic while the lock is held, so a poisoned one still holds good data.
-        self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.running
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -15,13 +15,17 @@ pub(crate) struct Histogram(LatencyHistogram);
 impl Histogram {
     #[classmethod]
     fn from_hdr_v2(_class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        LatencyHistogram::from_hdr_v2(data).map(Self).map_err(to_python)
+        LatencyHistogram::from_hdr_v2(data)
+            .map(Self)
+            .map_err(to_python)
     }
 
     #[classmethod]
     fn from_values(_class: &Bound<'_, PyType>, values_ns: Vec<u64>) -> Self {
         let mut histogram = LatencyHistogram::new();
-        values_ns.into_iter().for_each(|value| histogram.record(value));
+        values_ns
+            .into_iter()
+            .for_each(|value| histogram.record(value));
         Self(histogram)
     }
 
@@ -31,7 +35,8 @@ impl Histogram {
 
     fn quantile(&self, quantile: f64) -> PyResult<Option<u64>> {
         if !(0.0..=1.0).contains(&quantile) {
-            let message = format!("a quantile lies between 0 and 1, not at {quantile}; p99 is 0.99");
+            let message =
+                format!("a quantile lies between 0 and 1, not at {quantile}; p99 is 0.99");
             return Err(PyValueError::new_err(message));
         }
         Ok(self.0.quantile_ns(quantile))
@@ -83,13 +88,18 @@ impl Histogram {
         self.0.buckets() == other.0.buckets()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let rebuild = slf.get_type().getattr("from_hdr_v2")?;
         Ok((rebuild, (slf.get().to_hdr_v2(slf.py())?,)))
     }
 
     fn __repr__(&self) -> String {
-        let p99 = self.0.quantile_ns(0.99).map_or("None".to_owned(), |ns| ns.to_string());
+        let p99 = self
+            .0
+            .quantile_ns(0.99)
+            .map_or("None".to_owned(), |ns| ns.to_string());
         format!("Histogram(count={}, p99={p99} ns)", self.0.count())
     }
 }

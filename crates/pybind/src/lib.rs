@@ -1,9 +1,10 @@
-//! `wsgiload._loadgen`: the load generator for Python. Arguments in, values out; no logic lives here.
+//! `wsgiload._loadgen`: the load generator for Python. Arguments in, values out; no logic lives
+//! here.
 
 mod errors;
+mod file_sampler;
 mod handle;
 mod histogram;
-mod sampler;
 
 use std::path::PathBuf;
 
@@ -19,9 +20,19 @@ fn monotonic_ns() -> u64 {
 
 /// How the generator was built: `(version, profile, target_cpu, git_sha or None)`.
 #[pyfunction]
-fn build_info() -> (&'static str, &'static str, &'static str, Option<&'static str>) {
+fn build_info() -> (
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+) {
     let build = loadgen::BuildInfo::default();
-    (env!("CARGO_PKG_VERSION"), build.profile, build.target_cpu, build.git_sha)
+    (
+        env!("CARGO_PKG_VERSION"),
+        build.profile,
+        build.target_cpu,
+        build.git_sha,
+    )
 }
 
 /// Refuses a plan (JSON) that cannot be carried out, without starting anything.
@@ -50,7 +61,9 @@ fn as_json(value: &impl serde::Serialize) -> PyResult<String> {
 /// The offsets in a trace's text, in nanoseconds; `ValueError` names the line that is none.
 #[pyfunction]
 fn parse_trace(text: &str) -> PyResult<Vec<u64>> {
-    loadgen::plan::Trace::parse(text).map(Vec::from).map_err(PyValueError::new_err)
+    loadgen::plan::Trace::parse(text)
+        .map(Vec::from)
+        .map_err(PyValueError::new_err)
 }
 
 /// The extension module.
@@ -63,7 +76,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(parse_trace, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
-    module.add_class::<sampler::FileSampler>()?;
+    module.add_class::<file_sampler::FileSampler>()?;
     module.add_class::<histogram::Histogram>()?;
     Ok(())
 }

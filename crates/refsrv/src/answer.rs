@@ -52,7 +52,11 @@ impl Answer {
         if !layout.head_only {
             put_body(&mut bytes, layout);
         }
-        Self { bytes, stamp, head_bytes }
+        Self {
+            bytes,
+            stamp,
+            head_bytes,
+        }
     }
 
     /// Fills in when the write begins.
@@ -70,7 +74,11 @@ impl Answer {
     /// The head and half of the body, or half of the head if there is no body to cut.
     pub(crate) fn first_half(&self) -> &[u8] {
         let body_bytes = self.bytes.len() - self.head_bytes;
-        let cut = if body_bytes == 0 { self.head_bytes / 2 } else { self.head_bytes + body_bytes / 2 };
+        let cut = if body_bytes == 0 {
+            self.head_bytes / 2
+        } else {
+            self.head_bytes + body_bytes / 2
+        };
         &self.bytes[..cut]
     }
 }
@@ -94,10 +102,16 @@ pub(crate) fn reason(status: u16) -> &'static str {
 
 /// Returns where the write stamp goes.
 fn put_head(bytes: &mut Vec<u8>, layout: &Layout<'_>) -> Option<Range<usize>> {
-    put(bytes, format_args!("HTTP/1.1 {} {}\r\n", layout.status, reason(layout.status)));
+    put(
+        bytes,
+        format_args!("HTTP/1.1 {} {}\r\n", layout.status, reason(layout.status)),
+    );
     put(bytes, format_args!("Content-Type: text/plain\r\n"));
     match layout.framing {
-        Framing::ContentLength => put(bytes, format_args!("Content-Length: {}\r\n", layout.body.len())),
+        Framing::ContentLength => put(
+            bytes,
+            format_args!("Content-Length: {}\r\n", layout.body.len()),
+        ),
         Framing::Chunked => put(bytes, format_args!("Transfer-Encoding: chunked\r\n")),
         Framing::UntilClose => {}
     }
@@ -110,7 +124,10 @@ fn put_head(bytes: &mut Vec<u8>, layout: &Layout<'_>) -> Option<Range<usize>> {
 }
 
 fn put_stamps(bytes: &mut Vec<u8>, slot: &Slot) -> Range<usize> {
-    put(bytes, format_args!("X-Id: {}\r\nX-Arrive: {}\r\n", slot.id, slot.arrive_ns));
+    put(
+        bytes,
+        format_args!("X-Id: {}\r\nX-Arrive: {}\r\n", slot.id, slot.arrive_ns),
+    );
     put(bytes, format_args!("X-Hold: {}\r\nX-Write: ", slot.hold_ns));
     let begin = bytes.len();
     put(bytes, format_args!("{:>STAMP_WIDTH$}\r\n", 0));
@@ -155,19 +172,32 @@ mod tests {
 
     #[test]
     fn a_plain_answer_is_what_rfc_9112_says() {
-        let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
+        let expected =
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
         assert_eq!(text(&PLAIN), expected);
     }
 
     #[test]
     fn stamping_fills_the_field_and_moves_nothing() {
-        let slot = Slot { id: 7, arrive_ns: 10, start_ns: 10, hold_ns: 20, finish_ns: 30 };
-        let mut answer = Answer::lay_out(&Layout { stamps: Some(&slot), ..PLAIN });
+        let slot = Slot {
+            id: 7,
+            arrive_ns: 10,
+            start_ns: 10,
+            hold_ns: 20,
+            finish_ns: 30,
+        };
+        let mut answer = Answer::lay_out(&Layout {
+            stamps: Some(&slot),
+            ..PLAIN
+        });
         let length = answer.bytes().len();
         for write_ns in [31, u64::MAX] {
             answer.stamp_write(write_ns);
             let text = String::from_utf8(answer.bytes().to_vec()).expect("ASCII");
-            let value = text.split("X-Write:").nth(1).and_then(|rest| rest.lines().next());
+            let value = text
+                .split("X-Write:")
+                .nth(1)
+                .and_then(|rest| rest.lines().next());
             assert_eq!(value.map(str::trim), Some(write_ns.to_string().as_str()));
             assert!(text.contains("X-Id: 7\r\nX-Arrive: 10\r\nX-Hold: 20\r\n"));
             assert!(text.ends_with("\r\n\r\nhello"));
@@ -177,14 +207,26 @@ mod tests {
 
     #[test]
     fn chunked_bodies_end_with_the_zero_chunk() {
-        let chunked = Layout { framing: Framing::Chunked, ..PLAIN };
+        let chunked = Layout {
+            framing: Framing::Chunked,
+            ..PLAIN
+        };
         assert!(text(&chunked).ends_with("\r\n\r\n5\r\nhello\r\n0\r\n\r\n"));
-        assert!(text(&Layout { body: b"", ..chunked }).ends_with("chunked\r\n\r\n0\r\n\r\n"));
+        assert!(
+            text(&Layout {
+                body: b"",
+                ..chunked
+            })
+            .ends_with("chunked\r\n\r\n0\r\n\r\n")
+        );
     }
 
     #[test]
     fn a_head_answer_announces_the_length_and_sends_no_body() {
-        let text = text(&Layout { head_only: true, ..PLAIN });
+        let text = text(&Layout {
+            head_only: true,
+            ..PLAIN
+        });
         assert!(text.contains("Content-Length: 5") && text.ends_with("\r\n\r\n"));
     }
 

@@ -1,7 +1,8 @@
 //! When bytes arrived: once as the server read them, and once as the kernel queued them for it.
 //!
-//! Reading has to wait until this thread has its core, on a halted virtual one for tens of microseconds. The kernel's
-//! stamp does not, so it tells how evenly a client sends, whatever becomes of the server meanwhile.
+//! Reading has to wait until this thread has its core, on a halted virtual one for tens of
+//! microseconds. The kernel's stamp does not, so it tells how evenly a client sends, whatever
+//! becomes of the server meanwhile.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -14,7 +15,8 @@ use crate::clock::{NS_PER_S, now_ns, realtime_ahead_ns};
 
 const RECEIVE_BYTES: usize = 4096;
 
-/// How far a stamp may lie outside its wait before it is not believed: clocks are read together to so much.
+/// How far a stamp may lie outside its wait before it is not believed: clocks are read together to
+/// so much.
 const TOLERANCE_NS: u64 = 5_000;
 
 /// When bytes arrived. Nanoseconds of `CLOCK_MONOTONIC`.
@@ -22,19 +24,24 @@ const TOLERANCE_NS: u64 = 5_000;
 pub(crate) struct Arrival {
     /// Right after the recv that delivered the last of them.
     pub read_ns: u64,
-    /// When the kernel had queued the last bytes of that recv; `None` where it was not asked or is not to be believed.
+    /// When the kernel had queued the last bytes of that recv; `None` where it was not asked or is
+    /// not to be believed.
     pub queued_ns: Option<u64>,
 }
 
 impl Arrival {
     /// Of bytes that are here and were not stamped.
     pub(crate) fn now() -> Self {
-        Self { read_ns: now_ns(), queued_ns: None }
+        Self {
+            read_ns: now_ns(),
+            queued_ns: None,
+        }
     }
 }
 
-/// Asks the kernel to stamp what comes on the connections of this listener. Asked for the first time on a machine, it
-/// begins some milliseconds later: too late, if it were asked for each connection.
+/// Asks the kernel to stamp what comes on the connections of this listener. Asked for the first
+/// time on a machine, it begins some milliseconds later: too late, if it were asked for each
+/// connection.
 pub(crate) fn ask_for_stamps(listener: &impl AsFd) -> io::Result<()> {
     Ok(setsockopt(listener, ReceiveTimestampns, &true)?)
 }
@@ -49,7 +56,10 @@ pub(crate) struct StampedReceiver {
 
 impl StampedReceiver {
     pub(crate) fn new() -> Self {
-        Self { control: nix::cmsg_space!(TimeSpec), last_read_ns: 0 }
+        Self {
+            control: nix::cmsg_space!(TimeSpec),
+            last_read_ns: 0,
+        }
     }
 
     /// Appends what has come to `received`; `None` at the end of the connection.
@@ -60,7 +70,12 @@ impl StampedReceiver {
     ) -> io::Result<Option<Arrival>> {
         let mut buffer = [0; RECEIVE_BYTES];
         let mut pieces = [IoSliceMut::new(&mut buffer)];
-        let message = recvmsg::<()>(socket.as_raw_fd(), &mut pieces, Some(&mut self.control), MsgFlags::empty())?;
+        let message = recvmsg::<()>(
+            socket.as_raw_fd(),
+            &mut pieces,
+            Some(&mut self.control),
+            MsgFlags::empty(),
+        )?;
         let read_ns = now_ns();
         let (count, stamp_ns) = (message.bytes, message.cmsgs()?.find_map(stamp_of));
         received.extend_from_slice(&buffer[..count]);
@@ -69,18 +84,26 @@ impl StampedReceiver {
         Ok((count > 0).then_some(Arrival { read_ns, queued_ns }))
     }
 
-    /// A stamp on `CLOCK_REALTIME` as an instant of our clock; `None` if the two clocks could not be read together, or if
-    /// a step of the former has put it before the last read or after this one.
+    /// A stamp on `CLOCK_REALTIME` as an instant of our clock; `None` if the two clocks could not
+    /// be read together, or if a step of the former has put it before the last read or after this
+    /// one.
     fn believed(&self, stamp_ns: u64, read_ns: u64) -> Option<u64> {
         let queued_ns = stamp_ns.checked_sub(realtime_ahead_ns()?)?;
         let plausible = self.last_read_ns.saturating_sub(TOLERANCE_NS)..=read_ns + TOLERANCE_NS;
-        plausible.contains(&queued_ns).then(|| queued_ns.min(read_ns))
+        plausible
+            .contains(&queued_ns)
+            .then(|| queued_ns.min(read_ns))
     }
 }
 
 fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
-    let ControlMessageOwned::ScmTimestampns(stamp) = message else { return None };
-    let (seconds, nanoseconds) = (u64::try_from(stamp.tv_sec()).ok()?, u64::try_from(stamp.tv_nsec()).ok()?);
+    let ControlMessageOwned::ScmTimestampns(stamp) = message else {
+        return None;
+    };
+    let (seconds, nanoseconds) = (
+        u64::try_from(stamp.tv_sec()).ok()?,
+        u64::try_from(stamp.tv_nsec()).ok()?,
+    );
     Some(seconds * NS_PER_S + nanoseconds)
 }
 
@@ -97,7 +120,8 @@ mod tests {
     fn bytes_arrive_when_they_are_sent_however_late_they_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         ask_for_stamps(&listener).expect("option");
-        let mut near = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
+        let mut near =
+            TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
         let (far, _) = listener.accept().expect("accept");
         let mut receiver = StampedReceiver::new();
         let mut received = Vec::new();
@@ -107,22 +131,36 @@ mod tests {
             near.write_all(b"ping").expect("write");
             let sent_ns = now_ns();
             sleep(Duration::from_millis(10));
-            let arrival = receiver.receive(far.as_fd(), &mut received).expect("read").expect("bytes");
-            arrival.queued_ns.map(|queued_ns| (from_ns, queued_ns, sent_ns, arrival.read_ns))
+            let arrival = receiver
+                .receive(far.as_fd(), &mut received)
+                .expect("read")
+                .expect("bytes");
+            arrival
+                .queued_ns
+                .map(|queued_ns| (from_ns, queued_ns, sent_ns, arrival.read_ns))
         });
         let (from_ns, queued_ns, sent_ns, read_ns) = arrival.expect("loopback has stamps");
         assert_eq!(received, b"ping");
         // Within the send, but for the two readings of the clocks.
-        assert!(from_ns <= queued_ns + 5_000 && queued_ns <= sent_ns + 5_000, "{from_ns} {queued_ns} {sent_ns}");
+        assert!(
+            from_ns <= queued_ns + 5_000 && queued_ns <= sent_ns + 5_000,
+            "{from_ns} {queued_ns} {sent_ns}"
+        );
         assert!(read_ns >= sent_ns + 10_000_000 - 5_000);
 
         drop(near);
-        assert_eq!(receiver.receive(far.as_fd(), &mut received).expect("read"), None);
+        assert_eq!(
+            receiver.receive(far.as_fd(), &mut received).expect("read"),
+            None
+        );
     }
 
     #[test]
     fn a_stamp_outside_its_wait_is_not_believed() {
-        let receiver = StampedReceiver { control: Vec::new(), last_read_ns: now_ns() };
+        let receiver = StampedReceiver {
+            control: Vec::new(),
+            last_read_ns: now_ns(),
+        };
         let read_ns = receiver.last_read_ns + 1_000_000_000;
         let ahead_ns = realtime_ahead_ns().expect("both clocks");
         let stamped = |queued_ns: u64| receiver.believed(queued_ns + ahead_ns, read_ns);

@@ -8,7 +8,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// Nanoseconds per second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
-/// Two looks at one clock that are no further apart than this had nothing in between but the other clock.
+/// Two looks at one clock that are no further apart than this had nothing in between but the other
+/// clock.
 const CLOSE_READING_NS: u64 = 1_000;
 
 /// Two looks that are further apart had something else in between, such as another program.
@@ -23,8 +24,9 @@ pub fn now_ns() -> u64 {
     to_ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// How far `CLOCK_REALTIME` is ahead, in nanoseconds, usually to a tenth of a microsecond; `None` on a core that is too busy
-/// to read both clocks together, and where the wall clock is behind the time since the start.
+/// How far `CLOCK_REALTIME` is ahead, in nanoseconds, usually to a tenth of a microsecond; `None`
+/// on a core that is too busy to read both clocks together, and where the wall clock is behind the
+/// time since the start.
 pub(crate) fn realtime_ahead_ns() -> Option<u64> {
     let mut closest: Option<(u64, u64, u64)> = None;
     for _ in 0..MOST_READINGS {
@@ -59,7 +61,10 @@ pub fn burn_cpu(cpu_ns: u64) {
 /// Splits nanoseconds into the kernel's seconds and nanoseconds.
 pub(crate) fn to_timespec(ns: u64) -> Timespec {
     // Both parts fit: u64::MAX ns is 585 years, and the remainder is below 1e9.
-    Timespec { tv_sec: i64::try_from(ns / NS_PER_S).unwrap_or(i64::MAX), tv_nsec: (ns % NS_PER_S) as _ }
+    Timespec {
+        tv_sec: i64::try_from(ns / NS_PER_S).unwrap_or(i64::MAX),
+        tv_nsec: (ns % NS_PER_S) as _,
+    }
 }
 
 fn thread_cpu_ns() -> u64 {

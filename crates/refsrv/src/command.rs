@@ -20,7 +20,11 @@ pub(crate) enum Ending {
 }
 
 /// Carries out a command.
-pub(crate) fn answer_command(command: Command, stats: Stats, report: impl FnOnce() -> Report) -> Ending {
+pub(crate) fn answer_command(
+    command: Command,
+    stats: Stats,
+    report: impl FnOnce() -> Report,
+) -> Ending {
     // Who does not wait for the reply needs none.
     match command {
         Command::Report(sender) => drop(sender.send(report())),

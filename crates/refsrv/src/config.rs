@@ -37,7 +37,8 @@ pub struct Config {
     pub spin_ns: u64,
     /// Whether to keep the log.
     pub log: bool,
-    /// Whether the log also has the kernel's instants of arrival, over TCP ([`crate::LogEntry::queued_ns`]).
+    /// Whether the log also has the kernel's instants of arrival, over TCP
+    /// ([`crate::LogEntry::queued_ns`]).
     pub log_queued: bool,
     /// Answer fixed bytes to every blank line and do nothing else: no plan, no faults, no log,
     /// no request bodies. `body` is still honoured.
@@ -74,16 +75,28 @@ impl Config {
     /// Names the offending field and what it must be.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.servers == Some(0) {
-            return Err(ConfigError { field: "servers", must_be: "at least 1, or None for infinite" });
+            return Err(ConfigError {
+                field: "servers",
+                must_be: "at least 1, or None for infinite",
+            });
         }
         if self.requests_per_connection == Some(0) {
-            return Err(ConfigError { field: "requests_per_connection", must_be: "at least 1" });
+            return Err(ConfigError {
+                field: "requests_per_connection",
+                must_be: "at least 1",
+            });
         }
         if matches!(self.listen, Endpoint::Unix(_)) && self.faults.resets() {
-            return Err(ConfigError { field: "faults", must_be: "without reset: only TCP aborts a connection" });
+            return Err(ConfigError {
+                field: "faults",
+                must_be: "without reset: only TCP aborts a connection",
+            });
         }
         if matches!(self.listen, Endpoint::Unix(_)) && self.log_queued {
-            return Err(ConfigError { field: "log_queued", must_be: "off: the kernel stamps only TCP" });
+            return Err(ConfigError {
+                field: "log_queued",
+                must_be: "off: the kernel stamps only TCP",
+            });
         }
         self.service.validate()?;
         self.faults.validate()
@@ -103,20 +116,40 @@ mod tests {
     #[test]
     fn a_unix_socket_cannot_abort_a_connection() {
         let faults = FaultPlan::none().with(Fault::ResetMidBody, When::every(2));
-        let config = Config { listen: Endpoint::Unix("s".into()), faults, ..Config::default() };
-        assert_eq!(config.validate().expect_err("must be refused").field, "faults");
+        let config = Config {
+            listen: Endpoint::Unix("s".into()),
+            faults,
+            ..Config::default()
+        };
+        assert_eq!(
+            config.validate().expect_err("must be refused").field,
+            "faults"
+        );
     }
 
     #[test]
     fn a_unix_socket_has_no_stamps() {
-        let config = Config { listen: Endpoint::Unix("s".into()), log_queued: true, ..Config::default() };
-        assert_eq!(config.validate().expect_err("must be refused").field, "log_queued");
+        let config = Config {
+            listen: Endpoint::Unix("s".into()),
+            log_queued: true,
+            ..Config::default()
+        };
+        assert_eq!(
+            config.validate().expect_err("must be refused").field,
+            "log_queued"
+        );
     }
 
     #[test]
     fn zero_servers_are_refused_with_a_way_out() {
-        let config = Config { servers: Some(0), ..Config::default() };
+        let config = Config {
+            servers: Some(0),
+            ..Config::default()
+        };
         let refusal = config.validate().expect_err("must be refused");
-        assert_eq!(refusal.to_string(), "servers must be at least 1, or None for infinite");
+        assert_eq!(
+            refusal.to_string(),
+            "servers must be at least 1, or None for infinite"
+        );
     }
 }

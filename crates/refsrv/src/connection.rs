@@ -44,7 +44,14 @@ impl Stream for UnixStream {
 /// Serves a connection until either side closes it.
 pub(crate) async fn serve(stream: impl Stream, shared: Rc<Shared>) {
     let stamped = shared.config.log_queued.then(StampedReceiver::new);
-    let connection = Connection { stream, stamped, shared, received: Vec::new(), answered: 0, is_stale: false };
+    let connection = Connection {
+        stream,
+        stamped,
+        shared,
+        received: Vec::new(),
+        answered: 0,
+        is_stale: false,
+    };
     connection.run().await;
 }
 
@@ -119,7 +126,10 @@ impl<S: Stream> Connection<S> {
             return (count > 0).then(Arrival::now);
         };
         let (stream, received) = (&self.stream, &mut self.received);
-        stream.when_readable(|| stamped.receive(stream.as_fd(), received)).await.ok()?
+        stream
+            .when_readable(|| stamped.receive(stream.as_fd(), received))
+            .await
+            .ok()?
     }
 
     async fn exchange(&mut self, head: RequestHead, arrival: Arrival) -> Then {
@@ -129,7 +139,8 @@ impl<S: Stream> Connection<S> {
         let mut answer = self.lay_out(&head, &slot, fault, is_last);
         if !self.discard_body(head.body_bytes).await {
             self.shared.depart(now_ns());
-            self.shared.record(&slot, arrival.queued_ns, None, Outcome::ClientGone);
+            self.shared
+                .record(&slot, arrival.queued_ns, None, Outcome::ClientGone);
             return Then::Close;
         }
         self.shared.timer.sleep_until(slot.finish_ns).await;
@@ -142,12 +153,15 @@ impl<S: Stream> Connection<S> {
         let attempted_ns = (outcome != Outcome::NeverAnswered).then_some(write_ns);
         // Logged before the client can see the close, so that a client that has seen
         // everything finds everything in the log.
-        self.shared.record(&slot, arrival.queued_ns, attempted_ns, outcome);
+        self.shared
+            .record(&slot, arrival.queued_ns, attempted_ns, outcome);
         self.answered += 1;
         self.is_stale = outcome == Outcome::StaleClose;
         match outcome {
             Outcome::NeverAnswered => Then::HoldOpen,
-            Outcome::Answered | Outcome::Status(_) | Outcome::WrongBody | Outcome::StaleClose if !is_last => {
+            Outcome::Answered | Outcome::Status(_) | Outcome::WrongBody | Outcome::StaleClose
+                if !is_last =>
+            {
                 Then::Continue
             }
             _ => Then::Close,
@@ -156,11 +170,19 @@ impl<S: Stream> Connection<S> {
 
     fn is_last(&self, head: &RequestHead) -> bool {
         let config = &self.shared.config;
-        let is_full = config.requests_per_connection.is_some_and(|most| self.answered + 1 >= most);
+        let is_full = config
+            .requests_per_connection
+            .is_some_and(|most| self.answered + 1 >= most);
         is_full || !head.keep_alive || config.framing == Framing::UntilClose
     }
 
-    fn lay_out(&self, head: &RequestHead, slot: &Slot, fault: Option<Fault>, is_last: bool) -> Answer {
+    fn lay_out(
+        &self,
+        head: &RequestHead,
+        slot: &Slot,
+        fault: Option<Fault>,
+        is_last: bool,
+    ) -> Answer {
         let config = &self.shared.config;
         let (status, body) = match fault {
             Some(Fault::Status(status)) => (status, reason(status).as_bytes()),
@@ -206,15 +228,25 @@ impl<S: Stream> Connection<S> {
             Some(Fault::Reset) => (self.abort_on_close(), Outcome::Reset),
             Some(Fault::ResetMidBody) => {
                 let sent = self.stream.write_all(answer.first_half()).await;
-                (sent.and_then(|()| self.abort_on_close()), Outcome::ResetMidBody)
+                (
+                    sent.and_then(|()| self.abort_on_close()),
+                    Outcome::ResetMidBody,
+                )
             }
-            Some(Fault::Truncate) => (self.stream.write_all(answer.first_half()).await, Outcome::Truncated),
+            Some(Fault::Truncate) => (
+                self.stream.write_all(answer.first_half()).await,
+                Outcome::Truncated,
+            ),
             Some(Fault::Status(status)) => (self.send(answer).await, Outcome::Status(status)),
             Some(Fault::WrongBody) => (self.send(answer).await, Outcome::WrongBody),
             Some(Fault::StaleClose) => (self.send(answer).await, Outcome::StaleClose),
             Some(Fault::HoldFor(_)) | None => (self.send(answer).await, Outcome::Answered),
         };
-        if sent.is_ok() { outcome } else { Outcome::ClientGone }
+        if sent.is_ok() {
+            outcome
+        } else {
+            Outcome::ClientGone
+        }
     }
 
     async fn send(&mut self, answer: &Answer) -> io::Result<()> {

@@ -41,12 +41,18 @@ impl Endpoint {
                 socket.set_reuse_address(true)?;
                 (socket, SockAddr::from(*addr))
             }
-            Self::Unix(path) => (Socket::new(Domain::UNIX, Type::STREAM, None)?, SockAddr::unix(path)?),
+            Self::Unix(path) => (
+                Socket::new(Domain::UNIX, Type::STREAM, None)?,
+                SockAddr::unix(path)?,
+            ),
         };
         socket.bind(&address)?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
-        let bound = socket.local_addr()?.as_socket().map_or_else(|| self.clone(), Self::Tcp);
+        let bound = socket
+            .local_addr()?
+            .as_socket()
+            .map_or_else(|| self.clone(), Self::Tcp);
         Ok((socket, bound))
     }
 }
@@ -78,7 +84,10 @@ impl FromStr for Endpoint {
         match text.strip_prefix(UNIX_PREFIX) {
             Some("") => Err(EndpointError(text.to_owned())),
             Some(path) => Ok(Self::Unix(path.into())),
-            None => text.parse().map(Self::Tcp).map_err(|_| EndpointError(text.to_owned())),
+            None => text
+                .parse()
+                .map(Self::Tcp)
+                .map_err(|_| EndpointError(text.to_owned())),
         }
     }
 }
@@ -89,7 +98,12 @@ mod tests {
 
     #[test]
     fn an_endpoint_is_written_as_it_is_read() {
-        for text in ["127.0.0.1:8000", "[::1]:80", "unix:/tmp/a b.sock", "unix:relative"] {
+        for text in [
+            "127.0.0.1:8000",
+            "[::1]:80",
+            "unix:/tmp/a b.sock",
+            "unix:relative",
+        ] {
             assert_eq!(text.parse::<Endpoint>().expect(text).to_string(), text);
         }
         for text in ["", "unix:", "127.0.0.1", "localhost:80", "/tmp/a.sock"] {
@@ -100,7 +114,15 @@ mod tests {
     #[test]
     fn only_addresses_can_lie_beyond_loopback() {
         let beyond = |text: &str| text.parse::<Endpoint>().expect(text).beyond_loopback();
-        assert_eq!(beyond("192.0.2.1:80").map(|addr| addr.to_string()).as_deref(), Some("192.0.2.1:80"));
-        assert_eq!((beyond("127.1.2.3:80"), beyond("unix:/tmp/s")), (None, None));
+        assert_eq!(
+            beyond("192.0.2.1:80")
+                .map(|addr| addr.to_string())
+                .as_deref(),
+            Some("192.0.2.1:80")
+        );
+        assert_eq!(
+            (beyond("127.1.2.3:80"), beyond("unix:/tmp/s")),
+            (None, None)
+        );
     }
 }

@@ -52,7 +52,12 @@ impl FastServer {
     pub(crate) fn open(listener: Socket, body: &[u8]) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let waker = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            &listener,
+            EventData::new_u64(LISTENER),
+            EventFlags::IN,
+        )?;
         epoll::add(&epoll, &waker, EventData::new_u64(COMMANDS), EventFlags::IN)?;
         Ok(Self {
             epoll,
@@ -107,7 +112,10 @@ impl FastServer {
     }
 
     fn report(&self) -> Report {
-        Report { log: Vec::new(), stats: self.stats }
+        Report {
+            log: Vec::new(),
+            stats: self.stats,
+        }
     }
 
     fn accept(&mut self) {
@@ -131,23 +139,36 @@ impl FastServer {
         // Edges only: the kernel need not ask again after each answer whether more has come.
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let is_watched = socket.set_nonblocking(true).is_ok()
-            && epoll::add(&self.epoll, &socket, EventData::new_u64(index as u64), interest).is_ok();
+            && epoll::add(
+                &self.epoll,
+                &socket,
+                EventData::new_u64(index as u64),
+                interest,
+            )
+            .is_ok();
         if is_watched {
-            self.connections[index] = Some(Connection { socket: socket.into(), owed_bytes: 0, matched: 0 });
+            self.connections[index] = Some(Connection {
+                socket: socket.into(),
+                owed_bytes: 0,
+                matched: 0,
+            });
         } else {
             self.free.push(index);
         }
     }
 
     fn serve(&mut self, index: usize, flags: EventFlags) {
-        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else { return };
+        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
+            return;
+        };
         let mut exchange = Exchange {
             received: &mut self.received,
             pieces: &mut self.pieces,
             answers: &self.answers,
             stats: &mut self.stats,
         };
-        let may_have_ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        let may_have_ended =
+            flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if connection.exchange(&mut exchange, may_have_ended) == Ending::Stop {
             // Dropping it closes it and takes it out of the epoll.
             self.connections[index] = None;
@@ -190,7 +211,9 @@ impl Connection {
                 Err(Errno::AGAIN) => return Ending::Continue,
                 Err(_) => return Ending::Stop,
             };
-            let requests = shared.pieces.count(&mut self.matched, &shared.received[..count]);
+            let requests = shared
+                .pieces
+                .count(&mut self.matched, &shared.received[..count]);
             shared.stats.arrivals += requests as u64;
             self.owed_bytes = requests * shared.answers.answer_bytes;
             let is_drained = count < shared.received.len() && !may_have_ended;
@@ -231,7 +254,10 @@ impl Answers {
             connection: None,
             head_only: false,
         });
-        Self { batch: answer.bytes().repeat(BATCH), answer_bytes: answer.bytes().len() }
+        Self {
+            batch: answer.bytes().repeat(BATCH),
+            answer_bytes: answer.bytes().len(),
+        }
     }
 
     /// What to write next, of `owed_bytes` that end with the end of an answer.
@@ -307,11 +333,15 @@ mod tests {
     #[test]
     fn a_piece_that_comes_again_is_counted_again() {
         let (mut pieces, mut matched) = (Pieces::default(), 0);
-        let counts = [b"a\r\n\r\nb\r\n\r\n".as_slice(); 3].map(|piece| pieces.count(&mut matched, piece));
+        let counts =
+            [b"a\r\n\r\nb\r\n\r\n".as_slice(); 3].map(|piece| pieces.count(&mut matched, piece));
         assert_eq!(counts, [2, 2, 2]);
         // The same bytes within a request are another matter.
         let halves = [b"\r\n".as_slice(), b"\r\n", b"\r\n", b"\r\n"];
-        assert_eq!(halves.map(|piece| pieces.count(&mut matched, piece)), [0, 1, 0, 1]);
+        assert_eq!(
+            halves.map(|piece| pieces.count(&mut matched, piece)),
+            [0, 1, 0, 1]
+        );
     }
 
     #[test]

@@ -45,7 +45,10 @@ impl When {
     /// The last of every `n` arrivals: `n - 1`, `2n - 1`, …
     #[must_use]
     pub fn every(n: u64) -> Self {
-        Self::Every { n, offset: n.saturating_sub(1) }
+        Self::Every {
+            n,
+            offset: n.saturating_sub(1),
+        }
     }
 
     /// Exactly these arrival numbers.
@@ -98,12 +101,17 @@ impl FaultPlan {
     /// What goes wrong with arrival number `index`, if anything.
     #[must_use]
     pub fn fault_for(&self, index: u64) -> Option<Fault> {
-        self.rules.iter().find(|rule| rule.when.hits(index)).map(|rule| rule.fault)
+        self.rules
+            .iter()
+            .find(|rule| rule.when.hits(index))
+            .map(|rule| rule.fault)
     }
 
     /// Whether any rule aborts a connection.
     pub(crate) fn resets(&self) -> bool {
-        self.rules.iter().any(|rule| matches!(rule.fault, Fault::Reset | Fault::ResetMidBody))
+        self.rules
+            .iter()
+            .any(|rule| matches!(rule.fault, Fault::Reset | Fault::ResetMidBody))
     }
 
     /// Refuses rules that cannot hit or that HTTP forbids.
@@ -115,18 +123,27 @@ impl FaultPlan {
             if let When::Every { n, offset } = rule.when
                 && offset >= n
             {
-                return Err(ConfigError { field: "every", must_be: "n > offset" });
+                return Err(ConfigError {
+                    field: "every",
+                    must_be: "n > offset",
+                });
             }
             if let When::At(arrivals) = &rule.when
                 && !arrivals.is_sorted()
             {
-                return Err(ConfigError { field: "at", must_be: "sorted: build it with When::at" });
+                return Err(ConfigError {
+                    field: "at",
+                    must_be: "sorted: build it with When::at",
+                });
             }
             if let Fault::Status(code) = rule.fault
                 && !(200..=599).contains(&code) | matches!(code, 204 | 304)
             {
                 // 1xx, 204 and 304 have no body, so the framing would not be what was configured.
-                return Err(ConfigError { field: "status", must_be: "200-599, not 204 or 304" });
+                return Err(ConfigError {
+                    field: "status",
+                    must_be: "200-599, not 204 or 304",
+                });
             }
         }
         Ok(())

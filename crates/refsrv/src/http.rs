@@ -111,7 +111,9 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> RequestHead {
-        parse_head(text.as_bytes()).expect("well formed").expect("complete")
+        parse_head(text.as_bytes())
+            .expect("well formed")
+            .expect("complete")
     }
 
     #[test]
@@ -152,7 +154,13 @@ mod tests {
         for end in 0..text.len() {
             assert_eq!(parse_head(&text[..end]), Ok(None), "{end} bytes");
         }
-        assert_eq!(parse_head(text).expect("good").expect("complete").body_bytes, 12);
+        assert_eq!(
+            parse_head(text)
+                .expect("good")
+                .expect("complete")
+                .body_bytes,
+            12
+        );
     }
 
     #[test]
@@ -160,11 +168,26 @@ mod tests {
         let cases = [
             ("\x16\x03\x01\x02\x00", HeadError::Malformed),
             ("hello\r\n\r\n", HeadError::Malformed),
-            ("GET / HTTP/1.1\r\nContent-Length: +5\r\n\r\n", HeadError::Malformed),
-            ("GET / HTTP/1.1\r\nContent-Length: \r\n\r\n", HeadError::Malformed),
-            ("GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", HeadError::Malformed),
-            ("GET / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", HeadError::Malformed),
-            ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", HeadError::LengthRequired),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: +5\r\n\r\n",
+                HeadError::Malformed,
+            ),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: \r\n\r\n",
+                HeadError::Malformed,
+            ),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                HeadError::Malformed,
+            ),
+            (
+                "GET / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+                HeadError::Malformed,
+            ),
+            (
+                "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                HeadError::LengthRequired,
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(parse_head(text.as_bytes()), Err(expected), "{text:?}");
@@ -183,7 +206,9 @@ mod tests {
     fn no_garbage_makes_it_panic() {
         for seed in 0..2_000 {
             let length = (crate::random::uniform(seed, 0) * 200.0) as u64;
-            let garbage: Vec<u8> = (1..length).map(|i| (crate::random::uniform(seed, i) * 256.0) as u8).collect();
+            let garbage: Vec<u8> = (1..length)
+                .map(|i| (crate::random::uniform(seed, i) * 256.0) as u8)
+                .collect();
             let _ = parse_head(&garbage);
         }
     }

@@ -50,9 +50,9 @@ pub struct LogEntry {
     pub id: u64,
     /// Right after the recv that completed the request head; also X-Arrive.
     pub arrive_ns: u64,
-    /// When the kernel had queued what the read that completed the head delivered last, however late that read was; `None`
-    /// where it was not asked ([`crate::Config::log_queued`]), for a pipelined request, and where its stamp is not to be
-    /// believed.
+    /// When the kernel had queued what the read that completed the head delivered last, however
+    /// late that read was; `None` where it was not asked ([`crate::Config::log_queued`]), for a
+    /// pipelined request, and where its stamp is not to be believed.
     pub queued_ns: Option<u64>,
     /// How long it occupied a server; also X-Hold.
     pub hold_ns: u64,
@@ -69,7 +69,8 @@ impl LogEntry {
     /// How much later than planned the write began: the server's own error.
     #[must_use]
     pub fn late_ns(&self) -> Option<u64> {
-        self.write_ns.map(|write_ns| write_ns.saturating_sub(self.finish_ns))
+        self.write_ns
+            .map(|write_ns| write_ns.saturating_sub(self.finish_ns))
     }
 }
 
@@ -105,8 +106,16 @@ impl Lateness {
 
 impl fmt::Display for Lateness {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { count, median_ns, p99_ns, max_ns } = self;
-        write!(formatter, "{count} written, late by {median_ns} ns (median), {p99_ns} ns (p99), {max_ns} ns (max)")
+        let Self {
+            count,
+            median_ns,
+            p99_ns,
+            max_ns,
+        } = self;
+        write!(
+            formatter,
+            "{count} written, late by {median_ns} ns (median), {p99_ns} ns (p99), {max_ns} ns (max)"
+        )
     }
 }
 
@@ -115,11 +124,25 @@ impl fmt::Display for Lateness {
 /// # Errors
 /// Whatever the target says.
 pub fn write_csv(mut target: impl Write, entries: &[LogEntry]) -> io::Result<()> {
-    writeln!(target, "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns")?;
+    writeln!(
+        target,
+        "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns"
+    )?;
     for entry in entries {
-        let LogEntry { id, arrive_ns, queued_ns, hold_ns, finish_ns, write_ns, outcome } = entry;
+        let LogEntry {
+            id,
+            arrive_ns,
+            queued_ns,
+            hold_ns,
+            finish_ns,
+            write_ns,
+            outcome,
+        } = entry;
         let (write_ns, queued_ns) = (cell(*write_ns), cell(*queued_ns));
-        writeln!(target, "{id},{arrive_ns},{hold_ns},{finish_ns},{write_ns},{outcome},{queued_ns}")?;
+        writeln!(
+            target,
+            "{id},{arrive_ns},{hold_ns},{finish_ns},{write_ns},{outcome},{queued_ns}"
+        )?;
     }
     target.flush()
 }
@@ -143,7 +166,12 @@ mod tests {
             write_ns: None,
             outcome: Outcome::NeverAnswered,
         };
-        let late = LogEntry { write_ns: Some(9), queued_ns: Some(4), outcome: Outcome::Status(503), ..entry };
+        let late = LogEntry {
+            write_ns: Some(9),
+            queued_ns: Some(4),
+            outcome: Outcome::Status(503),
+            ..entry
+        };
         let mut csv = Vec::new();
         write_csv(&mut csv, &[entry, late]).expect("a Vec takes everything");
         let expected = "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns\n\
@@ -164,7 +192,12 @@ mod tests {
             outcome: Outcome::Answered,
         };
         let log: Vec<LogEntry> = (0..=200).map(entry).collect();
-        let expected = Lateness { count: 200, median_ns: 100, p99_ns: 198, max_ns: 200 };
+        let expected = Lateness {
+            count: 200,
+            median_ns: 100,
+            p99_ns: 198,
+            max_ns: 200,
+        };
         assert_eq!(Lateness::of(&log), Some(expected));
         assert_eq!(Lateness::of(&log[..1]), None);
     }

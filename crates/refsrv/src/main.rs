@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use refsrv::spec::{self, SpecError, Stall};
-use refsrv::{Config, Endpoint, FaultPlan, FaultRule, Framing, Lateness, ReferenceServer, Service, log};
+use refsrv::{
+    Config, Endpoint, FaultPlan, FaultRule, Framing, Lateness, ReferenceServer, Service, log,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// What the fast mode does not do.
@@ -126,7 +128,9 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         listen: arguments.listen.clone(),
         service: service(arguments)?,
         servers: arguments.servers,
-        faults: FaultPlan { rules: arguments.faults.clone() },
+        faults: FaultPlan {
+            rules: arguments.faults.clone(),
+        },
         body,
         framing: arguments.framing,
         stamp_headers: !arguments.no_stamps,
@@ -143,13 +147,23 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
 fn service(arguments: &Arguments) -> Result<Service, String> {
     let service = spec::parse_service(&arguments.hold, arguments.seed)
         .map_err(|error: SpecError| format!("--hold: {error}"))?;
-    let Some(Stall { stall_ns, period_ns, offset_ns }) = arguments.stall else {
+    let Some(Stall {
+        stall_ns,
+        period_ns,
+        offset_ns,
+    }) = arguments.stall
+    else {
         return Ok(service);
     };
     let Service::Constant { hold_ns: base_ns } = service else {
         return Err("--stall needs a constant --hold, such as 1ms".to_owned());
     };
-    Ok(Service::PeriodicStall { base_ns, period_ns, stall_ns, offset_ns })
+    Ok(Service::PeriodicStall {
+        base_ns,
+        period_ns,
+        stall_ns,
+        offset_ns,
+    })
 }
 
 enum Failure {
@@ -185,7 +199,9 @@ fn serve(config: Config, run_for: Option<u64>, log_file: Option<&Path>) -> Resul
 
 /// Calls `ready` once the signals are caught, then waits for one or for the time to be up.
 fn wait_for_end(run_for: Option<u64>, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,4 +1,5 @@
-//! The queue in virtual time: from arrival instants to planned finish instants, by arithmetic alone.
+//! The queue in virtual time: from arrival instants to planned finish instants, by arithmetic
+//! alone.
 //!
 //! It reads no clock and sleeps never, so the same code is proved against queueing theory in
 //! virtual time and run against a real client.
@@ -40,7 +41,13 @@ impl VirtualQueue {
     #[must_use]
     pub fn new(service: Service, servers: Option<usize>, faults: FaultPlan, epoch_ns: u64) -> Self {
         let free_at_ns = servers.map(|count| vec![Reverse(0); count].into());
-        Self { service, faults, free_at_ns, epoch_ns, next_id: 0 }
+        Self {
+            service,
+            faults,
+            free_at_ns,
+            epoch_ns,
+            next_id: 0,
+        }
     }
 
     /// Takes in the next arrival. Arrivals must come in order of time.
@@ -49,9 +56,13 @@ impl VirtualQueue {
         self.next_id += 1;
         let fault = self.faults.fault_for(id);
         let slot = match fault {
-            Some(Fault::Status(_)) => {
-                Slot { id, arrive_ns, start_ns: arrive_ns, hold_ns: 0, finish_ns: arrive_ns }
-            }
+            Some(Fault::Status(_)) => Slot {
+                id,
+                arrive_ns,
+                start_ns: arrive_ns,
+                hold_ns: 0,
+                finish_ns: arrive_ns,
+            },
             Some(Fault::HoldFor(hold_ns)) => self.occupy(id, arrive_ns, hold_ns),
             _ => self.occupy(id, arrive_ns, self.service.hold_ns(id)),
         };
@@ -69,7 +80,13 @@ impl VirtualQueue {
         if let Some(mut free) = earliest {
             *free = Reverse(finish_ns);
         }
-        Slot { id, arrive_ns, start_ns, hold_ns, finish_ns }
+        Slot {
+            id,
+            arrive_ns,
+            start_ns,
+            hold_ns,
+            finish_ns,
+        }
     }
 }
 
@@ -79,7 +96,10 @@ mod tests {
     use crate::fault::When;
 
     fn finishes(queue: &mut VirtualQueue, arrivals: &[u64]) -> Vec<u64> {
-        arrivals.iter().map(|&a| queue.arrive(a).0.finish_ns).collect()
+        arrivals
+            .iter()
+            .map(|&a| queue.arrive(a).0.finish_ns)
+            .collect()
     }
 
     fn constant(hold_ns: u64, servers: Option<usize>) -> VirtualQueue {
@@ -89,20 +109,27 @@ mod tests {
     #[test]
     fn one_server_makes_them_wait_in_line() {
         let mut queue = constant(10, Some(1));
-        assert_eq!(finishes(&mut queue, &[0, 1, 2, 50, 55]), [10, 20, 30, 60, 70]);
+        assert_eq!(
+            finishes(&mut queue, &[0, 1, 2, 50, 55]),
+            [10, 20, 30, 60, 70]
+        );
     }
 
     #[test]
     fn two_servers_take_the_one_that_is_free_first() {
         let holds_ns = vec![30, 10, 10, 10, 10];
-        let mut queue = VirtualQueue::new(Service::List { holds_ns }, Some(2), FaultPlan::none(), 0);
+        let mut queue =
+            VirtualQueue::new(Service::List { holds_ns }, Some(2), FaultPlan::none(), 0);
         // 0: server A till 30. 1: B till 11. 2: B 11..21. 3: B 21..31. 4: A 30..40.
         assert_eq!(finishes(&mut queue, &[0, 1, 2, 3, 4]), [30, 11, 21, 31, 40]);
     }
 
     #[test]
     fn infinite_servers_never_queue() {
-        assert_eq!(finishes(&mut constant(10, None), &[0, 1, 1, 2]), [10, 11, 11, 12]);
+        assert_eq!(
+            finishes(&mut constant(10, None), &[0, 1, 1, 2]),
+            [10, 11, 11, 12]
+        );
     }
 
     #[test]
@@ -110,7 +137,13 @@ mod tests {
         let mut queue = constant(10, Some(1));
         queue.arrive(100);
         let (slot, fault) = queue.arrive(103);
-        let expected = Slot { id: 1, arrive_ns: 103, start_ns: 110, hold_ns: 10, finish_ns: 120 };
+        let expected = Slot {
+            id: 1,
+            arrive_ns: 103,
+            start_ns: 110,
+            hold_ns: 10,
+            finish_ns: 120,
+        };
         assert_eq!((slot, fault), (expected, None));
     }
 
@@ -130,13 +163,24 @@ mod tests {
 
     #[test]
     fn stall_windows_count_from_the_epoch() {
-        let stall = Service::PeriodicStall { base_ns: 1, period_ns: 100, stall_ns: 10, offset_ns: 50 };
+        let stall = Service::PeriodicStall {
+            base_ns: 1,
+            period_ns: 100,
+            stall_ns: 10,
+            offset_ns: 50,
+        };
         let mut queue = VirtualQueue::new(stall.clone(), None, FaultPlan::none(), 1_000);
-        assert_eq!(finishes(&mut queue, &[1_049, 1_050, 1_059, 1_060]), [1_050, 1_061, 1_061, 1_061]);
+        assert_eq!(
+            finishes(&mut queue, &[1_049, 1_050, 1_059, 1_060]),
+            [1_050, 1_061, 1_061, 1_061]
+        );
 
         // One server: those who waited out the stall are then served one by one.
         let mut queue = VirtualQueue::new(stall, Some(1), FaultPlan::none(), 1_000);
-        assert_eq!(finishes(&mut queue, &[1_049, 1_050, 1_059, 1_060]), [1_050, 1_061, 1_062, 1_063]);
+        assert_eq!(
+            finishes(&mut queue, &[1_049, 1_050, 1_059, 1_060]),
+            [1_050, 1_061, 1_062, 1_063]
+        );
     }
 
     #[test]

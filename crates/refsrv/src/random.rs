@@ -57,7 +57,10 @@ mod tests {
         for (name, draw, mean, variance) in cases {
             let (got_mean, got_variance) = mean_and_variance(|i| draw(7, i));
             assert!((got_mean - mean).abs() < 0.006, "{name}: mean {got_mean}");
-            assert!((got_variance - variance).abs() < 0.02, "{name}: variance {got_variance}");
+            assert!(
+                (got_variance - variance).abs() < 0.02,
+                "{name}: variance {got_variance}"
+            );
         }
     }
 
@@ -72,6 +75,10 @@ mod tests {
     fn neighbouring_seeds_are_uncorrelated() {
         let product = |i| (uniform(1, i) - 0.5) * (uniform(2, i) - 0.5);
         let covariance = (0..N).map(product).sum::<f64>() / N as f64;
-        assert!(covariance.abs() * 12.0 < 0.01, "correlation {}", covariance * 12.0);
+        assert!(
+            covariance.abs() * 12.0 < 0.01,
+            "correlation {}",
+            covariance * 12.0
+        );
     }
 }

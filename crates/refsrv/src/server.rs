@@ -89,10 +89,20 @@ impl ReferenceServer {
         } else {
             let runtime = Builder::new_current_thread().enable_io().build()?;
             let parts = Parts::open(&runtime, listener)?;
-            (builder.spawn(move || run(&runtime, parts, config, epoch_ns, inbox))?, None)
+            (
+                builder.spawn(move || run(&runtime, parts, config, epoch_ns, inbox))?,
+                None,
+            )
         };
         let last_report = Report::default();
-        Ok(Self { endpoint, epoch_ns, commands, waker, thread: Some(thread), last_report })
+        Ok(Self {
+            endpoint,
+            epoch_ns,
+            commands,
+            waker,
+            thread: Some(thread),
+            last_report,
+        })
     }
 
     /// Where it listens.
@@ -109,7 +119,9 @@ impl ReferenceServer {
     pub fn addr(&self) -> SocketAddr {
         match &self.endpoint {
             Endpoint::Tcp(addr) => *addr,
-            Endpoint::Unix(path) => panic!("{} is a Unix socket: it has no address", path.display()),
+            Endpoint::Unix(path) => {
+                panic!("{} is a Unix socket: it has no address", path.display())
+            }
         }
     }
 
@@ -138,7 +150,9 @@ impl ReferenceServer {
 
     /// Closes every connection and ends the thread. Requests still held are not logged.
     pub fn stop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
         // It fails only if the thread has ended, which is what is wanted.
         let _ = self.tell(Command::Stop);
         if let Ok(report) = thread.join() {
@@ -183,7 +197,10 @@ impl Parts {
         } else {
             Listener::Tcp(TcpListener::from_std(socket.into())?)
         };
-        Ok(Self { listener, timer_fd: open_timer_fd()? })
+        Ok(Self {
+            listener,
+            timer_fd: open_timer_fd()?,
+        })
     }
 }
 

@@ -68,7 +68,12 @@ impl Shared {
             log: Vec::new(),
             stats: Stats::default(),
         });
-        Self { config, timer, wrong_body, state }
+        Self {
+            config,
+            timer,
+            wrong_body,
+            state,
+        }
     }
 
     /// Takes a request into the queue. Call it right after the stamp was taken, without an
@@ -88,12 +93,32 @@ impl Shared {
     }
 
     /// Logs what became of a request.
-    pub(crate) fn record(&self, slot: &Slot, queued_ns: Option<u64>, write_ns: Option<u64>, outcome: Outcome) {
+    pub(crate) fn record(
+        &self,
+        slot: &Slot,
+        queued_ns: Option<u64>,
+        write_ns: Option<u64>,
+        outcome: Outcome,
+    ) {
         if !self.config.log {
             return;
         }
-        let Slot { id, arrive_ns, hold_ns, finish_ns, .. } = *slot;
-        let entry = LogEntry { id, arrive_ns, queued_ns, hold_ns, finish_ns, write_ns, outcome };
+        let Slot {
+            id,
+            arrive_ns,
+            hold_ns,
+            finish_ns,
+            ..
+        } = *slot;
+        let entry = LogEntry {
+            id,
+            arrive_ns,
+            queued_ns,
+            hold_ns,
+            finish_ns,
+            write_ns,
+            outcome,
+        };
         self.state.borrow_mut().log.push(entry);
     }
 
@@ -112,6 +137,9 @@ impl Shared {
     }
 
     pub(crate) fn report(&self) -> Report {
-        Report { log: self.state.borrow().log.clone(), stats: self.stats() }
+        Report {
+            log: self.state.borrow().log.clone(),
+            stats: self.stats(),
+        }
     }
 }

@@ -14,27 +14,47 @@ pub struct SpecError {
 
 impl SpecError {
     fn new(text: &str, expected: &'static str) -> Self {
-        Self { text: text.to_owned(), expected }
+        Self {
+            text: text.to_owned(),
+            expected,
+        }
     }
 }
 
-const UNITS_NS: [(&str, f64); 7] =
-    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+const UNITS_NS: [(&str, f64); 7] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+    ("h", 3600e9),
+];
 
 /// Reads a duration: `1.5s`, `20ms`, `60us`, `100ns`, `2min`, `1h`, or a plain `0`.
 ///
 /// # Errors
 /// If it is none of these.
 pub fn parse_duration_ns(text: &str) -> Result<u64, SpecError> {
-    let error = || SpecError::new(text, "a duration such as 1.5s, 20ms, 60us, 100ns, 2min or 0");
+    let error = || {
+        SpecError::new(
+            text,
+            "a duration such as 1.5s, 20ms, 60us, 100ns, 2min or 0",
+        )
+    };
     let text_trimmed = text.trim();
     if text_trimmed == "0" {
         return Ok(0);
     }
-    let unit_begins = text_trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(error)?;
+    let unit_begins = text_trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .ok_or_else(error)?;
     let (number, unit) = text_trimmed.split_at(unit_begins);
     let number: f64 = number.parse().map_err(|_| error())?;
-    let (_, unit_ns) = UNITS_NS.iter().find(|(name, _)| *name == unit).ok_or_else(error)?;
+    let (_, unit_ns) = UNITS_NS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(error)?;
     Ok((number * unit_ns).round() as u64)
 }
 
@@ -57,15 +77,22 @@ pub fn parse_service(text: &str, seed: u64) -> Result<Service, SpecError> {
     };
     let values: Vec<&str> = values.split(',').collect();
     Ok(match (kind, values.as_slice()) {
-        ("exp", [mean]) => Service::Exponential { mean_ns: parse_duration_ns(mean)?, seed },
+        ("exp", [mean]) => Service::Exponential {
+            mean_ns: parse_duration_ns(mean)?,
+            seed,
+        },
         ("bimodal", [fast, slow, every]) => Service::Bimodal {
             fast_ns: parse_duration_ns(fast)?,
             slow_ns: parse_duration_ns(slow)?,
             slow_every: every.parse().map_err(|_| error())?,
         },
-        ("list", holds) => {
-            Service::List { holds_ns: holds.iter().copied().map(parse_duration_ns).collect::<Result<_, _>>()? }
-        }
+        ("list", holds) => Service::List {
+            holds_ns: holds
+                .iter()
+                .copied()
+                .map(parse_duration_ns)
+                .collect::<Result<_, _>>()?,
+        },
         ("lognormal", [median, sigma]) => Service::Lognormal {
             median_ns: parse_duration_ns(median)?,
             sigma: sigma.parse().map_err(|_| error())?,
@@ -138,7 +165,10 @@ pub fn parse_framing(text: &str) -> Result<Framing, SpecError> {
         "content-length" => Ok(Framing::ContentLength),
         "chunked" => Ok(Framing::Chunked),
         "until-close" => Ok(Framing::UntilClose),
-        _ => Err(SpecError::new(text, "content-length, chunked or until-close")),
+        _ => Err(SpecError::new(
+            text,
+            "content-length, chunked or until-close",
+        )),
     }
 }
 
@@ -164,7 +194,10 @@ fn parse_when(text: &str) -> Option<When> {
         return arrivals.ok().map(When::at);
     };
     match every.split_once('+') {
-        Some((n, offset)) => Some(When::Every { n: n.parse().ok()?, offset: offset.parse().ok()? }),
+        Some((n, offset)) => Some(When::Every {
+            n: n.parse().ok()?,
+            offset: offset.parse().ok()?,
+        }),
         None => Some(When::every(every.parse().ok()?)),
     }
 }
@@ -199,11 +232,44 @@ mod tests {
     fn every_service_has_a_text_form() {
         let cases = [
             ("2ms", Service::Constant { hold_ns: 2 * MS }),
-            ("exp:2ms", Service::Exponential { mean_ns: 2 * MS, seed: 9 }),
-            ("bimodal:1ms,50ms,200", Service::Bimodal { fast_ns: MS, slow_ns: 50 * MS, slow_every: 200 }),
-            ("list:1ms,2ms", Service::List { holds_ns: vec![MS, 2 * MS] }),
-            ("lognormal:1ms,1.5", Service::Lognormal { median_ns: MS, sigma: 1.5, seed: 9 }),
-            ("pareto:1.5,1ms,60s", Service::Pareto { alpha: 1.5, min_ns: MS, max_ns: 60_000 * MS, seed: 9 }),
+            (
+                "exp:2ms",
+                Service::Exponential {
+                    mean_ns: 2 * MS,
+                    seed: 9,
+                },
+            ),
+            (
+                "bimodal:1ms,50ms,200",
+                Service::Bimodal {
+                    fast_ns: MS,
+                    slow_ns: 50 * MS,
+                    slow_every: 200,
+                },
+            ),
+            (
+                "list:1ms,2ms",
+                Service::List {
+                    holds_ns: vec![MS, 2 * MS],
+                },
+            ),
+            (
+                "lognormal:1ms,1.5",
+                Service::Lognormal {
+                    median_ns: MS,
+                    sigma: 1.5,
+                    seed: 9,
+                },
+            ),
+            (
+                "pareto:1.5,1ms,60s",
+                Service::Pareto {
+                    alpha: 1.5,
+                    min_ns: MS,
+                    max_ns: 60_000 * MS,
+                    seed: 9,
+                },
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(parse_service(text, 9), Ok(expected), "{text}");
@@ -215,9 +281,19 @@ mod tests {
 
     #[test]
     fn a_stall_is_length_over_period_plus_offset() {
-        let stall = Stall { stall_ns: 1_000 * MS, period_ns: 10_000 * MS, offset_ns: 0 };
+        let stall = Stall {
+            stall_ns: 1_000 * MS,
+            period_ns: 10_000 * MS,
+            offset_ns: 0,
+        };
         assert_eq!(parse_stall("1s/10s"), Ok(stall));
-        assert_eq!(parse_stall("1s/10s+5s"), Ok(Stall { offset_ns: 5_000 * MS, ..stall }));
+        assert_eq!(
+            parse_stall("1s/10s+5s"),
+            Ok(Stall {
+                offset_ns: 5_000 * MS,
+                ..stall
+            })
+        );
         assert!(parse_stall("1s").is_err());
     }
 
@@ -235,15 +311,28 @@ mod tests {
         ];
         for (text, fault) in cases {
             let rule = parse_fault_rule(&format!("{text}@9,3"));
-            assert_eq!(rule, Ok(FaultRule { when: When::At(vec![3, 9]), fault }), "{text}");
+            assert_eq!(
+                rule,
+                Ok(FaultRule {
+                    when: When::At(vec![3, 9]),
+                    fault
+                }),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn a_rule_can_hit_at_a_distance() {
         let when = |text| parse_fault_rule(text).map(|rule| rule.when);
-        assert_eq!(when("reset@every:100"), Ok(When::Every { n: 100, offset: 99 }));
-        assert_eq!(when("reset@every:100+7"), Ok(When::Every { n: 100, offset: 7 }));
+        assert_eq!(
+            when("reset@every:100"),
+            Ok(When::Every { n: 100, offset: 99 })
+        );
+        assert_eq!(
+            when("reset@every:100+7"),
+            Ok(When::Every { n: 100, offset: 7 })
+        );
         for text in ["reset", "reset@", "reset@every:x", "oops@1", "@1"] {
             assert!(parse_fault_rule(text).is_err(), "{text:?}");
         }
@@ -252,6 +341,9 @@ mod tests {
     #[test]
     fn an_error_shows_what_would_be_right() {
         let error = parse_framing("gzip").expect_err("no such framing");
-        assert_eq!(error.to_string(), "\"gzip\" is not content-length, chunked or until-close");
+        assert_eq!(
+            error.to_string(),
+            "\"gzip\" is not content-length, chunked or until-close"
+        );
     }
 }

@@ -10,7 +10,9 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
@@ -45,7 +47,13 @@ pub(crate) struct Timer {
 
 impl Timer {
     pub(crate) fn new(fd: TimerFd, spin_ns: u64) -> Self {
-        Self { fd, spin_ns, waits: RefCell::default(), next_number: Cell::new(0), changed: Notify::new() }
+        Self {
+            fd,
+            spin_ns,
+            waits: RefCell::default(),
+            next_number: Cell::new(0),
+            changed: Notify::new(),
+        }
     }
 
     /// Returns at `deadline_ns` or later, never before.
@@ -79,8 +87,14 @@ impl Timer {
 
     fn add(&self, deadline_ns: u64, wake: oneshot::Sender<()>) {
         let number = self.next_number.replace(self.next_number.get() + 1);
-        let is_earliest = self.earliest_ns().is_none_or(|earliest_ns| deadline_ns < earliest_ns);
-        self.waits.borrow_mut().push(Reverse(Wait { deadline_ns, number, wake }));
+        let is_earliest = self
+            .earliest_ns()
+            .is_none_or(|earliest_ns| deadline_ns < earliest_ns);
+        self.waits.borrow_mut().push(Reverse(Wait {
+            deadline_ns,
+            number,
+            wake,
+        }));
         if is_earliest {
             self.changed.notify_one();
         }
@@ -92,7 +106,10 @@ impl Timer {
 
     fn wake_due(&self) {
         let mut waits = self.waits.borrow_mut();
-        while waits.peek().is_some_and(|wait| now_ns() >= wait.0.deadline_ns) {
+        while waits
+            .peek()
+            .is_some_and(|wait| now_ns() >= wait.0.deadline_ns)
+        {
             if let Some(Reverse(wait)) = waits.pop() {
                 // The sleeper may have been dropped; then nobody is to be woken.
                 let _ = wait.wake.send(());
@@ -103,7 +120,10 @@ impl Timer {
     fn set(&self, rise_ns: u64) -> io::Result<()> {
         // An it_value of zero would disarm the timer.
         let it_value = to_timespec(rise_ns.max(1));
-        let once = Itimerspec { it_interval: to_timespec(0), it_value };
+        let once = Itimerspec {
+            it_interval: to_timespec(0),
+            it_value,
+        };
         timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::ABSTIME, &once)?;
         Ok(())
     }
@@ -164,7 +184,9 @@ mod tests {
 
     /// Sleeps for each of `delays_ns` at once; returns the delays in the order of waking.
     fn order_of_waking(spin_ns: u64, delays_ns: &[u64]) -> Vec<u64> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
         tokio::task::LocalSet::new().block_on(&runtime.expect("a runtime"), async {
             let timer = Rc::new(Timer::new(open_timer_fd().expect("a timerfd"), spin_ns));
             let driver = Rc::clone(&timer);

@@ -17,7 +17,10 @@ struct Running {
 
 fn refsrv(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_refsrv"));
-    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -26,8 +29,13 @@ fn start(arguments: &[&str]) -> Running {
     let mut line = String::new();
     let stdout = child.stdout.as_mut().expect("a pipe");
     BufReader::new(stdout).read_line(&mut line).expect("a line");
-    let addr = line.strip_prefix("listening on ").and_then(|addr| addr.trim().parse().ok());
-    Running { child, addr: addr.unwrap_or_else(|| panic!("no address in {line:?}")) }
+    let addr = line
+        .strip_prefix("listening on ")
+        .and_then(|addr| addr.trim().parse().ok());
+    Running {
+        child,
+        addr: addr.unwrap_or_else(|| panic!("no address in {line:?}")),
+    }
 }
 
 /// A file of our own, gone when the test is.
@@ -50,17 +58,31 @@ fn it_serves_until_a_signal_and_then_writes_its_log() {
     for signal in [Signal::TERM, Signal::INT] {
         let log = Scratch::new(&format!("{signal:?}.csv"));
         let path = log.0.to_str().expect("UTF-8").to_owned();
-        let arguments = ["--hold", "1ms", "--servers", "1", "--fault", "503@every:2", "--log", &path];
+        let arguments = [
+            "--hold",
+            "1ms",
+            "--servers",
+            "1",
+            "--fault",
+            "503@every:2",
+            "--log",
+            &path,
+        ];
         let mut running = start(&arguments);
         let mut client = Client::connect(running.addr);
-        let statuses: Vec<_> = (0..4).map(|_| client.get().expect("an answer").status).collect();
+        let statuses: Vec<_> = (0..4)
+            .map(|_| client.get().expect("an answer").status)
+            .collect();
         assert_eq!(statuses, [200, 503, 200, 503]);
 
         kill_process(Pid::from_child(&running.child), signal).expect("it can be signalled");
         assert!(running.child.wait().expect("it ends").success());
         let csv = std::fs::read_to_string(&log.0).expect("a log");
         let lines: Vec<_> = csv.lines().collect();
-        assert_eq!(lines[0], "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns");
+        assert_eq!(
+            lines[0],
+            "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns"
+        );
         assert_eq!(lines.len(), 5);
         assert!(lines[1].starts_with("0,") && lines[1].ends_with(",answered,"));
         assert!(lines[2].starts_with("1,") && lines[2].ends_with(",status-503,"));
@@ -78,19 +100,34 @@ fn usage_errors_exit_with_2_and_say_what_would_be_right() {
     let cases: [(&[&str], &str); 9] = [
         (&["--listen", "0.0.0.0:0"], "not a loopback address"),
         (&["--hold", "fast"], "a hold such as 2ms"),
-        (&["--hold", "exp:1ms", "--stall", "1s/10s"], "constant --hold"),
+        (
+            &["--hold", "exp:1ms", "--stall", "1s/10s"],
+            "constant --hold",
+        ),
         (&["--fault", "oops@1"], "FAULT@WHEN"),
         (&["--servers", "0"], "servers must be at least 1"),
         (&["--fast", "--hold", "1ms"], "cannot be used with"),
         (&["--fast", "--framing", "chunked"], "cannot be used with"),
-        (&["--fast", "--requests-per-connection", "1"], "cannot be used with"),
+        (
+            &["--fast", "--requests-per-connection", "1"],
+            "cannot be used with",
+        ),
         (&["--log-queued"], "--log <FILE>"),
     ];
     for (arguments, expected) in cases {
         let mut child = refsrv(arguments).spawn().expect("the binary starts");
         let mut message = String::new();
-        child.stderr.take().expect("a pipe").read_to_string(&mut message).expect("text");
-        assert_eq!(child.wait().expect("it ends").code(), Some(2), "{arguments:?}");
+        child
+            .stderr
+            .take()
+            .expect("a pipe")
+            .read_to_string(&mut message)
+            .expect("text");
+        assert_eq!(
+            child.wait().expect("it ends").code(),
+            Some(2),
+            "{arguments:?}"
+        );
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
 }

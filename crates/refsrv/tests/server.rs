@@ -10,19 +10,25 @@ use std::time::Duration;
 
 use common::{Client, GET, PATIENCE, log_of, start};
 use refsrv::{
-    Config, Endpoint, Fault, FaultPlan, Framing, Lateness, LogEntry, Outcome, ReferenceServer, Service,
-    StartError, When, clock,
+    Config, Endpoint, Fault, FaultPlan, Framing, Lateness, LogEntry, Outcome, ReferenceServer,
+    Service, StartError, When, clock,
 };
 
 const MS: u64 = 1_000_000;
 
 fn constant(hold_ns: u64) -> Config {
-    Config { service: Service::Constant { hold_ns }, ..Config::default() }
+    Config {
+        service: Service::Constant { hold_ns },
+        ..Config::default()
+    }
 }
 
 /// One fault, on arrival number 1 of few.
 fn faulty(fault: Fault) -> ReferenceServer {
-    start(Config { faults: FaultPlan::none().with(fault, When::at(vec![1])), ..constant(MS) })
+    start(Config {
+        faults: FaultPlan::none().with(fault, When::at(vec![1])),
+        ..constant(MS)
+    })
 }
 
 #[expect(clippy::print_stdout, reason = "shown on failure and by --nocapture")]
@@ -46,27 +52,44 @@ fn a_hold_is_respected_and_never_cut_short() {
         let response = client.get().expect("an answer");
         let received_ns = clock::now_ns();
 
-        assert_eq!((response.status, response.body.as_slice()), (200, b"hello".as_slice()));
+        assert_eq!(
+            (response.status, response.body.as_slice()),
+            (200, b"hello".as_slice())
+        );
         assert!(response.number("X-Arrive") >= sent_ns);
         assert!(response.number("X-Write") >= response.number("X-Arrive") + 3 * MS);
         assert!(received_ns >= response.number("X-Write"));
     }
     let log = log_of(&server, 50);
     assert_never_early(&log);
-    assert!(log.iter().all(|entry| entry.finish_ns == entry.arrive_ns + 3 * MS));
+    assert!(
+        log.iter()
+            .all(|entry| entry.finish_ns == entry.arrive_ns + 3 * MS)
+    );
     assert_eq!(server.stats().connections, 1);
 }
 
 #[test]
 fn the_headers_say_what_the_log_says() {
-    let service = Service::Exponential { mean_ns: MS, seed: 7 };
-    let server = start(Config { service: service.clone(), ..Config::default() });
+    let service = Service::Exponential {
+        mean_ns: MS,
+        seed: 7,
+    };
+    let server = start(Config {
+        service: service.clone(),
+        ..Config::default()
+    });
     let mut client = Client::connect(server.addr());
     let responses: Vec<_> = (0..100).map(|_| client.get().expect("an answer")).collect();
     let log = log_of(&server, 100);
     for (id, (response, entry)) in (0..).zip(responses.iter().zip(&log)) {
         let said = ["X-Id", "X-Arrive", "X-Hold", "X-Write"].map(|name| response.number(name));
-        let logged = [entry.id, entry.arrive_ns, entry.hold_ns, entry.write_ns.unwrap_or(0)];
+        let logged = [
+            entry.id,
+            entry.arrive_ns,
+            entry.hold_ns,
+            entry.write_ns.unwrap_or(0),
+        ];
         assert_eq!(said, logged);
         assert_eq!((entry.id, entry.hold_ns), (id, service.hold_ns(id)));
         assert_eq!(entry.outcome, Outcome::Answered);
@@ -75,7 +98,10 @@ fn the_headers_say_what_the_log_says() {
 
 #[test]
 fn one_server_serves_many_connections_in_order_of_arrival() {
-    let server = start(Config { servers: Some(1), ..constant(2 * MS) });
+    let server = start(Config {
+        servers: Some(1),
+        ..constant(2 * MS)
+    });
     let mut clients: Vec<_> = (0..20).map(|_| Client::connect(server.addr())).collect();
     for client in &mut clients {
         client.send(GET);
@@ -93,7 +119,10 @@ fn one_server_serves_many_connections_in_order_of_arrival() {
 
 #[test]
 fn littles_law_holds_to_the_nanosecond() {
-    let server = start(Config { servers: Some(2), ..constant(MS) });
+    let server = start(Config {
+        servers: Some(2),
+        ..constant(MS)
+    });
     let mut clients: Vec<_> = (0..8).map(|_| Client::connect(server.addr())).collect();
     for _ in 0..10 {
         clients.iter_mut().for_each(|client| client.send(GET));
@@ -107,13 +136,24 @@ fn littles_law_holds_to_the_nanosecond() {
         .sum::<u128>();
     let stats = server.stats();
     assert_eq!(stats.in_system_integral_ns, stays);
-    assert_eq!((stats.arrivals, stats.departures, stats.in_system), (80, 80, 0));
+    assert_eq!(
+        (stats.arrivals, stats.departures, stats.in_system),
+        (80, 80, 0)
+    );
 }
 
 #[test]
 fn a_stall_holds_back_what_arrives_in_it() {
-    let stall = Service::PeriodicStall { base_ns: MS, period_ns: 100 * MS, stall_ns: 50 * MS, offset_ns: 0 };
-    let server = start(Config { service: stall.clone(), ..Config::default() });
+    let stall = Service::PeriodicStall {
+        base_ns: MS,
+        period_ns: 100 * MS,
+        stall_ns: 50 * MS,
+        offset_ns: 0,
+    };
+    let server = start(Config {
+        service: stall.clone(),
+        ..Config::default()
+    });
     let mut client = Client::connect(server.addr());
     for _ in 0..20 {
         client.get().expect("an answer");
@@ -129,9 +169,14 @@ fn a_stall_holds_back_what_arrives_in_it() {
 #[test]
 fn an_error_status_comes_at_once_and_keeps_the_connection() {
     let faults = FaultPlan::none().with(Fault::Status(503), When::every(2));
-    let server = start(Config { faults, ..constant(MS) });
+    let server = start(Config {
+        faults,
+        ..constant(MS)
+    });
     let mut client = Client::connect(server.addr());
-    let statuses: Vec<_> = (0..6).map(|_| client.get().expect("an answer").status).collect();
+    let statuses: Vec<_> = (0..6)
+        .map(|_| client.get().expect("an answer").status)
+        .collect();
     assert_eq!(statuses, [200, 503, 200, 503, 200, 503]);
     let log = log_of(&server, 6);
     assert_eq!(log[1].outcome, Outcome::Status(503));
@@ -149,7 +194,13 @@ fn a_reset_ends_the_connection_without_a_byte() {
     assert_eq!(end.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
     assert_eq!(log_of(&server, 2)[1].outcome, Outcome::Reset);
     // The server itself is well.
-    assert_eq!(Client::connect(server.addr()).get().expect("an answer").number("X-Id"), 2);
+    assert_eq!(
+        Client::connect(server.addr())
+            .get()
+            .expect("an answer")
+            .number("X-Id"),
+        2
+    );
 }
 
 #[test]
@@ -159,7 +210,11 @@ fn a_reset_within_the_body_comes_after_half_of_it() {
     client.get().expect("arrival 0 is answered");
     client.send(GET);
     let (bytes, end) = client.rest();
-    assert!(bytes.ends_with(b"\r\n\r\nhe"), "{:?}", String::from_utf8_lossy(&bytes));
+    assert!(
+        bytes.ends_with(b"\r\n\r\nhe"),
+        "{:?}",
+        String::from_utf8_lossy(&bytes)
+    );
     assert_eq!(end.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
     assert_eq!(log_of(&server, 2)[1].outcome, Outcome::ResetMidBody);
 }
@@ -172,7 +227,10 @@ fn a_truncated_answer_announces_more_than_it_sends() {
     client.send(GET);
     let (bytes, end) = client.rest();
     let text = String::from_utf8(bytes).expect("ASCII");
-    assert!(text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\nhe"), "{text}");
+    assert!(
+        text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\nhe"),
+        "{text}"
+    );
     end.expect("an orderly close");
     assert_eq!(log_of(&server, 2)[1].outcome, Outcome::Truncated);
 }
@@ -188,14 +246,19 @@ fn a_request_never_answered_leaves_the_connection_open() {
     assert_eq!(bytes, b"");
     assert_eq!(end.expect_err("still open").kind(), ErrorKind::WouldBlock);
     let log = log_of(&server, 2);
-    assert_eq!((log[1].outcome, log[1].write_ns), (Outcome::NeverAnswered, None));
+    assert_eq!(
+        (log[1].outcome, log[1].write_ns),
+        (Outcome::NeverAnswered, None)
+    );
 }
 
 #[test]
 fn a_single_request_can_be_held_longer() {
     let server = faulty(Fault::HoldFor(50 * MS));
     let mut client = Client::connect(server.addr());
-    let holds: Vec<_> = (0..3).map(|_| client.get().expect("an answer").number("X-Hold")).collect();
+    let holds: Vec<_> = (0..3)
+        .map(|_| client.get().expect("an answer").number("X-Hold"))
+        .collect();
     assert_eq!(holds, [MS, 50 * MS, MS]);
     assert_never_early(&log_of(&server, 3));
 }
@@ -204,7 +267,9 @@ fn a_single_request_can_be_held_longer() {
 fn a_wrong_body_has_the_right_length() {
     let server = faulty(Fault::WrongBody);
     let mut client = Client::connect(server.addr());
-    let bodies: Vec<_> = (0..3).map(|_| client.get().expect("an answer").body).collect();
+    let bodies: Vec<_> = (0..3)
+        .map(|_| client.get().expect("an answer").body)
+        .collect();
     assert_eq!(bodies, [b"hello", b"helln", b"hello"]);
     assert_eq!(log_of(&server, 3)[1].outcome, Outcome::WrongBody);
 }
@@ -222,7 +287,13 @@ fn a_stale_connection_is_closed_when_the_next_request_arrives() {
     end.expect("an orderly close");
     assert_eq!(server.stats().stale_closed, 1);
     // The request that met the close took no arrival number.
-    assert_eq!(Client::connect(server.addr()).get().expect("an answer").number("X-Id"), 2);
+    assert_eq!(
+        Client::connect(server.addr())
+            .get()
+            .expect("an answer")
+            .number("X-Id"),
+        2
+    );
     assert_eq!(log_of(&server, 3)[1].outcome, Outcome::StaleClose);
 }
 
@@ -230,11 +301,22 @@ fn a_stale_connection_is_closed_when_the_next_request_arrives() {
 fn connections_close_after_their_share_with_and_without_saying_so() {
     for (announce_close, said) in [(true, Some("close")), (false, None)] {
         let requests_per_connection = Some(3);
-        let config = Config { requests_per_connection, announce_close, ..Config::default() };
+        let config = Config {
+            requests_per_connection,
+            announce_close,
+            ..Config::default()
+        };
         let server = start(config);
         let mut client = Client::connect(server.addr());
-        let fields: Vec<_> =
-            (0..3).map(|_| client.get().expect("an answer").field("Connection").map(str::to_owned)).collect();
+        let fields: Vec<_> = (0..3)
+            .map(|_| {
+                client
+                    .get()
+                    .expect("an answer")
+                    .field("Connection")
+                    .map(str::to_owned)
+            })
+            .collect();
         assert_eq!(fields, [None, None, said.map(str::to_owned)]);
         let (bytes, end) = client.rest();
         assert_eq!(bytes, b"");
@@ -258,25 +340,38 @@ fn http_1_0_keeps_the_connection_on_request() {
     let mut client = Client::connect(server.addr());
     for _ in 0..2 {
         client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(client.response().expect("an answer").field("Connection"), Some("keep-alive"));
+        assert_eq!(
+            client.response().expect("an answer").field("Connection"),
+            Some("keep-alive")
+        );
     }
 }
 
 #[test]
 fn a_body_framed_by_the_close_is_all_there_is() {
     let framing = Framing::UntilClose;
-    let server = start(Config { framing, body: vec![b'z'; 3_000_000], ..Config::default() });
+    let server = start(Config {
+        framing,
+        body: vec![b'z'; 3_000_000],
+        ..Config::default()
+    });
     let mut client = Client::connect(server.addr());
     client.send(GET);
     let (bytes, end) = client.rest();
     end.expect("an orderly close");
-    assert_eq!(bytes.iter().filter(|&&byte| byte == b'z').count(), 3_000_000);
+    assert_eq!(
+        bytes.iter().filter(|&&byte| byte == b'z').count(),
+        3_000_000
+    );
     assert_eq!(log_of(&server, 1)[0].outcome, Outcome::Answered);
 }
 
 #[test]
 fn the_stamps_can_be_left_out() {
-    let server = start(Config { stamp_headers: false, ..Config::default() });
+    let server = start(Config {
+        stamp_headers: false,
+        ..Config::default()
+    });
     let response = Client::connect(server.addr()).get().expect("an answer");
     assert!(!response.head.contains("X-"), "{}", response.head);
 }
@@ -300,7 +395,9 @@ fn pipelined_and_dribbled_requests_are_all_answered_in_order() {
     for byte in GET {
         client.send(&[*byte]);
     }
-    let ids: Vec<_> = (0..6).map(|_| client.response().expect("an answer").number("X-Id")).collect();
+    let ids: Vec<_> = (0..6)
+        .map(|_| client.response().expect("an answer").number("X-Id"))
+        .collect();
     assert_eq!(ids, [0, 1, 2, 3, 4, 5]);
     assert_never_early(&log_of(&server, 6));
 }
@@ -310,8 +407,14 @@ fn what_is_no_request_is_refused_and_the_server_goes_on() {
     let server = start(Config::default());
     let refusals: [(&[u8], u16); 3] = [
         (b"\x16\x03\x01 no http at all\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", 411),
-        (&[b"GET / HTTP/1.1\r\n".as_slice(), &b"a: b\r\n".repeat(200)].concat(), 431),
+        (
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            411,
+        ),
+        (
+            &[b"GET / HTTP/1.1\r\n".as_slice(), &b"a: b\r\n".repeat(200)].concat(),
+            431,
+        ),
     ];
     for (bytes, status) in refusals {
         let mut client = Client::connect(server.addr());
@@ -320,7 +423,13 @@ fn what_is_no_request_is_refused_and_the_server_goes_on() {
         client.rest().1.expect("an orderly close");
     }
     assert_eq!(server.stats().refused_heads, 3);
-    assert_eq!(Client::connect(server.addr()).get().expect("an answer").number("X-Id"), 0);
+    assert_eq!(
+        Client::connect(server.addr())
+            .get()
+            .expect("an answer")
+            .number("X-Id"),
+        0
+    );
 }
 
 #[test]
@@ -330,13 +439,19 @@ fn a_client_that_leaves_within_its_body_is_logged_as_gone() {
     client.send(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
     drop(client);
     let log = log_of(&server, 1);
-    assert_eq!((log[0].outcome, log[0].write_ns), (Outcome::ClientGone, None));
+    assert_eq!(
+        (log[0].outcome, log[0].write_ns),
+        (Outcome::ClientGone, None)
+    );
     assert_eq!(server.stats().in_system, 0);
 }
 
 #[test]
 fn fast_mode_answers_every_blank_line() {
-    let server = start(Config { fast: true, ..Config::default() });
+    let server = start(Config {
+        fast: true,
+        ..Config::default()
+    });
     let mut client = Client::connect(server.addr());
     client.send(&GET.repeat(500));
     for _ in 0..500 {
@@ -352,8 +467,15 @@ fn fast_mode_answers_every_blank_line() {
 #[test]
 fn fast_mode_waits_for_a_client_that_does_not_read() {
     const REQUESTS: usize = 20_000;
-    let server = start(Config { fast: true, body: vec![b'x'; 1_000], ..Config::default() });
-    let (mut slow, mut other) = (Client::connect(server.addr()), Client::connect(server.addr()));
+    let server = start(Config {
+        fast: true,
+        body: vec![b'x'; 1_000],
+        ..Config::default()
+    });
+    let (mut slow, mut other) = (
+        Client::connect(server.addr()),
+        Client::connect(server.addr()),
+    );
     let mut sender = slow.try_clone();
     std::thread::scope(|scope| {
         scope.spawn(move || sender.send(&GET.repeat(REQUESTS)));
@@ -368,7 +490,10 @@ fn fast_mode_waits_for_a_client_that_does_not_read() {
 
 #[test]
 fn fast_mode_takes_the_place_of_a_client_that_left() {
-    let mut server = start(Config { fast: true, ..Config::default() });
+    let mut server = start(Config {
+        fast: true,
+        ..Config::default()
+    });
     for _ in 0..3 {
         let mut clients: Vec<_> = (0..50).map(|_| Client::connect(server.addr())).collect();
         for client in &mut clients {
@@ -376,27 +501,45 @@ fn fast_mode_takes_the_place_of_a_client_that_left() {
         }
     }
     server.stop();
-    assert_eq!((server.stats().arrivals, server.stats().connections), (150, 150));
+    assert_eq!(
+        (server.stats().arrivals, server.stats().connections),
+        (150, 150)
+    );
 }
 
 #[test]
 fn a_unix_socket_serves_as_an_address_does_and_is_gone_at_the_end() {
     let path = std::env::temp_dir().join(format!("refsrv-{}.sock", std::process::id()));
     for fast in [false, true] {
-        let config = Config { listen: Endpoint::Unix(path.clone()), fast, ..Config::default() };
+        let config = Config {
+            listen: Endpoint::Unix(path.clone()),
+            fast,
+            ..Config::default()
+        };
         let mut server = start(config.clone());
         assert_eq!(server.endpoint(), &Endpoint::Unix(path.clone()));
-        assert!(matches!(ReferenceServer::start(config), Err(StartError::Io { .. })), "the path is taken");
+        assert!(
+            matches!(ReferenceServer::start(config), Err(StartError::Io { .. })),
+            "the path is taken"
+        );
 
         let mut stream = UnixStream::connect(&path).expect("the server accepts");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout can be set");
         for _ in 0..2 {
             stream.write_all(GET).expect("the request can be sent");
             let mut answer = [0; 4096];
             let count = stream.read(&mut answer).expect("an answer");
-            assert!(answer[..count].starts_with(b"HTTP/1.1 200 OK\r\n") && answer[..count].ends_with(b"hello"));
+            assert!(
+                answer[..count].starts_with(b"HTTP/1.1 200 OK\r\n")
+                    && answer[..count].ends_with(b"hello")
+            );
         }
-        assert_eq!((server.stats().arrivals, server.stats().connections), (2, 1));
+        assert_eq!(
+            (server.stats().arrivals, server.stats().connections),
+            (2, 1)
+        );
         server.stop();
         assert!(!path.exists());
     }
@@ -406,14 +549,20 @@ fn a_unix_socket_serves_as_an_address_does_and_is_gone_at_the_end() {
 fn nothing_but_loopback_is_bound() {
     for refused in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let listen: SocketAddr = refused.parse().expect("an address");
-        let refusal = ReferenceServer::start(Config { listen: listen.into(), ..Config::default() });
+        let refusal = ReferenceServer::start(Config {
+            listen: listen.into(),
+            ..Config::default()
+        });
         assert!(matches!(refusal, Err(StartError::NotLoopback(addr)) if addr == listen));
     }
 }
 
 #[test]
 fn an_unsound_configuration_is_refused() {
-    let refusal = ReferenceServer::start(Config { servers: Some(0), ..Config::default() });
+    let refusal = ReferenceServer::start(Config {
+        servers: Some(0),
+        ..Config::default()
+    });
     assert!(matches!(refusal, Err(StartError::Config(error)) if error.field == "servers"));
 }
 
@@ -426,9 +575,18 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     assert_eq!((server.log().len(), server.stats().arrivals), (1, 1));
     client.get().expect_err("the connection is closed");
 
-    let again = start(Config { listen: server.addr().into(), ..Config::default() });
+    let again = start(Config {
+        listen: server.addr().into(),
+        ..Config::default()
+    });
     assert_eq!(again.addr(), server.addr());
-    assert_eq!(Client::connect(again.addr()).get().expect("an answer").number("X-Id"), 0);
+    assert_eq!(
+        Client::connect(again.addr())
+            .get()
+            .expect("an answer")
+            .number("X-Id"),
+        0
+    );
 }
 
 /// What two readings of two clocks may be apart.
@@ -436,8 +594,13 @@ const CLOCKS_NS: u64 = 5_000;
 
 #[test]
 fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
-    // Burning CPU time before each answer keeps the one thread from reading what the others send meanwhile.
-    let server = start(Config { log_queued: true, cpu_ns: 20 * MS, ..constant(0) });
+    // Burning CPU time before each answer keeps the one thread from reading what the others send
+    // meanwhile.
+    let server = start(Config {
+        log_queued: true,
+        cpu_ns: 20 * MS,
+        ..constant(0)
+    });
     // The kernel begins to stamp a moment after it was asked.
     let mut warm_up = Client::connect(server.addr());
     let warmed = (0..100).position(|number| {
@@ -459,12 +622,21 @@ fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
         client.response().expect("an answer");
     }
     let log = log_of(&server, warmed + 4);
-    let mut queued: Vec<_> = log[warmed..].iter().map(|entry| entry.queued_ns.expect("a stamp")).collect();
+    let mut queued: Vec<_> = log[warmed..]
+        .iter()
+        .map(|entry| entry.queued_ns.expect("a stamp"))
+        .collect();
     queued.sort_unstable();
     for (send, queued_ns) in sends.iter().zip(queued) {
         let (from_ns, to_ns) = (send.start() - CLOCKS_NS, send.end() + CLOCKS_NS);
-        assert!((from_ns..=to_ns).contains(&queued_ns), "{from_ns} {queued_ns} {to_ns}");
+        assert!(
+            (from_ns..=to_ns).contains(&queued_ns),
+            "{from_ns} {queued_ns} {to_ns}"
+        );
     }
-    assert!(log.iter().all(|entry| entry.queued_ns <= Some(entry.arrive_ns)));
+    assert!(
+        log.iter()
+            .all(|entry| entry.queued_ns <= Some(entry.arrive_ns))
+    );
     assert_eq!(server.stats().arrivals, log.len() as u64);
 }

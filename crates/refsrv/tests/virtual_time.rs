@@ -25,10 +25,15 @@ fn evenly(rate_per_s: u64, count: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The sorted response times, in nanoseconds.
-fn responses(service: Service, servers: Option<usize>, arrivals: impl Iterator<Item = u64>) -> Vec<u64> {
+fn responses(
+    service: Service,
+    servers: Option<usize>,
+    arrivals: impl Iterator<Item = u64>,
+) -> Vec<u64> {
     let mut queue = VirtualQueue::new(service, servers, FaultPlan::none(), 0);
-    let mut responses: Vec<u64> =
-        arrivals.map(|arrive_ns| queue.arrive(arrive_ns).0.finish_ns - arrive_ns).collect();
+    let mut responses: Vec<u64> = arrivals
+        .map(|arrive_ns| queue.arrive(arrive_ns).0.finish_ns - arrive_ns)
+        .collect();
     responses.sort_unstable();
     responses
 }
@@ -55,19 +60,33 @@ fn assert_quantiles(sorted: &[u64], expected: &[(f64, f64, f64)]) {
 
 #[test]
 fn f4_a_stall_before_infinite_servers_shows_its_length_in_the_tail() {
-    let stall =
-        Service::PeriodicStall { base_ns: MS, period_ns: 10 * SECOND, stall_ns: SECOND, offset_ns: 5 * SECOND };
+    let stall = Service::PeriodicStall {
+        base_ns: MS,
+        period_ns: 10 * SECOND,
+        stall_ns: SECOND,
+        offset_ns: 5 * SECOND,
+    };
     let sorted = responses(stall, None, evenly(1_000, 60_000));
     // R_p = 1 ms + max(0, H - (1 - p) P)
-    let expected = [(0.5, 1.0), (0.9, 1.0), (0.95, 501.0), (0.99, 901.0), (0.999, 991.0)];
+    let expected = [
+        (0.5, 1.0),
+        (0.9, 1.0),
+        (0.95, 501.0),
+        (0.99, 901.0),
+        (0.999, 991.0),
+    ];
     assert_quantiles(&sorted, &expected.map(|(p, ms)| (p, ms, 0.01)));
     assert_eq!(sorted.iter().filter(|&&ns| ns > MS).count(), 6_000);
 }
 
 #[test]
 fn f5_a_stall_before_one_server_lasts_until_the_queue_has_drained() {
-    let stall =
-        Service::PeriodicStall { base_ns: MS, period_ns: 10 * SECOND, stall_ns: SECOND, offset_ns: 5 * SECOND };
+    let stall = Service::PeriodicStall {
+        base_ns: MS,
+        period_ns: 10 * SECOND,
+        stall_ns: SECOND,
+        offset_ns: 5 * SECOND,
+    };
     // R_p = H - (1 - p)(1 - rho) P: above it by one service at most, below by half an arrival gap.
     for (rate_per_s, gap_ms) in [(500, 2.0), (100, 10.0)] {
         let rho = rate_per_s as f64 / 1_000.0;
@@ -91,40 +110,78 @@ const REPLICATIONS: u64 = 16;
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (n - 1.0);
     (mean, (variance / n).sqrt())
 }
 
 /// Response times of one simulation of the queue with holds of 2 ms, ascending.
 fn simulate(queue: KnownQueue, utilisation: f64, replication: u64) -> Vec<u64> {
     // The busier, the longer one wait depends on those before.
-    let count = if utilisation < 0.9 { 600_000 } else { 2_400_000 };
-    let servers = if let KnownQueue::Mmc { servers } = queue { servers } else { 1 };
+    let count = if utilisation < 0.9 {
+        600_000
+    } else {
+        2_400_000
+    };
+    let servers = if let KnownQueue::Mmc { servers } = queue {
+        servers
+    } else {
+        1
+    };
     let rate_per_s = utilisation * f64::from(servers) * 500.0;
-    let random_holds = Service::Exponential { mean_ns: 2 * MS, seed: 2 * replication };
+    let random_holds = Service::Exponential {
+        mean_ns: 2 * MS,
+        seed: 2 * replication,
+    };
     let random_instants = poisson(rate_per_s, 2 * replication + 1, count);
     match queue {
         KnownQueue::Mmc { .. } => responses(random_holds, Some(servers as usize), random_instants),
-        KnownQueue::Md1 => responses(Service::Constant { hold_ns: 2 * MS }, Some(1), random_instants),
-        KnownQueue::Dm1 => responses(random_holds, Some(1), evenly(rate_per_s.round() as u64, count)),
+        KnownQueue::Md1 => responses(
+            Service::Constant { hold_ns: 2 * MS },
+            Some(1),
+            random_instants,
+        ),
+        KnownQueue::Dm1 => responses(
+            random_holds,
+            Some(1),
+            evenly(rate_per_s.round() as u64, count),
+        ),
     }
 }
 
-/// On the average of simulations with different draws each quantile is that of theory, within four standard errors.
+/// On the average of simulations with different draws each quantile is that of theory, within four
+/// standard errors.
 fn assert_follows_theory(queue: KnownQueue, utilisations: &[f64]) {
     for &utilisation in utilisations {
-        let expected_ms = QUANTILES.map(|quantile| 2.0 * queue.response_quantile(utilisation, quantile));
+        let expected_ms =
+            QUANTILES.map(|quantile| 2.0 * queue.response_quantile(utilisation, quantile));
         let expected_mean_ms = 2.0 * queue.mean_response(utilisation);
         let simulations: Vec<([f64; 6], f64)> = (0..REPLICATIONS)
             .map(|replication| simulate(queue, utilisation, replication))
-            .map(|sorted| (QUANTILES.map(|quantile| quantile_ms(&sorted, quantile)), mean_ms(&sorted)))
+            .map(|sorted| {
+                (
+                    QUANTILES.map(|quantile| quantile_ms(&sorted, quantile)),
+                    mean_ms(&sorted),
+                )
+            })
             .collect();
         for (index, quantile) in QUANTILES.into_iter().enumerate() {
-            let ratios: Vec<f64> =
-                simulations.iter().map(|(found_ms, _)| found_ms[index] / expected_ms[index]).collect();
-            assert_is_one(&format!("{queue:?} at {utilisation}, p{}", quantile * 100.0), &ratios);
+            let ratios: Vec<f64> = simulations
+                .iter()
+                .map(|(found_ms, _)| found_ms[index] / expected_ms[index])
+                .collect();
+            assert_is_one(
+                &format!("{queue:?} at {utilisation}, p{}", quantile * 100.0),
+                &ratios,
+            );
         }
-        let ratios: Vec<f64> = simulations.iter().map(|(_, found_ms)| found_ms / expected_mean_ms).collect();
+        let ratios: Vec<f64> = simulations
+            .iter()
+            .map(|(_, found_ms)| found_ms / expected_mean_ms)
+            .collect();
         assert_is_one(&format!("{queue:?} at {utilisation}, mean"), &ratios);
     }
 }
@@ -137,13 +194,19 @@ fn mean_ms(responses_ns: &[u64]) -> f64 {
 fn assert_is_one(what: &str, ratios: &[f64]) {
     let (mean, error) = mean_and_error(ratios);
     assert!(error < 0.05, "too few to tell: {what}: {mean} ± {error}");
-    assert!((mean - 1.0).abs() <= 4.0 * error, "{what}: {mean} ± {error} times theory");
+    assert!(
+        (mean - 1.0).abs() <= 4.0 * error,
+        "{what}: {mean} ± {error} times theory"
+    );
 }
 
-/// Throughput per second of `users` who think for 20 ms and are served for 2 ms, both exponential, and their response
-/// times, ascending.
+/// Throughput per second of `users` who think for 20 ms and are served for 2 ms, both exponential,
+/// and their response times, ascending.
 fn closed_loop(users: usize, seed: u64, count: u64) -> (f64, Vec<u64>) {
-    let service = Service::Exponential { mean_ns: 2 * MS, seed };
+    let service = Service::Exponential {
+        mean_ns: 2 * MS,
+        seed,
+    };
     let mut queue = VirtualQueue::new(service, Some(1), FaultPlan::none(), 0);
     let mut thoughts = (0..).map(|i| (random::exponential(seed + 1, i) * 20.0 * MS as f64) as u64);
     let mut asking: BinaryHeap<Reverse<u64>> = thoughts.by_ref().take(users).map(Reverse).collect();
@@ -170,10 +233,22 @@ fn f10_users_who_think_follow_mean_value_analysis() {
         (20, 499.07, 20.075, &[(0.99, 43.71)]),
     ] {
         let (found_per_s, sorted) = closed_loop(users, 11, 4_000_000);
-        assert!((found_per_s / per_s - 1.0).abs() < 0.01, "{users} users: {found_per_s} per second, not {per_s}");
+        assert!(
+            (found_per_s / per_s - 1.0).abs() < 0.01,
+            "{users} users: {found_per_s} per second, not {per_s}"
+        );
         let found_ms = mean_ms(&sorted);
-        assert!((found_ms / response_ms - 1.0).abs() < 0.02, "{users} users: {found_ms} ms, not {response_ms}");
-        assert_quantiles(&sorted, &quantiles.iter().map(|&(p, ms)| (p, ms, 0.02)).collect::<Vec<_>>());
+        assert!(
+            (found_ms / response_ms - 1.0).abs() < 0.02,
+            "{users} users: {found_ms} ms, not {response_ms}"
+        );
+        assert_quantiles(
+            &sorted,
+            &quantiles
+                .iter()
+                .map(|&(p, ms)| (p, ms, 0.02))
+                .collect::<Vec<_>>(),
+        );
     }
 }
 

@@ -1,7 +1,8 @@
-//! No stream of bytes, however cut, makes the decoder panic, stand still, keep much, or change its mind.
+//! No stream of bytes, however cut, makes the decoder panic, stand still, keep much, or change its
+//! mind.
 //!
-//! The sources are included and not linked: the decoder is no part of the library's interface, and neither a feature
-//! nor a hidden module has to make it one.
+//! The sources are included and not linked: the decoder is no part of the library's interface, and
+//! neither a feature nor a hidden module has to make it one.
 
 #![no_main]
 
@@ -10,18 +11,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../src/chunked.rs"]
+#[path = "../../src/http/chunked.rs"]
 mod chunked;
-#[path = "../../src/decoder.rs"]
+#[path = "../../src/http/decoder.rs"]
 mod decoder;
-#[path = "../../src/malformed.rs"]
+#[path = "../../src/http/malformed.rs"]
 mod malformed;
 
 use decoder::{Decoder, Head, KnownHead, Progress};
 use malformed::Malformed;
 
-/// The limit of a head; twice that and half of it while a vector grows from one size to the double. Cookies are as much
-/// again as a head at most, and less than as many fields as a head may have.
+/// The limit of a head; twice that and half of it while a vector grows from one size to the double.
+/// Cookies are as much again as a head at most, and less than as many fields as a head may have.
 const KEPT_LIMIT_BYTES: usize = (3 + 1) * 64 * 1024 + 16 * 1024;
 
 /// Counts what is allocated.
@@ -103,38 +104,92 @@ fn decode<'a>(
     let kept = PEAK_BYTES.load(Ordering::Relaxed) - before;
     assert!(kept <= KEPT_LIMIT_BYTES, "{kept} bytes allocated");
     let is_complete_at_end = end.is_ok() && decoder.is_complete_at_end();
-    Decoded { head: decoder.head(), body, end, is_complete_at_end, set_cookies: decoder.take_set_cookies() }
+    Decoded {
+        head: decoder.head(),
+        body,
+        end,
+        is_complete_at_end,
+        set_cookies: decoder.take_set_cookies(),
+    }
 }
 
 /// Pieces of the lengths that `cuts` says, in turn; 0 is a piece of 256 bytes.
 fn pieces<'a>(mut stream: &'a [u8], cuts: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut lengths = cuts.iter().cycle();
     std::iter::from_fn(move || {
-        let length = lengths.next().map_or(usize::MAX, |&cut| if cut == 0 { 256 } else { usize::from(cut) });
+        let length =
+            lengths.next().map_or(
+                usize::MAX,
+                |&cut| if cut == 0 { 256 } else { usize::from(cut) },
+            );
         let (piece, rest) = stream.split_at(length.min(stream.len()));
         stream = rest;
         (!piece.is_empty()).then_some(piece)
     })
 }
 
-// The first byte says whether the request was HEAD, whether somebody wants its cookies, and how many bytes of cuts
-// follow; then comes the stream.
+// The first byte says whether the request was HEAD, whether somebody wants its cookies, and how
+// many bytes of cuts follow; then comes the stream.
 fuzz_target!(|data: &[u8]| {
-    let Some((&first, rest)) = data.split_first() else { return };
+    let Some((&first, rest)) = data.split_first() else {
+        return;
+    };
     let (cuts, stream) = rest.split_at(usize::from(first & 0x0f).min(rest.len()));
-    let request = Request { is_head: first & 0x80 != 0, wants_cookies: first & 0x40 != 0 };
+    let request = Request {
+        is_head: first & 0x80 != 0,
+        wants_cookies: first & 0x40 != 0,
+    };
     let length = stream.len();
     let (mut decoder, mut known) = (Decoder::new(request.is_head), KnownHead::default());
-    let whole = decode(&mut decoder, &mut known, request, length, std::iter::once(stream));
-    assert!(request.wants_cookies || whole.set_cookies.is_empty(), "cookies that nobody wants");
-    let again = decode(&mut decoder, &mut known, request, length, std::iter::once(stream));
+    let whole = decode(
+        &mut decoder,
+        &mut known,
+        request,
+        length,
+        std::iter::once(stream),
+    );
+    assert!(
+        request.wants_cookies || whole.set_cookies.is_empty(),
+        "cookies that nobody wants"
+    );
+    let again = decode(
+        &mut decoder,
+        &mut known,
+        request,
+        length,
+        std::iter::once(stream),
+    );
     assert_eq!(again, whole, "with a head that is known");
-    let cut = decode(&mut decoder, &mut known, request, length, pieces(stream, cuts));
+    let cut = decode(
+        &mut decoder,
+        &mut known,
+        request,
+        length,
+        pieces(stream, cuts),
+    );
     assert_eq!(cut, whole, "cut by {cuts:?}, in a used decoder");
     let (mut fresh, mut other) = (Decoder::new(request.is_head), KnownHead::default());
     let byte_by_byte = decode(&mut fresh, &mut other, request, length, stream.chunks(1));
     assert_eq!(byte_by_byte, whole, "byte by byte");
-    let other_wish = Request { wants_cookies: !request.wants_cookies, ..request };
-    let otherwise = decode(&mut decoder, &mut known, other_wish, length, pieces(stream, cuts));
-    assert_eq!(Decoded { set_cookies: Vec::new(), ..otherwise }, Decoded { set_cookies: Vec::new(), ..whole });
+    let other_wish = Request {
+        wants_cookies: !request.wants_cookies,
+        ..request
+    };
+    let otherwise = decode(
+        &mut decoder,
+        &mut known,
+        other_wish,
+        length,
+        pieces(stream, cuts),
+    );
+    assert_eq!(
+        Decoded {
+            set_cookies: Vec::new(),
+            ..otherwise
+        },
+        Decoded {
+            set_cookies: Vec::new(),
+            ..whole
+        }
+    );
 });

@@ -1,20 +1,27 @@
 //! Are these gaps those of a Poisson process? Three looks at the instants of sends or of arrivals.
 
-/// The Anderson-Darling statistic of gaps against the exponential law with their own mean, corrected for their number
-/// (Stephens 1974). Its critical values are 1.321 at 5 % and 1.959 at 1 %. It finds ticks, serial sends and stalls; it
-/// cannot find independent lateness of less than half a gap, which leaves a Poisson process one.
+/// The Anderson-Darling statistic of gaps against the exponential law with their own mean,
+/// corrected for their number (Stephens 1974). Its critical values are 1.321 at 5 % and 1.959 at 1
+/// %. It finds ticks, serial sends and stalls; it cannot find independent lateness of less than
+/// half a gap, which leaves a Poisson process one.
 #[must_use]
 pub fn anderson_darling(gaps: &[f64]) -> f64 {
     let in_means = sorted_in_means(gaps);
     let n = in_means.len() as f64;
-    let terms = in_means.iter().zip(in_means.iter().rev()).enumerate().map(|(index, (low, high))| {
-        // ln F(low) + ln (1 - F(high)), F(x) = 1 - exp(-x).
-        (2 * index + 1) as f64 * ((-(-low).exp_m1()).max(f64::MIN_POSITIVE).ln() - high)
-    });
+    let terms =
+        in_means
+            .iter()
+            .zip(in_means.iter().rev())
+            .enumerate()
+            .map(|(index, (low, high))| {
+                // ln F(low) + ln (1 - F(high)), F(x) = 1 - exp(-x).
+                (2 * index + 1) as f64 * ((-(-low).exp_m1()).max(f64::MIN_POSITIVE).ln() - high)
+            });
     (-n - terms.sum::<f64>() / n) * (1.0 + 0.6 / n)
 }
 
-/// The largest distance between the distribution of gaps and the exponential law with their own mean.
+/// The largest distance between the distribution of gaps and the exponential law with their own
+/// mean.
 #[must_use]
 pub fn kolmogorov_distance(gaps: &[f64]) -> f64 {
     let in_means = sorted_in_means(gaps);
@@ -23,11 +30,16 @@ pub fn kolmogorov_distance(gaps: &[f64]) -> f64 {
         let law = -(-gap).exp_m1();
         (law - index as f64 / n).max((index + 1) as f64 / n - law)
     };
-    in_means.iter().enumerate().map(distance).fold(0.0, f64::max)
+    in_means
+        .iter()
+        .enumerate()
+        .map(distance)
+        .fold(0.0, f64::max)
 }
 
-/// How far the index of dispersion (variance by mean, 1 for a Poisson process) of the numbers of instants in windows of
-/// this length lies from 1, in units of its standard error. `None` with fewer than ten windows, or with less than one instant in each.
+/// How far the index of dispersion (variance by mean, 1 for a Poisson process) of the numbers of
+/// instants in windows of this length lies from 1, in units of its standard error. `None` with
+/// fewer than ten windows, or with less than one instant in each.
 #[must_use]
 pub fn dispersion_deviation(sorted_instants_ns: &[u64], window_ns: u64) -> Option<f64> {
     let (first_ns, last_ns) = (*sorted_instants_ns.first()?, *sorted_instants_ns.last()?);
@@ -43,7 +55,11 @@ pub fn dispersion_deviation(sorted_instants_ns: &[u64], window_ns: u64) -> Optio
     }
     let mean = counts.iter().sum::<f64>() / windows as f64;
     let degrees = (windows - 1) as f64;
-    let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / degrees;
+    let variance = counts
+        .iter()
+        .map(|count| (count - mean).powi(2))
+        .sum::<f64>()
+        / degrees;
     Some((variance / mean - 1.0).abs() / (2.0 / degrees).sqrt())
 }
 
@@ -57,7 +73,10 @@ fn sorted_in_means(gaps: &[f64]) -> Vec<f64> {
 /// Gaps between ascending instants.
 #[must_use]
 pub fn gaps(sorted_instants_ns: &[u64]) -> Vec<f64> {
-    sorted_instants_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect()
+    sorted_instants_ns
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) as f64)
+        .collect()
 }
 
 #[cfg(test)]
@@ -68,7 +87,9 @@ mod tests {
 
     /// Ten thousand gaps, as many as the method's table of power is for.
     fn exponential_gaps(seed: u64) -> Vec<f64> {
-        (0..10_000).map(|index| refsrv::random::exponential(seed, index)).collect()
+        (0..10_000)
+            .map(|index| refsrv::random::exponential(seed, index))
+            .collect()
     }
 
     fn instants_ns(gaps: &[f64]) -> Vec<u64> {
@@ -81,16 +102,22 @@ mod tests {
 
     #[test]
     fn exponential_gaps_pass_and_the_rate_of_false_alarms_is_the_nominal_one() {
-        let alarms =
-            (0..400).filter(|&seed| anderson_darling(&exponential_gaps(seed)) > CRITICAL_1_PERCENT).count();
+        let alarms = (0..400)
+            .filter(|&seed| anderson_darling(&exponential_gaps(seed)) > CRITICAL_1_PERCENT)
+            .count();
         // Binomial(400, 0.01): mean 4, standard deviation 2.
         assert!((1..=10).contains(&alarms), "{alarms} of 400");
-        let farthest = (0..100).map(|seed| kolmogorov_distance(&exponential_gaps(seed))).fold(0.0, f64::max);
+        let farthest = (0..100)
+            .map(|seed| kolmogorov_distance(&exponential_gaps(seed)))
+            .fold(0.0, f64::max);
         assert!(farthest < 0.02, "{farthest}");
         for window_ns in [10_000_000, 100_000_000] {
-            let deviations =
-                (0..100).map(|seed| dispersion_deviation(&instants_ns(&exponential_gaps(seed)), window_ns));
-            let outside = deviations.flatten().filter(|deviation| *deviation > 4.0).count();
+            let deviations = (0..100)
+                .map(|seed| dispersion_deviation(&instants_ns(&exponential_gaps(seed)), window_ns));
+            let outside = deviations
+                .flatten()
+                .filter(|deviation| *deviation > 4.0)
+                .count();
             assert!(outside <= 2, "{outside} of 100 at {window_ns}");
         }
     }
@@ -98,9 +125,20 @@ mod tests {
     #[test]
     fn gaps_that_are_not_exponential_are_found_as_the_table_of_power_says() {
         // Serial sends: no gap below a twentieth of the mean. The table says 12.8 and 0.049.
-        let spaced: Vec<f64> = exponential_gaps(1).iter().map(|gap| gap.max(0.05)).collect();
-        assert!(anderson_darling(&spaced) > 5.0, "{}", anderson_darling(&spaced));
-        assert!((kolmogorov_distance(&spaced) - 0.049).abs() < 0.01, "{}", kolmogorov_distance(&spaced));
+        let spaced: Vec<f64> = exponential_gaps(1)
+            .iter()
+            .map(|gap| gap.max(0.05))
+            .collect();
+        assert!(
+            anderson_darling(&spaced) > 5.0,
+            "{}",
+            anderson_darling(&spaced)
+        );
+        assert!(
+            (kolmogorov_distance(&spaced) - 0.049).abs() < 0.01,
+            "{}",
+            kolmogorov_distance(&spaced)
+        );
         // Even spacing: 4,500 and 0.62 in the table.
         let even = vec![1.0; 10_000];
         assert!(anderson_darling(&even) > 4_000.0 && kolmogorov_distance(&even) > 0.6);
@@ -109,9 +147,15 @@ mod tests {
     #[test]
     fn bursts_and_even_spacing_have_another_dispersion() {
         let even = instants_ns(&vec![1.0; 10_000]);
-        assert!(dispersion_deviation(&even, 100_000_000) > Some(4.0), "nothing scatters");
-        let bursts: Vec<f64> =
-            exponential_gaps(2).iter().zip(0..).map(|(gap, index)| gap * f64::from(1 + index / 500 % 2)).collect();
+        assert!(
+            dispersion_deviation(&even, 100_000_000) > Some(4.0),
+            "nothing scatters"
+        );
+        let bursts: Vec<f64> = exponential_gaps(2)
+            .iter()
+            .zip(0..)
+            .map(|(gap, index)| gap * f64::from(1 + index / 500 % 2))
+            .collect();
         assert!(dispersion_deviation(&instants_ns(&bursts), 100_000_000) > Some(4.0));
         assert_eq!(dispersion_deviation(&even[..50], 100_000_000), None);
     }

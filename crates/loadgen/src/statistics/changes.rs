@@ -1,50 +1,66 @@
-//! Does a series stay what it is? A test for a level that wanders, and a search for instants at which it changed.
+//! Does a series stay what it is? A test for a level that wanders, and a search for instants at
+//! which it changed.
 
 /// Fewer values than this make no stretch of their own between two changes.
 pub const SHORTEST_STRETCH: usize = 5;
 
-/// Critical value of [`kpss`] at 1 % (Kwiatkowski, Phillips, Schmidt and Shin 1992, table 1, level stationarity).
+/// Critical value of [`kpss`] at 1 % (Kwiatkowski, Phillips, Schmidt and Shin 1992, table 1, level
+/// stationarity).
 pub const KPSS_1_PERCENT: f64 = 0.739;
 
 /// What a change must gain, in variances times the logarithm of the length.
 const PENALTY: f64 = 3.0;
 
-/// Of the steps between neighbours, one in so many is taken for a change and left out of their variance.
+/// Of the steps between neighbours, one in so many is taken for a change and left out of their
+/// variance.
 const STEPS_TO_ONE_CHANGE: usize = 20;
 
-/// How alike neighbours may be taken to be. From some dozens of steps that is known so badly that more would hide
-/// changes.
+/// How alike neighbours may be taken to be. From some dozens of steps that is known so badly that
+/// more would hide changes.
 const MOST_ALIKE: f64 = 0.5;
 
-/// The statistic of Kwiatkowski, Phillips, Schmidt and Shin: its null hypothesis is a constant level, so that failing
-/// to reject it is no proof of a trend. Long-run variance by Newey and West with `4 (n / 100)^(1/4)` lags.
+/// The statistic of Kwiatkowski, Phillips, Schmidt and Shin: its null hypothesis is a constant
+/// level, so that failing to reject it is no proof of a trend. Long-run variance by Newey and West
+/// with `4 (n / 100)^(1/4)` lags.
 #[must_use]
 pub fn kpss(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let off = differences_from_mean(values);
     let lags = (4.0 * (n / 100.0).powf(0.25)) as usize;
-    let covariance =
-        |lag: usize| off.iter().zip(off.iter().skip(lag)).map(|(early, late)| early * late).sum::<f64>() / n;
+    let covariance = |lag: usize| {
+        off.iter()
+            .zip(off.iter().skip(lag))
+            .map(|(early, late)| early * late)
+            .sum::<f64>()
+            / n
+    };
     let weighted = |lag: usize| (1.0 - lag as f64 / (lags + 1) as f64) * covariance(lag);
     let long_run = covariance(0) + 2.0 * (1..=lags).map(weighted).sum::<f64>();
     let sums = off.iter().scan(0.0, |sum, value| {
         *sum += value;
         Some(*sum)
     });
-    if long_run > 0.0 { sums.map(|sum| sum * sum).sum::<f64>() / (n * n * long_run) } else { 0.0 }
+    if long_run > 0.0 {
+        sums.map(|sum| sum * sum).sum::<f64>() / (n * n * long_run)
+    } else {
+        0.0
+    }
 }
 
-/// Places at which the level of a series changes, ascending: each begins a new stretch of [`SHORTEST_STRETCH`] values
-/// or more. Binary segmentation, with three times the logarithm of the length as the penalty (Killick, Fearnhead and
-/// Eckley 2012 discuss such penalties). The variance is that of neighbouring differences, which a change hardly
-/// touches, made larger where neighbours are alike.
+/// Places at which the level of a series changes, ascending: each begins a new stretch of
+/// [`SHORTEST_STRETCH`] values or more. Binary segmentation, with three times the logarithm of the
+/// length as the penalty (Killick, Fearnhead and Eckley 2012 discuss such penalties). The variance
+/// is that of neighbouring differences, which a change hardly touches, made larger where neighbours
+/// are alike.
 #[must_use]
 pub fn changes(values: &[f64]) -> Vec<usize> {
     let least_gain = PENALTY * (values.len().max(1) as f64).ln() * long_run_variance(values);
     let mut found = Vec::new();
     let mut stretches = vec![(0, values.len())];
     while let Some((begin, end)) = stretches.pop() {
-        if let Some((at, _)) = best_split(&values[begin..end]).filter(|(_, gain)| *gain > least_gain) {
+        if let Some((at, _)) =
+            best_split(&values[begin..end]).filter(|(_, gain)| *gain > least_gain)
+        {
             found.push(begin + at);
             stretches.extend([(begin, begin + at), (begin + at, end)]);
         }
@@ -53,7 +69,8 @@ pub fn changes(values: &[f64]) -> Vec<usize> {
     found
 }
 
-/// The split that leaves the least squares, and by how much less they are; `None` where the values are too few.
+/// The split that leaves the least squares, and by how much less they are; `None` where the values
+/// are too few.
 fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     let all: f64 = values.iter().sum();
     let (mut left, mut best): (f64, Option<(usize, f64)>) = (0.0, None);
@@ -61,7 +78,8 @@ fn best_split(values: &[f64]) -> Option<(usize, f64)> {
         if at.min(values.len() - at) >= SHORTEST_STRETCH {
             let (before, after) = (at as f64, (values.len() - at) as f64);
             // Squares about one mean, less squares about two.
-            let gain = before * after / (before + after) * (left / before - (all - left) / after).powi(2);
+            let gain =
+                before * after / (before + after) * (left / before - (all - left) / after).powi(2);
             if best.is_none_or(|(_, most)| gain > most) {
                 best = Some((at, gain));
             }
@@ -71,19 +89,23 @@ fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     best
 }
 
-/// Variance that a mean of many values has per value. With neighbours that are alike by `r`, the steps between them
-/// have the variance `2 v (1 - r)` and the correlation `-(1 - r) / 2` with each other; the mean has
-/// `v (1 + r) / (1 - r)`. The largest steps are changes rather than variance.
+/// Variance that a mean of many values has per value. With neighbours that are alike by `r`, the
+/// steps between them have the variance `2 v (1 - r)` and the correlation `-(1 - r) / 2` with each
+/// other; the mean has `v (1 + r) / (1 - r)`. The largest steps are changes rather than variance.
 fn long_run_variance(values: &[f64]) -> f64 {
     let steps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let mut sizes: Vec<f64> = steps.iter().map(|step| step.abs()).collect();
     sizes.sort_by(f64::total_cmp);
     let kept = sizes.len() - sizes.len().div_ceil(STEPS_TO_ONE_CHANGE);
-    let Some(&largest) = sizes[..kept].last() else { return 0.0 };
+    let Some(&largest) = sizes[..kept].last() else {
+        return 0.0;
+    };
     let mean_of = |terms: &mut dyn Iterator<Item = (f64, f64)>| {
         let (sum, count) = terms
             .filter(|(left, right)| left.abs().max(right.abs()) <= largest)
-            .fold((0.0, 0.0), |(sum, count), (left, right)| (sum + left * right, count + 1.0));
+            .fold((0.0, 0.0), |(sum, count), (left, right)| {
+                (sum + left * right, count + 1.0)
+            });
         if count > 0.0 { sum / count } else { 0.0 }
     };
     let square = mean_of(&mut steps.iter().map(|step| (*step, *step)));
@@ -102,11 +124,13 @@ pub fn drift(values: &[f64]) -> f64 {
     mean(&values[values.len() - third..]) - mean(&values[..third])
 }
 
-/// The median slope between any two values, per step (Theil 1950, Sen 1968): a bump that is short moves it little.
+/// The median slope between any two values, per step (Theil 1950, Sen 1968): a bump that is short
+/// moves it little.
 #[must_use]
 pub fn median_slope(values: &[f64]) -> f64 {
     let slopes = |early: usize| {
-        (early + 1..values.len()).map(move |late| (values[late] - values[early]) / (late - early) as f64)
+        (early + 1..values.len())
+            .map(move |late| (values[late] - values[early]) / (late - early) as f64)
     };
     median((0..values.len()).flat_map(slopes).collect())
 }
@@ -135,7 +159,9 @@ mod tests {
     use super::*;
 
     fn noise(seed: u64, length: u64) -> Vec<f64> {
-        (0..length).map(|index| refsrv::random::normal(seed, index)).collect()
+        (0..length)
+            .map(|index| refsrv::random::normal(seed, index))
+            .collect()
     }
 
     /// Values that carry this share of the one before.
@@ -149,11 +175,19 @@ mod tests {
 
     #[test]
     fn a_level_that_stays_is_rejected_once_in_a_hundred() {
-        let rejected = (0..1_000).filter(|&seed| kpss(&noise(seed, 60)) > KPSS_1_PERCENT).count();
-        // Binomial(1000, 0.01) has the standard deviation 3; so few values reject less often than the limit says.
+        let rejected = (0..1_000)
+            .filter(|&seed| kpss(&noise(seed, 60)) > KPSS_1_PERCENT)
+            .count();
+        // Binomial(1000, 0.01) has the standard deviation 3; so few values reject less often than
+        // the limit says.
         assert!(rejected <= 19, "{rejected}");
-        let walks = (0..100).filter(|&seed| kpss(&alike(1.0, &noise(seed, 60))) > KPSS_1_PERCENT).count();
-        assert!(walks > 50, "{walks} of 100 random walks were seen to wander");
+        let walks = (0..100)
+            .filter(|&seed| kpss(&alike(1.0, &noise(seed, 60))) > KPSS_1_PERCENT)
+            .count();
+        assert!(
+            walks > 50,
+            "{walks} of 100 random walks were seen to wander"
+        );
         assert_eq!(kpss(&[1.0; 20]), 0.0);
     }
 
@@ -195,8 +229,19 @@ mod tests {
         let mut line: Vec<f64> = (0..30).map(|at| f64::from(at) * 0.5).collect();
         assert!((median_slope(&line) - 0.5).abs() < 1e-12);
         (20..24).for_each(|at| line[at] += 100.0);
-        assert!((median_slope(&line) - 0.5).abs() < 0.05, "{}", median_slope(&line));
+        assert!(
+            (median_slope(&line) - 0.5).abs() < 0.05,
+            "{}",
+            median_slope(&line)
+        );
         assert!((drift(&[1.0, 1.0, 5.0, 9.0, 2.0, 2.0]) - 1.0).abs() < 1e-12);
-        assert_eq!((median(vec![]), median(vec![3.0, 1.0, 2.0]), median(vec![1.0, 2.0])), (0.0, 2.0, 1.5));
+        assert_eq!(
+            (
+                median(vec![]),
+                median(vec![3.0, 1.0, 2.0]),
+                median(vec![1.0, 2.0])
+            ),
+            (0.0, 2.0, 1.5)
+        );
     }
 }

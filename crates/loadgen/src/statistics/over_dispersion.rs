@@ -1,16 +1,18 @@
 //! How far a quantile of dependent data may be off: the over-dispersion interval.
 //!
-//! The requests of one load are not independent: whoever waits, waits behind others who wait. The textbook interval
-//! of a quantile takes them for independent and covers the truth in a fifth of the cases where it promises 19 of 20.
-//! Here the counts of exceedances in equal stretches of time tell by how much they scatter more than independent ones
-//! would, and the number of requests is divided by that factor before the textbook is opened.
+//! The requests of one load are not independent: whoever waits, waits behind others who wait. The
+//! textbook interval of a quantile takes them for independent and covers the truth in a fifth of
+//! the cases where it promises 19 of 20. Here the counts of exceedances in equal stretches of time
+//! tell by how much they scatter more than independent ones would, and the number of requests is
+//! divided by that factor before the textbook is opened.
 
 use crate::statistics::group;
 
 /// Stretches that exceedances are counted in.
 pub const BATCHES: usize = 120;
 
-/// Into how many stretches the counts are put together, one after the other; the widest scatter counts.
+/// Into how many stretches the counts are put together, one after the other; the widest scatter
+/// counts.
 const BATCH_COUNTS: [usize; 3] = [30, 60, 120];
 
 /// Student's t for 95 % with 29 degrees of freedom, those of the fewest stretches.
@@ -40,7 +42,8 @@ pub struct Dispersion {
 }
 
 impl Dispersion {
-    /// Judges the scatter of what lies beyond `quantile`; `None` where there are too few requests to.
+    /// Judges the scatter of what lies beyond `quantile`; `None` where there are too few requests
+    /// to.
     #[must_use]
     pub fn of(batches: &[Batch; BATCHES], quantile: f64) -> Option<Self> {
         let requests: f64 = batches.iter().map(|batch| batch.requests).sum();
@@ -48,10 +51,17 @@ impl Dispersion {
             return None;
         }
         let independent = quantile * (1.0 - quantile) / requests;
-        let widest = BATCH_COUNTS.into_iter().map(|count| variance(batches, count)).fold(0.0, f64::max);
+        let widest = BATCH_COUNTS
+            .into_iter()
+            .map(|count| variance(batches, count))
+            .fold(0.0, f64::max);
         let effective_requests = requests / (widest / independent).max(1.0);
         let reach = T_95_PERCENT * (quantile * (1.0 - quantile) / effective_requests).sqrt();
-        Some(Self { effective_requests, low: (quantile - reach).max(0.0), high: quantile + reach })
+        Some(Self {
+            effective_requests,
+            low: (quantile - reach).max(0.0),
+            high: quantile + reach,
+        })
     }
 
     /// Independent requests that lie beyond the quantile: below 10 the interval covers too rarely.
@@ -67,7 +77,10 @@ fn variance(batches: &[Batch; BATCHES], count: usize) -> f64 {
     let all = Batch::sum(&grouped);
     let share = all.beyond / all.requests;
     // With the share of the whole, these differences have the mean 0.
-    let squares: f64 = grouped.iter().map(|batch| (batch.beyond - share * batch.requests).powi(2)).sum();
+    let squares: f64 = grouped
+        .iter()
+        .map(|batch| (batch.beyond - share * batch.requests).powi(2))
+        .sum();
     let stretches = count as f64;
     stretches * squares / (stretches - 1.0) / all.requests.powi(2)
 }
@@ -86,7 +99,10 @@ mod tests {
     use super::*;
 
     fn batches(beyond: impl Fn(usize) -> f64) -> [Batch; BATCHES] {
-        std::array::from_fn(|index| Batch { requests: 1_000.0, beyond: beyond(index) })
+        std::array::from_fn(|index| Batch {
+            requests: 1_000.0,
+            beyond: beyond(index),
+        })
     }
 
     #[test]
@@ -95,27 +111,45 @@ mod tests {
         assert_eq!(dispersion.effective_requests, 120_000.0);
         let reach = 2.045 * (0.99 * 0.01 / 120_000.0_f64).sqrt();
         assert!(
-            (dispersion.low - (0.99 - reach)).abs() < 1e-12 && (dispersion.high - (0.99 + reach)).abs() < 1e-12
+            (dispersion.low - (0.99 - reach)).abs() < 1e-12
+                && (dispersion.high - (0.99 + reach)).abs() < 1e-12
         );
     }
 
     #[test]
     fn the_stretches_that_scatter_most_decide() {
-        // Blocks of four stretches with 30 and with 0: at 30 stretches the scatter is that of whole blocks.
-        let dispersion = Dispersion::of(&batches(|index| if index / 4 % 3 == 0 { 30.0 } else { 0.0 }), 0.99);
+        // Blocks of four stretches with 30 and with 0: at 30 stretches the scatter is that of whole
+        // blocks.
+        let dispersion = Dispersion::of(
+            &batches(|index| if index / 4 % 3 == 0 { 30.0 } else { 0.0 }),
+            0.99,
+        );
         let dispersion = dispersion.expect("enough requests");
-        // Of 30 blocks of 4,000 requests, ten have 120 and twenty none: differences of 80 and -40 from the mean.
+        // Of 30 blocks of 4,000 requests, ten have 120 and twenty none: differences of 80 and -40
+        // from the mean.
         let squares = 10.0 * 80.0_f64.powi(2) + 20.0 * 40.0_f64.powi(2);
         let inflation = 30.0 * squares / 29.0 / 120_000.0_f64.powi(2) / (0.99 * 0.01 / 120_000.0);
-        assert!((dispersion.effective_requests - 120_000.0 / inflation).abs() < 1e-6, "{dispersion:?}");
+        assert!(
+            (dispersion.effective_requests - 120_000.0 / inflation).abs() < 1e-6,
+            "{dispersion:?}"
+        );
     }
 
     #[test]
     fn too_few_requests_say_nothing_and_few_in_the_tail_leave_the_end_open() {
-        let few = std::array::from_fn(|_| Batch { requests: 2.0, beyond: 0.0 });
+        let few = std::array::from_fn(|_| Batch {
+            requests: 2.0,
+            beyond: 0.0,
+        });
         assert_eq!(Dispersion::of(&few, 0.5), None);
-        let tail = std::array::from_fn(|_| Batch { requests: 3.0, beyond: 0.03 });
+        let tail = std::array::from_fn(|_| Batch {
+            requests: 3.0,
+            beyond: 0.03,
+        });
         let dispersion = Dispersion::of(&tail, 0.99).expect("360 requests");
-        assert!(dispersion.high >= 1.0 && dispersion.effective_beyond(0.99) < 4.2, "{dispersion:?}");
+        assert!(
+            dispersion.high >= 1.0 && dispersion.effective_beyond(0.99) < 4.2,
+            "{dispersion:?}"
+        );
     }
 }

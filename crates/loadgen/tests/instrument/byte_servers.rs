@@ -1,4 +1,5 @@
-//! Small servers over whatever carries bytes, for what the reference server does not speak. Threads, nothing clever.
+//! Small servers over whatever carries bytes, for what the reference server does not speak.
+//! Threads, nothing clever.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -37,12 +38,21 @@ impl Scripted {
                     return;
                 }
                 theirs.connections.fetch_add(1, Ordering::Relaxed);
-                *theirs.peers.lock().unwrap().entry(stream.peer_addr().unwrap().ip()).or_default() += 1;
+                *theirs
+                    .peers
+                    .lock()
+                    .unwrap()
+                    .entry(stream.peer_addr().unwrap().ip())
+                    .or_default() += 1;
                 let (serve, seen) = (Arc::clone(&serve), Arc::clone(&theirs));
                 thread::spawn(move || serve(stream, &seen));
             }
         });
-        Self { address, seen, is_over }
+        Self {
+            address,
+            seen,
+            is_over,
+        }
     }
 
     pub fn connections(&self) -> u64 {
@@ -65,7 +75,8 @@ pub struct UnixServer {
 
 impl UnixServer {
     pub fn start(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}.sock", std::process::id()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{name}-{}.sock", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
         let seen = Arc::new(Seen::default());
         let theirs = Arc::clone(&seen);
@@ -92,9 +103,18 @@ pub fn answer_all(stream: &mut (impl Read + Write), seen: &Seen, body: &[u8]) {
         seen.requests.fetch_add(1, Ordering::Relaxed);
         let is_last = head.contains("connection: close");
         let close = if is_last { "connection: close\r\n" } else { "" };
-        let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n{close}\r\n", body.len()).into_bytes();
+        let mut answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n{close}\r\n",
+            body.len()
+        )
+        .into_bytes();
         answer.extend_from_slice(body);
-        if stream.write_all(&answer).and_then(|()| stream.flush()).is_err() || is_last {
+        if stream
+            .write_all(&answer)
+            .and_then(|()| stream.flush())
+            .is_err()
+            || is_last
+        {
             return;
         }
     }
@@ -114,8 +134,11 @@ pub fn read_request(stream: &mut impl Read) -> Option<String> {
         }
     };
     let head = String::from_utf8_lossy(&bytes[..head_ends]).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    let mut missing = length.map_or(0, |length| length.parse().unwrap()) - (bytes.len() - head_ends);
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let mut missing =
+        length.map_or(0, |length| length.parse().unwrap()) - (bytes.len() - head_ends);
     while missing > 0 {
         missing -= stream.read(&mut chunk).ok().filter(|count| *count > 0)?;
     }

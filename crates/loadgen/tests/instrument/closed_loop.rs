@@ -36,20 +36,44 @@ fn mean_value_analysis(users: usize) -> (f64, f64) {
 
 #[test]
 fn the_analysis_gives_the_published_figures() {
-    for (users, throughput, response_ms) in [(5, 218.02, 2.933), (10, 392.71, 5.464), (20, 499.07, 20.075)] {
+    for (users, throughput, response_ms) in [
+        (5, 218.02, 2.933),
+        (10, 392.71, 5.464),
+        (20, 499.07, 20.075),
+    ] {
         let (found, found_s) = mean_value_analysis(users);
-        assert!((found / throughput - 1.0).abs() < 1e-4, "{users} users: {found} per second");
-        assert!((found_s * 1e3 / response_ms - 1.0).abs() < 2e-4, "{users} users: {found_s} s");
+        assert!(
+            (found / throughput - 1.0).abs() < 1e-4,
+            "{users} users: {found} per second"
+        );
+        assert!(
+            (found_s * 1e3 / response_ms - 1.0).abs() < 2e-4,
+            "{users} users: {found_s} s"
+        );
     }
 }
 
 fn thinking_users(url: &str, users: usize, measure_ns: u64) -> LoadPlan {
-    let load = LoadModel::Closed(ClosedLoop { connections: users, think_time_ns: THINK_NS });
-    let phases = Phases { warmup_ns: SECOND / 2, measure_ns, cooldown_ns: 0, drain_ns: None };
-    LoadPlan { load, phases, seed: 3, ..LoadPlan::closed(url, users, measure_ns) }
+    let load = LoadModel::Closed(ClosedLoop {
+        connections: users,
+        think_time_ns: THINK_NS,
+    });
+    let phases = Phases {
+        warmup_ns: SECOND / 2,
+        measure_ns,
+        cooldown_ns: 0,
+        drain_ns: None,
+    };
+    LoadPlan {
+        load,
+        phases,
+        seed: 3,
+        ..LoadPlan::closed(url, users, measure_ns)
+    }
 }
 
-/// So many users, the 99th percentile of their response times by the arrival theorem, and what a load's may be off by.
+/// So many users, the 99th percentile of their response times by the arrival theorem, and what a
+/// load's may be off by.
 struct Users {
     count: usize,
     p99_ms: f64,
@@ -59,47 +83,108 @@ struct Users {
 const FIVE: Users = Users {
     count: 5,
     p99_ms: 12.82,
-    errors: StandardErrors { throughput: 0.034, response: 0.060, response_p99: 0.112, law: 0.035 },
+    errors: StandardErrors {
+        throughput: 0.034,
+        response: 0.060,
+        response_p99: 0.112,
+        law: 0.035,
+    },
 };
 const TEN: Users = Users {
     count: 10,
     p99_ms: 20.30,
-    errors: StandardErrors { throughput: 0.023, response: 0.070, response_p99: 0.110, law: 0.024 },
+    errors: StandardErrors {
+        throughput: 0.023,
+        response: 0.070,
+        response_p99: 0.110,
+        law: 0.024,
+    },
 };
 const TWENTY: Users = Users {
     count: 20,
     p99_ms: 43.71,
-    errors: StandardErrors { throughput: 0.027, response: 0.060, response_p99: 0.085, law: 0.015 },
+    errors: StandardErrors {
+        throughput: 0.027,
+        response: 0.060,
+        response_p99: 0.085,
+        law: 0.015,
+    },
 };
 
 fn users_follow_the_analysis(timing: &mut Timing, users: &Users, measure_ns: u64) {
-    let Users { count: users, p99_ms, ref errors } = *users;
-    let service = Service::Exponential { mean_ns: SERVICE_NS, seed: 3 };
-    let config = Config { service, servers: Some(1), ..Config::default() };
+    let Users {
+        count: users,
+        p99_ms,
+        ref errors,
+    } = *users;
+    let service = Service::Exponential {
+        mean_ns: SERVICE_NS,
+        seed: 3,
+    };
+    let config = Config {
+        service,
+        servers: Some(1),
+        ..Config::default()
+    };
     let trial = timing.trial(config, |url| thinking_users(url, users, measure_ns));
     assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
-    assert_eq!((trial.report.connections.opened, trial.stats.connections), (users as u64, users as u64));
+    assert_eq!(
+        (trial.report.connections.opened, trial.stats.connections),
+        (users as u64, users as u64)
+    );
 
     let (expected_per_s, expected_s) = mean_value_analysis(users);
     let response = &trial.report.measures().response;
-    let (per_s, response_s) = (trial.report.rate.goodput_per_s.unwrap(), response.mean_ns().unwrap() / 1e9);
+    let (per_s, response_s) = (
+        trial.report.rate.goodput_per_s.unwrap(),
+        response.mean_ns().unwrap() / 1e9,
+    );
     // Standard errors shrink with the root of the length.
     let errors_wide = 4.0 * (MEASURE_NS as f64 / measure_ns as f64).sqrt();
     // Client, kernel and server add a floor to each cycle; it can only lengthen it.
     let floor_share = 200e-6 / (THINK_NS as f64 / 1e9);
     let most_per_s = expected_per_s * (1.0 + errors_wide * errors.throughput);
-    assert!(per_s <= most_per_s, "{per_s} per second: users who think are not that fast on any host");
+    assert!(
+        per_s <= most_per_s,
+        "{per_s} per second: users who think are not that fast on any host"
+    );
     let mut expect = |what: &str, found: f64, expected: f64, tolerance: f64| {
         let off = found / expected - 1.0;
-        timing.expect(off.abs() <= tolerance, &format!("{what}: {found:.4}, expected {expected:.4}"));
+        timing.expect(
+            off.abs() <= tolerance,
+            &format!("{what}: {found:.4}, expected {expected:.4}"),
+        );
     };
-    expect("throughput", per_s, expected_per_s, errors_wide * errors.throughput + floor_share);
-    expect("response time", response_s, expected_s, errors_wide * errors.response + 200e-6 / expected_s);
-    let (p99_s, found_p99_s) = (p99_ms / 1e3, response.quantile_ns(0.99).unwrap() as f64 / 1e9);
+    expect(
+        "throughput",
+        per_s,
+        expected_per_s,
+        errors_wide * errors.throughput + floor_share,
+    );
+    expect(
+        "response time",
+        response_s,
+        expected_s,
+        errors_wide * errors.response + 200e-6 / expected_s,
+    );
+    let (p99_s, found_p99_s) = (
+        p99_ms / 1e3,
+        response.quantile_ns(0.99).unwrap() as f64 / 1e9,
+    );
     let floor_of_p99 = floor_ns(0.99) as f64 / 1e9 / p99_s;
-    expect("response time's p99", found_p99_s, p99_s, errors_wide * errors.response_p99 + floor_of_p99);
+    expect(
+        "response time's p99",
+        found_p99_s,
+        p99_s,
+        errors_wide * errors.response_p99 + floor_of_p99,
+    );
     let cycle_s = response_s + THINK_NS as f64 / 1e9;
-    expect("X(R + Z)", per_s * cycle_s, users as f64, errors_wide * errors.law + floor_share);
+    expect(
+        "X(R + Z)",
+        per_s * cycle_s,
+        users as f64,
+        errors_wide * errors.law + floor_share,
+    );
 }
 
 #[test]
@@ -120,7 +205,9 @@ fn f10_twenty_users_follow_mean_value_analysis() {
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f10_five_users_follow_mean_value_analysis_for_a_minute() {
-    judge(1, |timing| users_follow_the_analysis(timing, &FIVE, LONG_NS));
+    judge(1, |timing| {
+        users_follow_the_analysis(timing, &FIVE, LONG_NS)
+    });
 }
 
 #[test]
@@ -132,32 +219,55 @@ fn f10_ten_users_follow_mean_value_analysis_for_a_minute() {
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f10_twenty_users_follow_mean_value_analysis_for_a_minute() {
-    judge(1, |timing| users_follow_the_analysis(timing, &TWENTY, LONG_NS));
+    judge(1, |timing| {
+        users_follow_the_analysis(timing, &TWENTY, LONG_NS)
+    });
 }
 
 #[test]
 fn users_without_think_time_ask_again_at_once_but_never_before_the_answer() {
     judge_timing(|timing| {
         let trial = timing.trial(holding(5 * MS), |url| LoadPlan::closed(url, 1, SECOND / 2));
-        assert_eq!((trial.count(Outcome::Ok), trial.report.connections.opened), (trial.log.len() as u64, 1));
+        assert_eq!(
+            (trial.count(Outcome::Ok), trial.report.connections.opened),
+            (trial.log.len() as u64, 1)
+        );
         let pauses: Vec<u64> = trial
             .log
             .windows(2)
-            .map(|pair| pair[1].arrive_ns.checked_sub(pair[0].write_ns.unwrap()).expect("after the answer"))
+            .map(|pair| {
+                pair[1]
+                    .arrive_ns
+                    .checked_sub(pair[0].write_ns.unwrap())
+                    .expect("after the answer")
+            })
             .collect();
         let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
-        timing.expect(mean_ns <= 300 * US, &format!("a user pauses for {mean_ns} ns without being asked to"));
+        timing.expect(
+            mean_ns <= 300 * US,
+            &format!("a user pauses for {mean_ns} ns without being asked to"),
+        );
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
-        let excess_ns = median_excess_ns(&trial.report.measures().service, &trial.times_in_server());
-        timing.expect(excess_ns <= 200 * US, &format!("the client adds {excess_ns} ns at the median"));
+        let excess_ns =
+            median_excess_ns(&trial.report.measures().service, &trial.times_in_server());
+        timing.expect(
+            excess_ns <= 200 * US,
+            &format!("the client adds {excess_ns} ns at the median"),
+        );
     });
 }
 
 #[test]
 fn users_are_shared_out_over_threads() {
     let _alone = alone();
-    let trial = Trial::of(holding(5 * MS), |url| LoadPlan { threads: 2, ..LoadPlan::closed(url, 5, SECOND / 2) });
-    assert_eq!((trial.stats.connections, trial.report.connections.opened), (5, 5));
+    let trial = Trial::of(holding(5 * MS), |url| LoadPlan {
+        threads: 2,
+        ..LoadPlan::closed(url, 5, SECOND / 2)
+    });
+    assert_eq!(
+        (trial.stats.connections, trial.report.connections.opened),
+        (5, 5)
+    );
     assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
     assert_eq!(trial.scheduled(), trial.log.len() as u64);
     assert_encloses(&trial.report.measures().service, &trial.times_in_server());

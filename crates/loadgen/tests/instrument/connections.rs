@@ -15,19 +15,34 @@ fn hundred(config: Config, keepalive: Keepalive) -> Trial {
 }
 
 fn plan_of_hundred(url: &str, keepalive: Keepalive) -> LoadPlan {
-    LoadPlan { keepalive, ..capped(url, 200.0, SECOND / 2, 1) }
+    LoadPlan {
+        keepalive,
+        ..capped(url, 200.0, SECOND / 2, 1)
+    }
 }
 
 fn assert_both_ends_agree(trial: &Trial) {
     assert_eq!(trial.scheduled(), 100);
     let connections = &trial.report.connections;
-    assert_eq!(connections.opened, trial.stats.connections, "both ends counted the same connections");
-    assert_eq!(connections.opened + connections.reused, 100, "each request opened or reused a connection");
+    assert_eq!(
+        connections.opened, trial.stats.connections,
+        "both ends counted the same connections"
+    );
+    assert_eq!(
+        connections.opened + connections.reused,
+        100,
+        "each request opened or reused a connection"
+    );
     assert_eq!(connections.peak, 1);
 }
 
 fn all_answered(trial: &Trial) {
-    assert_eq!((trial.count(Outcome::Ok), trial.log.len()), (100, 100), "{:?}", trial.report.outcomes);
+    assert_eq!(
+        (trial.count(Outcome::Ok), trial.log.len()),
+        (100, 100),
+        "{:?}",
+        trial.report.outcomes
+    );
 }
 
 #[test]
@@ -36,10 +51,21 @@ fn a_kept_connection_carries_every_request() {
     let trial = hundred(Config::default(), Keepalive::On);
     all_answered(&trial);
     let connections = &trial.report.connections;
-    assert_eq!((connections.opened, connections.reused, connections.closed_by_server), (1, 99, 0));
+    assert_eq!(
+        (
+            connections.opened,
+            connections.reused,
+            connections.closed_by_server
+        ),
+        (1, 99, 0)
+    );
     assert_eq!(trial.report.measures().connect.count(), 1);
     let requests = connections.requests_per_connection.unwrap();
-    assert_eq!((requests.min, requests.max), (100, 100), "the connection that was open to the end");
+    assert_eq!(
+        (requests.min, requests.max),
+        (100, 100),
+        "the connection that was open to the end"
+    );
 }
 
 #[test]
@@ -48,10 +74,21 @@ fn without_keep_alive_every_request_has_its_connection() {
     let trial = hundred(Config::default(), Keepalive::Off);
     all_answered(&trial);
     let connections = &trial.report.connections;
-    assert_eq!((connections.opened, connections.reused, connections.closed_by_server), (100, 0, 0));
+    assert_eq!(
+        (
+            connections.opened,
+            connections.reused,
+            connections.closed_by_server
+        ),
+        (100, 0, 0)
+    );
     let requests = connections.requests_per_connection.unwrap();
     assert_eq!((requests.min, requests.max), (1, 1));
-    assert_eq!(trial.report.measures().connect.count(), 100, "connecting is part of each response time");
+    assert_eq!(
+        trial.report.measures().connect.count(),
+        100,
+        "connecting is part of each response time"
+    );
 }
 
 #[test]
@@ -60,17 +97,32 @@ fn three_requests_per_connection_are_three() {
     let trial = hundred(Config::default(), Keepalive::Requests(3));
     all_answered(&trial);
     let connections = &trial.report.connections;
-    assert_eq!((connections.opened, connections.closed_by_server), (34, 0), "100 / 3, rounded up");
+    assert_eq!(
+        (connections.opened, connections.closed_by_server),
+        (34, 0),
+        "100 / 3, rounded up"
+    );
     let requests = connections.requests_per_connection.unwrap();
-    assert_eq!((requests.min, requests.max), (1, 3), "the last connection carried the hundredth alone");
-    assert!((requests.mean - 100.0 / 34.0).abs() < 1e-9, "{}", requests.mean);
+    assert_eq!(
+        (requests.min, requests.max),
+        (1, 3),
+        "the last connection carried the hundredth alone"
+    );
+    assert!(
+        (requests.mean - 100.0 / 34.0).abs() < 1e-9,
+        "{}",
+        requests.mean
+    );
 }
 
 #[test]
 fn a_close_that_the_server_announces_fails_no_request() {
     let _alone = alone();
     for (per_connection, opened) in [(1, 100), (4, 25), (7, 15)] {
-        let config = Config { requests_per_connection: Some(per_connection), ..Config::default() };
+        let config = Config {
+            requests_per_connection: Some(per_connection),
+            ..Config::default()
+        };
         let trial = hundred(config, Keepalive::On);
         all_answered(&trial);
         let connections = &trial.report.connections;
@@ -82,22 +134,48 @@ fn a_close_that_the_server_announces_fails_no_request() {
 #[test]
 fn an_answer_that_ends_with_its_connection_is_right_and_ends_it() {
     let _alone = alone();
-    let trial = hundred(Config { framing: Framing::UntilClose, ..Config::default() }, Keepalive::On);
+    let trial = hundred(
+        Config {
+            framing: Framing::UntilClose,
+            ..Config::default()
+        },
+        Keepalive::On,
+    );
     all_answered(&trial);
-    assert_eq!((trial.report.connections.opened, trial.report.connections.closed_by_server), (100, 100));
+    assert_eq!(
+        (
+            trial.report.connections.opened,
+            trial.report.connections.closed_by_server
+        ),
+        (100, 100)
+    );
 }
 
 #[test]
 fn a_connection_that_we_end_for_what_came_over_it_was_not_closed_by_the_server() {
     let _alone = alone();
     for (answer, outcome) in [
-        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi and more", Outcome::Ok),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi and more",
+            Outcome::Ok,
+        ),
         ("SSH-2.0-OpenSSH_9.2\r\n", Outcome::BadBody),
     ] {
         let server = ScriptedServer::start(vec![Answer::of(answer)]);
-        let report = run(&constant(&server.url(), 100.0, SECOND / 5), &StopToken::new()).expect("a report");
+        let report = run(
+            &constant(&server.url(), 100.0, SECOND / 5),
+            &StopToken::new(),
+        )
+        .expect("a report");
         assert_eq!((report.scheduled(), report.outcome(outcome)), (20, 20));
-        assert_eq!((report.connections.opened, report.connections.closed_by_server), (20, 0), "{answer}");
+        assert_eq!(
+            (
+                report.connections.opened,
+                report.connections.closed_by_server
+            ),
+            (20, 0),
+            "{answer}"
+        );
     }
 }
 
@@ -105,26 +183,45 @@ fn a_connection_that_we_end_for_what_came_over_it_was_not_closed_by_the_server()
 fn a_request_that_says_close_is_the_last_of_its_connection() {
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
-        let trial = Trial::of(Config { announce_close: false, ..Config::default() }, |url| LoadPlan {
-            headers: vec![("Connection".to_owned(), "close".to_owned())],
-            wire,
-            ..plan_of_hundred(url, Keepalive::On)
-        });
+        let trial = Trial::of(
+            Config {
+                announce_close: false,
+                ..Config::default()
+            },
+            |url| LoadPlan {
+                headers: vec![("Connection".to_owned(), "close".to_owned())],
+                wire,
+                ..plan_of_hundred(url, Keepalive::On)
+            },
+        );
         all_answered(&trial);
-        assert_eq!((trial.report.connections.opened, trial.report.connections.closed_by_server), (100, 0));
+        assert_eq!(
+            (
+                trial.report.connections.opened,
+                trial.report.connections.closed_by_server
+            ),
+            (100, 0)
+        );
     }
 }
 
 #[test]
 fn a_close_that_the_server_does_not_announce_is_noticed_before_the_next_request() {
     judge_timing(|timing| {
-        let config = Config { requests_per_connection: Some(1), announce_close: false, ..Config::default() };
+        let config = Config {
+            requests_per_connection: Some(1),
+            announce_close: false,
+            ..Config::default()
+        };
         let trial = timing.trial(config, |url| plan_of_hundred(url, Keepalive::On));
         assert_both_ends_agree(&trial);
         // A request may meet the close on its way; it is then stale, and the server never saw it.
         let (ok, stale) = (trial.count(Outcome::Ok), trial.count(Outcome::Stale));
         assert_eq!((ok + stale, ok), (100, trial.log.len() as u64));
-        timing.expect(stale == 0, &format!("{stale} of 100 requests, 5 ms after the close, did not notice it"));
+        timing.expect(
+            stale == 0,
+            &format!("{stale} of 100 requests, 5 ms after the close, did not notice it"),
+        );
         // The last close is noticed by nobody: no request came after it.
         let unnoticed = trial.report.connections.opened - trial.report.connections.closed_by_server;
         assert!(unnoticed <= 1, "{unnoticed} closes were not noticed");
@@ -134,10 +231,19 @@ fn a_close_that_the_server_does_not_announce_is_noticed_before_the_next_request(
 #[test]
 fn a_user_who_races_with_the_close_loses_no_request_from_the_count() {
     let _alone = alone();
-    let config = Config { requests_per_connection: Some(2), announce_close: false, ..Config::default() };
+    let config = Config {
+        requests_per_connection: Some(2),
+        announce_close: false,
+        ..Config::default()
+    };
     let trial = Trial::of(config, |url| LoadPlan::closed(url, 1, SECOND / 2));
     let (ok, stale) = (trial.count(Outcome::Ok), trial.count(Outcome::Stale));
-    assert_eq!((ok + stale, ok), (trial.scheduled(), trial.log.len() as u64), "{:?}", trial.report.outcomes);
+    assert_eq!(
+        (ok + stale, ok),
+        (trial.scheduled(), trial.log.len() as u64),
+        "{:?}",
+        trial.report.outcomes
+    );
     let connections = &trial.report.connections;
     assert_eq!(connections.opened, trial.stats.connections);
     assert_eq!(connections.opened + connections.reused, trial.scheduled());
@@ -146,13 +252,19 @@ fn a_user_who_races_with_the_close_loses_no_request_from_the_count() {
 #[test]
 fn two_threads_reuse_their_own_connections_and_count_them_together() {
     judge_timing(|timing| {
-        let trial =
-            timing.trial(Config::default(), |url| LoadPlan { threads: 2, ..constant(url, 400.0, SECOND / 2) });
-        assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (200, 200, 200));
+        let trial = timing.trial(Config::default(), |url| LoadPlan {
+            threads: 2,
+            ..constant(url, 400.0, SECOND / 2)
+        });
+        assert_eq!(
+            (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
+            (200, 200, 200)
+        );
         let opened = trial.report.connections.opened;
         assert_eq!(opened, trial.stats.connections);
         assert_eq!(opened + trial.report.connections.reused, 200);
-        // Answers take a fraction of the 5 ms between two sends of a thread: it needs one connection, rarely more.
+        // Answers take a fraction of the 5 ms between two sends of a thread: it needs one
+        // connection, rarely more.
         timing.expect((2..=10).contains(&opened), &format!("{opened} connections"));
     });
 }

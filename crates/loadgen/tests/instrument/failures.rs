@@ -7,27 +7,49 @@ use loadgen::{LoadPlan, Outcome, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, Framing, Service, When};
 
 use crate::support::{
-    MS, SECOND, Trial, alone, assert_sound, capped, constant, floor_ns, holding, judge_timing, slot_top,
+    MS, SECOND, Trial, alone, assert_sound, capped, constant, floor_ns, holding, judge_timing,
+    slot_top,
 };
 
 /// The body that the server sends when nothing goes wrong, in base64.
 const HELLO: &str = "aGVsbG8=";
 
 fn checking_the_body(plan: LoadPlan) -> LoadPlan {
-    LoadPlan { check: ResponseCheck { body_base64: Some(HELLO.to_owned()), ..ResponseCheck::default() }, ..plan }
+    LoadPlan {
+        check: ResponseCheck {
+            body_base64: Some(HELLO.to_owned()),
+            ..ResponseCheck::default()
+        },
+        ..plan
+    }
 }
 
 fn faulty(hold_ns: u64, faults: FaultPlan) -> Config {
-    Config { faults, ..holding(hold_ns) }
+    Config {
+        faults,
+        ..holding(hold_ns)
+    }
 }
 
 /// Counts of these outcomes, and of nothing else but right answers.
 fn assert_outcomes(trial: &Trial, expected: &[(Outcome, u64)]) {
     for outcome in Outcome::ALL {
-        let named = expected.iter().find(|(name, _)| *name == outcome).map(|(_, count)| *count);
+        let named = expected
+            .iter()
+            .find(|(name, _)| *name == outcome)
+            .map(|(_, count)| *count);
         let failed: u64 = expected.iter().map(|(_, count)| count).sum();
-        let others = if outcome == Outcome::Ok { trial.scheduled() - failed } else { 0 };
-        assert_eq!(trial.count(outcome), named.unwrap_or(others), "{outcome:?} in {:?}", trial.report.outcomes);
+        let others = if outcome == Outcome::Ok {
+            trial.scheduled() - failed
+        } else {
+            0
+        };
+        assert_eq!(
+            trial.count(outcome),
+            named.unwrap_or(others),
+            "{outcome:?} in {:?}",
+            trial.report.outcomes
+        );
     }
 }
 
@@ -37,24 +59,46 @@ fn f11_requests_given_up_bound_the_quantiles_that_they_reach_and_no_others() {
         // 2 %: half of them never, half of them long after the client has gone.
         let faults = FaultPlan::none()
             .with(Fault::NeverAnswer, When::Every { n: 100, offset: 49 })
-            .with(Fault::HoldFor(5 * SECOND), When::Every { n: 100, offset: 99 });
-        let trial = timing
-            .trial(faulty(MS, faults), |url| LoadPlan { timeout_ns: SECOND, ..constant(url, 500.0, SECOND) });
+            .with(
+                Fault::HoldFor(5 * SECOND),
+                When::Every { n: 100, offset: 99 },
+            );
+        let trial = timing.trial(faulty(MS, faults), |url| LoadPlan {
+            timeout_ns: SECOND,
+            ..constant(url, 500.0, SECOND)
+        });
         assert_eq!((trial.scheduled(), trial.stats.arrivals), (500, 500));
         assert_outcomes(&trial, &[(Outcome::Timeout, 10)]);
         assert!(trial.has_reason("failed"));
         let longest_ns = trial.report.measures().response.max_ns();
-        assert!(longest_ns < Some(SECOND), "{longest_ns:?} is beyond the timeout");
+        assert!(
+            longest_ns < Some(SECOND),
+            "{longest_ns:?} is beyond the timeout"
+        );
 
         let offered = &trial.report.offered_quantiles_ns;
         for quantile in ["0.5", "0.9", "0.95"] {
-            assert_eq!(offered[quantile].low, offered[quantile].high, "p{quantile} is known exactly");
+            assert_eq!(
+                offered[quantile].low, offered[quantile].high,
+                "p{quantile} is known exactly"
+            );
         }
         timing.within("offered p95", offered["0.95"].high, MS, MS + floor_ns(0.95));
         for quantile in ["0.99", "0.999", "0.9999"] {
-            assert_eq!(offered[quantile].high, None, "nobody knows how long {quantile} would have waited");
-            assert!(offered[quantile].low >= Some(SECOND), "{quantile} waited for the whole timeout at least");
-            timing.within(quantile, offered[quantile].low, SECOND, SECOND + floor_ns(0.999));
+            assert_eq!(
+                offered[quantile].high, None,
+                "nobody knows how long {quantile} would have waited"
+            );
+            assert!(
+                offered[quantile].low >= Some(SECOND),
+                "{quantile} waited for the whole timeout at least"
+            );
+            timing.within(
+                quantile,
+                offered[quantile].low,
+                SECOND,
+                SECOND + floor_ns(0.999),
+            );
         }
     });
 }
@@ -69,37 +113,67 @@ fn f13_each_kind_of_failure_is_counted_exactly() {
 
 /// Two implementations of the protocol that share no line must count alike.
 fn each_kind_of_failure_is_counted(wire: Wire) {
-    // Over one connection the order at the server is that of the schedule, and each close meets the next request.
+    // Over one connection the order at the server is that of the schedule, and each close meets the
+    // next request.
     let faults = FaultPlan::none()
         .with(Fault::Status(503), When::Every { n: 100, offset: 10 })
         .with(Fault::ResetMidBody, When::at(vec![20, 21, 320, 620]))
         .with(Fault::Truncate, When::at(vec![30, 130, 131, 132, 530]))
         .with(Fault::WrongBody, When::at(vec![0, 40, 41, 42, 440, 640]))
-        .with(Fault::StaleClose, When::at(vec![50, 51, 350, 650, 651, 750, 850]));
+        .with(
+            Fault::StaleClose,
+            When::at(vec![50, 51, 350, 650, 651, 750, 850]),
+        );
     let trial = Trial::of(faulty(0, faults), |url| LoadPlan {
         wire,
         ..checking_the_body(capped(url, 1_000.0, SECOND, 1))
     });
-    assert_eq!((trial.scheduled(), trial.stats.arrivals, trial.stats.stale_closed), (1_000, 993, 7));
+    assert_eq!(
+        (
+            trial.scheduled(),
+            trial.stats.arrivals,
+            trial.stats.stale_closed
+        ),
+        (1_000, 993, 7)
+    );
     assert_outcomes(
         &trial,
-        &[(Outcome::HttpStatus, 10), (Outcome::Reset, 4 + 5), (Outcome::BadBody, 6), (Outcome::Stale, 7)],
+        &[
+            (Outcome::HttpStatus, 10),
+            (Outcome::Reset, 4 + 5),
+            (Outcome::BadBody, 6),
+            (Outcome::Stale, 7),
+        ],
     );
-    let statuses: Vec<(&str, u64)> =
-        trial.report.status_codes.iter().map(|(code, count)| (code.as_str(), *count)).collect();
+    let statuses: Vec<(&str, u64)> = trial
+        .report
+        .status_codes
+        .iter()
+        .map(|(code, count)| (code.as_str(), *count))
+        .collect();
     assert_eq!(statuses, [("200", 1_000 - 10 - 7), ("503", 10)]);
 
     // 32 of 1,000 failed: p95 is met, p99 is not, and there is nothing in between.
     let offered = &trial.report.offered_quantiles_ns;
     assert!(offered["0.95"].low.is_some() && offered["0.95"].low == offered["0.95"].high);
     for quantile in ["0.99", "0.999", "0.9999"] {
-        assert_eq!((offered[quantile].low, offered[quantile].high), (None, None), "p{quantile} is not met");
+        assert_eq!(
+            (offered[quantile].low, offered[quantile].high),
+            (None, None),
+            "p{quantile} is not met"
+        );
     }
 
     // Resets, truncations and stale closes each cost a connection; a wrong body or status does not.
     let connections = &trial.report.connections;
-    assert_eq!((connections.opened, connections.reused), (1 + 4 + 5 + 7, 1_000 - 17));
-    assert_eq!((connections.closed_by_server, trial.stats.connections), (4 + 5 + 7, 17));
+    assert_eq!(
+        (connections.opened, connections.reused),
+        (1 + 4 + 5 + 7, 1_000 - 17)
+    );
+    assert_eq!(
+        (connections.closed_by_server, trial.stats.connections),
+        (4 + 5 + 7, 17)
+    );
 }
 
 #[test]
@@ -107,8 +181,14 @@ fn f13_an_answer_that_a_reset_cut_off_is_no_answer_even_where_the_close_would_en
     let _alone = alone();
     for wire in [Wire::Native, Wire::Hyper] {
         let faults = FaultPlan::none().with(Fault::ResetMidBody, When::every(2));
-        let config = Config { framing: Framing::UntilClose, ..faulty(0, faults) };
-        let trial = Trial::of(config, |url| LoadPlan { wire, ..constant(url, 200.0, SECOND / 2) });
+        let config = Config {
+            framing: Framing::UntilClose,
+            ..faulty(0, faults)
+        };
+        let trial = Trial::of(config, |url| LoadPlan {
+            wire,
+            ..constant(url, 200.0, SECOND / 2)
+        });
         assert_eq!(trial.scheduled(), 100);
         assert_outcomes(&trial, &[(Outcome::Reset, 50)]);
     }
@@ -138,7 +218,11 @@ fn f13_a_storm_of_fast_errors_does_not_make_the_server_look_fast() {
     assert!(trial.report.measures().response.min_ns() >= Some(20 * MS));
     let offered = &trial.report.offered_quantiles_ns;
     assert!(offered["0.5"].low >= Some(20 * MS), "{:?}", offered["0.5"]);
-    assert_eq!((offered["0.9"].low, offered["0.9"].high), (None, None), "only 60 % were answered");
+    assert_eq!(
+        (offered["0.9"].low, offered["0.9"].high),
+        (None, None),
+        "only 60 % were answered"
+    );
 }
 
 #[test]
@@ -147,24 +231,51 @@ fn f13_where_nothing_listens_every_request_is_refused() {
     // The port of a client's own connection is taken, but nobody listens there.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let occupant = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    // By another loopback address, so that the generator cannot meet itself when it is given the same port.
-    let url = format!("http://127.0.0.2:{}/", occupant.local_addr().unwrap().port());
+    // By another loopback address, so that the generator cannot meet itself when it is given the
+    // same port.
+    let url = format!(
+        "http://127.0.0.2:{}/",
+        occupant.local_addr().unwrap().port()
+    );
     let report = run(&constant(&url, 200.0, SECOND / 2), &StopToken::new()).unwrap();
     assert_sound(&report);
-    assert_eq!((report.scheduled(), report.outcome(Outcome::Refused)), (100, 100));
+    assert_eq!(
+        (report.scheduled(), report.outcome(Outcome::Refused)),
+        (100, 100)
+    );
     assert!(report.response_time_ns.is_none() && report.status_codes.is_empty());
-    assert_eq!((report.connections.opened, report.rate.sent_per_s), (0, Some(0.0)));
-    assert!(report.offered_quantiles_ns.values().all(|bounds| bounds.low.is_none() && bounds.high.is_none()));
-    assert!(report.verdict.reasons.iter().any(|reason| reason.check == "no-answer"));
+    assert_eq!(
+        (report.connections.opened, report.rate.sent_per_s),
+        (0, Some(0.0))
+    );
+    assert!(
+        report
+            .offered_quantiles_ns
+            .values()
+            .all(|bounds| bounds.low.is_none() && bounds.high.is_none())
+    );
+    assert!(
+        report
+            .verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.check == "no-answer")
+    );
 }
 
 #[test]
 fn a_user_who_is_refused_does_not_flood_the_server() {
     let _alone = alone();
     let faults = FaultPlan::none().with(Fault::Reset, When::every(1));
-    let trial = Trial::of(faulty(0, faults), |url| LoadPlan::closed(url, 1, SECOND / 2));
+    let trial = Trial::of(faulty(0, faults), |url| {
+        LoadPlan::closed(url, 1, SECOND / 2)
+    });
     // A pause of 10 ms follows each failure.
-    assert!((1..=50).contains(&trial.scheduled()), "{} requests in half a second", trial.scheduled());
+    assert!(
+        (1..=50).contains(&trial.scheduled()),
+        "{} requests in half a second",
+        trial.scheduled()
+    );
     assert_outcomes(&trial, &[(Outcome::Reset, trial.scheduled())]);
     assert_eq!(trial.scheduled(), trial.log.len() as u64);
 }
@@ -184,7 +295,8 @@ fn a_user_gives_up_after_the_timeout_and_asks_again() {
     assert_eq!(
         (connections.opened, connections.reused),
         (2, trial.scheduled() - 2),
-        "each request either opened its connection or reused one, the one that was given up included"
+        "each request either opened its connection or reused one, the one that was given up \
+        included"
     );
     let requests = connections.requests_per_connection.unwrap();
     assert_eq!(
@@ -198,9 +310,17 @@ fn a_user_gives_up_after_the_timeout_and_asks_again() {
 fn an_answer_slower_than_the_timeout_is_never_taken_for_right() {
     let _alone = alone();
     let holds_ns = vec![MS, 300 * MS];
-    let config = Config { service: Service::List { holds_ns }, ..Config::default() };
-    let trial = Trial::of(config, |url| LoadPlan { timeout_ns: 100 * MS, ..constant(url, 100.0, SECOND / 2) });
+    let config = Config {
+        service: Service::List { holds_ns },
+        ..Config::default()
+    };
+    let trial = Trial::of(config, |url| LoadPlan {
+        timeout_ns: 100 * MS,
+        ..constant(url, 100.0, SECOND / 2)
+    });
     assert_outcomes(&trial, &[(Outcome::Timeout, 25)]);
     let offered = &trial.report.offered_quantiles_ns["0.9"];
-    assert!((100 * MS..=slot_top(150 * MS)).contains(&offered.low.unwrap()) && offered.high.is_none());
+    assert!(
+        (100 * MS..=slot_top(150 * MS)).contains(&offered.low.unwrap()) && offered.high.is_none()
+    );
 }

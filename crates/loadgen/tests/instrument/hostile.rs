@@ -29,14 +29,23 @@ struct Case {
 }
 
 fn case(name: &'static str, answer: Answer, outcome: Outcome) -> Case {
-    Case { name, answer, native: outcome, hyper: vec![outcome] }
+    Case {
+        name,
+        answer,
+        native: outcome,
+        hyper: vec![outcome],
+    }
 }
 
 impl Case {
-    /// Where the wires differ. hyper tells what is wrong within a body from a broken connection only in the source of
-    /// its error, and has no limit on some lines: it reads them for so long that even its timeout has to wait.
+    /// Where the wires differ. hyper tells what is wrong within a body from a broken connection
+    /// only in the source of its error, and has no limit on some lines: it reads them for so long
+    /// that even its timeout has to wait.
     fn but_by_hyper(self, hyper: &[Outcome]) -> Self {
-        Self { hyper: hyper.to_vec(), ..self }
+        Self {
+            hyper: hyper.to_vec(),
+            ..self
+        }
     }
 }
 
@@ -44,32 +53,108 @@ fn cases() -> Vec<Case> {
     let chunked = |rest: &str| format!("{CHUNKED}{rest}");
     let head = "HTTP/1.1 200 OK\r\n";
     vec![
-        case("endless field", Answer::endless("HTTP/1.1 200 OK\r\nX: ", "a"), Outcome::BadBody),
-        case("endless fields", Answer::endless(head, "a: b\r\n"), Outcome::BadBody),
-        case("endless reason", Answer::endless("HTTP/1.1 200 ", "a"), Outcome::BadBody),
-        case("endless empty lines", Answer::endless("", "\r\n"), Outcome::BadBody)
-            .but_by_hyper(&[Outcome::BadBody, Outcome::Timeout]),
-        case("endless interim answers", Answer::endless("", "HTTP/1.1 100 Continue\r\n\r\n"), Outcome::Timeout),
-        case("endless body", Answer::endless("HTTP/1.1 200 OK\r\n\r\n", "a"), Outcome::Timeout),
-        case("endless chunks", Answer::endless(CHUNKED, "1;a=b\r\nx\r\n"), Outcome::Timeout)
-            .but_by_hyper(&[Outcome::BadBody]),
-        case("endless size", Answer::endless(CHUNKED, "0"), Outcome::BadBody).but_by_hyper(&[Outcome::Timeout]),
-        case("endless extension", Answer::endless(&chunked("1;"), "a"), Outcome::BadBody),
-        case("endless trailer", Answer::endless(&chunked("0\r\nT: "), "a"), Outcome::BadBody),
-        case("endless trailers", Answer::endless(&chunked("0\r\n"), "a: b\r\n"), Outcome::BadBody),
-        case("bad chunk", Answer::of(chunked("1\r\nxy\r\n")), Outcome::BadBody),
-        case("garbage", Answer::endless("", "\x00\u{ff}\r\n\x16\x03"), Outcome::BadBody),
-        case("another protocol", Answer::of("SSH-2.0-OpenSSH_9.2\r\n"), Outcome::BadBody),
         case(
-            "huge length",
-            Answer::endless("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n", "a"),
+            "endless field",
+            Answer::endless("HTTP/1.1 200 OK\r\nX: ", "a"),
+            Outcome::BadBody,
+        ),
+        case(
+            "endless fields",
+            Answer::endless(head, "a: b\r\n"),
+            Outcome::BadBody,
+        ),
+        case(
+            "endless reason",
+            Answer::endless("HTTP/1.1 200 ", "a"),
+            Outcome::BadBody,
+        ),
+        case(
+            "endless empty lines",
+            Answer::endless("", "\r\n"),
+            Outcome::BadBody,
+        )
+        .but_by_hyper(&[Outcome::BadBody, Outcome::Timeout]),
+        case(
+            "endless interim answers",
+            Answer::endless("", "HTTP/1.1 100 Continue\r\n\r\n"),
             Outcome::Timeout,
         ),
-        case("huge chunk", Answer::endless(&chunked("7FFFFFFFFFFFFFFF\r\n"), "a"), Outcome::Timeout),
+        case(
+            "endless body",
+            Answer::endless("HTTP/1.1 200 OK\r\n\r\n", "a"),
+            Outcome::Timeout,
+        ),
+        case(
+            "endless chunks",
+            Answer::endless(CHUNKED, "1;a=b\r\nx\r\n"),
+            Outcome::Timeout,
+        )
+        .but_by_hyper(&[Outcome::BadBody]),
+        case(
+            "endless size",
+            Answer::endless(CHUNKED, "0"),
+            Outcome::BadBody,
+        )
+        .but_by_hyper(&[Outcome::Timeout]),
+        case(
+            "endless extension",
+            Answer::endless(&chunked("1;"), "a"),
+            Outcome::BadBody,
+        ),
+        case(
+            "endless trailer",
+            Answer::endless(&chunked("0\r\nT: "), "a"),
+            Outcome::BadBody,
+        ),
+        case(
+            "endless trailers",
+            Answer::endless(&chunked("0\r\n"), "a: b\r\n"),
+            Outcome::BadBody,
+        ),
+        case(
+            "bad chunk",
+            Answer::of(chunked("1\r\nxy\r\n")),
+            Outcome::BadBody,
+        ),
+        case(
+            "garbage",
+            Answer::endless("", "\x00\u{ff}\r\n\x16\x03"),
+            Outcome::BadBody,
+        ),
+        case(
+            "another protocol",
+            Answer::of("SSH-2.0-OpenSSH_9.2\r\n"),
+            Outcome::BadBody,
+        ),
+        case(
+            "huge length",
+            Answer::endless(
+                "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n",
+                "a",
+            ),
+            Outcome::Timeout,
+        ),
+        case(
+            "huge chunk",
+            Answer::endless(&chunked("7FFFFFFFFFFFFFFF\r\n"), "a"),
+            Outcome::Timeout,
+        ),
         case("nothing", Answer::closing(""), Outcome::Reset),
-        case("half a head", Answer::closing("HTTP/1.1 200 OK\r\nContent-"), Outcome::Reset),
-        case("half a body", Answer::closing("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), Outcome::Reset),
-        case("half a chunk", Answer::closing(chunked("a\r\nhalf")), Outcome::Reset),
+        case(
+            "half a head",
+            Answer::closing("HTTP/1.1 200 OK\r\nContent-"),
+            Outcome::Reset,
+        ),
+        case(
+            "half a body",
+            Answer::closing("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
+            Outcome::Reset,
+        ),
+        case(
+            "half a chunk",
+            Answer::closing(chunked("a\r\nhalf")),
+            Outcome::Reset,
+        ),
         case("silence", Answer::of(""), Outcome::Timeout),
     ]
 }
@@ -78,7 +163,10 @@ fn cases() -> Vec<Case> {
 fn whatever_a_server_sends_each_request_ends_in_time_and_in_little_memory() {
     let _alone = alone();
     for case in cases() {
-        for (wire, expected) in [(Wire::Native, &[case.native][..]), (Wire::Hyper, &case.hyper)] {
+        for (wire, expected) in [
+            (Wire::Native, &[case.native][..]),
+            (Wire::Hyper, &case.hyper),
+        ] {
             let server = ScriptedServer::start(vec![case.answer.clone()]);
             let report = drive(&server, wire, |plan| plan);
             assert_eq!(report.scheduled(), REQUESTS);
@@ -88,25 +176,47 @@ fn whatever_a_server_sends_each_request_ends_in_time_and_in_little_memory() {
 }
 
 fn assert_all_are(report: &LoadReport, expected: &[Outcome], what: &str) {
-    let found: u64 = expected.iter().map(|outcome| report.outcome(*outcome)).sum();
-    assert_eq!(found, report.scheduled(), "{what}: not {expected:?} but {:?}", report.outcomes);
+    let found: u64 = expected
+        .iter()
+        .map(|outcome| report.outcome(*outcome))
+        .sum();
+    assert_eq!(
+        found,
+        report.scheduled(),
+        "{what}: not {expected:?} but {:?}",
+        report.outcomes
+    );
 }
 
 /// Drives the load and checks what holds whatever the server did.
-fn drive(server: &ScriptedServer, wire: Wire, change: impl FnOnce(LoadPlan) -> LoadPlan) -> LoadReport {
-    let mut plan = LoadPlan { wire, timeout_ns: TIMEOUT_NS, ..constant(&server.url(), 50.0, REQUESTS * 20 * MS) };
+fn drive(
+    server: &ScriptedServer,
+    wire: Wire,
+    change: impl FnOnce(LoadPlan) -> LoadPlan,
+) -> LoadReport {
+    let mut plan = LoadPlan {
+        wire,
+        timeout_ns: TIMEOUT_NS,
+        ..constant(&server.url(), 50.0, REQUESTS * 20 * MS)
+    };
     // On a busy host a flood keeps even a timeout waiting.
     plan.phases.drain_ns = Some(DRAIN_NS);
     let plan = change(plan);
     // The request itself is held in several forms.
-    let request_kib = plan.body_base64.as_ref().map_or(0, |body| 8 * body.len() as u64 / 1_024);
+    let request_kib = plan
+        .body_base64
+        .as_ref()
+        .map_or(0, |body| 8 * body.len() as u64 / 1_024);
     let before_kib = resident_peak_from_now_kib();
     let start = Instant::now();
     let report = run(&plan, &StopToken::new()).unwrap();
     assert!(start.elapsed() < HANG, "{:?}", start.elapsed());
     assert_sound(&report);
     if let (Some(before), Some(after)) = (before_kib, resident_peak_kib()) {
-        assert!(after <= before + request_kib + GROWTH_LIMIT_KIB, "{before} KiB before, {after} KiB at the peak");
+        assert!(
+            after <= before + request_kib + GROWTH_LIMIT_KIB,
+            "{before} KiB before, {after} KiB at the peak"
+        );
     }
     report
 }
@@ -119,7 +229,9 @@ fn resident_peak_from_now_kib() -> Option<u64> {
 
 fn resident_peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
@@ -127,7 +239,10 @@ fn resident_peak_kib() -> Option<u64> {
 fn a_connection_with_more_on_it_than_the_answer_is_used_no_more() {
     let _alone = alone();
     let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    let in_pieces = |last: &str| Answer { pieces: vec![whole.into(), last.into()], ..Answer::default() };
+    let in_pieces = |last: &str| Answer {
+        pieces: vec![whole.into(), last.into()],
+        ..Answer::default()
+    };
     for answer in [
         Answer::of(format!("{whole} and more")),
         Answer::of(format!("{whole}{whole}")),
@@ -137,8 +252,15 @@ fn a_connection_with_more_on_it_than_the_answer_is_used_no_more() {
         for wire in [Wire::Native, Wire::Hyper] {
             let server = ScriptedServer::start(vec![answer.clone()]);
             let report = drive(&server, wire, |plan| plan);
-            let what = format!("{answer:?} by {wire:?}: {:?} {:?}", report.outcomes, report.connections);
-            assert_eq!((report.outcome(Outcome::Ok), report.connections.opened), (REQUESTS, REQUESTS), "{what}");
+            let what = format!(
+                "{answer:?} by {wire:?}: {:?} {:?}",
+                report.outcomes, report.connections
+            );
+            assert_eq!(
+                (report.outcome(Outcome::Ok), report.connections.opened),
+                (REQUESTS, REQUESTS),
+                "{what}"
+            );
         }
     }
 }
@@ -148,12 +270,17 @@ fn an_answer_that_comes_before_the_request_is_complete_ends_it() {
     let _alone = alone();
     // More than both sockets hold, so that the request cannot be written to its end.
     let body = base64::engine::general_purpose::STANDARD.encode(vec![b'a'; 16 * 1024 * 1024]);
-    let refusal = "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let refusal =
+        "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     // hyper's answer races with its error about the rest of the request.
-    for (wire, expected) in
-        [(Wire::Native, &[Outcome::HttpStatus][..]), (Wire::Hyper, &[Outcome::HttpStatus, Outcome::Reset])]
-    {
-        let server = ScriptedServer::start(vec![Answer { is_early: true, ..Answer::of(refusal) }]);
+    for (wire, expected) in [
+        (Wire::Native, &[Outcome::HttpStatus][..]),
+        (Wire::Hyper, &[Outcome::HttpStatus, Outcome::Reset]),
+    ] {
+        let server = ScriptedServer::start(vec![Answer {
+            is_early: true,
+            ..Answer::of(refusal)
+        }]);
         let report = drive(&server, wire, |plan| LoadPlan {
             method: "POST".to_owned(),
             body_base64: Some(body.clone()),

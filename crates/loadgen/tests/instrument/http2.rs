@@ -40,16 +40,24 @@ impl Http2Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let acceptor = certificate.map(|certificate| TlsAcceptor::from(certificate.config(&["h2"])));
+        let acceptor =
+            certificate.map(|certificate| TlsAcceptor::from(certificate.config(&["h2"])));
         let connections = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = oneshot::channel();
         let counted = Arc::clone(&connections);
         thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.spawn(accept(listener, acceptor, script, counted));
             let _ = runtime.block_on(stopped);
         });
-        Self { address, connections, stop: Some(stop) }
+        Self {
+            address,
+            connections,
+            stop: Some(stop),
+        }
     }
 
     fn url(&self, scheme: &str) -> String {
@@ -87,7 +95,11 @@ async fn accept(
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, script: Script, requests: Arc<AtomicU64>) {
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    script: Script,
+    requests: Arc<AtomicU64>,
+) {
     let (farewell, served) = (Notify::new(), AtomicU64::new(0));
     let service = service_fn(|request: Request<Incoming>| {
         let number = requests.fetch_add(1, Ordering::Relaxed);
@@ -96,19 +108,34 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, script: Sc
         }
         async move {
             let is_whole = request.version() == Version::HTTP_2
-                && request.uri().authority().is_some_and(|authority| authority.host() == "127.0.0.1")
-                && match request.uri().path_and_query().map_or("", |path| path.as_str()) {
+                && request
+                    .uri()
+                    .authority()
+                    .is_some_and(|authority| authority.host() == "127.0.0.1")
+                && match request
+                    .uri()
+                    .path_and_query()
+                    .map_or("", |path| path.as_str())
+                {
                     "/path?query" => true,
-                    "/greeted" => request.headers().get("cookie").is_some_and(|cookie| cookie == "id=1"),
+                    "/greeted" => request
+                        .headers()
+                        .get("cookie")
+                        .is_some_and(|cookie| cookie == "id=1"),
                     _ => false,
                 };
             let (status, body) = script(number).ok_or("stream refused")?;
             let status = if is_whole { status } else { 400 };
-            let answer = Response::builder().status(status).header("set-cookie", "id=1; HttpOnly");
-            answer.body(Full::new(Bytes::from_static(body.as_bytes()))).map_err(|_| "no answer")
+            let answer = Response::builder()
+                .status(status)
+                .header("set-cookie", "id=1; HttpOnly");
+            answer
+                .body(Full::new(Bytes::from_static(body.as_bytes())))
+                .map_err(|_| "no answer")
         }
     });
-    let mut connection = pin!(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+    let mut connection =
+        pin!(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
         () = farewell.notified() => connection.as_mut().graceful_shutdown(),
@@ -123,9 +150,18 @@ fn hello(_: u64) -> Option<(u16, &'static str)> {
 
 /// Fifty requests over one connection at a time.
 fn fifty(url: &str, tls: TlsOptions, keepalive: Keepalive) -> LoadReport {
-    let check = ResponseCheck { body_base64: Some("aGVsbG8=".to_owned()), ..ResponseCheck::default() };
+    let check = ResponseCheck {
+        body_base64: Some("aGVsbG8=".to_owned()),
+        ..ResponseCheck::default()
+    };
     let http_version = HttpVersion::Http2;
-    let plan = LoadPlan { tls, http_version, keepalive, check, ..capped(url, 100.0, SECOND / 2, 1) };
+    let plan = LoadPlan {
+        tls,
+        http_version,
+        keepalive,
+        check,
+        ..capped(url, 100.0, SECOND / 2, 1)
+    };
     let report = run(&plan, &StopToken::new()).unwrap();
     assert_sound(&report);
     assert_eq!(report.scheduled(), 50);
@@ -133,9 +169,18 @@ fn fifty(url: &str, tls: TlsOptions, keepalive: Keepalive) -> LoadReport {
 }
 
 fn assert_all_right(report: &LoadReport, server: &Http2Server, connections: u64) {
-    assert_eq!(report.outcome(Outcome::Ok), 50, "{:?} {:?}", report.outcomes, report.connections.failures);
+    assert_eq!(
+        report.outcome(Outcome::Ok),
+        50,
+        "{:?} {:?}",
+        report.outcomes,
+        report.connections.failures
+    );
     let counted = server.connections.load(Ordering::Relaxed);
-    assert_eq!((report.connections.opened, counted), (connections, connections));
+    assert_eq!(
+        (report.connections.opened, counted),
+        (connections, connections)
+    );
     assert_eq!(report.connections.opened + report.connections.reused, 50);
 }
 
@@ -143,7 +188,11 @@ fn assert_all_right(report: &LoadReport, server: &Http2Server, connections: u64)
 fn http2_is_agreed_on_over_tls() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
-    for (keepalive, connections) in [(Keepalive::On, 1), (Keepalive::Requests(10), 5), (Keepalive::Off, 50)] {
+    for (keepalive, connections) in [
+        (Keepalive::On, 1),
+        (Keepalive::Requests(10), 5),
+        (Keepalive::Off, 50),
+    ] {
         let server = Http2Server::start(Some(&certificate), hello);
         let report = fifty(&server.url("https"), certificate.trusted(), keepalive);
         assert_all_right(&report, &server, connections);
@@ -164,17 +213,37 @@ fn http2_is_presumed_in_clear() {
 fn a_session_keeps_its_cookies_over_http2() {
     let _alone = alone();
     let server = Http2Server::start(None, hello);
-    let step = |line: &str| StepPlan { request: request(line), think_time_ns: 0 };
+    let step = |line: &str| StepPlan {
+        request: request(line),
+        think_time_ns: 0,
+    };
     let steps = vec![step("GET /path?query"), step("GET /greeted")];
-    let sessions = vec![SessionPlan { name: "s".to_owned(), weight: 1.0, steps }];
+    let sessions = vec![SessionPlan {
+        name: "s".to_owned(),
+        weight: 1.0,
+        steps,
+    }];
     let http_version = HttpVersion::Http2;
-    let plan = LoadPlan { http_version, sessions, ..constant(&server.url("http"), 100.0, SECOND / 2) };
+    let plan = LoadPlan {
+        http_version,
+        sessions,
+        ..constant(&server.url("http"), 100.0, SECOND / 2)
+    };
     let report = run(&plan, &StopToken::new()).unwrap();
     assert_sound(&report);
     let sessions = report.sessions.unwrap();
-    assert_eq!((sessions.started, sessions.failed), (50, 0), "{:?}", report.outcomes);
+    assert_eq!(
+        (sessions.started, sessions.failed),
+        (50, 0),
+        "{:?}",
+        report.outcomes
+    );
     assert!(report.targets[1].ok > 40, "{:?}", report.targets);
-    assert_eq!(server.connections.load(Ordering::Relaxed), 50, "each session had its own");
+    assert_eq!(
+        server.connections.load(Ordering::Relaxed),
+        50,
+        "each session had its own"
+    );
 }
 
 #[test]
@@ -182,16 +251,35 @@ fn a_server_that_asks_its_clients_to_go_loses_no_request() {
     let _alone = alone();
     let server = Http2Server::start(None, hello);
     let http_version = HttpVersion::Http2;
-    let report =
-        run(&LoadPlan { http_version, ..LoadPlan::closed(&server.url("http"), 1, SECOND / 2) }, &StopToken::new())
-            .unwrap();
+    let report = run(
+        &LoadPlan {
+            http_version,
+            ..LoadPlan::closed(&server.url("http"), 1, SECOND / 2)
+        },
+        &StopToken::new(),
+    )
+    .unwrap();
     assert_sound(&report);
-    assert_eq!(report.outcome(Outcome::Ok), report.scheduled(), "{:?}", report.outcomes);
+    assert_eq!(
+        report.outcome(Outcome::Ok),
+        report.scheduled(),
+        "{:?}",
+        report.outcomes
+    );
     let connections = &report.connections;
-    assert_eq!(connections.opened, server.connections.load(Ordering::Relaxed));
+    assert_eq!(
+        connections.opened,
+        server.connections.load(Ordering::Relaxed)
+    );
     // Between its first word and its last the server takes what is on its way.
-    assert!(connections.opened >= report.scheduled().div_ceil(REQUESTS_PER_CONNECTION + 10), "{connections:?}");
-    assert!(connections.requests_per_connection.unwrap().max >= REQUESTS_PER_CONNECTION, "{connections:?}");
+    assert!(
+        connections.opened >= report.scheduled().div_ceil(REQUESTS_PER_CONNECTION + 10),
+        "{connections:?}"
+    );
+    assert!(
+        connections.requests_per_connection.unwrap().max >= REQUESTS_PER_CONNECTION,
+        "{connections:?}"
+    );
 }
 
 #[test]
@@ -204,8 +292,13 @@ fn what_goes_wrong_with_single_requests_is_counted() {
         _ => Some((200, "hello")),
     });
     let report = fifty(&server.url("http"), TlsOptions::default(), Keepalive::On);
-    let counts =
-        [Outcome::Ok, Outcome::HttpStatus, Outcome::BadBody, Outcome::Reset].map(|one| report.outcome(one));
+    let counts = [
+        Outcome::Ok,
+        Outcome::HttpStatus,
+        Outcome::BadBody,
+        Outcome::Reset,
+    ]
+    .map(|one| report.outcome(one));
     assert_eq!(counts, [35, 5, 5, 5], "{:?}", report.outcomes);
 }
 
@@ -216,6 +309,19 @@ fn a_server_without_http2_is_refused_in_words() {
     let server = answering(&certificate, b"hello".to_vec());
     let url = format!("https://{}/", server.address);
     let report = fifty(&url, certificate.trusted(), Keepalive::On);
-    assert_eq!(report.outcome(Outcome::Refused), 50, "{:?}", report.outcomes);
-    assert!(report.connections.failures.keys().all(|cause| cause.contains("HTTP")), "{:?}", report.connections);
+    assert_eq!(
+        report.outcome(Outcome::Refused),
+        50,
+        "{:?}",
+        report.outcomes
+    );
+    assert!(
+        report
+            .connections
+            .failures
+            .keys()
+            .all(|cause| cause.contains("HTTP")),
+        "{:?}",
+        report.connections
+    );
 }

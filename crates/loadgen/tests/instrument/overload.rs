@@ -5,11 +5,16 @@ use loadgen::{Blame, LoadPlan, Outcome};
 
 use crate::support::{MS, SECOND, Timing, Trial, capped, holding, judge_timing, open_loop};
 
-/// Ten connections with this hold answer ten requests per 100 ms: where arrivals are 5 ms apart, a hold of a full
-/// 100 ms would just miss the arrival at its end.
+/// Ten connections with this hold answer ten requests per 100 ms: where arrivals are 5 ms apart, a
+/// hold of a full 100 ms would just miss the arrival at its end.
 const HOLD_NS: u64 = 98 * MS;
 
-fn ten_connections(timing: &mut Timing, rate_per_s: f64, on_busy: OnBusy, max_pending: Option<usize>) -> Trial {
+fn ten_connections(
+    timing: &mut Timing,
+    rate_per_s: f64,
+    on_busy: OnBusy,
+    max_pending: Option<usize>,
+) -> Trial {
     let trial = timing.trial(holding(HOLD_NS), |url| {
         let mut plan = capped(url, rate_per_s, SECOND, 10);
         let open = open_loop(&mut plan);
@@ -17,14 +22,26 @@ fn ten_connections(timing: &mut Timing, rate_per_s: f64, on_busy: OnBusy, max_pe
         plan
     });
     assert_eq!(trial.scheduled(), rate_per_s as u64);
-    assert_eq!(trial.count(Outcome::Ok) + trial.count(Outcome::Dropped), trial.scheduled());
-    assert_eq!(trial.count(Outcome::Ok), trial.log.len() as u64, "what was dropped was never sent");
+    assert_eq!(
+        trial.count(Outcome::Ok) + trial.count(Outcome::Dropped),
+        trial.scheduled()
+    );
+    assert_eq!(
+        trial.count(Outcome::Ok),
+        trial.log.len() as u64,
+        "what was dropped was never sent"
+    );
     assert!(trial.report.connections.peak <= 10 && trial.stats.connections <= 10);
     trial
 }
 
 fn blames_the_server_for(trial: &Trial, check: &str) -> bool {
-    trial.report.verdict.reasons.iter().any(|reason| reason.check == check && reason.blame == Blame::Server)
+    trial
+        .report
+        .verdict
+        .reasons
+        .iter()
+        .any(|reason| reason.check == check && reason.blame == Blame::Server)
 }
 
 #[test]
@@ -33,7 +50,10 @@ fn f12_below_capacity_nobody_waits_for_a_connection() {
         let trial = ten_connections(timing, 80.0, OnBusy::Queue, None);
         assert_eq!(trial.count(Outcome::Dropped), 0);
         let longest_ns = trial.report.measures().pool_wait.max_ns();
-        timing.expect(longest_ns == Some(0), &format!("the longest wait for a connection was {longest_ns:?} ns"));
+        timing.expect(
+            longest_ns == Some(0),
+            &format!("the longest wait for a connection was {longest_ns:?} ns"),
+        );
         assert_eq!(trial.has_reason("capped"), longest_ns != Some(0));
         assert!(!trial.has_reason("shed"));
     });
@@ -44,15 +64,37 @@ fn f12_beyond_capacity_the_queue_fills_and_the_rest_is_dropped_and_both_are_said
     judge_timing(|timing| {
         let trial = ten_connections(timing, 200.0, OnBusy::Queue, Some(20));
         assert!(blames_the_server_for(&trial, "capped") && blames_the_server_for(&trial, "shed"));
-        let reason = trial.report.verdict.reasons.iter().find(|reason| reason.check == "capped").unwrap();
-        assert!(reason.message.contains("capped at 10"), "{}", reason.message);
+        let reason = trial
+            .report
+            .verdict
+            .reasons
+            .iter()
+            .find(|reason| reason.check == "capped")
+            .unwrap();
+        assert!(
+            reason.message.contains("capped at 10"),
+            "{}",
+            reason.message
+        );
         let offered = &trial.report.offered_quantiles_ns["0.99"];
-        assert_eq!(offered.high, None, "what was dropped would have waited nobody knows how long");
-        // 200 arrivals; 100 answered within the second, and 30 more that were in the system at its end.
+        assert_eq!(
+            offered.high, None,
+            "what was dropped would have waited nobody knows how long"
+        );
+        // 200 arrivals; 100 answered within the second, and 30 more that were in the system at its
+        // end.
         let dropped = trial.count(Outcome::Dropped);
-        timing.expect(dropped.abs_diff(70) <= 8, &format!("{dropped} were dropped, not 70"));
+        timing.expect(
+            dropped.abs_diff(70) <= 8,
+            &format!("{dropped} were dropped, not 70"),
+        );
         // 20 wait before each that has to, and ten leave every 100 ms.
-        timing.about("pool wait p99", trial.report.measures().pool_wait.quantile_ns(0.99), 190 * MS, 215 * MS);
+        timing.about(
+            "pool wait p99",
+            trial.report.measures().pool_wait.quantile_ns(0.99),
+            190 * MS,
+            215 * MS,
+        );
     });
 }
 
@@ -63,11 +105,17 @@ fn f12_shedding_drops_at_once_and_lets_nobody_wait() {
         assert!(blames_the_server_for(&trial, "shed"));
         // Whom we overlooked while a connection was idle is not turned away, and may wait.
         let longest_ns = trial.report.measures().pool_wait.max_ns();
-        timing.expect(longest_ns == Some(0), &format!("the longest wait for a connection was {longest_ns:?} ns"));
+        timing.expect(
+            longest_ns == Some(0),
+            &format!("the longest wait for a connection was {longest_ns:?} ns"),
+        );
         assert_eq!(trial.has_reason("capped"), longest_ns != Some(0));
         // Of each twenty arrivals in 100 ms, the first ten find a connection.
         let dropped = trial.count(Outcome::Dropped);
-        timing.expect(dropped.abs_diff(100) <= 6, &format!("{dropped} were dropped, not 100"));
+        timing.expect(
+            dropped.abs_diff(100) <= 6,
+            &format!("{dropped} were dropped, not 100"),
+        );
     });
 }
 
@@ -81,7 +129,10 @@ fn by_default_connections_are_opened_as_they_are_needed() {
         assert_eq!(connections.opened, trial.stats.connections);
         // Twenty are busy on average.
         let peak = connections.peak;
-        timing.expect((20..=45).contains(&peak), &format!("{peak} connections at once"));
+        timing.expect(
+            (20..=45).contains(&peak),
+            &format!("{peak} connections at once"),
+        );
     });
 }
 
@@ -105,7 +156,10 @@ fn what_is_later_than_its_deadline_is_dropped_unsent() {
 fn what_a_full_queue_turns_away_is_no_lateness_whatever_the_deadline() {
     judge_timing(|timing| {
         let trial = timing.trial(holding(100 * MS), |url| {
-            let mut plan = LoadPlan { deadline_ns: Some(SECOND), ..capped(url, 50.0, SECOND, 1) };
+            let mut plan = LoadPlan {
+                deadline_ns: Some(SECOND),
+                ..capped(url, 50.0, SECOND, 1)
+            };
             open_loop(&mut plan).on_busy = OnBusy::Shed;
             plan
         });
@@ -114,10 +168,17 @@ fn what_a_full_queue_turns_away_is_no_lateness_whatever_the_deadline() {
     });
 }
 
-/// That the verdict blames the server for every arrival that was dropped, and the generator for none.
+/// That the verdict blames the server for every arrival that was dropped, and the generator for
+/// none.
 fn expect_no_lateness(timing: &mut Timing, trial: &Trial) {
     let reasons = &trial.report.verdict.reasons;
-    let shed = reasons.iter().find(|reason| reason.check == "shed").map(|reason| (reason.value, reason.blame));
+    let shed = reasons
+        .iter()
+        .find(|reason| reason.check == "shed")
+        .map(|reason| (reason.value, reason.blame));
     let all_shed = shed == Some((trial.count(Outcome::Dropped) as f64, Blame::Server));
-    timing.expect(all_shed && !trial.has_reason("C3"), &format!("the verdict's reasons: {reasons:?}"));
+    timing.expect(
+        all_shed && !trial.has_reason("C3"),
+        &format!("the verdict's reasons: {reasons:?}"),
+    );
 }

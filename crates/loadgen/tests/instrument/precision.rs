@@ -1,5 +1,5 @@
-//! A measurement that goes on until a quantile is known well enough: it ends after a doubling of its length to the
-//! nanosecond, and holds what a load of that length holds.
+//! A measurement that goes on until a quantile is known well enough: it ends after a doubling of
+//! its length to the nanosecond, and holds what a load of that length holds.
 
 use std::thread;
 use std::time::Duration;
@@ -9,29 +9,59 @@ use loadgen::{LoadPlan, Outcome, Schedule, StopToken, run};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Trial, alone, assert_sound, constant, holding, judge_timing, open_loop, server_with, url_of,
+    MS, SECOND, Trial, alone, assert_sound, constant, holding, judge_timing, open_loop,
+    server_with, url_of,
 };
 
 const RATE_PER_S: f64 = 500.0;
 
 fn until(quantile: f64, share: f64, longest_ns: u64) -> Option<Precision> {
-    Some(Precision { quantile, share, longest_ns })
+    Some(Precision {
+        quantile,
+        share,
+        longest_ns,
+    })
 }
 
-/// The measurement lasted for exactly so many times its shortest length, and every phase has its arrivals.
+/// The measurement lasted for exactly so many times its shortest length, and every phase has its
+/// arrivals.
 fn assert_lasted(trial: &Trial, times: u64) {
     let report = &trial.report;
     assert_eq!(report.measured_ns, times * SECOND);
     assert_eq!(report.intervals.len() as u64, times);
-    assert!(report.intervals.iter().all(|interval| interval.length_ns == SECOND));
-    assert_eq!(report.plan.phases.measure_ns, SECOND, "a plan is what was asked for");
+    assert!(
+        report
+            .intervals
+            .iter()
+            .all(|interval| interval.length_ns == SECOND)
+    );
+    assert_eq!(
+        report.plan.phases.measure_ns, SECOND,
+        "a plan is what was asked for"
+    );
     let mut plan = report.plan.clone();
-    let (seed, phases) = (plan.seed, Phases { measure_ns: times * SECOND, ..plan.phases.clone() });
+    let (seed, phases) = (
+        plan.seed,
+        Phases {
+            measure_ns: times * SECOND,
+            ..plan.phases.clone()
+        },
+    );
     let offsets: Vec<u64> = Schedule::new(open_loop(&mut plan), seed, &phases).collect();
     let (from_ns, to_ns) = (phases.warmup_ns, phases.warmup_ns + phases.measure_ns);
-    let measured = offsets.iter().filter(|offset_ns| (from_ns..to_ns).contains(*offset_ns)).count() as u64;
-    assert_eq!((trial.scheduled(), trial.count(Outcome::Ok)), (measured, measured));
-    assert_eq!(trial.log.len(), offsets.len(), "nothing of another phase is lost, and nothing comes after it");
+    let measured = offsets
+        .iter()
+        .filter(|offset_ns| (from_ns..to_ns).contains(*offset_ns))
+        .count() as u64;
+    assert_eq!(
+        (trial.scheduled(), trial.count(Outcome::Ok)),
+        (measured, measured)
+    );
+    assert_eq!(
+        trial.log.len(),
+        offsets.len(),
+        "nothing of another phase is lost, and nothing comes after it"
+    );
 }
 
 #[test]
@@ -39,16 +69,28 @@ fn what_is_known_well_enough_ends_the_measurement_at_the_first_look() {
     for threads in [1, 2] {
         judge_timing(|timing| {
             let trial = timing.trial(holding(5 * MS), |url| {
-                let phases =
-                    Phases { warmup_ns: SECOND / 2, measure_ns: SECOND, cooldown_ns: SECOND / 4, drain_ns: None };
+                let phases = Phases {
+                    warmup_ns: SECOND / 2,
+                    measure_ns: SECOND,
+                    cooldown_ns: SECOND / 4,
+                    drain_ns: None,
+                };
                 let precision = until(0.5, 0.5, 10 * SECOND);
-                LoadPlan { precision, threads, phases, ..constant(url, RATE_PER_S, SECOND) }
+                LoadPlan {
+                    precision,
+                    threads,
+                    phases,
+                    ..constant(url, RATE_PER_S, SECOND)
+                }
             });
             let times = trial.report.measured_ns / SECOND;
             assert_lasted(&trial, times);
             assert!(trial.report.precision.unwrap().is_reached);
             // A look that came too late leaves the measurement to the next one, as it should.
-            timing.expect(times == 1, &format!("it took {times} times the shortest length"));
+            timing.expect(
+                times == 1,
+                &format!("it took {times} times the shortest length"),
+            );
         });
     }
 }
@@ -56,15 +98,41 @@ fn what_is_known_well_enough_ends_the_measurement_at_the_first_look() {
 #[test]
 fn what_is_never_known_well_enough_ends_with_the_last_doubling_and_says_so() {
     let _alone = alone();
-    let scattered = Service::Exponential { mean_ns: MS, seed: 4 };
-    let trial = Trial::of(Config { service: scattered, ..Config::default() }, |url| {
-        let phases = Phases { warmup_ns: SECOND / 4, measure_ns: SECOND, cooldown_ns: SECOND / 4, drain_ns: None };
-        let precision = until(0.9, 0.000_1, 7 * SECOND);
-        LoadPlan { precision, phases, threads: 2, seed: 9, ..LoadPlan::open(url, RATE_PER_S, SECOND) }
-    });
+    let scattered = Service::Exponential {
+        mean_ns: MS,
+        seed: 4,
+    };
+    let trial = Trial::of(
+        Config {
+            service: scattered,
+            ..Config::default()
+        },
+        |url| {
+            let phases = Phases {
+                warmup_ns: SECOND / 4,
+                measure_ns: SECOND,
+                cooldown_ns: SECOND / 4,
+                drain_ns: None,
+            };
+            let precision = until(0.9, 0.000_1, 7 * SECOND);
+            LoadPlan {
+                precision,
+                phases,
+                threads: 2,
+                seed: 9,
+                ..LoadPlan::open(url, RATE_PER_S, SECOND)
+            }
+        },
+    );
     assert_lasted(&trial, 4);
     let found = trial.report.precision.unwrap();
-    assert!(!found.is_reached && found.half_width.is_some_and(|half_width| half_width > 0.000_1), "{found:?}");
+    assert!(
+        !found.is_reached
+            && found
+                .half_width
+                .is_some_and(|half_width| half_width > 0.000_1),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -79,7 +147,11 @@ fn a_stop_between_two_looks_ends_it_there() {
     let _alone = alone();
     let server = server_with(holding(0));
     let precision = until(0.9, 0.000_1, 8 * SECOND);
-    let plan = LoadPlan { precision, threads: 2, ..constant(&url_of(&server), RATE_PER_S, SECOND) };
+    let plan = LoadPlan {
+        precision,
+        threads: 2,
+        ..constant(&url_of(&server), RATE_PER_S, SECOND)
+    };
     let stop = StopToken::new();
     let stopped = stop.clone();
     let stopping = thread::spawn(move || {
@@ -89,15 +161,28 @@ fn a_stop_between_two_looks_ends_it_there() {
     let report = run(&plan, &stop).unwrap();
     stopping.join().unwrap();
     assert_sound(&report);
-    assert!((2 * SECOND..4 * SECOND).contains(&report.measured_ns), "{}", report.measured_ns);
-    assert!(report.verdict.reasons.iter().any(|reason| reason.check == "interrupted"));
+    assert!(
+        (2 * SECOND..4 * SECOND).contains(&report.measured_ns),
+        "{}",
+        report.measured_ns
+    );
+    assert!(
+        report
+            .verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.check == "interrupted")
+    );
     assert!(!report.precision.unwrap().is_reached);
 }
 
 #[test]
 fn only_an_open_loop_of_one_rate_may_go_on() {
     let precision = until(0.99, 0.1, 60 * SECOND);
-    let closed = LoadPlan { precision, ..LoadPlan::closed("http://127.0.0.1:9/", 4, SECOND) };
+    let closed = LoadPlan {
+        precision,
+        ..LoadPlan::closed("http://127.0.0.1:9/", 4, SECOND)
+    };
     let message = run(&closed, &StopToken::new()).unwrap_err().to_string();
     assert!(message.contains("one rate"), "{message}");
 }

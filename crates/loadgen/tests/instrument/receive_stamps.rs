@@ -8,7 +8,10 @@ use crate::support::{MS, SECOND, Trial, alone, constant, holding};
 
 /// A load with these stamps; of how many of its answers the kernel told the instant.
 fn stamped(stamps: Option<ReceiveStamps>, plan: impl FnOnce(&str) -> LoadPlan) -> (Trial, u64) {
-    let trial = Trial::of(holding(MS), |url| LoadPlan { receive_stamps: stamps, ..plan(url) });
+    let trial = Trial::of(holding(MS), |url| LoadPlan {
+        receive_stamps: stamps,
+        ..plan(url)
+    });
     assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
     let told = trial.report.measures().receive_delay.count();
     (trial, told)
@@ -22,9 +25,15 @@ fn hundred(url: &str) -> LoadPlan {
 fn the_kernel_tells_of_every_answer_or_of_none() {
     let _alone = alone();
     let (trial, told) = stamped(Some(ReceiveStamps::Kernel), hundred);
-    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::Kernel, 100));
+    assert_eq!(
+        (trial.report.client.receive_stamps, told),
+        (ReceiveStamps::Kernel, 100)
+    );
     let (trial, told) = stamped(Some(ReceiveStamps::User), hundred);
-    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::User, 0));
+    assert_eq!(
+        (trial.report.client.receive_stamps, told),
+        (ReceiveStamps::User, 0)
+    );
 }
 
 #[test]
@@ -34,12 +43,23 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
     let until_close = "HTTP/1.1 200 OK\r\n\r\nhello";
     for (unstamped, said) in [(20, ReceiveStamps::Kernel), (80, ReceiveStamps::User)] {
         let stamped = (unstamped..100).map(|_| Answer::of(of_five));
-        let server =
-            ScriptedServer::start(stamped.chain((0..unstamped).map(|_| Answer::closing(until_close))).collect());
-        let report = run(&constant(&server.url(), 200.0, SECOND / 2), &StopToken::new()).expect("a report");
+        let server = ScriptedServer::start(
+            stamped
+                .chain((0..unstamped).map(|_| Answer::closing(until_close)))
+                .collect(),
+        );
+        let report = run(
+            &constant(&server.url(), 200.0, SECOND / 2),
+            &StopToken::new(),
+        )
+        .expect("a report");
         let client = &report.client;
         assert_eq!(
-            (report.outcome(Outcome::Ok), client.own_instants, client.receive_stamps),
+            (
+                report.outcome(Outcome::Ok),
+                client.own_instants,
+                client.receive_stamps
+            ),
             (100, unstamped, said)
         );
     }
@@ -49,18 +69,30 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
 fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
     let _alone = alone();
     let (trial, told) = stamped(None, hundred);
-    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::Kernel, 100));
+    assert_eq!(
+        (trial.report.client.receive_stamps, told),
+        (ReceiveStamps::Kernel, 100)
+    );
     let (trial, told) = stamped(None, |url| LoadPlan::closed(url, 2, SECOND / 10));
-    assert_eq!((trial.report.client.receive_stamps, told), (ReceiveStamps::User, 0));
+    assert_eq!(
+        (trial.report.client.receive_stamps, told),
+        (ReceiveStamps::User, 0)
+    );
 }
 
 #[test]
 fn of_sampled_connections_the_kernel_tells_of_one_in_sixteen() {
     let _alone = alone();
     let users = 32;
-    let (trial, told) = stamped(Some(ReceiveStamps::Sampled), |url| LoadPlan::closed(url, users, SECOND / 5));
+    let (trial, told) = stamped(Some(ReceiveStamps::Sampled), |url| {
+        LoadPlan::closed(url, users, SECOND / 5)
+    });
     assert_eq!(trial.report.client.receive_stamps, ReceiveStamps::Sampled);
     // Who waits for the same hold asks about as often as everybody else.
     let share = told as f64 / trial.scheduled() as f64;
-    assert!((0.03..0.13).contains(&share), "{told} of {} answers", trial.scheduled());
+    assert!(
+        (0.03..0.13).contains(&share),
+        "{told} of {} answers",
+        trial.scheduled()
+    );
 }

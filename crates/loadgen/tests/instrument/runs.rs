@@ -3,14 +3,16 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadgen::plan::{Arrivals, ClosedLoop, LoadModel, LoadProfile, Phases, Ramp, Replay, Step, Trace};
+use loadgen::plan::{
+    Arrivals, ClosedLoop, LoadModel, LoadProfile, Phases, Ramp, Replay, Step, Trace,
+};
 use loadgen::{Level, LoadPlan, LoadReport, Outcome, Schedule, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, ReferenceServer, Service, When};
 use serde_json::json;
 
 use crate::support::{
-    MS, SECOND, Timing, Trial, US, alone, assert_sound, capped, constant, holding, judge_timing, open_loop,
-    server_with, url_of,
+    MS, SECOND, Timing, Trial, US, alone, assert_sound, capped, constant, holding, judge_timing,
+    open_loop, server_with, url_of,
 };
 
 /// Nothing arrives before its instant; the usual arrival comes right after it.
@@ -18,20 +20,39 @@ fn arrivals_follow_the_schedule(timing: &mut Timing, trial: &Trial) {
     let mut plan = trial.report.plan.clone();
     let (seed, phases) = (plan.seed, plan.phases.clone());
     let start_ns = trial.report.clock.monotonic_ns;
-    let intended: Vec<u64> =
-        Schedule::new(open_loop(&mut plan), seed, &phases).map(|offset_ns| start_ns + offset_ns).collect();
+    let intended: Vec<u64> = Schedule::new(open_loop(&mut plan), seed, &phases)
+        .map(|offset_ns| start_ns + offset_ns)
+        .collect();
     let arrivals = trial.arrivals();
-    assert_eq!(arrivals.len(), intended.len(), "every arrival of the schedule, and none besides");
-    assert_eq!((trial.scheduled(), trial.count(Outcome::Ok)), (intended.len() as u64, intended.len() as u64));
+    assert_eq!(
+        arrivals.len(),
+        intended.len(),
+        "every arrival of the schedule, and none besides"
+    );
+    assert_eq!(
+        (trial.scheduled(), trial.count(Outcome::Ok)),
+        (intended.len() as u64, intended.len() as u64)
+    );
 
     let late = |(arrival_ns, intended_ns): (&u64, &u64)| {
-        arrival_ns.checked_sub(*intended_ns).expect("nothing arrives before it was to be sent")
+        arrival_ns
+            .checked_sub(*intended_ns)
+            .expect("nothing arrives before it was to be sent")
     };
     let mut late_ns: Vec<u64> = arrivals.iter().zip(&intended).map(late).collect();
     late_ns.sort_unstable();
-    let (median_ns, p99_ns) = (late_ns[late_ns.len() / 2], late_ns[late_ns.len() * 99 / 100]);
-    timing.expect(median_ns <= 200 * US, &format!("the median arrival is {median_ns} ns late"));
-    timing.expect(p99_ns <= 2 * MS, &format!("one arrival in a hundred is {p99_ns} ns late"));
+    let (median_ns, p99_ns) = (
+        late_ns[late_ns.len() / 2],
+        late_ns[late_ns.len() * 99 / 100],
+    );
+    timing.expect(
+        median_ns <= 200 * US,
+        &format!("the median arrival is {median_ns} ns late"),
+    );
+    timing.expect(
+        p99_ns <= 2 * MS,
+        &format!("one arrival in a hundred is {p99_ns} ns late"),
+    );
 }
 
 #[test]
@@ -40,11 +61,20 @@ fn evenly_spaced_arrivals_reach_the_server_evenly_spaced() {
         let trial = timing.trial(holding(0), |url| constant(url, 500.0, SECOND));
         assert_eq!(trial.scheduled(), 500);
         arrivals_follow_the_schedule(timing, &trial);
-        let mut gaps: Vec<u64> = trial.arrivals().windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mut gaps: Vec<u64> = trial
+            .arrivals()
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .collect();
         gaps.sort_unstable();
         for (share, slack_ns) in [(5, 200 * US), (50, 20 * US), (95, 200 * US)] {
             let gap_ns = gaps[gaps.len() * share / 100];
-            timing.about(&format!("gap p{share}"), Some(gap_ns), 2 * MS - slack_ns, 2 * MS + slack_ns);
+            timing.about(
+                &format!("gap p{share}"),
+                Some(gap_ns),
+                2 * MS - slack_ns,
+                2 * MS + slack_ns,
+            );
         }
     });
 }
@@ -52,7 +82,10 @@ fn evenly_spaced_arrivals_reach_the_server_evenly_spaced() {
 #[test]
 fn random_arrivals_reach_the_server_as_drawn_and_the_seed_decides_them() {
     judge_timing(|timing| {
-        let trial = timing.trial(holding(0), |url| LoadPlan { seed: 11, ..LoadPlan::open(url, 500.0, SECOND) });
+        let trial = timing.trial(holding(0), |url| LoadPlan {
+            seed: 11,
+            ..LoadPlan::open(url, 500.0, SECOND)
+        });
         arrivals_follow_the_schedule(timing, &trial);
     });
 }
@@ -62,8 +95,16 @@ fn two_threads_send_one_schedule_between_them() {
     for poisson in [false, true] {
         judge_timing(|timing| {
             let trial = timing.trial(holding(0), |url| {
-                let plan = if poisson { LoadPlan::open(url, 500.0, SECOND) } else { constant(url, 500.0, SECOND) };
-                LoadPlan { threads: 2, seed: 5, ..plan }
+                let plan = if poisson {
+                    LoadPlan::open(url, 500.0, SECOND)
+                } else {
+                    constant(url, 500.0, SECOND)
+                };
+                LoadPlan {
+                    threads: 2,
+                    seed: 5,
+                    ..plan
+                }
             });
             arrivals_follow_the_schedule(timing, &trial);
         });
@@ -71,27 +112,49 @@ fn two_threads_send_one_schedule_between_them() {
 }
 
 fn offering(url: &str, profile: &LoadProfile) -> LoadPlan {
-    let mut plan = LoadPlan { interval_ns: Some(SECOND / 2), seed: 3, ..constant(url, 1.0, SECOND) };
+    let mut plan = LoadPlan {
+        interval_ns: Some(SECOND / 2),
+        seed: 3,
+        ..constant(url, 1.0, SECOND)
+    };
     open_loop(&mut plan).profile = profile.clone();
     plan
 }
 
 fn arrivals_by_interval(trial: &Trial) -> Vec<u64> {
-    trial.report.intervals.iter().map(|interval| interval.scheduled).collect()
+    trial
+        .report
+        .intervals
+        .iter()
+        .map(|interval| interval.scheduled)
+        .collect()
 }
 
 #[test]
 fn a_load_whose_rate_varies_is_sent_as_planned_and_reported_as_a_mixture() {
-    let step = |rate_per_s: f64| Step { rate_per_s, duration_ns: SECOND / 2 };
+    let step = |rate_per_s: f64| Step {
+        rate_per_s,
+        duration_ns: SECOND / 2,
+    };
     // 200 t + 200 t² arrivals after t seconds: 150 in the first half, 250 in the second.
-    let ramp = LoadProfile::Ramp(Ramp { from_per_s: 200.0, to_per_s: 600.0, over_ns: None });
+    let ramp = LoadProfile::Ramp(Ramp {
+        from_per_s: 200.0,
+        to_per_s: 600.0,
+        over_ns: None,
+    });
     let steps = LoadProfile::Steps(vec![step(600.0), step(100.0)]);
     for (profile, expected) in [(ramp, [150, 250]), (steps, [300, 50])] {
         judge_timing(|timing| {
-            let trial = timing.trial(holding(0), |url| LoadPlan { threads: 2, ..offering(url, &profile) });
+            let trial = timing.trial(holding(0), |url| LoadPlan {
+                threads: 2,
+                ..offering(url, &profile)
+            });
             arrivals_follow_the_schedule(timing, &trial);
             assert_eq!(arrivals_by_interval(&trial), expected);
-            assert_eq!(trial.report.rate.offered_per_s, Some((expected[0] + expected[1]) as f64));
+            assert_eq!(
+                trial.report.rate.offered_per_s,
+                Some((expected[0] + expected[1]) as f64)
+            );
             assert!(trial.has_reason("mixed-rates") && !trial.has_reason("C2"));
         });
     }
@@ -100,9 +163,16 @@ fn a_load_whose_rate_varies_is_sent_as_planned_and_reported_as_a_mixture() {
 #[test]
 fn a_random_ramp_is_sent_as_drawn() {
     judge_timing(|timing| {
-        let ramp = LoadProfile::Ramp(Ramp { from_per_s: 0.0, to_per_s: 800.0, over_ns: None });
+        let ramp = LoadProfile::Ramp(Ramp {
+            from_per_s: 0.0,
+            to_per_s: 800.0,
+            over_ns: None,
+        });
         let trial = timing.trial(holding(0), |url| {
-            let mut plan = LoadPlan { threads: 2, ..offering(url, &ramp) };
+            let mut plan = LoadPlan {
+                threads: 2,
+                ..offering(url, &ramp)
+            };
             open_loop(&mut plan).arrivals = Arrivals::Poisson;
             plan
         });
@@ -115,9 +185,17 @@ fn a_random_ramp_is_sent_as_drawn() {
 fn a_trace_is_sent_arrival_for_arrival() {
     judge_timing(|timing| {
         // Bursts of five every ten milliseconds, in the first half of the load only.
-        let bursts = (0..100).flat_map(|burst| std::iter::repeat_n(burst * 10 * MS, 5)).collect();
-        let replay = LoadProfile::Replay(Replay { offsets_ns: Trace::new(bursts).unwrap(), speed: 2.0 });
-        let trial = timing.trial(holding(0), |url| LoadPlan { threads: 2, ..offering(url, &replay) });
+        let bursts = (0..100)
+            .flat_map(|burst| std::iter::repeat_n(burst * 10 * MS, 5))
+            .collect();
+        let replay = LoadProfile::Replay(Replay {
+            offsets_ns: Trace::new(bursts).unwrap(),
+            speed: 2.0,
+        });
+        let trial = timing.trial(holding(0), |url| LoadPlan {
+            threads: 2,
+            ..offering(url, &replay)
+        });
         arrivals_follow_the_schedule(timing, &trial);
         assert_eq!(arrivals_by_interval(&trial), [500, 0]);
         assert_eq!(trial.report.rate.offered_per_s, Some(500.0));
@@ -142,9 +220,16 @@ fn on_shared_cores_nothing_spins_unless_it_was_asked_to() {
 #[test]
 fn a_stalled_server_does_not_hold_up_the_schedule() {
     judge_timing(|timing| {
-        let service =
-            Service::PeriodicStall { base_ns: 0, period_ns: SECOND, stall_ns: 300 * MS, offset_ns: 200 * MS };
-        let config = Config { service, ..Config::default() };
+        let service = Service::PeriodicStall {
+            base_ns: 0,
+            period_ns: SECOND,
+            stall_ns: 300 * MS,
+            offset_ns: 200 * MS,
+        };
+        let config = Config {
+            service,
+            ..Config::default()
+        };
         let trial = timing.trial(config, |url| constant(url, 500.0, SECOND));
         arrivals_follow_the_schedule(timing, &trial);
     });
@@ -157,8 +242,16 @@ fn only_the_measure_phase_is_reported() {
     let mut holds_ns = vec![0; 60];
     holds_ns.extend(vec![2 * MS; 100]);
     holds_ns.extend(vec![0; 40]);
-    let config = Config { service: Service::List { holds_ns }, ..Config::default() };
-    let phases = Phases { warmup_ns: 300 * MS, measure_ns: 500 * MS, cooldown_ns: 200 * MS, drain_ns: None };
+    let config = Config {
+        service: Service::List { holds_ns },
+        ..Config::default()
+    };
+    let phases = Phases {
+        warmup_ns: 300 * MS,
+        measure_ns: 500 * MS,
+        cooldown_ns: 200 * MS,
+        drain_ns: None,
+    };
     let trial = Trial::of(config, |url| LoadPlan {
         phases: phases.clone(),
         interval_ns: Some(100 * MS),
@@ -167,7 +260,10 @@ fn only_the_measure_phase_is_reported() {
     let report = &trial.report;
     assert_eq!(trial.log.len(), 200, "the server saw every phase");
     assert_eq!((trial.scheduled(), trial.count(Outcome::Ok)), (100, 100));
-    assert!(report.measures().service.min_ns() >= Some(2 * MS), "a request of another phase was reported");
+    assert!(
+        report.measures().service.min_ns() >= Some(2 * MS),
+        "a request of another phase was reported"
+    );
     assert_eq!(report.rate.offered_per_s, Some(200.0));
     assert_eq!(report.status_codes.values().sum::<u64>(), 100);
 
@@ -175,14 +271,27 @@ fn only_the_measure_phase_is_reported() {
     let intervals: Vec<(u64, u64, u64)> = report
         .intervals
         .iter()
-        .map(|interval| (interval.start_ns - measure_from_ns, interval.length_ns, interval.scheduled))
+        .map(|interval| {
+            (
+                interval.start_ns - measure_from_ns,
+                interval.length_ns,
+                interval.scheduled,
+            )
+        })
         .collect();
-    let expected: Vec<(u64, u64, u64)> = (0..5).map(|index| (index * 100 * MS, 100 * MS, 20)).collect();
+    let expected: Vec<(u64, u64, u64)> = (0..5)
+        .map(|index| (index * 100 * MS, 100 * MS, 20))
+        .collect();
     assert_eq!(intervals, expected);
 }
 
-/// Stops a run of a minute as soon as the server has seen `arrivals`; says how long the run then went on.
-fn stopped_after(arrivals: u64, server: &ReferenceServer, plan: &LoadPlan) -> (LoadReport, Duration) {
+/// Stops a run of a minute as soon as the server has seen `arrivals`; says how long the run then
+/// went on.
+fn stopped_after(
+    arrivals: u64,
+    server: &ReferenceServer,
+    plan: &LoadPlan,
+) -> (LoadReport, Duration) {
     let stop = StopToken::new();
     thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -191,7 +300,11 @@ fn stopped_after(arrivals: u64, server: &ReferenceServer, plan: &LoadPlan) -> (L
         });
         let patience = Instant::now() + Duration::from_secs(10);
         while server.stats().arrivals < arrivals {
-            assert!(Instant::now() < patience, "the server has seen {:?}", server.stats());
+            assert!(
+                Instant::now() < patience,
+                "the server has seen {:?}",
+                server.stats()
+            );
             thread::sleep(Duration::from_millis(1));
         }
         let stopped = Instant::now();
@@ -203,13 +316,25 @@ fn stopped_after(arrivals: u64, server: &ReferenceServer, plan: &LoadPlan) -> (L
 }
 
 fn assert_interrupted(report: &LoadReport, took: Duration) {
-    assert!(took < Duration::from_millis(500), "the run went on for {took:?}");
+    assert!(
+        took < Duration::from_millis(500),
+        "the run went on for {took:?}"
+    );
     assert_eq!(report.verdict.status, Level::Invalid);
-    assert!(report.verdict.reasons.iter().any(|reason| reason.check == "interrupted"));
+    assert!(
+        report
+            .verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.check == "interrupted")
+    );
 }
 
 fn deaf() -> ReferenceServer {
-    server_with(Config { faults: FaultPlan::none().with(Fault::NeverAnswer, When::every(1)), ..holding(0) })
+    server_with(Config {
+        faults: FaultPlan::none().with(Fault::NeverAnswer, When::every(1)),
+        ..holding(0)
+    })
 }
 
 #[test]
@@ -217,7 +342,10 @@ fn a_stop_ends_an_open_loop_at_once_and_what_is_out_is_unfinished() {
     let _alone = alone();
     for (threads, max_connections) in [(1, 4_000), (2, 4_000), (1, 2)] {
         let server = deaf();
-        let plan = LoadPlan { threads, ..capped(&url_of(&server), 100.0, 60 * SECOND, max_connections) };
+        let plan = LoadPlan {
+            threads,
+            ..capped(&url_of(&server), 100.0, 60 * SECOND, max_connections)
+        };
         let seen = 8.min(max_connections as u64);
         let (report, took) = stopped_after(seen, &server, &plan);
         assert_interrupted(&report, took);
@@ -232,13 +360,26 @@ fn a_stop_ends_a_closed_loop_at_once_and_keeps_what_was_measured() {
     let _alone = alone();
     for think_time_ns in [0, 30 * MS] {
         let faults = FaultPlan::none().with(Fault::NeverAnswer, When::at(vec![20]));
-        let server = server_with(Config { faults, ..holding(2 * MS) });
-        let load = LoadModel::Closed(ClosedLoop { connections: 3, think_time_ns });
-        let plan = LoadPlan { load, ..LoadPlan::closed(&url_of(&server), 3, 60 * SECOND) };
+        let server = server_with(Config {
+            faults,
+            ..holding(2 * MS)
+        });
+        let load = LoadModel::Closed(ClosedLoop {
+            connections: 3,
+            think_time_ns,
+        });
+        let plan = LoadPlan {
+            load,
+            ..LoadPlan::closed(&url_of(&server), 3, 60 * SECOND)
+        };
         let (report, took) = stopped_after(30, &server, &plan);
         assert_interrupted(&report, took);
         assert!(report.outcome(Outcome::Ok) >= 26, "{:?}", report.outcomes);
-        assert!((1..=3).contains(&report.outcome(Outcome::Unfinished)), "{:?}", report.outcomes);
+        assert!(
+            (1..=3).contains(&report.outcome(Outcome::Unfinished)),
+            "{:?}",
+            report.outcomes
+        );
     }
 }
 
@@ -262,10 +403,22 @@ fn answers_that_do_not_come_within_the_drain_are_unfinished() {
     plan.phases.drain_ns = Some(100 * MS);
     let report = run(&plan, &StopToken::new()).unwrap();
     assert_sound(&report);
-    assert_eq!((report.scheduled(), report.outcome(Outcome::Unfinished)), (20, 20));
-    assert!(!report.verdict.reasons.iter().any(|reason| reason.check == "interrupted"));
+    assert_eq!(
+        (report.scheduled(), report.outcome(Outcome::Unfinished)),
+        (20, 20)
+    );
+    assert!(
+        !report
+            .verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.check == "interrupted")
+    );
     let offered = &report.offered_quantiles_ns["0.5"];
-    assert!(offered.low >= Some(100 * MS) && offered.high.is_none(), "{offered:?}");
+    assert!(
+        offered.low >= Some(100 * MS) && offered.high.is_none(),
+        "{offered:?}"
+    );
 }
 
 #[test]
@@ -273,7 +426,10 @@ fn one_seed_draws_the_same_load_again() {
     let _alone = alone();
     let counts: Vec<u64> = [4, 4, 5]
         .map(|seed| {
-            let trial = Trial::of(holding(0), |url| LoadPlan { seed, ..LoadPlan::open(url, 2_000.0, SECOND / 5) });
+            let trial = Trial::of(holding(0), |url| LoadPlan {
+                seed,
+                ..LoadPlan::open(url, 2_000.0, SECOND / 5)
+            });
             trial.scheduled()
         })
         .to_vec();
@@ -287,16 +443,24 @@ fn a_load_lasts_as_long_as_it_says_although_nothing_comes_any_more() {
     let few = |url: &str| constant(url, 2.0, SECOND);
     let thinking = |url: &str| {
         let mut plan = LoadPlan::closed(url, 2, SECOND);
-        let LoadModel::Closed(closed) = &mut plan.load else { panic!("a closed loop") };
+        let LoadModel::Closed(closed) = &mut plan.load else {
+            panic!("a closed loop")
+        };
         closed.think_time_ns = 3_600 * SECOND;
         plan
     };
-    for (kind, plan_of) in [("open", &few as &dyn Fn(&str) -> LoadPlan), ("closed", &thinking)] {
+    for (kind, plan_of) in [
+        ("open", &few as &dyn Fn(&str) -> LoadPlan),
+        ("closed", &thinking),
+    ] {
         let began = Instant::now();
         let trial = Trial::of(Config::default(), plan_of);
         let took_ns = began.elapsed().as_nanos();
         assert_eq!(trial.report.measured_ns, SECOND, "{kind}");
-        assert!(took_ns >= u128::from(SECOND), "{kind}: it took {took_ns} ns");
+        assert!(
+            took_ns >= u128::from(SECOND),
+            "{kind}: it took {took_ns} ns"
+        );
         assert!(!trial.has_reason("C7"), "{kind}: nobody was busy");
     }
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A server that has answered early keeps the connection for so long: more than any client here waits.
+/// A server that has answered early keeps the connection for so long: more than any client here
+/// waits.
 const EARLY_HOLD: Duration = Duration::from_millis(400);
 
 /// What one request is answered with.
@@ -26,23 +27,33 @@ pub struct Answer {
 impl Answer {
     /// These bytes in one piece.
     pub fn of(bytes: impl AsRef<[u8]>) -> Self {
-        Self { pieces: vec![bytes.as_ref().to_vec()], ..Self::default() }
+        Self {
+            pieces: vec![bytes.as_ref().to_vec()],
+            ..Self::default()
+        }
     }
 
     /// These bytes, then others until the client has had enough.
     pub fn endless(bytes: &str, unit: &str) -> Self {
         // Large writes, so that the server can outrun its client.
         let endless = unit.repeat(10_000_usize.div_ceil(unit.len())).into_bytes();
-        Self { endless, ..Self::of(bytes) }
+        Self {
+            endless,
+            ..Self::of(bytes)
+        }
     }
 
     /// These bytes, and the end of the connection.
     pub fn closing(bytes: impl AsRef<[u8]>) -> Self {
-        Self { closes: true, ..Self::of(bytes) }
+        Self {
+            closes: true,
+            ..Self::of(bytes)
+        }
     }
 }
 
-/// Answers the first request with the first answer, and so on; the last answer goes to all that follow.
+/// Answers the first request with the first answer, and so on; the last answer goes to all that
+/// follow.
 pub struct ScriptedServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -63,11 +74,19 @@ impl ScriptedServer {
                     break;
                 }
                 let script = Arc::clone(&script);
-                connections.push(std::thread::spawn(move || serve(&stream, &script.0, &script.1)));
+                connections.push(std::thread::spawn(move || {
+                    serve(&stream, &script.0, &script.1)
+                }));
             }
-            connections.into_iter().for_each(|connection| connection.join().unwrap());
+            connections
+                .into_iter()
+                .for_each(|connection| connection.join().unwrap());
         });
-        Self { address, stop, acceptor: Some(acceptor) }
+        Self {
+            address,
+            stop,
+            acceptor: Some(acceptor),
+        }
     }
 
     pub fn url(&self) -> String {
@@ -78,7 +97,8 @@ impl ScriptedServer {
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // The acceptor waits for a connection, and each of its threads for the end of one: the client has gone.
+        // The acceptor waits for a connection, and each of its threads for the end of one: the
+        // client has gone.
         drop(TcpStream::connect(self.address));
         if let Some(acceptor) = self.acceptor.take() {
             acceptor.join().unwrap();
@@ -92,7 +112,9 @@ fn serve(mut stream: &TcpStream, answers: &[Answer], next: &AtomicUsize) {
     let is_early = answers.first().is_some_and(|answer| answer.is_early);
     while is_early || reads_head(stream) {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        let Some(answer) = answers.get(number).or(answers.last()) else { return };
+        let Some(answer) = answers.get(number).or(answers.last()) else {
+            return;
+        };
         for (index, piece) in answer.pieces.iter().enumerate() {
             if index > 0 {
                 // Long enough that the client reads the one before by itself.

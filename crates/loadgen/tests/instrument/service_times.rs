@@ -4,21 +4,41 @@ use loadgen::{LoadPlan, Outcome};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Timing, Trial, US, assert_encloses, constant, floor_ns, holding, judge_timing, median_excess_ns,
+    MS, SECOND, Timing, Trial, US, assert_encloses, constant, floor_ns, holding, judge_timing,
+    median_excess_ns,
 };
 
 fn a_constant_hold_is_measured(timing: &mut Timing, hold_ns: u64) {
     let trial = timing.trial(holding(hold_ns), |url| constant(url, 1_000.0, SECOND));
     let counts = (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len());
-    assert_eq!(counts, (1_000, 1_000, 1_000), "every arrival was sent once and answered");
+    assert_eq!(
+        counts,
+        (1_000, 1_000, 1_000),
+        "every arrival was sent once and answered"
+    );
 
     let service = &trial.report.measures().service;
-    assert!(service.min_ns() >= Some(hold_ns), "{:?} is shorter than the hold", service.min_ns());
+    assert!(
+        service.min_ns() >= Some(hold_ns),
+        "{:?} is shorter than the hold",
+        service.min_ns()
+    );
     assert_encloses(service, &trial.times_in_server());
-    for (name, times) in [("service", service), ("response", &trial.report.measures().response)] {
+    for (name, times) in [
+        ("service", service),
+        ("response", &trial.report.measures().response),
+    ] {
         for quantile in [0.5, 0.9, 0.95, 0.99, 0.999] {
-            let what = format!("{name} time's p{} of a hold of {hold_ns} ns", quantile * 100.0);
-            timing.within(&what, times.quantile_ns(quantile), hold_ns, hold_ns + floor_ns(quantile));
+            let what = format!(
+                "{name} time's p{} of a hold of {hold_ns} ns",
+                quantile * 100.0
+            );
+            timing.within(
+                &what,
+                times.quantile_ns(quantile),
+                hold_ns,
+                hold_ns + floor_ns(quantile),
+            );
         }
     }
 }
@@ -46,20 +66,46 @@ fn f1_a_hold_of_100_ms_is_measured_at_every_quantile() {
 #[test]
 fn f2_rare_slow_answers_are_counted_exactly_and_show_in_the_right_quantiles() {
     judge_timing(|timing| {
-        let service = Service::Bimodal { fast_ns: MS, slow_ns: 50 * MS, slow_every: 200 };
-        let config = Config { service, ..Config::default() };
+        let service = Service::Bimodal {
+            fast_ns: MS,
+            slow_ns: 50 * MS,
+            slow_every: 200,
+        };
+        let config = Config {
+            service,
+            ..Config::default()
+        };
         let trial = timing.trial(config, |url| constant(url, 1_000.0, SECOND));
-        assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (1_000, 1_000, 1_000));
-        let planned_slow = trial.log.iter().filter(|entry| entry.hold_ns == 50 * MS).count() as u64;
+        assert_eq!(
+            (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
+            (1_000, 1_000, 1_000)
+        );
+        let planned_slow = trial
+            .log
+            .iter()
+            .filter(|entry| entry.hold_ns == 50 * MS)
+            .count() as u64;
         assert_eq!(planned_slow, 5, "every 200th of 1,000");
 
         let service = &trial.report.measures().service;
-        assert!(service.count_above(50 * MS - MS) >= planned_slow, "a slow answer was measured as a fast one");
-        let slow = [service, &trial.report.measures().response].map(|times| times.count_above(25 * MS));
-        timing.expect(slow == [planned_slow; 2], &format!("{slow:?} answers took more than 25 ms, not 5"));
+        assert!(
+            service.count_above(50 * MS - MS) >= planned_slow,
+            "a slow answer was measured as a fast one"
+        );
+        let slow =
+            [service, &trial.report.measures().response].map(|times| times.count_above(25 * MS));
+        timing.expect(
+            slow == [planned_slow; 2],
+            &format!("{slow:?} answers took more than 25 ms, not 5"),
+        );
         for times in [service, &trial.report.measures().response] {
             timing.within("p99", times.quantile_ns(0.99), MS, MS + floor_ns(0.99));
-            timing.within("p99.9", times.quantile_ns(0.999), 50 * MS, 50 * MS + floor_ns(0.999));
+            timing.within(
+                "p99.9",
+                times.quantile_ns(0.999),
+                50 * MS,
+                50 * MS + floor_ns(0.999),
+            );
         }
     });
 }
@@ -69,14 +115,23 @@ fn what_client_and_server_add_is_small(timing: &mut Timing, trial: &Trial) {
     let service = &trial.report.measures().service;
     assert_encloses(service, &inner);
     let excess_ns = median_excess_ns(service, &inner);
-    timing.expect(excess_ns <= 200 * US, &format!("the client adds {excess_ns} ns at the median"));
+    timing.expect(
+        excess_ns <= 200 * US,
+        &format!("the client adds {excess_ns} ns at the median"),
+    );
 }
 
 #[test]
 fn client_times_enclose_server_times_rank_by_rank_and_tightly() {
     judge_timing(|timing| {
-        let service = Service::Exponential { mean_ns: 2 * MS, seed: 7 };
-        let config = Config { service, ..Config::default() };
+        let service = Service::Exponential {
+            mean_ns: 2 * MS,
+            seed: 7,
+        };
+        let config = Config {
+            service,
+            ..Config::default()
+        };
         let trial = timing.trial(config, |url| LoadPlan::open(url, 500.0, SECOND));
         assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
         what_client_and_server_add_is_small(timing, &trial);
@@ -86,9 +141,19 @@ fn client_times_enclose_server_times_rank_by_rank_and_tightly() {
 #[test]
 fn client_times_enclose_server_times_in_a_queue_of_one_server_too() {
     judge_timing(|timing| {
-        let service = Service::Exponential { mean_ns: 2 * MS, seed: 7 };
-        let config = Config { service, servers: Some(1), ..Config::default() };
-        let trial = timing.trial(config, |url| LoadPlan { threads: 2, ..LoadPlan::open(url, 250.0, 2 * SECOND) });
+        let service = Service::Exponential {
+            mean_ns: 2 * MS,
+            seed: 7,
+        };
+        let config = Config {
+            service,
+            servers: Some(1),
+            ..Config::default()
+        };
+        let trial = timing.trial(config, |url| LoadPlan {
+            threads: 2,
+            ..LoadPlan::open(url, 250.0, 2 * SECOND)
+        });
         assert_eq!(trial.count(Outcome::Ok), trial.scheduled());
         what_client_and_server_add_is_small(timing, &trial);
     });

@@ -1,4 +1,5 @@
-//! Sessions: requests one after the other over a connection of their own, cookies kept, nothing lost.
+//! Sessions: requests one after the other over a connection of their own, cookies kept, nothing
+//! lost.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +8,39 @@ use loadgen::{LoadPlan, LoadReport, Outcome, SessionReport, StopToken, run};
 use refsrv::{Config, Fault, FaultPlan, When};
 
 use crate::support::{
-    MS, SECOND, alone, assert_sound, capped, constant, floor_ns, holding, judge_timing, open_loop, server_with,
-    url_of,
+    MS, SECOND, alone, assert_sound, capped, constant, floor_ns, holding, judge_timing, open_loop,
+    server_with, url_of,
 };
 use crate::targets::request;
 use crate::witness::{Seen, WitnessServer, answer};
 
 fn session(weight: f64, name: &str, steps: &[(&str, u64)]) -> SessionPlan {
-    let step =
-        |(line, think_time_ns): &(&str, u64)| StepPlan { request: request(line), think_time_ns: *think_time_ns };
-    SessionPlan { name: name.to_owned(), weight, steps: steps.iter().map(step).collect() }
+    let step = |(line, think_time_ns): &(&str, u64)| StepPlan {
+        request: request(line),
+        think_time_ns: *think_time_ns,
+    };
+    SessionPlan {
+        name: name.to_owned(),
+        weight,
+        steps: steps.iter().map(step).collect(),
+    }
 }
 
-/// A constant rate of sessions, and after it the time that the last of them needs, however late a host makes it: a load
-/// that ends meanwhile leaves them unfinished.
+/// A constant rate of sessions, and after it the time that the last of them needs, however late a
+/// host makes it: a load that ends meanwhile leaves them unfinished.
 fn let_end(url: &str, rate_per_s: f64, duration_ns: u64, sessions: Vec<SessionPlan>) -> LoadPlan {
-    let pause = Step { rate_per_s: 0.0, duration_ns: 10 * SECOND };
+    let pause = Step {
+        rate_per_s: 0.0,
+        duration_ns: 10 * SECOND,
+    };
     let mut plan = constant(url, rate_per_s, duration_ns + pause.duration_ns);
-    open_loop(&mut plan).profile = LoadProfile::Steps(vec![Step { rate_per_s, duration_ns }, pause]);
+    open_loop(&mut plan).profile = LoadProfile::Steps(vec![
+        Step {
+            rate_per_s,
+            duration_ns,
+        },
+        pause,
+    ]);
     LoadPlan { sessions, ..plan }
 }
 
@@ -32,24 +48,45 @@ fn carry_out(plan: &LoadPlan) -> (LoadReport, SessionReport) {
     let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
     assert_sound(&report);
     let sessions = report.sessions.clone().expect("the plan has sessions");
-    assert_eq!(sessions.started, sessions.completed + sessions.failed + sessions.unfinished);
+    assert_eq!(
+        sessions.started,
+        sessions.completed + sessions.failed + sessions.unfinished
+    );
     let listed: u64 = report.targets.iter().map(|target| target.scheduled).sum();
-    assert_eq!(listed, report.scheduled(), "the requests share out the arrivals");
-    assert!(report.verdict.reasons.iter().all(|reason| reason.check != "C2"), "{:?}", report.verdict.reasons);
+    assert_eq!(
+        listed,
+        report.scheduled(),
+        "the requests share out the arrivals"
+    );
+    assert!(
+        report
+            .verdict
+            .reasons
+            .iter()
+            .all(|reason| reason.check != "C2"),
+        "{:?}",
+        report.verdict.reasons
+    );
     (report, sessions)
 }
 
 /// What came over each connection, in order.
 fn by_connection(server: &WitnessServer) -> BTreeMap<usize, Vec<Seen>> {
     let mut connections: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
-    server.seen().into_iter().for_each(|seen| connections.entry(seen.connection).or_default().push(seen));
+    server
+        .seen()
+        .into_iter()
+        .for_each(|seen| connections.entry(seen.connection).or_default().push(seen));
     connections
 }
 
 /// Greets each connection with a cookie that names it.
 fn greet(seen: &Seen) -> String {
     let fields = match seen.line.as_str() {
-        "GET /login" => format!("Set-Cookie: id={}; Path=/; HttpOnly\r\nSet-Cookie: lang=en\r\n", seen.connection),
+        "GET /login" => format!(
+            "Set-Cookie: id={}; Path=/; HttpOnly\r\nSet-Cookie: lang=en\r\n",
+            seen.connection
+        ),
         _ => String::new(),
     };
     answer(200, &fields, "yes")
@@ -65,7 +102,11 @@ fn each_session_has_a_connection_and_cookies_of_its_own() {
             wire,
             threads: 2,
             sessions: vec![
-                session(3.0, "buy", &[(lines[0], 0), (lines[1], 5 * MS), (lines[2], 0)]),
+                session(
+                    3.0,
+                    "buy",
+                    &[(lines[0], 0), (lines[1], 5 * MS), (lines[2], 0)],
+                ),
                 session(1.0, "look", &[("GET /look", 0)]),
             ],
             ..constant(&server.url(), 200.0, SECOND)
@@ -73,21 +114,38 @@ fn each_session_has_a_connection_and_cookies_of_its_own() {
         let (report, sessions) = carry_out(&plan);
         let connections = by_connection(&server);
         // A session whose last requests would have been due after the end is cut short.
-        assert_eq!((sessions.started, sessions.failed, connections.len()), (200, 0, 200));
+        assert_eq!(
+            (sessions.started, sessions.failed, connections.len()),
+            (200, 0, 200)
+        );
         assert!(sessions.unfinished < 20, "{sessions:?}");
         let mut bought = 0;
         for (connection, seen) in &connections {
             let came: Vec<&str> = seen.iter().map(|seen| seen.line.as_str()).collect();
-            let script: &[&str] = if came[0] == "GET /look" { &["GET /look"] } else { &lines };
+            let script: &[&str] = if came[0] == "GET /look" {
+                &["GET /look"]
+            } else {
+                &lines
+            };
             assert!(script.starts_with(&came), "{came:?}");
             bought += u64::from(came.len() == 3);
-            assert_eq!(seen[0].fields("cookie"), [] as [&str; 0], "a new user has no cookie");
+            assert_eq!(
+                seen[0].fields("cookie"),
+                [] as [&str; 0],
+                "a new user has no cookie"
+            );
             let cookies = format!("id={connection}; lang=en");
-            seen[1..].iter().for_each(|seen| assert_eq!(seen.fields("cookie"), [cookies.as_str()]));
+            seen[1..]
+                .iter()
+                .for_each(|seen| assert_eq!(seen.fields("cookie"), [cookies.as_str()]));
         }
         assert_eq!(report.targets[2].ok, bought);
         assert_eq!(sessions.completed, bought + report.targets[3].ok);
-        assert!(report.targets[3].scheduled.abs_diff(50) < 25, "a quarter only looks: {:?}", report.targets[3]);
+        assert!(
+            report.targets[3].scheduled.abs_diff(50) < 25,
+            "a quarter only looks: {:?}",
+            report.targets[3]
+        );
         assert_eq!(report.targets[3].name, "look[1] GET /look");
         let left: u64 = connections
             .values()
@@ -106,18 +164,42 @@ fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
         ("GET /b", 1) => String::new(),
         _ => answer(200, "", "yes"),
     });
-    let sessions = vec![session(1.0, "s", &[("GET /a", 0), ("GET /b", 0), ("GET /c", 0), ("GET /d", 0)])];
+    let sessions = vec![session(
+        1.0,
+        "s",
+        &[("GET /a", 0), ("GET /b", 0), ("GET /c", 0), ("GET /d", 0)],
+    )];
     let (report, sessions) = carry_out(&let_end(&server.url(), 200.0, SECOND / 2, sessions));
     let connections = by_connection(&server);
-    let failed = |rest: usize| connections.keys().filter(|connection| *connection % 4 == rest).count() as u64;
+    let failed = |rest: usize| {
+        connections
+            .keys()
+            .filter(|connection| *connection % 4 == rest)
+            .count() as u64
+    };
     let (by_status, by_end) = (failed(0), failed(1));
     assert_eq!(connections.len(), 100, "each session had its own");
-    assert_eq!((report.outcome(Outcome::HttpStatus), report.outcome(Outcome::Stale)), (by_status, by_end));
+    assert_eq!(
+        (
+            report.outcome(Outcome::HttpStatus),
+            report.outcome(Outcome::Stale)
+        ),
+        (by_status, by_end)
+    );
     let rest = 100 - by_status - by_end;
     let not_reached = 2 * (by_status + by_end);
-    assert_eq!((sessions.started, sessions.completed, sessions.failed), (100, rest, by_status + by_end));
-    assert_eq!((sessions.unfinished, sessions.requests_not_reached), (0, not_reached));
-    assert_eq!(sessions.duration_ns.map(|duration_ns| duration_ns.count), Some(rest));
+    assert_eq!(
+        (sessions.started, sessions.completed, sessions.failed),
+        (100, rest, by_status + by_end)
+    );
+    assert_eq!(
+        (sessions.unfinished, sessions.requests_not_reached),
+        (0, not_reached)
+    );
+    assert_eq!(
+        sessions.duration_ns.map(|duration_ns| duration_ns.count),
+        Some(rest)
+    );
     assert_eq!(report.scheduled(), 4 * 100 - not_reached);
 }
 
@@ -125,8 +207,15 @@ fn a_failure_ends_the_session_and_what_it_did_not_reach_is_told() {
 fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
     judge_timing(|timing| {
         let server = WitnessServer::start(greet);
-        let sessions = vec![session(1.0, "s", &[("GET /login", 50 * MS), ("GET /cart", 0)])];
-        let plan = LoadPlan { sessions, ..constant(&server.url(), 200.0, SECOND) };
+        let sessions = vec![session(
+            1.0,
+            "s",
+            &[("GET /login", 50 * MS), ("GET /cart", 0)],
+        )];
+        let plan = LoadPlan {
+            sessions,
+            ..constant(&server.url(), 200.0, SECOND)
+        };
         let report = timing.watch(|| carry_out(&plan).0);
         let sessions = report.sessions.as_ref().expect("the plan has sessions");
         let completed = sessions.completed;
@@ -137,16 +226,37 @@ fn thinking_is_neither_response_time_nor_lateness_and_holds_the_connection() {
             .collect();
         assert_eq!(pauses.len() as u64, completed);
         assert!(completed > 100, "{completed}");
-        // A mean of so many has a standard deviation of 5 ms at most; the end cuts the longest pauses off.
+        // A mean of so many has a standard deviation of 5 ms at most; the end cuts the longest
+        // pauses off.
         let mean_ns = pauses.iter().sum::<u64>() / pauses.len() as u64;
         timing.within("mean pause", Some(mean_ns), 25 * MS, 70 * MS);
-        // A session is its first response, the pause up to the second request, and the second response.
-        let duration_ns = sessions.duration_ns.as_ref().expect("many were completed").mean as u64;
-        timing.within("mean session less its pause", duration_ns.checked_sub(mean_ns), 0, 4 * floor_ns(0.5));
+        // A session is its first response, the pause up to the second request, and the second
+        // response.
+        let duration_ns = sessions
+            .duration_ns
+            .as_ref()
+            .expect("many were completed")
+            .mean as u64;
+        timing.within(
+            "mean session less its pause",
+            duration_ns.checked_sub(mean_ns),
+            0,
+            4 * floor_ns(0.5),
+        );
         assert!(report.connections.peak > 2, "several think at a time");
         let measures = report.measures();
-        timing.about("send lag", measures.send_lag.quantile_ns(0.5), 0, floor_ns(0.5));
-        timing.about("response time", measures.response.quantile_ns(0.5), 0, 2 * floor_ns(0.5));
+        timing.about(
+            "send lag",
+            measures.send_lag.quantile_ns(0.5),
+            0,
+            floor_ns(0.5),
+        );
+        timing.about(
+            "response time",
+            measures.response.quantile_ns(0.5),
+            0,
+            2 * floor_ns(0.5),
+        );
     });
 }
 
@@ -155,13 +265,25 @@ fn a_session_goes_on_over_another_connection_where_the_server_closes_each() {
     let _alone = alone();
     let server = WitnessServer::start(|seen| match seen.line.as_str() {
         "GET /login" => answer(200, "Set-Cookie: id=1\r\nConnection: close\r\n", "yes"),
-        _ => answer(200, "Set-Cookie: id=; Max-Age=0\r\nConnection: close\r\n", "yes"),
+        _ => answer(
+            200,
+            "Set-Cookie: id=; Max-Age=0\r\nConnection: close\r\n",
+            "yes",
+        ),
     });
-    let sessions = vec![session(1.0, "s", &[("GET /login", 0), ("GET /logout", 0), ("GET /", 0)])];
+    let sessions = vec![session(
+        1.0,
+        "s",
+        &[("GET /login", 0), ("GET /logout", 0), ("GET /", 0)],
+    )];
     let (_, sessions) = carry_out(&let_end(&server.url(), 100.0, SECOND / 2, sessions));
     assert_eq!((sessions.started, sessions.completed), (50, 50));
     for seen in server.seen() {
-        let expected: &[&str] = if seen.line == "GET /logout" { &["id=1"] } else { &[] };
+        let expected: &[&str] = if seen.line == "GET /logout" {
+            &["id=1"]
+        } else {
+            &[]
+        };
         assert_eq!(seen.fields("cookie"), expected, "{}", seen.line);
     }
 }
@@ -172,14 +294,28 @@ fn no_session_is_lost_where_connections_are_few() {
     for (on_busy, is_shed) in [(OnBusy::Shed, true), (OnBusy::Queue, false)] {
         let server = WitnessServer::start(greet);
         let mut plan = constant(&server.url(), 200.0, SECOND / 2);
-        plan.sessions = vec![session(1.0, "s", &[("GET /login", 20 * MS), ("GET /cart", 0)])];
+        plan.sessions = vec![session(
+            1.0,
+            "s",
+            &[("GET /login", 20 * MS), ("GET /cart", 0)],
+        )];
         plan.phases.drain_ns = Some(50 * MS);
-        (open_loop(&mut plan).on_busy, open_loop(&mut plan).max_connections) = (on_busy, Some(2));
+        (
+            open_loop(&mut plan).on_busy,
+            open_loop(&mut plan).max_connections,
+        ) = (on_busy, Some(2));
         let (report, sessions) = carry_out(&plan);
         assert_eq!(sessions.started, 100);
-        assert!(report.connections.peak <= 2 && sessions.completed > 10, "{sessions:?}");
+        assert!(
+            report.connections.peak <= 2 && sessions.completed > 10,
+            "{sessions:?}"
+        );
         let dropped = report.outcome(Outcome::Dropped);
-        assert_eq!((dropped > 20, sessions.failed), (is_shed, dropped), "{on_busy:?}: {sessions:?}");
+        assert_eq!(
+            (dropped > 20, sessions.failed),
+            (is_shed, dropped),
+            "{on_busy:?}: {sessions:?}"
+        );
         assert_eq!(report.scheduled() + sessions.requests_not_reached, 200);
     }
 }
@@ -187,14 +323,20 @@ fn no_session_is_lost_where_connections_are_few() {
 #[test]
 fn sessions_that_still_wait_for_a_connection_do_not_prolong_the_load() {
     let _alone = alone();
-    let server =
-        server_with(Config { faults: FaultPlan::none().with(Fault::NeverAnswer, When::every(1)), ..holding(0) });
+    let server = server_with(Config {
+        faults: FaultPlan::none().with(Fault::NeverAnswer, When::every(1)),
+        ..holding(0)
+    });
     let mut plan = capped(&url_of(&server), 50.0, SECOND, 1);
     plan.sessions = vec![session(1.0, "s", &[("GET /login", 0), ("GET /cart", 0)])];
     plan.timeout_ns = 200 * MS;
     let (report, sessions) = carry_out(&plan);
-    // One after the other for a second, and then until the last has had its time; all of them would take ten.
-    let (tried, waiting) = (report.outcome(Outcome::Timeout), report.outcome(Outcome::Unfinished));
+    // One after the other for a second, and then until the last has had its time; all of them would
+    // take ten.
+    let (tried, waiting) = (
+        report.outcome(Outcome::Timeout),
+        report.outcome(Outcome::Unfinished),
+    );
     assert_eq!((tried + waiting, sessions.started), (50, 50));
     assert!((1..25).contains(&tried), "{:?}", report.outcomes);
     assert_eq!((sessions.failed, sessions.unfinished), (tried, waiting));

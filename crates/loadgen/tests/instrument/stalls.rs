@@ -1,14 +1,14 @@
 //! F4 and F5: a server that stands still, and who sees it.
 //!
-//! The server's stalls are [`STALL_NS`] long and begin every [`PERIOD_NS`]; loads last whole periods, so each part
-//! of the period is met equally often, wherever in it the load begins.
+//! The server's stalls are [`STALL_NS`] long and begin every [`PERIOD_NS`]; loads last whole
+//! periods, so each part of the period is met equally often, wherever in it the load begins.
 
 use loadgen::{LoadPlan, Outcome, Schedule};
 use refsrv::{Config, Service};
 
 use crate::support::{
-    MS, SECOND, Timing, Trial, US, assert_encloses, capped, constant, floor_ns, judge_timing, median_excess_ns,
-    open_loop,
+    MS, SECOND, Timing, Trial, US, assert_encloses, capped, constant, floor_ns, judge_timing,
+    median_excess_ns, open_loop,
 };
 
 const BASE_NS: u64 = MS;
@@ -17,12 +17,21 @@ const STALL_NS: u64 = SECOND / 5;
 
 fn stalling(servers: Option<usize>) -> Config {
     let (period_ns, stall_ns, offset_ns) = (PERIOD_NS, STALL_NS, 300 * MS);
-    let service = Service::PeriodicStall { base_ns: BASE_NS, period_ns, stall_ns, offset_ns };
-    Config { service, servers, ..Config::default() }
+    let service = Service::PeriodicStall {
+        base_ns: BASE_NS,
+        period_ns,
+        stall_ns,
+        offset_ns,
+    };
+    Config {
+        service,
+        servers,
+        ..Config::default()
+    }
 }
 
-/// The response time that a share `quantile` of evenly spaced arrivals does not exceed, where from the beginning of
-/// a stall on the wait falls by `slope` for each unit of time.
+/// The response time that a share `quantile` of evenly spaced arrivals does not exceed, where from
+/// the beginning of a stall on the wait falls by `slope` for each unit of time.
 fn stalled_quantile_ns(quantile: f64, slope: f64) -> u64 {
     let wait_ns = STALL_NS as f64 - (1.0 - quantile) * slope * PERIOD_NS as f64;
     BASE_NS + wait_ns.max(0.0) as u64
@@ -45,7 +54,10 @@ fn expect_quantiles(timing: &mut Timing, trial: &Trial, slope: f64, resolution_n
 fn f4_a_stall_lengthens_the_response_times_by_the_formula() {
     judge_timing(|timing| {
         let trial = timing.trial(stalling(None), |url| constant(url, 500.0, 2 * PERIOD_NS));
-        assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (1_000, 1_000, 1_000));
+        assert_eq!(
+            (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
+            (1_000, 1_000, 1_000)
+        );
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
         // One arrival every 2 ms decides how fine a quantile of the wait can be.
         expect_quantiles(timing, &trial, 1.0, 2 * MS);
@@ -55,22 +67,39 @@ fn f4_a_stall_lengthens_the_response_times_by_the_formula() {
             BASE_NS,
             BASE_NS + floor_ns(0.5),
         );
-        let long = trial.log.iter().filter(|entry| entry.hold_ns > STALL_NS / 2).count() as u64;
+        let long = trial
+            .log
+            .iter()
+            .filter(|entry| entry.hold_ns > STALL_NS / 2)
+            .count() as u64;
         let seen = trial.report.measures().response.count_above(STALL_NS / 2);
-        timing.expect(seen.abs_diff(long) <= 2, &format!("{seen} waits beyond half a stall instead of {long}"));
+        timing.expect(
+            seen.abs_diff(long) <= 2,
+            &format!("{seen} waits beyond half a stall instead of {long}"),
+        );
     });
 }
 
 #[test]
 fn f4_a_closed_loop_of_one_user_hides_the_same_stall() {
     judge_timing(|timing| {
-        let trial = timing.trial(stalling(None), |url| LoadPlan::closed(url, 1, 2 * PERIOD_NS));
+        let trial = timing.trial(stalling(None), |url| {
+            LoadPlan::closed(url, 1, 2 * PERIOD_NS)
+        });
         assert_eq!(trial.count(Outcome::Ok), trial.log.len() as u64);
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
         let response = &trial.report.measures().response;
         let long = response.count_above(STALL_NS / 2);
-        timing.expect(long == 2, &format!("{long} samples beyond half a stall, not one for each of two stalls"));
-        timing.within("response p99", response.quantile_ns(0.99), BASE_NS, BASE_NS + floor_ns(0.99));
+        timing.expect(
+            long == 2,
+            &format!("{long} samples beyond half a stall, not one for each of two stalls"),
+        );
+        timing.within(
+            "response p99",
+            response.quantile_ns(0.99),
+            BASE_NS,
+            BASE_NS + floor_ns(0.99),
+        );
         // The same server, the same stalls: an open loop finds its p99 at 191 ms.
         assert_eq!(stalled_quantile_ns(0.99, 1.0), 191 * MS);
     });
@@ -80,9 +109,13 @@ fn f4_a_closed_loop_of_one_user_hides_the_same_stall() {
 fn f4_behind_one_connection_a_stall_shows_in_response_times_and_not_in_service_times() {
     judge_timing(|timing| {
         let trial = timing.trial(stalling(None), |url| capped(url, 200.0, 2 * PERIOD_NS, 1));
-        assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (400, 400, 400));
+        assert_eq!(
+            (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
+            (400, 400, 400)
+        );
         let measures = trial.report.measures();
-        // One connection is served in order, so the i-th arrival in the log is the i-th of the schedule.
+        // One connection is served in order, so the i-th arrival in the log is the i-th of the
+        // schedule.
         let mut plan = trial.report.plan.clone();
         let schedule = Schedule::new(open_loop(&mut plan), 0, &trial.report.plan.phases);
         let start_ns = trial.report.clock.monotonic_ns;
@@ -95,12 +128,30 @@ fn f4_behind_one_connection_a_stall_shows_in_response_times_and_not_in_service_t
         assert_encloses(&measures.service, &trial.times_in_server());
 
         let excess_ns = median_excess_ns(&measures.response, &waited);
-        timing.expect(excess_ns <= 200 * US, &format!("the client adds {excess_ns} ns at the median"));
-        timing.within("service p99", measures.service.quantile_ns(0.99), BASE_NS, BASE_NS + floor_ns(0.99));
+        timing.expect(
+            excess_ns <= 200 * US,
+            &format!("the client adds {excess_ns} ns at the median"),
+        );
+        timing.within(
+            "service p99",
+            measures.service.quantile_ns(0.99),
+            BASE_NS,
+            BASE_NS + floor_ns(0.99),
+        );
         let response_p99_ns = measures.response.quantile_ns(0.99);
         timing.within("response p99", response_p99_ns, 180 * MS, 205 * MS);
-        timing.about("pool wait p99", measures.pool_wait.quantile_ns(0.99), 175 * MS, 205 * MS);
-        timing.within("send lag p99", measures.send_lag.quantile_ns(0.99), 0, floor_ns(0.99));
+        timing.about(
+            "pool wait p99",
+            measures.pool_wait.quantile_ns(0.99),
+            175 * MS,
+            205 * MS,
+        );
+        timing.within(
+            "send lag p99",
+            measures.send_lag.quantile_ns(0.99),
+            0,
+            floor_ns(0.99),
+        );
     });
 }
 
@@ -108,9 +159,13 @@ fn f4_behind_one_connection_a_stall_shows_in_response_times_and_not_in_service_t
 fn f5_behind_one_server_the_backlog_of_a_stall_drains_by_the_formula() {
     judge_timing(|timing| {
         let trial = timing.trial(stalling(Some(1)), |url| constant(url, 500.0, 2 * PERIOD_NS));
-        assert_eq!((trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()), (1_000, 1_000, 1_000));
+        assert_eq!(
+            (trial.scheduled(), trial.count(Outcome::Ok), trial.log.len()),
+            (1_000, 1_000, 1_000)
+        );
         assert_encloses(&trial.report.measures().service, &trial.times_in_server());
-        // Half the server's capacity is taken, so the backlog falls half as fast as the stall built it up.
+        // Half the server's capacity is taken, so the backlog falls half as fast as the stall built
+        // it up.
         expect_quantiles(timing, &trial, 0.5, BASE_NS);
     });
 }

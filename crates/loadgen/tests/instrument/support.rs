@@ -36,7 +36,10 @@ pub fn server_with(config: Config) -> ReferenceServer {
 }
 
 pub fn holding(hold_ns: u64) -> Config {
-    Config { service: Service::Constant { hold_ns }, ..Config::default() }
+    Config {
+        service: Service::Constant { hold_ns },
+        ..Config::default()
+    }
 }
 
 pub fn url_of(server: &ReferenceServer) -> String {
@@ -83,7 +86,11 @@ impl Trial {
     pub fn on(server: &ReferenceServer, plan: &LoadPlan) -> Self {
         let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
         assert_sound(&report);
-        Self { report, log: server.log(), stats: server.stats() }
+        Self {
+            report,
+            log: server.log(),
+            stats: server.stats(),
+        }
     }
 
     pub fn count(&self, outcome: Outcome) -> u64 {
@@ -96,9 +103,14 @@ impl Trial {
 
     /// How long each right answer took inside the server, from its arrival to its write, ascending.
     pub fn times_in_server(&self) -> Vec<u64> {
-        let right = |entry: &&LogEntry| matches!(entry.outcome, Served::Answered | Served::StaleClose);
-        let mut times: Vec<u64> =
-            self.log.iter().filter(right).filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns)).collect();
+        let right =
+            |entry: &&LogEntry| matches!(entry.outcome, Served::Answered | Served::StaleClose);
+        let mut times: Vec<u64> = self
+            .log
+            .iter()
+            .filter(right)
+            .filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns))
+            .collect();
         times.sort_unstable();
         times
     }
@@ -112,15 +124,28 @@ impl Trial {
 
     /// Whether the verdict has a reason of this check.
     pub fn has_reason(&self, check: &str) -> bool {
-        self.report.verdict.reasons.iter().any(|reason| reason.check == check)
+        self.report
+            .verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.check == check)
     }
 }
 
 /// What holds for every report, whatever the load and the machine.
 pub fn assert_sound(report: &LoadReport) {
     let scheduled = report.scheduled();
-    let accounted: u64 = report.outcomes.iter().filter(|(name, _)| **name != "scheduled").map(|(_, n)| n).sum();
-    assert_eq!(accounted, scheduled, "each arrival has one outcome: {:?}", report.outcomes);
+    let accounted: u64 = report
+        .outcomes
+        .iter()
+        .filter(|(name, _)| **name != "scheduled")
+        .map(|(_, n)| n)
+        .sum();
+    assert_eq!(
+        accounted, scheduled,
+        "each arrival has one outcome: {:?}",
+        report.outcomes
+    );
 
     let ok = report.outcome(Outcome::Ok);
     let measures = report.measures();
@@ -131,13 +156,21 @@ pub fn assert_sound(report: &LoadReport) {
         ("pool wait", &measures.pool_wait),
         ("first byte", &measures.first_byte),
     ] {
-        assert_eq!(histogram.count(), ok, "right answers, and they alone, have a {name}");
+        assert_eq!(
+            histogram.count(),
+            ok,
+            "right answers, and they alone, have a {name}"
+        );
     }
     let parts = total(&measures.pool_wait)
         + total(&measures.send_lag)
         + total(&measures.connect)
         + total(&measures.service);
-    assert_eq!(total(&measures.response), parts, "response times are the sum of their parts");
+    assert_eq!(
+        total(&measures.response),
+        parts,
+        "response times are the sum of their parts"
+    );
 
     let (mut arrived, mut right, mut failed) = (0, 0, 0);
     for interval in &report.intervals {
@@ -145,36 +178,64 @@ pub fn assert_sound(report: &LoadReport) {
         right += interval.ok;
         failed += interval.failed;
     }
-    assert_eq!((arrived, right, failed), (scheduled, ok, scheduled - ok), "intervals share out the arrivals");
+    assert_eq!(
+        (arrived, right, failed),
+        (scheduled, ok, scheduled - ok),
+        "intervals share out the arrivals"
+    );
 
     let is_defect = |check: &str| ["C1", "C16"].contains(&check);
-    let defects: Vec<_> = report.verdict.reasons.iter().filter(|reason| is_defect(&reason.check)).collect();
-    assert!(defects.is_empty(), "instants or counts contradict each other: {defects:?}");
+    let defects: Vec<_> = report
+        .verdict
+        .reasons
+        .iter()
+        .filter(|reason| is_defect(&reason.check))
+        .collect();
+    assert!(
+        defects.is_empty(),
+        "instants or counts contradict each other: {defects:?}"
+    );
 }
 
 /// The exact sum of a histogram's values.
 pub fn total(histogram: &LatencyHistogram) -> u64 {
     // The mean is an exact sum divided once; below 2^53 the product rounds back to that sum.
-    histogram.mean_ns().map_or(0, |mean| (mean * histogram.count() as f64).round() as u64)
+    histogram
+        .mean_ns()
+        .map_or(0, |mean| (mean * histogram.count() as f64).round() as u64)
 }
 
-/// Every value that the client measured encloses the one that the server took, so rank by rank the client's is not
-/// smaller. Holds on any machine, however busy.
+/// Every value that the client measured encloses the one that the server took, so rank by rank the
+/// client's is not smaller. Holds on any machine, however busy.
 pub fn assert_encloses(client: &LatencyHistogram, server: &[u64]) {
-    assert_eq!(client.count(), server.len() as u64, "both ends counted the same answers");
-    assert!(total(client) >= server.iter().sum::<u64>(), "the sums enclose each other");
+    assert_eq!(
+        client.count(),
+        server.len() as u64,
+        "both ends counted the same answers"
+    );
+    assert!(
+        total(client) >= server.iter().sum::<u64>(),
+        "the sums enclose each other"
+    );
     for (rank, &inner_ns) in (1..).zip(server) {
         let outer_ns = client.at_rank_ns(rank).expect("as many values");
-        assert!(outer_ns >= inner_ns, "rank {rank}: {outer_ns} ns around {inner_ns} ns");
+        assert!(
+            outer_ns >= inner_ns,
+            "rank {rank}: {outer_ns} ns around {inner_ns} ns"
+        );
     }
 }
 
-/// The median over the ranks of what the client measured beyond the server's own figure, histogram slots allowed.
+/// The median over the ranks of what the client measured beyond the server's own figure, histogram
+/// slots allowed.
 pub fn median_excess_ns(client: &LatencyHistogram, server: &[u64]) -> u64 {
     let mut excess: Vec<u64> = (1..)
         .zip(server)
         .map(|(rank, &inner_ns)| {
-            client.at_rank_ns(rank).expect("as many values").saturating_sub(slot_top(inner_ns))
+            client
+                .at_rank_ns(rank)
+                .expect("as many values")
+                .saturating_sub(slot_top(inner_ns))
         })
         .collect();
     excess.sort_unstable();
@@ -186,8 +247,9 @@ pub fn slot_top(value_ns: u64) -> u64 {
     value_ns + value_ns.div_ceil(1_024)
 }
 
-/// What client, kernel and server may add to a time on a shared machine: the method's limits for a dedicated host
-/// (60 µs, 250 µs, 1 ms) by 10/3, which is what its tier for shared machines takes for the median.
+/// What client, kernel and server may add to a time on a shared machine: the method's limits for a
+/// dedicated host (60 µs, 250 µs, 1 ms) by 10/3, which is what its tier for shared machines takes
+/// for the median.
 pub fn floor_ns(quantile: f64) -> u64 {
     match quantile {
         q if q <= 0.5 => 200 * US,
@@ -196,7 +258,8 @@ pub fn floor_ns(quantile: f64) -> u64 {
     }
 }
 
-/// Collects, for one attempt, what the clock says against the expectation and what the host says for itself.
+/// Collects, for one attempt, what the clock says against the expectation and what the host says
+/// for itself.
 #[derive(Default)]
 pub struct Timing {
     deviations: Vec<String>,
@@ -214,8 +277,11 @@ impl Timing {
         let others = Others::now();
         let trial = carry_out();
         self.note_host(&others, &trial.report);
-        if let Some(late) = refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS) {
-            self.disturbances.push(format!("the server itself was late: {late}"));
+        if let Some(late) =
+            refsrv::Lateness::of(&trial.log).filter(|late| late.median_ns > SERVER_LATE_LIMIT_NS)
+        {
+            self.disturbances
+                .push(format!("the server itself was late: {late}"));
         }
         trial
     }
@@ -230,22 +296,36 @@ impl Timing {
 
     fn note_host(&mut self, others: &Others, report: &LoadReport) {
         self.disturbed_by(others.disturbance());
-        // Lateness of the generator's own is no excuse: it could be the very defect that is looked for.
-        let by_host = report.verdict.reasons.iter().filter(|reason| reason.blame == Blame::Host);
-        self.disturbances.extend(by_host.map(|reason| format!("{}: {}", reason.check, reason.message)));
+        // Lateness of the generator's own is no excuse: it could be the very defect that is looked
+        // for.
+        let by_host = report
+            .verdict
+            .reasons
+            .iter()
+            .filter(|reason| reason.blame == Blame::Host);
+        self.disturbances
+            .extend(by_host.map(|reason| format!("{}: {}", reason.check, reason.message)));
     }
 
-    /// Expects `found_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram slot.
+    /// Expects `found_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram
+    /// slot.
     pub fn about(&mut self, what: &str, found_ns: Option<u64>, from_ns: u64, to_ns: u64) {
-        let holds = found_ns.is_some_and(|found_ns| (from_ns..=slot_top(to_ns)).contains(&found_ns));
-        self.expect(holds, &format!("{what}: {found_ns:?} ns, not in [{from_ns}, {to_ns}]"));
+        let holds =
+            found_ns.is_some_and(|found_ns| (from_ns..=slot_top(to_ns)).contains(&found_ns));
+        self.expect(
+            holds,
+            &format!("{what}: {found_ns:?} ns, not in [{from_ns}, {to_ns}]"),
+        );
     }
 
-    /// As [`Self::about`], for times that a busy host can lengthen but never shorten: too short a time is the
-    /// instrument's fault, whatever the host did.
+    /// As [`Self::about`], for times that a busy host can lengthen but never shorten: too short a
+    /// time is the instrument's fault, whatever the host did.
     #[track_caller]
     pub fn within(&mut self, what: &str, found_ns: Option<u64>, from_ns: u64, to_ns: u64) {
-        assert!(found_ns >= Some(from_ns), "{what}: {found_ns:?} ns, and nothing makes it shorter than {from_ns}");
+        assert!(
+            found_ns >= Some(from_ns),
+            "{what}: {found_ns:?} ns, and nothing makes it shorter than {from_ns}"
+        );
         self.about(what, found_ns, from_ns, to_ns);
     }
 
@@ -267,15 +347,16 @@ pub fn judge_timing(attempt: impl FnMut(&mut Timing)) {
     judge(ATTEMPTS, attempt);
 }
 
-/// Tries up to so many times to see the timing that is expected. Exact assertions in `attempt` panic as everywhere;
-/// deviations in time are a failure where nothing disturbed the attempt, and prove nothing where the host did.
+/// Tries up to so many times to see the timing that is expected. Exact assertions in `attempt`
+/// panic as everywhere; deviations in time are a failure where nothing disturbed the attempt, and
+/// prove nothing where the host did.
 #[track_caller]
 pub fn judge(attempts: usize, attempt: impl FnMut(&mut Timing)) {
     judge_after(1, attempts, attempt);
 }
 
-/// As [`judge`], for times so short that a disturbance can go unseen: it fails only after this many attempts that deviate
-/// and in which nothing was seen, for a defect shows in each of them.
+/// As [`judge`], for times so short that a disturbance can go unseen: it fails only after this many
+/// attempts that deviate and in which nothing was seen, for a defect shows in each of them.
 #[track_caller]
 pub fn judge_after(undisturbed: usize, attempts: usize, mut attempt: impl FnMut(&mut Timing)) {
     let caller = Location::caller();
@@ -299,8 +380,12 @@ pub fn judge_after(undisturbed: usize, attempts: usize, mut attempt: impl FnMut(
     }
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
-    // Not by a printing macro: the harness would swallow it. If nobody can be told, there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "INCONCLUSIVE(host): {test} at {caller}:{history}");
+    // Not by a printing macro: the harness would swallow it. If nobody can be told, there is nobody
+    // to tell.
+    let _ = writeln!(
+        std::io::stderr(),
+        "INCONCLUSIVE(host): {test} at {caller}:{history}"
+    );
 }
 
 /// CPU time that neither this process, nor a child that has ended, nor idleness accounts for.
@@ -311,12 +396,17 @@ pub struct Others {
 
 impl Others {
     pub fn now() -> Self {
-        Self { since: Instant::now(), busy_ticks: Self::busy_ticks() }
+        Self {
+            since: Instant::now(),
+            busy_ticks: Self::busy_ticks(),
+        }
     }
 
     /// What to say of the others, if they took enough of the host to disturb.
     pub fn disturbance(&self) -> Option<String> {
-        let cores = self.cores_since().filter(|cores| *cores > OTHERS_LIMIT_CORES)?;
+        let cores = self
+            .cores_since()
+            .filter(|cores| *cores > OTHERS_LIMIT_CORES)?;
         Some(format!("others on the host used {cores:.2} cores"))
     }
 
@@ -328,13 +418,22 @@ impl Others {
 
     fn busy_ticks() -> Option<u64> {
         let host = std::fs::read_to_string("/proc/stat").ok()?;
-        let fields: Vec<u64> =
-            host.lines().next()?.split_ascii_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; what the hypervisor takes is another's, too.
-        let busy: u64 = [0, 1, 2, 5, 6, 7].iter().filter_map(|&field| fields.get(field)).sum();
+        let fields: Vec<u64> = host
+            .lines()
+            .next()?
+            .split_ascii_whitespace()
+            .skip(1)
+            .map_while(|field| field.parse().ok())
+            .collect();
+        // user nice system idle iowait irq softirq steal; what the hypervisor takes is another's,
+        // too.
+        let busy: u64 = [0, 1, 2, 5, 6, 7]
+            .iter()
+            .filter_map(|&field| fields.get(field))
+            .sum();
         let own = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // The name in parentheses may hold blanks; utime, stime and those of the children that have ended are the
-        // 12th to 15th fields behind it.
+        // The name in parentheses may hold blanks; utime, stime and those of the children that have
+        // ended are the 12th to 15th fields behind it.
         let own: u64 = own
             .rsplit_once(')')?
             .1

@@ -30,7 +30,11 @@ fn carry_out(plan: &LoadPlan) -> LoadReport {
     let report = run(plan, &StopToken::new()).expect("a plan that can be carried out");
     assert_sound(&report);
     let targets: u64 = report.targets.iter().map(|target| target.scheduled).sum();
-    assert_eq!(targets, report.scheduled(), "the requests share out the arrivals");
+    assert_eq!(
+        targets,
+        report.scheduled(),
+        "the requests share out the arrivals"
+    );
     report
 }
 
@@ -50,7 +54,10 @@ fn each_request_goes_out_as_it_was_asked_for_and_as_often_as_its_weight_says() {
         };
         let plan = LoadPlan {
             wire,
-            headers: vec![("X-Kind".to_owned(), "all".to_owned()), ("X-Token".to_owned(), "t".to_owned())],
+            headers: vec![
+                ("X-Kind".to_owned(), "all".to_owned()),
+                ("X-Token".to_owned(), "t".to_owned()),
+            ],
             targets: vec![
                 weighted(6.0, request(&format!("GET {}index", server.url()))),
                 weighted(3.0, order),
@@ -62,27 +69,55 @@ fn each_request_goes_out_as_it_was_asked_for_and_as_often_as_its_weight_says() {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
         for seen in server.seen() {
             *lines.entry(seen.line.clone()).or_default() += 1;
-            let (kind, body) = if seen.line.starts_with("POST") { ("own", "{}") } else { ("all", "") };
+            let (kind, body) = if seen.line.starts_with("POST") {
+                ("own", "{}")
+            } else {
+                ("all", "")
+            };
             assert_eq!(
-                (seen.fields("x-kind"), seen.fields("x-token"), seen.body.as_str()),
+                (
+                    seen.fields("x-kind"),
+                    seen.fields("x-token"),
+                    seen.body.as_str()
+                ),
                 (vec![kind], vec!["t"], body)
             );
         }
         let sent = |line: &str| lines[line];
-        let (index, orders, missing) = (sent("GET /index"), sent("POST /orders?a=b"), sent("GET /missing"));
+        let (index, orders, missing) = (
+            sent("GET /index"),
+            sent("POST /orders?a=b"),
+            sent("GET /missing"),
+        );
         assert_eq!((lines.len(), index + orders + missing), (3, 1_000));
         // Four standard deviations of a draw from 1,000: 62, 58 and 38.
-        assert!(index.abs_diff(600) < 62 && orders.abs_diff(300) < 58 && missing.abs_diff(100) < 38, "{lines:?}");
+        assert!(
+            index.abs_diff(600) < 62 && orders.abs_diff(300) < 58 && missing.abs_diff(100) < 38,
+            "{lines:?}"
+        );
 
-        let told: Vec<_> =
-            report.targets.iter().map(|target| (target.name.as_str(), target.scheduled, target.ok)).collect();
+        let told: Vec<_> = report
+            .targets
+            .iter()
+            .map(|target| (target.name.as_str(), target.scheduled, target.ok))
+            .collect();
         let index_name = format!("GET {}index", server.url());
         assert_eq!(
             told,
-            [(index_name.as_str(), index, index), ("order", orders, orders), ("GET /missing", missing, 0)]
+            [
+                (index_name.as_str(), index, index),
+                ("order", orders, orders),
+                ("GET /missing", missing, 0)
+            ]
         );
-        assert_eq!((report.targets[2].failed, report.targets[2].p50_ns), (missing, None));
-        assert!(report.targets[0].p50_ns.is_some() && report.targets[0].p50_ns <= report.targets[0].max_ns);
+        assert_eq!(
+            (report.targets[2].failed, report.targets[2].p50_ns),
+            (missing, None)
+        );
+        assert!(
+            report.targets[0].p50_ns.is_some()
+                && report.targets[0].p50_ns <= report.targets[0].max_ns
+        );
         assert_eq!(report.outcome(Outcome::HttpStatus), missing);
     }
 }
@@ -92,9 +127,20 @@ fn the_same_requests_go_out_however_many_threads_share_them() {
     let _alone = alone();
     let counts = [1, 3].map(|threads| {
         let server = WitnessServer::start(|_| answer(200, "", "yes"));
-        let targets = (1..=5).map(|place| weighted(f64::from(place), request(&format!("GET /{place}")))).collect();
-        let plan = LoadPlan { threads, targets, seed: 11, ..LoadPlan::open(&server.url(), 500.0, SECOND) };
-        carry_out(&plan).targets.iter().map(|target| target.scheduled).collect::<Vec<_>>()
+        let targets = (1..=5)
+            .map(|place| weighted(f64::from(place), request(&format!("GET /{place}"))))
+            .collect();
+        let plan = LoadPlan {
+            threads,
+            targets,
+            seed: 11,
+            ..LoadPlan::open(&server.url(), 500.0, SECOND)
+        };
+        carry_out(&plan)
+            .targets
+            .iter()
+            .map(|target| target.scheduled)
+            .collect::<Vec<_>>()
     });
     assert_eq!(counts[0], counts[1]);
 }
@@ -103,43 +149,107 @@ fn the_same_requests_go_out_however_many_threads_share_them() {
 fn the_users_of_a_closed_loop_choose_as_well() {
     let _alone = alone();
     let server = WitnessServer::start(|_| answer(200, "", "yes"));
-    let targets = vec![weighted(1.0, request("GET /a")), weighted(3.0, request("GET /b"))];
-    let report = carry_out(&LoadPlan { targets, ..LoadPlan::closed(&server.url(), 2, SECOND / 4) });
-    let (first, all) = (report.targets[0].scheduled as f64, report.scheduled() as f64);
-    assert!((first - all / 4.0).abs() < 5.0 * (all * 3.0 / 16.0).sqrt(), "{first} of {all}");
+    let targets = vec![
+        weighted(1.0, request("GET /a")),
+        weighted(3.0, request("GET /b")),
+    ];
+    let report = carry_out(&LoadPlan {
+        targets,
+        ..LoadPlan::closed(&server.url(), 2, SECOND / 4)
+    });
+    let (first, all) = (
+        report.targets[0].scheduled as f64,
+        report.scheduled() as f64,
+    );
+    assert!(
+        (first - all / 4.0).abs() < 5.0 * (all * 3.0 / 16.0).sqrt(),
+        "{first} of {all}"
+    );
 }
 
 #[test]
 fn every_kind_of_check_finds_the_wrong_body() {
     let _alone = alone();
     // In pieces, and now and then wrong.
-    let body = |line: &str| if line.ends_with("wrong") { ["hel", "la"] } else { ["hel", "lo"] };
+    let body = |line: &str| {
+        if line.ends_with("wrong") {
+            ["hel", "la"]
+        } else {
+            ["hel", "lo"]
+        }
+    };
     let server = WitnessServer::start(move |seen| {
         let [first, second] = body(&seen.line);
-        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{first}\r\n2\r\n{second}\r\n0\r\n\r\n")
+        format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: \
+            chunked\r\n\r\n3\r\n{first}\r\n2\r\n{second}\r\n0\r\n\r\n"
+        )
     });
     let any = ResponseCheck::default();
     let checks = [
-        (ResponseCheck { sha256: Some(HELLO_SHA256.to_owned()), ..any.clone() }, true),
-        (ResponseCheck { sha256: Some(HELLO_SHA256.to_uppercase()), ..any.clone() }, true),
-        (ResponseCheck { regex: Some("^h.*o$".to_owned()), ..any.clone() }, true),
-        (ResponseCheck { length: Some(5), ..any.clone() }, false),
-        (ResponseCheck { length: Some(6), ..any.clone() }, true),
+        (
+            ResponseCheck {
+                sha256: Some(HELLO_SHA256.to_owned()),
+                ..any.clone()
+            },
+            true,
+        ),
+        (
+            ResponseCheck {
+                sha256: Some(HELLO_SHA256.to_uppercase()),
+                ..any.clone()
+            },
+            true,
+        ),
+        (
+            ResponseCheck {
+                regex: Some("^h.*o$".to_owned()),
+                ..any.clone()
+            },
+            true,
+        ),
+        (
+            ResponseCheck {
+                length: Some(5),
+                ..any.clone()
+            },
+            false,
+        ),
+        (
+            ResponseCheck {
+                length: Some(6),
+                ..any.clone()
+            },
+            true,
+        ),
         (any, false),
     ];
     for wire in [Wire::Native, Wire::Hyper] {
         for (check, finds_it) in &checks {
-            let targets = vec![weighted(1.0, request("GET /right")), weighted(1.0, request("GET /wrong"))];
+            let targets = vec![
+                weighted(1.0, request("GET /right")),
+                weighted(1.0, request("GET /wrong")),
+            ];
             let check = check.clone();
             let is_wrong_for_all = check.length == Some(6);
-            let plan =
-                LoadPlan { wire, targets, check: check.clone(), ..constant(&server.url(), 1_000.0, SECOND / 10) };
+            let plan = LoadPlan {
+                wire,
+                targets,
+                check: check.clone(),
+                ..constant(&server.url(), 1_000.0, SECOND / 10)
+            };
             let report = carry_out(&plan);
             let (right, wrong) = (&report.targets[0], &report.targets[1]);
             assert!(right.scheduled > 20 && wrong.scheduled > 20);
-            let expected =
-                (if is_wrong_for_all { right.scheduled } else { 0 }, if *finds_it { wrong.scheduled } else { 0 });
-            assert_eq!((right.failed, wrong.failed), expected, "{check:?} over {wire:?}");
+            let expected = (
+                if is_wrong_for_all { right.scheduled } else { 0 },
+                if *finds_it { wrong.scheduled } else { 0 },
+            );
+            assert_eq!(
+                (right.failed, wrong.failed),
+                expected,
+                "{check:?} over {wire:?}"
+            );
             assert_eq!(report.outcome(Outcome::BadBody), expected.0 + expected.1);
         }
     }
@@ -148,13 +258,28 @@ fn every_kind_of_check_finds_the_wrong_body() {
 #[test]
 fn a_request_of_its_own_may_have_a_check_of_its_own() {
     let _alone = alone();
-    let server = WitnessServer::start(|seen| answer(if seen.line == "GET /made" { 201 } else { 200 }, "", "yes"));
-    let made = ResponseCheck { statuses: vec![201], regex: Some("^yes$".to_owned()), ..ResponseCheck::default() };
+    let server = WitnessServer::start(|seen| {
+        answer(if seen.line == "GET /made" { 201 } else { 200 }, "", "yes")
+    });
+    let made = ResponseCheck {
+        statuses: vec![201],
+        regex: Some("^yes$".to_owned()),
+        ..ResponseCheck::default()
+    };
     let targets = vec![
-        weighted(1.0, RequestPlan { check: Some(made), ..request("GET /made") }),
+        weighted(
+            1.0,
+            RequestPlan {
+                check: Some(made),
+                ..request("GET /made")
+            },
+        ),
         weighted(1.0, request("GET /other")),
     ];
-    let report = carry_out(&LoadPlan { targets, ..constant(&server.url(), 500.0, SECOND / 5) });
+    let report = carry_out(&LoadPlan {
+        targets,
+        ..constant(&server.url(), 500.0, SECOND / 5)
+    });
     assert_eq!(report.outcome(Outcome::Ok), report.scheduled());
 }
 
@@ -167,8 +292,14 @@ fn what_cannot_be_sent_is_refused_with_the_name_of_its_request() {
         ("G(T /", "token"),
         ("GET /a b", "url"),
     ] {
-        plan.targets = vec![weighted(1.0, request("GET /")), weighted(1.0, request(line))];
+        plan.targets = vec![
+            weighted(1.0, request("GET /")),
+            weighted(1.0, request(line)),
+        ];
         let message = run(&plan, &StopToken::new()).expect_err(line).to_string();
-        assert!(message.contains(&format!("request {line}: ")) && message.contains(word), "{message}");
+        assert!(
+            message.contains(&format!("request {line}: ")) && message.contains(word),
+            "{message}"
+        );
     }
 }

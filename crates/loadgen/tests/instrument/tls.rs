@@ -1,4 +1,5 @@
-//! TLS: what is sent over it is measured like anything else, and what goes wrong with it is told in words.
+//! TLS: what is sent over it is measured like anything else, and what goes wrong with it is told in
+//! words.
 
 use std::io::Write as _;
 
@@ -12,9 +13,16 @@ use crate::tls_server::{Certificate, End, answering, answering_until_close, hesi
 const WIRES: [Wire; 2] = [Wire::Native, Wire::Hyper];
 
 /// Fifty requests over one connection at a time.
-fn fifty(server: &Scripted, tls: TlsOptions, change: impl FnOnce(LoadPlan) -> LoadPlan) -> LoadReport {
+fn fifty(
+    server: &Scripted,
+    tls: TlsOptions,
+    change: impl FnOnce(LoadPlan) -> LoadPlan,
+) -> LoadReport {
     let url = format!("https://127.0.0.1:{}/", server.address.port());
-    let plan = change(LoadPlan { tls, ..capped(&url, 100.0, SECOND / 2, 1) });
+    let plan = change(LoadPlan {
+        tls,
+        ..capped(&url, 100.0, SECOND / 2, 1)
+    });
     let report = run(&plan, &StopToken::new()).unwrap();
     assert_sound(&report);
     assert_eq!(report.scheduled(), 50);
@@ -22,13 +30,23 @@ fn fifty(server: &Scripted, tls: TlsOptions, change: impl FnOnce(LoadPlan) -> Lo
 }
 
 fn only(report: &LoadReport, outcome: Outcome) {
-    assert_eq!(report.outcome(outcome), 50, "{:?} {:?}", report.outcomes, report.connections.failures);
+    assert_eq!(
+        report.outcome(outcome),
+        50,
+        "{:?} {:?}",
+        report.outcomes,
+        report.connections.failures
+    );
 }
 
 /// The one cause for which connections were not made.
 fn cause(report: &LoadReport) -> &str {
     let failures = &report.connections.failures;
-    assert_eq!((failures.len(), failures.values().sum::<u64>()), (1, 50), "{failures:?}");
+    assert_eq!(
+        (failures.len(), failures.values().sum::<u64>()),
+        (1, 50),
+        "{failures:?}"
+    );
     failures.keys().next().unwrap()
 }
 
@@ -38,7 +56,10 @@ fn a_kept_connection_carries_every_request_over_tls() {
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
         let server = answering(&certificate, b"hello".to_vec());
-        let report = fifty(&server, certificate.trusted(), |plan| LoadPlan { wire, ..plan });
+        let report = fifty(&server, certificate.trusted(), |plan| LoadPlan {
+            wire,
+            ..plan
+        });
         only(&report, Outcome::Ok);
         assert_eq!((report.connections.opened, server.connections()), (1, 1));
         assert!(report.connections.failures.is_empty());
@@ -51,7 +72,11 @@ fn without_keep_alive_every_request_has_a_handshake_of_its_own() {
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
         let server = answering(&certificate, b"hello".to_vec());
-        let change = |plan| LoadPlan { wire, keepalive: Keepalive::Off, ..plan };
+        let change = |plan| LoadPlan {
+            wire,
+            keepalive: Keepalive::Off,
+            ..plan
+        };
         let report = fifty(&server, certificate.trusted(), change);
         only(&report, Outcome::Ok);
         assert_eq!((report.connections.opened, server.connections()), (50, 50));
@@ -65,13 +90,25 @@ fn the_handshake_is_part_of_connecting() {
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     for wire in WIRES {
         let server = hesitating(&certificate, SECOND / 50);
-        let change = |plan| LoadPlan { wire, keepalive: Keepalive::Requests(25), ..plan };
+        let change = |plan| LoadPlan {
+            wire,
+            keepalive: Keepalive::Requests(25),
+            ..plan
+        };
         let report = fifty(&server, certificate.trusted(), change);
         only(&report, Outcome::Ok);
         let measures = report.measures();
         assert_eq!(measures.connect.count(), 2);
-        assert!(measures.connect.min_ns() >= Some(SECOND / 50), "{:?}", measures.connect.min_ns());
-        assert!(measures.service.min_ns() < Some(SECOND / 50), "{:?}", measures.service.min_ns());
+        assert!(
+            measures.connect.min_ns() >= Some(SECOND / 50),
+            "{:?}",
+            measures.connect.min_ns()
+        );
+        assert!(
+            measures.service.min_ns() < Some(SECOND / 50),
+            "{:?}",
+            measures.service.min_ns()
+        );
     }
 }
 
@@ -80,7 +117,10 @@ fn bodies_of_many_records_are_whole_in_both_directions() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
     let body: Vec<u8> = (0..700_000_u32).map(|place| (place % 251) as u8).collect();
-    let check = ResponseCheck { body_base64: Some(base64(&body)), ..ResponseCheck::default() };
+    let check = ResponseCheck {
+        body_base64: Some(base64(&body)),
+        ..ResponseCheck::default()
+    };
     for wire in WIRES {
         let server = answering(&certificate, body.clone());
         let report = fifty(&server, certificate.trusted(), |plan| LoadPlan {
@@ -108,23 +148,38 @@ fn a_certificate_of_another_name_is_told_as_that() {
     let report = fifty(&server, of_another.trusted(), |plan| plan);
     only(&report, Outcome::Refused);
     let cause = cause(&report);
-    assert!(cause.contains("example.org") && cause.contains("by that name in the URL"), "{cause}");
+    assert!(
+        cause.contains("example.org") && cause.contains("by that name in the URL"),
+        "{cause}"
+    );
     assert!(!cause.contains("--ca-file"), "{cause}");
 }
 
 #[test]
 fn a_certificate_that_nobody_vouches_for_is_refused_unless_that_is_asked_for() {
     let _alone = alone();
-    let (own, others) = (Certificate::for_names(&["127.0.0.1"]), Certificate::for_names(&["127.0.0.1"]));
+    let (own, others) = (
+        Certificate::for_names(&["127.0.0.1"]),
+        Certificate::for_names(&["127.0.0.1"]),
+    );
     for wire in WIRES {
         let server = answering(&own, b"hello".to_vec());
         let report = fifty(&server, others.trusted(), |plan| LoadPlan { wire, ..plan });
         only(&report, Outcome::Refused);
         let cause = cause(&report);
-        assert!(cause.contains("certificate") && cause.contains("--ca-file"), "{cause}");
+        assert!(
+            cause.contains("certificate") && cause.contains("--ca-file"),
+            "{cause}"
+        );
 
-        let insecure = TlsOptions { insecure: true, ca_file: None };
-        only(&fifty(&server, insecure, |plan| LoadPlan { wire, ..plan }), Outcome::Ok);
+        let insecure = TlsOptions {
+            insecure: true,
+            ca_file: None,
+        };
+        only(
+            &fifty(&server, insecure, |plan| LoadPlan { wire, ..plan }),
+            Outcome::Ok,
+        );
     }
 }
 
@@ -145,9 +200,18 @@ fn a_body_without_length_is_right_only_when_tls_says_that_it_has_ended() {
     for wire in WIRES {
         for (end, outcome) in [(End::Announced, Outcome::Ok), (End::CutOff, Outcome::Reset)] {
             let server = answering_until_close(&certificate, end);
-            let report = fifty(&server, certificate.trusted(), |plan| LoadPlan { wire, ..plan });
+            let report = fifty(&server, certificate.trusted(), |plan| LoadPlan {
+                wire,
+                ..plan
+            });
             only(&report, outcome);
-            assert_eq!((report.connections.opened, report.connections.closed_by_server), (50, 50));
+            assert_eq!(
+                (
+                    report.connections.opened,
+                    report.connections.closed_by_server
+                ),
+                (50, 50)
+            );
         }
     }
 }
@@ -163,7 +227,11 @@ fn a_handshake_that_breaks_off_is_a_reset_and_one_that_is_none_a_refusal() {
         });
         let report = fifty(&breaking, certificate.trusted(), |plan| plan);
         only(&report, Outcome::Reset);
-        assert!(cause(&report).contains("during the TLS handshake"), "{}", cause(&report));
+        assert!(
+            cause(&report).contains("during the TLS handshake"),
+            "{}",
+            cause(&report)
+        );
     }
 
     let plain = Scripted::start(|mut stream, _| {
@@ -172,7 +240,11 @@ fn a_handshake_that_breaks_off_is_a_reset_and_one_that_is_none_a_refusal() {
     });
     let report = fifty(&plain, certificate.trusted(), |plan| plan);
     only(&report, Outcome::Refused);
-    assert!(cause(&report).contains("does not answer in TLS"), "{}", cause(&report));
+    assert!(
+        cause(&report).contains("does not answer in TLS"),
+        "{}",
+        cause(&report)
+    );
     assert_eq!(report.connections.opened, 0);
 }
 
@@ -180,16 +252,32 @@ fn a_handshake_that_breaks_off_is_a_reset_and_one_that_is_none_a_refusal() {
 fn a_server_that_never_shakes_hands_is_a_connect_timeout() {
     let _alone = alone();
     let certificate = Certificate::for_names(&["127.0.0.1"]);
-    let silent = Scripted::start(|mut stream, _| drop(std::io::copy(&mut stream, &mut std::io::sink())));
-    let change = |plan| LoadPlan { timeout_ns: SECOND / 100, ..plan };
-    only(&fifty(&silent, certificate.trusted(), change), Outcome::ConnectTimeout);
+    let silent =
+        Scripted::start(|mut stream, _| drop(std::io::copy(&mut stream, &mut std::io::sink())));
+    let change = |plan| LoadPlan {
+        timeout_ns: SECOND / 100,
+        ..plan
+    };
+    only(
+        &fifty(&silent, certificate.trusted(), change),
+        Outcome::ConnectTimeout,
+    );
 }
 
 #[test]
 fn a_file_that_names_no_authority_is_refused_before_the_load() {
-    for (path, cause) in [("/nowhere/authority.pem", "No such file"), ("/dev/null", "no certificate")] {
-        let tls = TlsOptions { insecure: false, ca_file: Some(path.to_owned()) };
-        let plan = LoadPlan { tls, ..LoadPlan::open("https://127.0.0.1:9/", 1.0, SECOND) };
+    for (path, cause) in [
+        ("/nowhere/authority.pem", "No such file"),
+        ("/dev/null", "no certificate"),
+    ] {
+        let tls = TlsOptions {
+            insecure: false,
+            ca_file: Some(path.to_owned()),
+        };
+        let plan = LoadPlan {
+            tls,
+            ..LoadPlan::open("https://127.0.0.1:9/", 1.0, SECOND)
+        };
         let error = run(&plan, &StopToken::new()).unwrap_err().to_string();
         assert!(error.contains(path) && error.contains(cause), "{error}");
     }

@@ -24,8 +24,12 @@ pub struct Certificate {
 impl Certificate {
     pub fn for_names(names: &[&str]) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let certified =
-            generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let certified = generate_simple_self_signed(
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>(),
+        );
         let certified = certified.unwrap();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let file = format!("authority-{}-{number}.pem", std::process::id());
@@ -36,14 +40,23 @@ impl Certificate {
 
     /// Options that trust it and nothing else.
     pub fn trusted(&self) -> TlsOptions {
-        TlsOptions { insecure: false, ca_file: Some(self.ca_file.display().to_string()) }
+        TlsOptions {
+            insecure: false,
+            ca_file: Some(self.ca_file.display().to_string()),
+        }
     }
 
     pub fn config(&self, protocols: &[&str]) -> Arc<ServerConfig> {
         let key = PrivateKeyDer::Pkcs8(self.certified.signing_key.serialize_der().into());
         let chain = vec![self.certified.cert.der().clone()];
-        let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
-        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let mut config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
         Arc::new(config)
     }
 }
@@ -77,7 +90,8 @@ fn answering_after(certificate: &Certificate, body: Vec<u8>, hesitation_ns: u64)
     let config = certificate.config(&["http/1.1"]);
     Scripted::start(move |stream, seen| {
         thread::sleep(Duration::from_nanos(hesitation_ns));
-        let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+        let mut stream =
+            StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
         answer_all(&mut stream, seen, &body);
         stream.conn.send_close_notify();
         let _ = stream.flush();
@@ -88,7 +102,8 @@ fn answering_after(certificate: &Certificate, body: Vec<u8>, hesitation_ns: u64)
 pub fn answering_until_close(certificate: &Certificate, end: End) -> Scripted {
     let config = certificate.config(&["http/1.1"]);
     Scripted::start(move |stream, _| {
-        let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+        let mut stream =
+            StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
         if read_request(&mut stream).is_none() {
             return;
         }
@@ -101,7 +116,8 @@ pub fn answering_until_close(certificate: &Certificate, end: End) -> Scripted {
     })
 }
 
-/// Ends the sending side and waits for the client's: a reset would destroy what is still on its way.
+/// Ends the sending side and waits for the client's: a reset would destroy what is still on its
+/// way.
 fn finish(mut stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let _ = std::io::copy(&mut stream, &mut std::io::sink());

@@ -1,4 +1,5 @@
-//! Both wires over real sockets: the same answers, cut at every byte, come to the same counts and connections.
+//! Both wires over real sockets: the same answers, cut at every byte, come to the same counts and
+//! connections.
 
 use loadgen::plan::{LoadModel, Wire};
 use loadgen::{LoadPlan, LoadReport, Outcome, StopToken, run};
@@ -8,36 +9,99 @@ use crate::support::{SECOND, alone, assert_sound, capped};
 
 /// Answers, and what comes of each: right or not, and whether the connection lives.
 const ANSWERS: &[(&str, Outcome, bool)] = &[
-    ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", Outcome::Ok, true),
-    ("HTTP/1.1 200\nContent-Length: 5, 5\n\nhello", Outcome::Ok, true),
-    ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: x, close\r\n\r\nhello", Outcome::Ok, false),
     (
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nhe\r\n03 \r\nllo\r\n0\r\nT: v\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         Outcome::Ok,
         true,
     ),
     (
-        "HTTP/1.1 200 OK\r\nContent-Length: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "HTTP/1.1 200\nContent-Length: 5, 5\n\nhello",
         Outcome::Ok,
         true,
     ),
     (
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: x, close\r\n\r\nhello",
+        Outcome::Ok,
+        false,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nhe\r\n03 \r\nllo\r\n0\r\nT: \
+        v\r\n\r\n",
         Outcome::Ok,
         true,
     ),
-    ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n\r\nhello", Outcome::Ok, true),
-    ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", Outcome::Ok, false),
-    ("HTTP/1.1 200 OK\r\nServer: s\r\n\r\nhello", Outcome::Ok, false),
-    ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello", Outcome::Ok, false),
-    ("HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n", Outcome::HttpStatus, true),
-    ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", Outcome::HttpStatus, true),
-    ("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy", Outcome::HttpStatus, true),
-    ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhellO", Outcome::BadBody, true),
-    ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", Outcome::BadBody, false),
-    ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", Outcome::BadBody, false),
-    ("HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n", Outcome::BadBody, false),
-    ("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello", Outcome::Reset, false),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\nTransfer-Encoding: \
+        chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        Outcome::Ok,
+        true,
+    ),
+    (
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 200 \
+        OK\r\nContent-Length: 5\r\n\r\nhello",
+        Outcome::Ok,
+        true,
+    ),
+    (
+        "HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n\r\nhello",
+        Outcome::Ok,
+        true,
+    ),
+    (
+        "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        Outcome::Ok,
+        false,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nServer: s\r\n\r\nhello",
+        Outcome::Ok,
+        false,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello",
+        Outcome::Ok,
+        false,
+    ),
+    (
+        "HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n",
+        Outcome::HttpStatus,
+        true,
+    ),
+    (
+        "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
+        Outcome::HttpStatus,
+        true,
+    ),
+    (
+        "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy",
+        Outcome::HttpStatus,
+        true,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhellO",
+        Outcome::BadBody,
+        true,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        Outcome::BadBody,
+        false,
+    ),
+    (
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        Outcome::BadBody,
+        false,
+    ),
+    (
+        "HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n",
+        Outcome::BadBody,
+        false,
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
+        Outcome::Reset,
+        false,
+    ),
 ];
 
 /// "hello" in base64.
@@ -51,12 +115,20 @@ struct Script {
 
 /// Every answer, cut at each of its bytes.
 fn script() -> Script {
-    let mut script = Script { answers: Vec::new(), expected: Vec::new(), connections: 1 };
+    let mut script = Script {
+        answers: Vec::new(),
+        expected: Vec::new(),
+        connections: 1,
+    };
     for (stream, outcome, lives) in ANSWERS {
         for cut in 1..stream.len() {
             let (one, other) = stream.as_bytes().split_at(cut);
             let pieces = vec![one.to_vec(), other.to_vec()];
-            script.answers.push(Answer { pieces, closes: !lives, ..Answer::default() });
+            script.answers.push(Answer {
+                pieces,
+                closes: !lives,
+                ..Answer::default()
+            });
             script.expected.push(*outcome);
             script.connections += u64::from(!lives);
         }
@@ -71,7 +143,10 @@ fn drive(script: &Script, wire: Wire) -> LoadReport {
     let server = ScriptedServer::start(script.answers.clone());
     let count = script.answers.len() as u64;
     // Over one connection at a time, so that each request has its own answer.
-    let mut plan = LoadPlan { wire, ..capped(&server.url(), 1_000.0, count * SECOND / 1_000, 1) };
+    let mut plan = LoadPlan {
+        wire,
+        ..capped(&server.url(), 1_000.0, count * SECOND / 1_000, 1)
+    };
     plan.check.body_base64 = Some(HELLO.to_owned());
     if let LoadModel::Open(open) = &mut plan.load {
         open.max_pending = Some(script.answers.len());
@@ -89,9 +164,22 @@ fn both_wires_count_every_answer_alike_wherever_it_is_cut() {
     for wire in [Wire::Native, Wire::Hyper] {
         let report = drive(&script, wire);
         for outcome in Outcome::ALL {
-            let expected = script.expected.iter().filter(|expected| **expected == outcome).count() as u64;
-            assert_eq!(report.outcome(outcome), expected, "{outcome:?} by {wire:?}: {:?}", report.outcomes);
+            let expected = script
+                .expected
+                .iter()
+                .filter(|expected| **expected == outcome)
+                .count() as u64;
+            assert_eq!(
+                report.outcome(outcome),
+                expected,
+                "{outcome:?} by {wire:?}: {:?}",
+                report.outcomes
+            );
         }
-        assert_eq!(report.connections.opened, script.connections, "{wire:?}: {:?}", report.connections);
+        assert_eq!(
+            report.connections.opened, script.connections,
+            "{wire:?}: {:?}",
+            report.connections
+        );
     }
 }

@@ -23,7 +23,10 @@ impl Seen {
     /// The values of this field.
     pub fn fields(&self, name: &str) -> Vec<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
-        fields.filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
+        fields
+            .filter(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+            .collect()
     }
 }
 
@@ -40,7 +43,10 @@ impl WitnessServer {
     pub fn start(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, is_over) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<AtomicBool>::default());
+        let (seen, is_over) = (
+            Arc::<Mutex<Vec<Seen>>>::default(),
+            Arc::<AtomicBool>::default(),
+        );
         let (log, ends, answer) = (Arc::clone(&seen), Arc::clone(&is_over), Arc::new(answer));
         let accepting = std::thread::spawn(move || {
             for (connection, stream) in listener.incoming().enumerate() {
@@ -53,7 +59,12 @@ impl WitnessServer {
                 std::thread::spawn(move || serve(&stream, connection, &log, &*answer));
             }
         });
-        Self { address, seen, is_over, accepting: Some(accepting) }
+        Self {
+            address,
+            seen,
+            is_over,
+            accepting: Some(accepting),
+        }
     }
 
     pub fn url(&self) -> String {
@@ -79,10 +90,18 @@ impl Drop for WitnessServer {
 
 /// An answer with this status, these fields (each with its line's end) and this body.
 pub fn answer(status: u16, fields: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status} X\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status} X\r\n{fields}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
-fn serve(stream: &TcpStream, connection: usize, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&Seen) -> String) {
+fn serve(
+    stream: &TcpStream,
+    connection: usize,
+    log: &Mutex<Vec<Seen>>,
+    answer: &dyn Fn(&Seen) -> String,
+) {
     let mut reader = BufReader::new(stream);
     while let Some(seen) = read_request(&mut reader, connection) {
         let bytes = answer(&seen);
@@ -103,8 +122,17 @@ fn read_request(reader: &mut BufReader<&TcpStream>, connection: usize) -> Option
     }
     let arrive_ns = monotonic_ns();
     let line = head.lines().next()?.strip_suffix(" HTTP/1.1")?.to_owned();
-    let mut seen = Seen { connection, arrive_ns, line, head, body: String::new() };
-    let length = seen.fields("content-length").first().map_or(0, |text| text.parse().unwrap());
+    let mut seen = Seen {
+        connection,
+        arrive_ns,
+        line,
+        head,
+        body: String::new(),
+    };
+    let length = seen
+        .fields("content-length")
+        .first()
+        .map_or(0, |text| text.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     seen.body = String::from_utf8(body).unwrap();

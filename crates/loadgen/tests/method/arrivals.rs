@@ -9,44 +9,66 @@ use crate::own_core::{time_of_a_send_ns, trial_on_own_core};
 use crate::statistics::quantile;
 use crate::support::{MS, SECOND, Timing, Trial, US, constant, judge_after};
 
-/// How often a load is tried, and how many of them have to deviate for no reason that was seen before that is a failure.
+/// How often a load is tried, and how many of them have to deviate for no reason that was seen
+/// before that is a failure.
 const ATTEMPTS: usize = 5;
 const UNEXPLAINED: usize = 3;
 
 /// The sample for which the method states its power; a larger one would find what harms nobody.
 const SAMPLE: usize = 10_000;
 
-/// Critical value of Anderson and Darling's statistic at 1 %, for exponential gaps whose mean is estimated.
+/// Critical value of Anderson and Darling's statistic at 1 %, for exponential gaps whose mean is
+/// estimated.
 const ANDERSON_DARLING_1_PERCENT: f64 = 1.959;
 
 /// What a send takes at most, also where it has to wake the server up.
 const LONGEST_SEND_NS: u64 = 20 * US;
 
-/// A sample cannot be told from a Poisson process of which no more than this share of the gaps, the shortest, are wrong:
-/// Anderson and Darling's statistic grows by half the size of the sample times its square.
+/// A sample cannot be told from a Poisson process of which no more than this share of the gaps, the
+/// shortest, are wrong: Anderson and Darling's statistic grows by half the size of the sample times
+/// its square.
 const MOST_MISSED: f64 = 0.01;
 
-/// How long before a send the generator spins: at 1,000 per second and more its core hardly ever sleeps.
+/// How long before a send the generator spins: at 1,000 per second and more its core hardly ever
+/// sleeps.
 const SPIN_WINDOW_NS: u64 = 2 * MS;
 
 /// Shares of the gaps, and how far they may be from 1 ms.
 const EVENNESS: [(f64, u64); 3] = [(0.5, 2 * US), (0.99, 10 * US), (0.999, 50 * US)];
 
-/// A server that asks the kernel when requests arrived: it reads them when it has woken up, which is its own affair. It does
-/// not spin, for a hypervisor takes cores away from a machine that keeps all of them busy. Its answers are due halfway
-/// between even arrivals, so that an answer and a request are never under way at once.
+/// A server that asks the kernel when requests arrived: it reads them when it has woken up, which
+/// is its own affair. It does not spin, for a hypervisor takes cores away from a machine that keeps
+/// all of them busy. Its answers are due halfway between even arrivals, so that an answer and a
+/// request are never under way at once.
 fn witness(rate_per_s: f64) -> Config {
     let hold_ns = (20.5 * SECOND as f64 / rate_per_s) as u64;
     let service = Service::Constant { hold_ns };
-    Config { service, spin_ns: 0, log_queued: true, stamp_headers: false, ..Config::default() }
+    Config {
+        service,
+        spin_ns: 0,
+        log_queued: true,
+        stamp_headers: false,
+        ..Config::default()
+    }
 }
 
-/// Gaps between arrivals by the kernel's stamps. It begins to stamp a moment after it was first asked; a stamp that is
-/// missing later was not to be believed, as after a step of the wall clock.
+/// Gaps between arrivals by the kernel's stamps. It begins to stamp a moment after it was first
+/// asked; a stamp that is missing later was not to be believed, as after a step of the wall clock.
 fn gaps_ns(timing: &mut Timing, trial: &Trial) -> Vec<u64> {
-    let stamped = trial.log.iter().map(|entry| entry.queued_ns).skip_while(Option::is_none);
-    let (begun, mut instants) = (stamped.clone().count(), stamped.flatten().collect::<Vec<u64>>());
-    assert!(begun > trial.log.len() * 9 / 10, "{begun} of {} came after the first stamp", trial.log.len());
+    let stamped = trial
+        .log
+        .iter()
+        .map(|entry| entry.queued_ns)
+        .skip_while(Option::is_none);
+    let (begun, mut instants) = (
+        stamped.clone().count(),
+        stamped.flatten().collect::<Vec<u64>>(),
+    );
+    assert!(
+        begun > trial.log.len() * 9 / 10,
+        "{begun} of {} came after the first stamp",
+        trial.log.len()
+    );
     let missing = begun - instants.len();
     let what = format!("{missing} stamps are missing");
     timing.expect(missing == 0, &what);
@@ -60,8 +82,17 @@ fn expect_exponential(timing: &mut Timing, gaps_ns: &[u64], which: &str) {
     let gaps: Vec<f64> = gaps_ns.iter().map(|&gap_ns| gap_ns as f64).collect();
     let (statistic, distance) = (anderson_darling(&gaps), kolmogorov_distance(&gaps));
     let is_likely = statistic < ANDERSON_DARLING_1_PERCENT;
-    timing.expect(is_likely, &format!("Anderson-Darling {statistic:.2} of {} {which}", gaps.len()));
-    timing.expect(distance < 0.02, &format!("Kolmogorov distance {distance:.4} of {} {which}", gaps.len()));
+    timing.expect(
+        is_likely,
+        &format!("Anderson-Darling {statistic:.2} of {} {which}", gaps.len()),
+    );
+    timing.expect(
+        distance < 0.02,
+        &format!(
+            "Kolmogorov distance {distance:.4} of {} {which}",
+            gaps.len()
+        ),
+    );
 }
 
 /// A sample of the gaps at such a server.
@@ -71,10 +102,14 @@ fn poisson_gaps(timing: &mut Timing, server: Config, rate_per_s: f64, length_ns:
         spin_window_ns: Some(SPIN_WINDOW_NS),
         ..LoadPlan::open(url, rate_per_s, length_ns)
     };
-    // Late by less than a hundredth of a gap, or in less than a hundredth of the time, is within what the sample forgives.
+    // Late by less than a hundredth of a gap, or in less than a hundredth of the time, is within
+    // what the sample forgives.
     let late_ns = (0.01 * SECOND as f64 / rate_per_s) as u64;
     let trial = trial_on_own_core(timing, server, plan, &[(0.01, late_ns)]);
-    assert_eq!((trial.count(Outcome::Ok), trial.log.len() as u64), (trial.scheduled(), trial.scheduled()));
+    assert_eq!(
+        (trial.count(Outcome::Ok), trial.log.len() as u64),
+        (trial.scheduled(), trial.scheduled())
+    );
     gaps_ns(timing, &trial).into_iter().take(SAMPLE).collect()
 }
 
@@ -83,12 +118,14 @@ fn share_beyond(gap_ns: u64, rate_per_s: f64) -> f64 {
     (-rate_per_s * gap_ns as f64 / SECOND as f64).exp()
 }
 
-/// One thread sends one request after another: where a send takes so long on this host that more of a Poisson process's
-/// gaps are shorter than the sample would forgive, none can be one.
+/// One thread sends one request after another: where a send takes so long on this host that more of
+/// a Poisson process's gaps are shorter than the sample would forgive, none can be one.
 fn note_the_time_of_a_send(timing: &mut Timing, rate_per_s: f64) {
     let send_ns = time_of_a_send_ns();
     let missed = 1.0 - share_beyond(send_ns, rate_per_s);
-    let cause = format!("a bare send takes {send_ns} ns here, and {missed:.4} of the gaps should be shorter");
+    let cause = format!(
+        "a bare send takes {send_ns} ns here, and {missed:.4} of the gaps should be shorter"
+    );
     timing.disturbed_by((missed > MOST_MISSED).then_some(cause));
 }
 
@@ -116,17 +153,28 @@ fn f15_poisson_arrivals_at_1000_per_second_are_poisson_at_the_server() {
 #[ignore = "4 s of load: make test-long"]
 fn f15_poisson_arrivals_at_5000_per_second_are_poisson_at_the_server() {
     // It spins towards the next answer that is due: to wake it up would make each send longer.
-    poisson_arrivals(Config { spin_ns: SECOND, ..witness(5_000.0) }, 5_000.0, 4 * SECOND);
+    poisson_arrivals(
+        Config {
+            spin_ns: SECOND,
+            ..witness(5_000.0)
+        },
+        5_000.0,
+        4 * SECOND,
+    );
 }
 
-/// What a send takes at most is left out: of an exponential law, what lies beyond any gap is the same law again.
+/// What a send takes at most is left out: of an exponential law, what lies beyond any gap is the
+/// same law again.
 #[test]
 #[ignore = "4 s of load: make test-long"]
 fn f15_poisson_arrivals_at_5000_per_second_are_poisson_beyond_the_time_of_a_send() {
     judge_after(UNEXPLAINED, ATTEMPTS, |timing| {
         let rate_per_s = 5_000.0;
         let gaps = poisson_gaps(timing, witness(rate_per_s), rate_per_s, 4 * SECOND);
-        let beyond: Vec<u64> = gaps.iter().filter_map(|gap_ns| gap_ns.checked_sub(LONGEST_SEND_NS)).collect();
+        let beyond: Vec<u64> = gaps
+            .iter()
+            .filter_map(|gap_ns| gap_ns.checked_sub(LONGEST_SEND_NS))
+            .collect();
         let expected = share_beyond(LONGEST_SEND_NS, rate_per_s);
         let (share, count) = (beyond.len() as f64 / gaps.len() as f64, gaps.len() as f64);
         let standard_error = (expected * (1.0 - expected) / count).sqrt();
@@ -145,11 +193,16 @@ fn f15_even_arrivals_are_even_to_the_microsecond() {
     // A late send spoils two gaps: the one before it and the one behind it.
     let host_limits = EVENNESS.map(|(share, limit_ns)| ((1.0 - share) / 2.0, limit_ns));
     judge_after(UNEXPLAINED, ATTEMPTS, |timing| {
-        let plan =
-            |url: &str| LoadPlan { spin_window_ns: Some(SPIN_WINDOW_NS), ..constant(url, 1_000.0, 20 * SECOND) };
+        let plan = |url: &str| LoadPlan {
+            spin_window_ns: Some(SPIN_WINDOW_NS),
+            ..constant(url, 1_000.0, 20 * SECOND)
+        };
         let trial = trial_on_own_core(timing, witness(1_000.0), plan, &host_limits);
         assert_eq!(trial.log.len(), 20_000);
-        let mut off_ns: Vec<u64> = gaps_ns(timing, &trial).iter().map(|gap_ns| gap_ns.abs_diff(MS)).collect();
+        let mut off_ns: Vec<u64> = gaps_ns(timing, &trial)
+            .iter()
+            .map(|gap_ns| gap_ns.abs_diff(MS))
+            .collect();
         off_ns.sort_unstable();
         for (share, limit_ns) in EVENNESS {
             let what = format!("p{} of the distance of a gap from 1 ms", share * 100.0);

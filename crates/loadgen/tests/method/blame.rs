@@ -30,7 +30,14 @@ const LONGEST_HOG: Duration = Duration::from_secs(15);
 /// Half the requests of a load.
 const HALF_A_LOAD: u64 = 375;
 
-const LOAD: [&str; 6] = ["--rate", "500", "--arrivals", "constant", "--duration", "1500ms"];
+const LOAD: [&str; 6] = [
+    "--rate",
+    "500",
+    "--arrivals",
+    "constant",
+    "--duration",
+    "1500ms",
+];
 
 /// What was done, or what the report says was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +50,23 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// What a reader of this report would think had happened. A throttled thread also waits for its core, and a
-    /// thread that waits is also late, so the more specific finding decides.
+    /// What a reader of this report would think had happened. A throttled thread also waits for its
+    /// core, and a thread that waits is also late, so the more specific finding decides.
     fn told_by(report: &Value) -> Self {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
         if has_check(report, "C9", "invalid") {
             Self::ClientThrottled
         } else if has_check(report, "C8", "invalid") {
             Self::CoreShared
-        } else if ["C4", "C5", "C11"].iter().any(|check| has_check(report, check, "invalid")) {
-            if report["verdict"]["blame"] == "client" { Self::ClientStopped } else { Self::CoreShared }
+        } else if ["C4", "C5", "C11"]
+            .iter()
+            .any(|check| has_check(report, check, "invalid"))
+        {
+            if report["verdict"]["blame"] == "client" {
+                Self::ClientStopped
+            } else {
+                Self::CoreShared
+            }
         } else if longest_ns >= SEEN_NS && report["verdict"]["status"] != "invalid" {
             Self::ServerStalled
         } else {
@@ -63,11 +77,14 @@ impl Trouble {
 
 fn has_check(report: &Value, check: &str, level: &str) -> bool {
     let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
-    reasons.iter().any(|reason| reason["check"] == check && reason["level"] == level)
+    reasons
+        .iter()
+        .any(|reason| reason["check"] == check && reason["level"] == level)
 }
 
-/// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly. Told wrongly there is
-/// a failure at once; a disturbed load proves nothing. `expect` holds for every load, disturbed or not.
+/// Makes one kind of trouble until [`RUNS`] loads on an undisturbed host have been told rightly.
+/// Told wrongly there is a failure at once; a disturbed load proves nothing. `expect` holds for
+/// every load, disturbed or not.
 fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&Value)) {
     judge(1, |timing| {
         let (mut conclusive, mut disturbance, mut row) = (0, None, String::new());
@@ -83,7 +100,8 @@ fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&
             let outcomes = &report["outcomes"];
             assert_eq!(outcomes["ok"], outcomes["scheduled"], "{outcomes}");
             expect(&report);
-            // What is told rightly in spite of a pause is told rightly; a client that the host stopped did stand still.
+            // What is told rightly in spite of a pause is told rightly; a client that the host
+            // stopped did stand still.
             if let Some(found) = others.disturbance().or(pause.filter(|_| told != made)) {
                 disturbance = Some(found);
                 continue;
@@ -94,13 +112,21 @@ fn assert_told(made: Trouble, mut make: impl FnMut() -> Value, expect: impl Fn(&
                 break;
             }
         }
-        tell(&format!("{made:?}, {conclusive} times undisturbed, was told as{row}"));
-        timing.expect(conclusive == RUNS, &format!("only {conclusive} of {RUNS} loads were undisturbed"));
+        tell(&format!(
+            "{made:?}, {conclusive} times undisturbed, was told as{row}"
+        ));
+        timing.expect(
+            conclusive == RUNS,
+            &format!("only {conclusive} of {RUNS} loads were undisturbed"),
+        );
         timing.disturbed_by(disturbance);
     });
 }
 
-#[expect(clippy::print_stdout, reason = "the row of the matrix, shown by --nocapture")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the row of the matrix, shown by --nocapture"
+)]
 fn tell(row: &str) {
     println!("{row}");
 }
@@ -113,14 +139,20 @@ fn arguments(url: &str) -> Vec<&str> {
 fn until(is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "no load has begun");
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "no load has begun"
+        );
         thread::sleep(NAP);
     }
 }
 
 /// As much of a core as the generator ever takes.
 fn spinning(url: &str) -> Vec<&str> {
-    arguments(url).into_iter().chain(["--spin", "10ms"]).collect()
+    arguments(url)
+        .into_iter()
+        .chain(["--spin", "10ms"])
+        .collect()
 }
 
 #[test]
@@ -139,8 +171,16 @@ fn f14_a_client_that_was_stopped_blames_itself() {
     };
     assert_told(Trouble::ClientStopped, make, |report| {
         // The pause is in the response times, whoever is to blame: they begin at the intended send.
-        assert!(report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS), "{}", report["response_time_ns"]);
-        assert!(report["client"]["max_send_lag_ns"].as_u64() >= Some(SEEN_NS), "{}", report["client"]);
+        assert!(
+            report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS),
+            "{}",
+            report["response_time_ns"]
+        );
+        assert!(
+            report["client"]["max_send_lag_ns"].as_u64() >= Some(SEEN_NS),
+            "{}",
+            report["client"]
+        );
         assert_eq!(report["verdict"]["status"], "invalid");
     });
 }
@@ -153,7 +193,10 @@ fn stalling_once() -> ReferenceServer {
         stall_ns: PAUSE.as_nanos() as u64,
         offset_ns: 700 * MS,
     };
-    server_with(Config { service, ..Config::default() })
+    server_with(Config {
+        service,
+        ..Config::default()
+    })
 }
 
 #[test]
@@ -164,9 +207,17 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
         Generator::start(&arguments(&url_of(&server))).report()
     };
     assert_told(Trouble::ServerStalled, make, |report| {
-        assert!(report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS), "{}", report["response_time_ns"]);
+        assert!(
+            report["response_time_ns"]["max"].as_u64() >= Some(SEEN_NS),
+            "{}",
+            report["response_time_ns"]
+        );
         // The same tail as of a client that stood still, but not by lateness.
-        assert!(report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS), "{}", report["client"]);
+        assert!(
+            report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS),
+            "{}",
+            report["client"]
+        );
     });
 }
 
@@ -200,7 +251,8 @@ fn f14_a_core_that_others_use_is_the_hosts_fault() {
     let server = server_with(holding(MS));
     assert_told(
         Trouble::CoreShared,
-        // Who hardly ever needs the core may get it whenever it does; a spin that never ends has to share it.
+        // Who hardly ever needs the core may get it whenever it does; a spin that never ends has to
+        // share it.
         || with_a_hog(&spinning(&url_of(&server))),
         |report| {
             assert_eq!(report["verdict"]["blame"], "host");
@@ -218,22 +270,38 @@ fn on_a_core_that_others_use_nothing_is_spun_unless_it_was_asked_for() {
     judge(3, |timing| {
         let others = Others::now();
         let by_itself = with_a_hog(&arguments(&url))["client"].take();
-        let as_asked: Vec<&str> = arguments(&url).into_iter().chain(["--spin", "60us"]).collect();
+        let as_asked: Vec<&str> = arguments(&url)
+            .into_iter()
+            .chain(["--spin", "60us"])
+            .collect();
         let asked = with_a_hog(&as_asked)["client"].take();
         timing.disturbed_by(others.disturbance());
-        let was_throttled =
-            [&by_itself, &asked].iter().any(|client| client["throttled_periods"].as_u64() > Some(0));
-        timing.disturbed_by(was_throttled.then(|| "the generator's control group was throttled".to_owned()));
+        let was_throttled = [&by_itself, &asked]
+            .iter()
+            .any(|client| client["throttled_periods"].as_u64() > Some(0));
+        timing.disturbed_by(
+            was_throttled.then(|| "the generator's control group was throttled".to_owned()),
+        );
         assert_eq!(
-            (&by_itself["spin"]["reason"], &by_itself["spin"]["window_ns"]),
+            (
+                &by_itself["spin"]["reason"],
+                &by_itself["spin"]["window_ns"]
+            ),
             (&"automatic".into(), &60_000.into())
         );
         assert!(asked["spin_off_share"].is_null(), "{asked}");
         // It knows after the first half second of one and a half.
         let off_share = by_itself["spin_off_share"].as_f64().unwrap();
-        timing.expect((0.4..=0.8).contains(&off_share), &format!("it was off for {off_share} of the load"));
+        timing.expect(
+            (0.4..=0.8).contains(&off_share),
+            &format!("it was off for {off_share} of the load"),
+        );
         let spun = |client: &Value| client["spin_cpu_seconds"].as_f64().unwrap();
-        let what = format!("it spun for {} s, and {} s where it was asked to", spun(&by_itself), spun(&asked));
+        let what = format!(
+            "it spun for {} s, and {} s where it was asked to",
+            spun(&by_itself),
+            spun(&asked)
+        );
         timing.expect(spun(&by_itself) < 0.6 * spun(&asked), &what);
     });
 }
@@ -249,15 +317,21 @@ impl Quota {
         let name = format!("loadgen-test-{}", std::process::id());
         let (v1, v2) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
         let is_v2 = v2.join("cgroup.controllers").exists();
-        let quota = Self { directory: if is_v2 { v2 } else { v1 }.join(name) };
+        let quota = Self {
+            directory: if is_v2 { v2 } else { v1 }.join(name),
+        };
         std::fs::create_dir(&quota.directory).ok()?;
         let limits: &[(&str, &str)] = if is_v2 {
             &[("cpu.max", "20000 100000")]
         } else {
-            &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")]
+            &[
+                ("cpu.cfs_period_us", "100000"),
+                ("cpu.cfs_quota_us", "20000"),
+            ]
         };
-        let is_limited =
-            limits.iter().all(|(file, text)| std::fs::write(quota.directory.join(file), text).is_ok());
+        let is_limited = limits
+            .iter()
+            .all(|(file, text)| std::fs::write(quota.directory.join(file), text).is_ok());
         is_limited.then_some(quota)
     }
 

@@ -18,22 +18,37 @@ impl Generator {
     pub fn start_in(procs_file: &str, arguments: &[&str]) -> Self {
         let enter = r#"echo $$ > "$0" && exec "$@""#;
         let program = env!("CARGO_BIN_EXE_loadgen");
-        Self::start_as(Command::new("sh").args(["-c", enter, procs_file, program]).args(arguments))
+        Self::start_as(
+            Command::new("sh")
+                .args(["-c", enter, procs_file, program])
+                .args(arguments),
+        )
     }
 
     /// Starts it by other commands, each of which becomes the next: `["chrt", "-r", "10"]`.
     pub fn start_by(commands: &[&str], arguments: &[&str]) -> Self {
         let program = env!("CARGO_BIN_EXE_loadgen");
-        Self::start_as(Command::new(commands[0]).args(&commands[1..]).arg(program).args(arguments))
+        Self::start_as(
+            Command::new(commands[0])
+                .args(&commands[1..])
+                .arg(program)
+                .args(arguments),
+        )
     }
 
     fn start_as(command: &mut Command) -> Self {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the generator starts");
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the generator starts");
         Self(Some(child))
     }
 
     fn child(&self) -> &Child {
-        self.0.as_ref().expect("it runs until its report is asked for")
+        self.0
+            .as_ref()
+            .expect("it runs until its report is asked for")
     }
 
     /// The process.
@@ -47,10 +62,17 @@ impl Generator {
 
     /// Waits for its end and reads its report.
     pub fn report(mut self) -> Value {
-        let child = self.0.take().expect("it runs until its report is asked for");
+        let child = self
+            .0
+            .take()
+            .expect("it runs until its report is asked for");
         let output = child.wait_with_output().expect("it ends");
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-            panic!("no report ({error}), {}: {}", output.status, String::from_utf8_lossy(&output.stdout))
+            panic!(
+                "no report ({error}), {}: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stdout)
+            )
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Every arrival ends once, in a class that makes sense, whatever the policy and whatever the server does.
+//! Every arrival ends once, in a class that makes sense, whatever the policy and whatever the
+//! server does.
 
 use std::thread;
 
@@ -23,10 +24,19 @@ enum Manner {
 }
 
 impl Manner {
-    const ALL: [Self; 5] = [Self::Answers, Self::Stalls, Self::Resets, Self::Truncates, Self::NeverAnswers];
+    const ALL: [Self; 5] = [
+        Self::Answers,
+        Self::Stalls,
+        Self::Resets,
+        Self::Truncates,
+        Self::NeverAnswers,
+    ];
 
     fn config(self) -> Config {
-        let third = |fault| Config { faults: FaultPlan::none().with(fault, When::every(3)), ..holding(MS) };
+        let third = |fault| Config {
+            faults: FaultPlan::none().with(fault, When::every(3)),
+            ..holding(MS)
+        };
         match self {
             Self::Answers => holding(MS),
             Self::Stalls => Config {
@@ -48,7 +58,8 @@ impl Manner {
     fn ends(self) -> &'static [Outcome] {
         match self {
             Self::Answers | Self::Stalls => &[Outcome::Ok],
-            // Before any response byte: a reset on a fresh connection, and the race of keep-alive on a kept one.
+            // Before any response byte: a reset on a fresh connection, and the race of keep-alive
+            // on a kept one.
             Self::Resets => &[Outcome::Ok, Outcome::Reset, Outcome::Stale],
             Self::Truncates => &[Outcome::Ok, Outcome::Reset],
             Self::NeverAnswers => &[Outcome::Ok, Outcome::Timeout, Outcome::Unfinished],
@@ -67,7 +78,10 @@ fn unsent(policy: OnBusy) -> &'static [Outcome] {
 
 fn drive(policy: OnBusy, manner: Manner) -> Trial {
     Trial::of(manner.config(), |url| {
-        let mut plan = LoadPlan { timeout_ns: SECOND, ..constant(url, 300.0, SECOND / 2) };
+        let mut plan = LoadPlan {
+            timeout_ns: SECOND,
+            ..constant(url, 300.0, SECOND / 2)
+        };
         let open = open_loop(&mut plan);
         (open.on_busy, open.max_pending) = (policy, Some(MAX_PENDING));
         open.max_connections = (policy != OnBusy::Grow).then_some(CONNECTIONS);
@@ -77,25 +91,55 @@ fn drive(policy: OnBusy, manner: Manner) -> Trial {
 
 /// The identity itself is asserted for every [`Trial`].
 fn assert_sane(policy: OnBusy, manner: Manner, trial: &Trial) {
-    let case = format!("{policy:?} at a server that {manner:?}: {:?}", trial.report.outcomes);
+    let case = format!(
+        "{policy:?} at a server that {manner:?}: {:?}",
+        trial.report.outcomes
+    );
     assert_eq!(trial.scheduled(), SCHEDULED, "{case}");
     for outcome in Outcome::ALL {
         let may_be = manner.ends().contains(&outcome) || unsent(policy).contains(&outcome);
         assert!(may_be || trial.count(outcome) == 0, "{outcome:?} in {case}");
     }
-    let served = |wanted: Served| trial.log.iter().filter(|entry| entry.outcome == wanted).count() as u64;
-    assert_eq!(trial.count(Outcome::Ok), served(Served::Answered), "right answers, at both ends: {case}");
+    let served = |wanted: Served| {
+        trial
+            .log
+            .iter()
+            .filter(|entry| entry.outcome == wanted)
+            .count() as u64
+    };
+    assert_eq!(
+        trial.count(Outcome::Ok),
+        served(Served::Answered),
+        "right answers, at both ends: {case}"
+    );
     let broken = trial.count(Outcome::Reset) + trial.count(Outcome::Stale);
-    assert_eq!(broken, served(Served::Reset) + served(Served::Truncated), "{case}");
+    assert_eq!(
+        broken,
+        served(Served::Reset) + served(Served::Truncated),
+        "{case}"
+    );
     let lost = trial.count(Outcome::Dropped) + trial.count(Outcome::Unfinished);
-    assert!(trial.stats.arrivals >= SCHEDULED - lost, "what was sent arrived: {case}");
-    assert!(trial.stats.arrivals <= SCHEDULED - trial.count(Outcome::Dropped), "dropped is not sent: {case}");
+    assert!(
+        trial.stats.arrivals >= SCHEDULED - lost,
+        "what was sent arrived: {case}"
+    );
+    assert!(
+        trial.stats.arrivals <= SCHEDULED - trial.count(Outcome::Dropped),
+        "dropped is not sent: {case}"
+    );
     // Where arrivals are shed, whom we overlooked while a connection was idle may wait.
     if policy == OnBusy::Grow {
-        assert_eq!(trial.report.measures().pool_wait.max_ns(), Some(0), "nobody waits: {case}");
+        assert_eq!(
+            trial.report.measures().pool_wait.max_ns(),
+            Some(0),
+            "nobody waits: {case}"
+        );
     }
     if policy != OnBusy::Grow {
-        assert!(trial.report.connections.peak <= CONNECTIONS as u64, "{case}");
+        assert!(
+            trial.report.connections.peak <= CONNECTIONS as u64,
+            "{case}"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Ten thousand connections for a long time: nothing lost, and no memory that grows with time or with connections.
+//! Ten thousand connections for a long time: nothing lost, and no memory that grows with time or
+//! with connections.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,8 +24,15 @@ const BETWEEN_SAMPLES: Duration = Duration::from_millis(500);
 /// Resident memory of a process; `None` once it has ended.
 fn resident_bytes(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1_024)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim()
+        .strip_suffix(" kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1_024)
 }
 
 /// Samples while a load of this length runs, the time of settling left out.
@@ -44,11 +52,32 @@ fn endure(more: &[&str]) {
     let seconds = seconds_from("WSGILOAD_ENDURANCE_SECONDS", 60).max(2 * SETTLING.as_secs());
     judge(1, |timing| {
         let service = Service::Constant { hold_ns: HOLD_NS };
-        let server = server_with(Config { service, log: false, stamp_headers: false, ..Config::default() });
-        let (url, rate, duration) = (url_of(&server), RATE_PER_S.to_string(), format!("{seconds}s"));
-        let load =
-            ["--arrivals", "constant", "--max-connections", "12000", "--rate", &rate, "--duration", &duration];
-        let arguments: Vec<&str> = [url.as_str()].into_iter().chain(load).chain(more.iter().copied()).collect();
+        let server = server_with(Config {
+            service,
+            log: false,
+            stamp_headers: false,
+            ..Config::default()
+        });
+        let (url, rate, duration) = (
+            url_of(&server),
+            RATE_PER_S.to_string(),
+            format!("{seconds}s"),
+        );
+        let load = [
+            "--arrivals",
+            "constant",
+            "--max-connections",
+            "12000",
+            "--rate",
+            &rate,
+            "--duration",
+            &duration,
+        ];
+        let arguments: Vec<&str> = [url.as_str()]
+            .into_iter()
+            .chain(load)
+            .chain(more.iter().copied())
+            .collect();
         let others = Others::now();
         let generator = Generator::start(&arguments);
         let samples = sample(generator.id(), Duration::from_secs(seconds));
@@ -58,15 +87,25 @@ fn endure(more: &[&str]) {
         let outcomes = &report["outcomes"];
         assert_eq!(outcomes["scheduled"].as_u64(), Some(seconds * RATE_PER_S));
         assert_eq!(outcomes["client_error"], 0, "{outcomes}");
-        timing.expect(outcomes["ok"] == outcomes["scheduled"], &format!("arrivals were lost: {outcomes}"));
+        timing.expect(
+            outcomes["ok"] == outcomes["scheduled"],
+            &format!("arrivals were lost: {outcomes}"),
+        );
         assert!(report["response_time_ns"]["min"].as_u64() >= Some(HOLD_NS));
         let peak = report["connections"]["peak"].as_u64().unwrap();
         assert!(peak >= LEAST_CONNECTIONS, "only {peak} connections");
 
-        let (least, most) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
+        let (least, most) = (
+            *samples.iter().min().unwrap(),
+            *samples.iter().max().unwrap(),
+        );
         told(peak, least, most);
-        assert!(most <= MOST_RESIDENT_BYTES, "{most} bytes resident for {peak} connections");
-        // Where the host holds the load up, more connections are opened and response times spread over more slots.
+        assert!(
+            most <= MOST_RESIDENT_BYTES,
+            "{most} bytes resident for {peak} connections"
+        );
+        // Where the host holds the load up, more connections are opened and response times spread
+        // over more slots.
         let growth = format!("from {least} to {most} bytes resident in {seconds} s");
         timing.expect(most - least <= MOST_GROWTH_BYTES, &growth);
     });

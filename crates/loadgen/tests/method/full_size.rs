@@ -1,4 +1,5 @@
-//! F4 and F5 as the method states them: a stall of 1 s every 10 s, for a minute, and the published figures.
+//! F4 and F5 as the method states them: a stall of 1 s every 10 s, for a minute, and the published
+//! figures.
 
 use loadgen::plan::{LoadModel, Phases};
 use loadgen::{LoadPlan, Outcome};
@@ -11,9 +12,17 @@ const PERIOD_NS: u64 = 10 * SECOND;
 const LOAD_NS: u64 = 6 * PERIOD_NS;
 
 fn stalling(servers: Option<usize>) -> Config {
-    let service =
-        Service::PeriodicStall { base_ns: MS, period_ns: PERIOD_NS, stall_ns: SECOND, offset_ns: 5 * SECOND };
-    Config { service, servers, ..Config::default() }
+    let service = Service::PeriodicStall {
+        base_ns: MS,
+        period_ns: PERIOD_NS,
+        stall_ns: SECOND,
+        offset_ns: 5 * SECOND,
+    };
+    Config {
+        service,
+        servers,
+        ..Config::default()
+    }
 }
 
 /// How far below and above a formula a response time may lie, the floor aside.
@@ -24,7 +33,12 @@ struct Tolerance {
 }
 
 /// Expects `(quantile, milliseconds)` within the tolerance and the floor.
-fn expect_response(timing: &mut Timing, trial: &Trial, expected: &[(f64, f64)], tolerance: &Tolerance) {
+fn expect_response(
+    timing: &mut Timing,
+    trial: &Trial,
+    expected: &[(f64, f64)],
+    tolerance: &Tolerance,
+) {
     for &(share, expected_ms) in expected {
         let (least_ms, most_ms) = (
             expected_ms * (1.0 - tolerance.share) - tolerance.below_ms,
@@ -39,15 +53,23 @@ fn expect_response(timing: &mut Timing, trial: &Trial, expected: &[(f64, f64)], 
     }
 }
 
-/// Within one service above, and below as far as where the first arrival falls in a stall decides: one gap.
+/// Within one service above, and below as far as where the first arrival falls in a stall decides:
+/// one gap.
 fn of_a_backlog(gap_ms: f64) -> Tolerance {
-    Tolerance { share: 0.0, below_ms: gap_ms, above_ms: 1.0 }
+    Tolerance {
+        share: 0.0,
+        below_ms: gap_ms,
+        above_ms: 1.0,
+    }
 }
 
 fn open_loop_at_a_stall(timing: &mut Timing, servers: Option<usize>, rate_per_s: f64) -> Trial {
     let trial = timing.trial(stalling(servers), |url| constant(url, rate_per_s, LOAD_NS));
     let scheduled = trial.scheduled();
-    assert_eq!((trial.count(Outcome::Ok), trial.log.len() as u64), (scheduled, scheduled));
+    assert_eq!(
+        (trial.count(Outcome::Ok), trial.log.len() as u64),
+        (scheduled, scheduled)
+    );
     assert_encloses(&trial.report.measures().service, &trial.times_in_server());
     trial
 }
@@ -57,8 +79,18 @@ fn open_loop_at_a_stall(timing: &mut Timing, servers: Option<usize>, rate_per_s:
 fn f4_a_stall_of_a_second_is_in_the_open_loops_tail() {
     judge(1, |timing| {
         let trial = open_loop_at_a_stall(timing, None, 1_000.0);
-        let expected = [(0.5, 1.0), (0.9, 1.0), (0.95, 501.0), (0.99, 901.0), (0.999, 991.0)];
-        let tolerance = Tolerance { share: 0.01, below_ms: 1.0, above_ms: 1.0 };
+        let expected = [
+            (0.5, 1.0),
+            (0.9, 1.0),
+            (0.95, 501.0),
+            (0.99, 901.0),
+            (0.999, 991.0),
+        ];
+        let tolerance = Tolerance {
+            share: 0.01,
+            below_ms: 1.0,
+            above_ms: 1.0,
+        };
         expect_response(timing, &trial, &expected, &tolerance);
     });
 }
@@ -71,17 +103,36 @@ fn f4_one_user_who_waits_sees_six_of_six_stalls_and_a_p99_of_a_millisecond() {
             let plan = LoadPlan::closed(url, 1, LOAD_NS);
             assert!(matches!(plan.load, LoadModel::Closed(_)));
             LoadPlan {
-                phases: Phases { warmup_ns: 0, measure_ns: LOAD_NS, cooldown_ns: 0, drain_ns: None },
+                phases: Phases {
+                    warmup_ns: 0,
+                    measure_ns: LOAD_NS,
+                    cooldown_ns: 0,
+                    drain_ns: None,
+                },
                 ..plan
             }
         });
-        let stalled = trial.log.iter().filter(|entry| entry.hold_ns > SECOND / 10).count() as u64;
+        let stalled = trial
+            .log
+            .iter()
+            .filter(|entry| entry.hold_ns > SECOND / 10)
+            .count() as u64;
         let response = &trial.report.measures().response;
-        assert!(response.count_above(SECOND / 10) >= stalled, "a stall was measured as a fast answer");
+        assert!(
+            response.count_above(SECOND / 10) >= stalled,
+            "a stall was measured as a fast answer"
+        );
         let seen = response.count_above(SECOND / 10);
-        timing
-            .expect((stalled, seen) == (6, 6), &format!("{stalled} requests were stalled, and {seen} took long"));
-        timing.within("p99 of who waits", response.quantile_ns(0.99), MS, MS + floor_ns(0.99));
+        timing.expect(
+            (stalled, seen) == (6, 6),
+            &format!("{stalled} requests were stalled, and {seen} took long"),
+        );
+        timing.within(
+            "p99 of who waits",
+            response.quantile_ns(0.99),
+            MS,
+            MS + floor_ns(0.99),
+        );
     });
 }
 

@@ -19,14 +19,22 @@ fn f20_an_hour_to_the_nanosecond_takes_264_kib_of_counts() {
 fn f20_no_value_up_to_an_hour_is_shown_more_than_one_part_in_1024_too_high_or_at_all_too_low() {
     let mut value_ns = 1_u64;
     while value_ns <= HOUR_NS {
-        for value_ns in [value_ns - 1, value_ns, value_ns + 1, value_ns + value_ns / 3] {
+        for value_ns in [
+            value_ns - 1,
+            value_ns,
+            value_ns + 1,
+            value_ns + value_ns / 3,
+        ] {
             let mut histogram = LatencyHistogram::new();
             histogram.record(value_ns);
             // The exact maximum would hide the slot.
             histogram.record(2 * HOUR_NS);
             let shown_ns = histogram.at_rank_ns(1).unwrap();
             assert!(shown_ns >= value_ns, "{value_ns} is shown as {shown_ns}");
-            assert!((shown_ns - value_ns) * 1_024 <= value_ns, "{value_ns} is shown as {shown_ns}");
+            assert!(
+                (shown_ns - value_ns) * 1_024 <= value_ns,
+                "{value_ns} is shown as {shown_ns}"
+            );
         }
         value_ns += value_ns / 7 + 1;
     }
@@ -34,7 +42,8 @@ fn f20_no_value_up_to_an_hour_is_shown_more_than_one_part_in_1024_too_high_or_at
 
 #[test]
 fn f20_a_pause_that_is_one_sample_hides_in_uncorrected_quantiles() {
-    // One request at a time for 100 s, 1 ms each in steps of 10 ms; then a pause of 100 s, which is one sample.
+    // One request at a time for 100 s, 1 ms each in steps of 10 ms; then a pause of 100 s, which is
+    // one sample.
     let mut histogram = LatencyHistogram::new();
     (0..10_000).for_each(|_| histogram.record(MS));
     histogram.record(100 * SECOND);
@@ -42,7 +51,11 @@ fn f20_a_pause_that_is_one_sample_hides_in_uncorrected_quantiles() {
     assert_eq!(histogram.max_ns(), Some(100 * SECOND));
     let bytes = histogram.to_hdr_v2().unwrap();
     let read = LatencyHistogram::from_hdr_v2(&bytes).unwrap();
-    assert_eq!(read.buckets(), histogram.buckets(), "what is written is read");
+    assert_eq!(
+        read.buckets(),
+        histogram.buckets(),
+        "what is written is read"
+    );
 }
 
 #[test]
@@ -51,12 +64,22 @@ fn f20_the_same_pause_fills_half_of_a_histogram_that_another_tool_has_corrected(
     (0..10_000).for_each(|_| corrected.record(MS).unwrap());
     corrected.record_correct(100 * SECOND, 10 * MS).unwrap();
     let mut bytes = Vec::new();
-    V2Serializer::new().serialize(&corrected, &mut bytes).unwrap();
+    V2Serializer::new()
+        .serialize(&corrected, &mut bytes)
+        .unwrap();
     let read = LatencyHistogram::from_hdr_v2(&bytes).unwrap();
-    assert_eq!(read.count(), 20_000, "one sample for each step of the pause");
+    assert_eq!(
+        read.count(),
+        20_000,
+        "one sample for each step of the pause"
+    );
     let at = |share: f64| read.quantile_ns(share).unwrap();
     assert!(at(0.5) <= MS + MS / 1_024, "{}", at(0.5));
     assert!(at(0.501) >= 10 * MS, "{}", at(0.501));
     // Of a hundred seconds that shrink evenly, half of the half have more than 50 s before them.
-    assert!(at(0.75).abs_diff(50 * SECOND) <= SECOND / 10, "{}", at(0.75));
+    assert!(
+        at(0.75).abs_diff(50 * SECOND) <= SECOND / 10,
+        "{}",
+        at(0.75)
+    );
 }

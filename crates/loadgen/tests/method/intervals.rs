@@ -1,9 +1,10 @@
 //! F17: how often the interval of a quantile covers the truth, on queues in virtual time.
 //!
-//! Response times of a queue are dependent. The over-dispersion interval allows for that and is asserted to cover in
-//! 0.92 of the replications; the textbook interval, which takes them for independent, is asserted to cover in less than
-//! half where it promises 0.95. The usual run has few replications, and so a wide tolerance; `make test-long` has those of
-//! the method.
+//! Response times of a queue are dependent. The over-dispersion interval allows for that and is
+//! asserted to cover in
+//! 0.92 of the replications; the textbook interval, which takes them for independent, is asserted
+//!    to cover in less than half where it promises 0.95. The usual run has few replications, and so
+//!    a wide tolerance; `make test-long` has those of the method.
 
 use loadgen::statistics::over_dispersion::Dispersion;
 use loadgen::{Batches, LatencyHistogram, rank_of};
@@ -29,14 +30,17 @@ enum Process {
     Exponential { utilisation: f64 },
     /// One request in two hundred is held fifty times as long as the others.
     Bimodal { utilisation: f64 },
-    /// Exponential holds at half the capacity, and now and then, at random, nothing begins for a while.
+    /// Exponential holds at half the capacity, and now and then, at random, nothing begins for a
+    /// while.
     Stalls { mean_gap_s: f64, mean_stall_s: f64 },
 }
 
 impl Process {
     fn hold_ns(self, seed: u64, index: u64) -> f64 {
         match self {
-            Self::Exponential { utilisation } => utilisation * GAP_NS * exponential(seed, 3 * index),
+            Self::Exponential { utilisation } => {
+                utilisation * GAP_NS * exponential(seed, 3 * index)
+            }
             Self::Bimodal { utilisation } => {
                 let is_slow = uniform(seed, 3 * index) < 0.005;
                 let fast_ns = utilisation * GAP_NS / (0.995 + 0.005 * 50.0);
@@ -48,12 +52,22 @@ impl Process {
 
     /// When the stall after this instant begins and ends.
     fn next_stall(self, seed: u64, index: u64, after_ns: f64) -> (f64, f64) {
-        let Self::Stalls { mean_gap_s, mean_stall_s } = self else { return (f64::INFINITY, f64::INFINITY) };
+        let Self::Stalls {
+            mean_gap_s,
+            mean_stall_s,
+        } = self
+        else {
+            return (f64::INFINITY, f64::INFINITY);
+        };
         let begin_ns = after_ns + mean_gap_s * 1e9 * exponential(seed ^ 0x57a11, 2 * index);
-        (begin_ns, begin_ns + mean_stall_s * 1e9 * exponential(seed ^ 0x57a11, 2 * index + 1))
+        (
+            begin_ns,
+            begin_ns + mean_stall_s * 1e9 * exponential(seed ^ 0x57a11, 2 * index + 1),
+        )
     }
 
-    /// Response times of one replication, in a steady state from the beginning: the first tenth is not counted.
+    /// Response times of one replication, in a steady state from the beginning: the first tenth is
+    /// not counted.
     fn replicate(self, seed: u64) -> (Batches, LatencyHistogram) {
         let before = REQUESTS / 10;
         let (mut now_ns, mut free_ns) = (0.0_f64, 0.0_f64);
@@ -73,13 +87,18 @@ impl Process {
             if index < before {
                 continue;
             }
-            let (from_ns, batches) = batches.get_or_insert_with(|| (now_ns, Batches::new(0, length_ns as u64)));
+            let (from_ns, batches) =
+                batches.get_or_insert_with(|| (now_ns, Batches::new(0, length_ns as u64)));
             let since_ns = now_ns - *from_ns;
             if since_ns >= length_ns {
                 break;
             }
             let response_ns = (free_ns - now_ns) as u64;
-            batches.record(since_ns as u64, since_ns as u64 + response_ns, Some(response_ns));
+            batches.record(
+                since_ns as u64,
+                since_ns as u64 + response_ns,
+                Some(response_ns),
+            );
             times.record(response_ns);
         }
         (batches.expect("some were counted").1, times)
@@ -89,8 +108,15 @@ impl Process {
 /// The interval of the textbook: ranks at 1.96 binomial standard errors on either side.
 fn textbook(times: &LatencyHistogram) -> (u64, u64) {
     let n = times.count() as f64;
-    let (mean, reach) = (n * QUANTILE, 1.96 * (n * QUANTILE * (1.0 - QUANTILE)).sqrt());
-    let at = |rank: f64| times.at_rank_ns((rank as u64).clamp(1, times.count())).expect("a rank");
+    let (mean, reach) = (
+        n * QUANTILE,
+        1.96 * (n * QUANTILE * (1.0 - QUANTILE)).sqrt(),
+    );
+    let at = |rank: f64| {
+        times
+            .at_rank_ns((rank as u64).clamp(1, times.count()))
+            .expect("a rank")
+    };
     (at((mean - reach).floor()), at((mean + reach).ceil() + 1.0))
 }
 
@@ -103,7 +129,8 @@ fn over_dispersion(batches: &Batches, times: &LatencyHistogram) -> (u64, u64) {
     (at(dispersion.low), at(dispersion.high))
 }
 
-/// How often each of the two covers the truth: the quantile by theory, or else that of all replications together.
+/// How often each of the two covers the truth: the quantile by theory, or else that of all
+/// replications together.
 fn covers(process: Process, replications: u64) -> (f64, f64) {
     let mut all = LatencyHistogram::new();
     let intervals: Vec<_> = (0..replications)
@@ -114,7 +141,8 @@ fn covers(process: Process, replications: u64) -> (f64, f64) {
         })
         .collect();
     let truth_ns = match process {
-        // Response times of M/M/1 are exponential with the mean of a hold by the share that is free.
+        // Response times of M/M/1 are exponential with the mean of a hold by the share that is
+        // free.
         Process::Exponential { utilisation } => {
             (-(1.0 - QUANTILE).ln() * utilisation * GAP_NS / (1.0 - utilisation)) as u64
         }
@@ -123,16 +151,28 @@ fn covers(process: Process, replications: u64) -> (f64, f64) {
     let covers = |interval: &(u64, u64)| (interval.0..=interval.1).contains(&truth_ns);
     let by_dispersion = intervals.iter().filter(|both| covers(&both.0)).count();
     let by_textbook = intervals.iter().filter(|both| covers(&both.1)).count();
-    (by_dispersion as f64 / replications as f64, by_textbook as f64 / replications as f64)
+    (
+        by_dispersion as f64 / replications as f64,
+        by_textbook as f64 / replications as f64,
+    )
 }
 
 /// The tolerance is two binomial standard errors at the cover that is promised.
 fn assert_covers(process: Process, replications: u64) {
     let (cover, textbook_cover) = covers(process, replications);
-    tell(&format!("{process:?}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}, {replications} times"));
+    tell(&format!(
+        "{process:?}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}, {replications} \
+        times"
+    ));
     let tolerance = 2.0 * (LEAST_COVER * (1.0 - LEAST_COVER) / replications as f64).sqrt();
-    assert!(cover >= LEAST_COVER - tolerance, "{process:?}: {cover} of {replications}");
-    assert!(textbook_cover < MOST_TEXTBOOK_COVER, "{process:?}: {textbook_cover} of {replications}");
+    assert!(
+        cover >= LEAST_COVER - tolerance,
+        "{process:?}: {cover} of {replications}"
+    );
+    assert!(
+        textbook_cover < MOST_TEXTBOOK_COVER,
+        "{process:?}: {textbook_cover} of {replications}"
+    );
 }
 
 #[expect(clippy::print_stdout, reason = "the figures, shown by --nocapture")]
@@ -141,7 +181,10 @@ fn tell(line: &str) {
 }
 
 const BIMODAL: Process = Process::Bimodal { utilisation: 0.6 };
-const STALLS: Process = Process::Stalls { mean_gap_s: 5.0, mean_stall_s: 0.1 };
+const STALLS: Process = Process::Stalls {
+    mean_gap_s: 5.0,
+    mean_stall_s: 0.1,
+};
 
 #[test]
 fn f17_the_interval_covers_on_a_queue_and_the_textbooks_does_not() {
@@ -162,15 +205,24 @@ fn f17_the_interval_covers_where_the_server_stalls() {
 #[ignore = "3,600 million requests in virtual time: make test-long"]
 fn f17_the_intervals_cover_in_five_hundred_replications() {
     for utilisation in [0.5, 0.8] {
-        // At half the capacity the textbook covers about half the time: measured 0.53 in the method.
-        let (cover, textbook_cover) = covers(Process::Exponential { utilisation }, LONG_REPLICATIONS);
-        tell(&format!("M/M/1 at {utilisation}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}"));
+        // At half the capacity the textbook covers about half the time: measured 0.53 in the
+        // method.
+        let (cover, textbook_cover) =
+            covers(Process::Exponential { utilisation }, LONG_REPLICATIONS);
+        tell(&format!(
+            "M/M/1 at {utilisation}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}"
+        ));
         assert!(cover >= LEAST_COVER, "{utilisation}: {cover}");
-        assert!(textbook_cover < if utilisation > 0.6 { 0.5 } else { 0.6 }, "{utilisation}: {textbook_cover}");
+        assert!(
+            textbook_cover < if utilisation > 0.6 { 0.5 } else { 0.6 },
+            "{utilisation}: {textbook_cover}"
+        );
     }
     for process in [BIMODAL, STALLS] {
         let (cover, textbook_cover) = covers(process, LONG_REPLICATIONS);
-        tell(&format!("{process:?}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}"));
+        tell(&format!(
+            "{process:?}: over-dispersion {cover:.3}, textbook {textbook_cover:.3}"
+        ));
         assert!(
             cover >= LEAST_COVER && textbook_cover < MOST_TEXTBOOK_COVER,
             "{process:?}: {cover}, {textbook_cover}"

@@ -1,5 +1,5 @@
-//! A generator that reads an answer late: by the kernel's instants the server is not blamed for that, and where there are
-//! only our own, the verdict says whose doing it is.
+//! A generator that reads an answer late: by the kernel's instants the server is not blamed for
+//! that, and where there are only our own, the verdict says whose doing it is.
 
 use std::thread;
 use std::time::Duration;
@@ -13,26 +13,46 @@ use crate::sleepers::Sleepers;
 use crate::support::{MS, Others, Timing, floor_ns, holding, judge, server_with, slot_top, url_of};
 
 const HOLD_NS: u64 = 100 * MS;
-/// Twice as long as a hold, so that the answer to the request that is out comes meanwhile, and waits.
+/// Twice as long as a hold, so that the answer to the request that is out comes meanwhile, and
+/// waits.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Of the pause, what is left when that answer has come; less what starting to stop takes.
 const WAITED_NS: u64 = 90 * MS;
 
-/// The report of one user without think time, whose generator was stopped once, and the longest that an answer took in
-/// the server.
+/// The report of one user without think time, whose generator was stopped once, and the longest
+/// that an answer took in the server.
 fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, u64) {
     let (others, sleepers) = (Others::now(), Sleepers::start());
-    let server = server_with(Config { framing, ..holding(HOLD_NS) });
+    let server = server_with(Config {
+        framing,
+        ..holding(HOLD_NS)
+    });
     let url = url_of(&server);
-    let generator =
-        Generator::start(&[&url, "--connections", "1", "--duration", "1s", "--receive-stamps", stamps]);
+    let generator = Generator::start(&[
+        &url,
+        "--connections",
+        "1",
+        "--duration",
+        "1s",
+        "--receive-stamps",
+        stamps,
+    ]);
     thread::sleep(Duration::from_millis(450));
     generator.signal(Signal::STOP);
     thread::sleep(PAUSE);
     generator.signal(Signal::CONT);
     let report = generator.report();
-    timing.disturbed_by(sleepers.disturbance().into_iter().chain(others.disturbance()));
-    let in_server_ns = server.log().iter().filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns)).max();
+    timing.disturbed_by(
+        sleepers
+            .disturbance()
+            .into_iter()
+            .chain(others.disturbance()),
+    );
+    let in_server_ns = server
+        .log()
+        .iter()
+        .filter_map(|entry| Some(entry.write_ns? - entry.arrive_ns))
+        .max();
     (report, in_server_ns.expect("it has answered"))
 }
 
@@ -42,9 +62,17 @@ fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
         let (report, in_server_ns) = stopped_once(timing, "kernel", Framing::ContentLength);
         assert_eq!(report["client"]["receive_stamps"], "kernel");
         let delay_ns = report["receive_delay_ns"]["max"].as_u64();
-        timing.expect(delay_ns >= Some(WAITED_NS), &format!("the answer waited for {delay_ns:?} ns"));
+        timing.expect(
+            delay_ns >= Some(WAITED_NS),
+            &format!("the answer waited for {delay_ns:?} ns"),
+        );
         let longest_ns = report["service_time_ns"]["max"].as_u64();
-        timing.within("the slowest answer", longest_ns, HOLD_NS, slot_top(in_server_ns) + floor_ns(0.999));
+        timing.within(
+            "the slowest answer",
+            longest_ns,
+            HOLD_NS,
+            slot_top(in_server_ns) + floor_ns(0.999),
+        );
     });
 }
 
@@ -57,14 +85,21 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
             (&client["receive_stamps"], &client["own_instants"]),
             (&"user".into(), &report["outcomes"]["ok"])
         );
-        assert!(report["receive_delay_ns"].is_null(), "{}", report["receive_delay_ns"]);
+        assert!(
+            report["receive_delay_ns"].is_null(),
+            "{}",
+            report["receive_delay_ns"]
+        );
         let longest_ns = report["service_time_ns"]["max"].as_u64();
         timing.expect(
             longest_ns >= Some(HOLD_NS + WAITED_NS),
             &format!("the slowest answer took {longest_ns:?} ns"),
         );
         let waited = report["client"]["hiccups"]["answers"].as_u64();
-        timing.expect(waited >= Some(1), &format!("answers that waited: {waited:?}"));
+        timing.expect(
+            waited >= Some(1),
+            &format!("answers that waited: {waited:?}"),
+        );
         let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
         let stood_still = reasons.iter().find(|reason| reason["check"] == "C11");
         timing.expect(
@@ -80,6 +115,7 @@ fn by_our_own_clock_the_same_answer_is_slow_and_the_verdict_says_why() {
 }
 
 #[test]
-fn of_answers_that_end_with_their_connection_the_kernel_tells_nothing_and_the_verdict_says_why_one_is_slow() {
+fn of_answers_that_end_with_their_connection_the_kernel_tells_nothing_and_the_verdict_says_why_one_is_slow()
+ {
     blames_the_generator("kernel", Framing::UntilClose);
 }

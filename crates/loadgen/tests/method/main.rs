@@ -1,8 +1,10 @@
-//! The method's acceptance tests in full size, and those that need more than one load to prove anything.
+//! The method's acceptance tests in full size, and those that need more than one load to prove
+//! anything.
 //!
-//! The letters F1 to F22 and the tiers P (per request), V (same requests, both ends) and T (queueing theory) are those
-//! of `docs/method.md`. Tests that take a minute are ignored in the usual run and are run by `make test-long`,
-//! one at a time; `WSGILOAD_TEST_SECONDS` makes each of their loads shorter or longer than [`DEFAULT_SECONDS`].
+//! The letters F1 to F22 and the tiers P (per request), V (same requests, both ends) and T
+//! (queueing theory) are those of `docs/method.md`. Tests that take a minute are ignored in the
+//! usual run and are run by `make test-long`, one at a time; `WSGILOAD_TEST_SECONDS` makes each of
+//! their loads shorter or longer than [`DEFAULT_SECONDS`].
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panic")]
 
@@ -39,5 +41,7 @@ fn long_ns() -> u64 {
 
 /// A number of seconds from the environment.
 fn seconds_from(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().expect(variable)).max(1)
+    std::env::var(variable)
+        .map_or(default, |text| text.parse().expect(variable))
+        .max(1)
 }

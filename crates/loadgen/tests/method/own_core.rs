@@ -1,4 +1,5 @@
-//! A core for the generator alone, another for the server, and what a clock on the generator's core says of the host.
+//! A core for the generator alone, another for the server, and what a clock on the generator's core
+//! says of the host.
 
 use std::fs;
 use std::io::Write as _;
@@ -24,17 +25,18 @@ const MOST_URGENT: i32 = -20;
 /// How long the clock is looked at, before a load and after it.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Two readings that are farther apart than this had something between them; the loop itself takes some 50 ns.
+/// Two readings that are farther apart than this had something between them; the loop itself takes
+/// some 50 ns.
 const LEAST_PAUSE_NS: u64 = 1_000;
 
-/// How often the time of a send is taken, over how many connections, and how long the core sleeps before each: as at a
-/// usual rate, nothing is warm.
+/// How often the time of a send is taken, over how many connections, and how long the core sleeps
+/// before each: as at a usual rate, nothing is warm.
 const SENDS: usize = 500;
 const CONNECTIONS: usize = 64;
 const BEFORE_A_SEND: Duration = Duration::from_micros(300);
 
-/// Drives a load from one core at a server on another, and notes if the host was late on the generator's core by more than
-/// a limit, in more than a share of all instants. `limits` has both.
+/// Drives a load from one core at a server on another, and notes if the host was late on the
+/// generator's core by more than a limit, in more than a share of all instants. `limits` has both.
 pub fn trial_on_own_core(
     timing: &mut Timing,
     config: Config,
@@ -52,22 +54,33 @@ pub fn trial_on_own_core(
     timing.disturbed_by(stolen.disturbance(limits));
     let after = urgently_on_core(client_core, ClockLateness::look);
     timing.disturbed_by(limits.iter().filter_map(|&(share, limit_ns)| {
-        let late_ns = before.quantile_ns(1.0 - share).max(after.quantile_ns(1.0 - share));
+        let late_ns = before
+            .quantile_ns(1.0 - share)
+            .max(after.quantile_ns(1.0 - share));
         let worst = format!("the clock alone was late by {late_ns} ns in {share:.4} of the time");
         (late_ns > limit_ns).then_some(worst)
     }));
     let niceness = urgently_on_core(client_core, || getpriority_process(None));
     let is_permitted = niceness.is_ok_and(|niceness| niceness == MOST_URGENT);
-    timing.disturbed_by((!is_permitted).then(|| format!("a niceness of {MOST_URGENT} is not permitted")));
+    timing.disturbed_by(
+        (!is_permitted).then(|| format!("a niceness of {MOST_URGENT} is not permitted")),
+    );
     trial
 }
 
-/// How long the second of two sends at once takes on the generator's core, to a peer that need not be woken up: median.
+/// How long the second of two sends at once takes on the generator's core, to a peer that need not
+/// be woken up: median.
 pub fn time_of_a_send_ns() -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let ends: Vec<_> =
-        (0..CONNECTIONS).map(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap())).collect();
+    let ends: Vec<_> = (0..CONNECTIONS)
+        .map(|_| {
+            (
+                TcpStream::connect(address).unwrap(),
+                listener.accept().unwrap(),
+            )
+        })
+        .collect();
     let second_of_two_ns = |pair: &[(TcpStream, _)]| {
         thread::sleep(BEFORE_A_SEND);
         (&pair[0].0).write_all(REQUEST).unwrap();
@@ -75,7 +88,13 @@ pub fn time_of_a_send_ns() -> u64 {
         (&pair[1].0).write_all(REQUEST).unwrap();
         monotonic_ns() - begin_ns
     };
-    let all = || ends.chunks_exact(2).cycle().take(SENDS).map(second_of_two_ns).collect();
+    let all = || {
+        ends.chunks_exact(2)
+            .cycle()
+            .take(SENDS)
+            .map(second_of_two_ns)
+            .collect()
+    };
     let mut times_ns: Vec<u64> = urgently_on_core(allowed_cores()[0], all);
     times_ns.sort_unstable();
     quantile(&times_ns, 0.5)
@@ -108,24 +127,36 @@ struct Stolen {
 
 impl Stolen {
     fn from(core: usize) -> Self {
-        Self { core, ticks: Self::ticks(core), since: Instant::now() }
+        Self {
+            core,
+            ticks: Self::ticks(core),
+            since: Instant::now(),
+        }
     }
 
-    /// What to say of the hypervisor, if it took the core for more than the smallest share of the time since then. The
-    /// kernel's account leaves out what is less than a tick.
+    /// What to say of the hypervisor, if it took the core for more than the smallest share of the
+    /// time since then. The kernel's account leaves out what is less than a tick.
     fn disturbance(&self, limits: &[(f64, u64)]) -> Option<String> {
         let ticks = Self::ticks(self.core).saturating_sub(self.ticks);
         let share = (ticks + 1) as f64 / TICKS_PER_SECOND / self.since.elapsed().as_secs_f64();
         let least = limits.iter().map(|(share, _)| *share).fold(1.0, f64::min);
-        let cause = format!("the hypervisor took the generator's core for up to {share:.4} of the time");
+        let cause =
+            format!("the hypervisor took the generator's core for up to {share:.4} of the time");
         (ticks > 0 && share > least).then_some(cause)
     }
 
     fn ticks(core: usize) -> u64 {
         let host = fs::read_to_string("/proc/stat").unwrap();
-        let line = host.lines().find_map(|line| line.strip_prefix(&format!("cpu{core} "))).unwrap();
+        let line = host
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("cpu{core} ")))
+            .unwrap();
         // user nice system idle iowait irq softirq steal
-        line.split_ascii_whitespace().nth(7).unwrap().parse().unwrap()
+        line.split_ascii_whitespace()
+            .nth(7)
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 }
 
@@ -150,12 +181,16 @@ impl ClockLateness {
             last_ns = now_ns;
         }
         pauses_ns.sort_unstable_by_key(|&pause_ns| std::cmp::Reverse(pause_ns));
-        Self { pauses_ns, elapsed_ns: last_ns - begin_ns }
+        Self {
+            pauses_ns,
+            elapsed_ns: last_ns - begin_ns,
+        }
     }
 
-    /// The lateness that this share of all instants does not exceed. An instant at random is later than `x` if it lies in a
-    /// pause and more than `x` before its end: of all time the share `sum(max(0, pause - x)) / elapsed`, which falls with
-    /// `x`, linearly between the lengths of two pauses.
+    /// The lateness that this share of all instants does not exceed. An instant at random is later
+    /// than `x` if it lies in a pause and more than `x` before its end: of all time the share
+    /// `sum(max(0, pause - x)) / elapsed`, which falls with `x`, linearly between the lengths of
+    /// two pauses.
     fn quantile_ns(&self, share: f64) -> u64 {
         let allowed_ns = (1.0 - share) * self.elapsed_ns as f64;
         let mut total_ns = 0.0;
@@ -173,10 +208,29 @@ impl ClockLateness {
 
 #[test]
 fn lateness_of_a_clock_is_the_rest_of_the_pause_that_an_instant_lies_in() {
-    let even = ClockLateness { pauses_ns: vec![100, 100], elapsed_ns: 1_000 };
+    let even = ClockLateness {
+        pauses_ns: vec![100, 100],
+        elapsed_ns: 1_000,
+    };
     // A fifth of all instants lies in a pause; half of those have more than half of it before them.
-    assert_eq!([0.8, 0.9, 0.95, 1.0].map(|share| even.quantile_ns(share)), [0, 50, 75, 100]);
-    let uneven = ClockLateness { pauses_ns: vec![600, 100], elapsed_ns: 10_000 };
-    assert_eq!([0.93, 0.94, 0.95, 0.97].map(|share| uneven.quantile_ns(share)), [0, 50, 100, 300]);
-    assert_eq!(ClockLateness { pauses_ns: Vec::new(), elapsed_ns: 1_000 }.quantile_ns(0.999), 0);
+    assert_eq!(
+        [0.8, 0.9, 0.95, 1.0].map(|share| even.quantile_ns(share)),
+        [0, 50, 75, 100]
+    );
+    let uneven = ClockLateness {
+        pauses_ns: vec![600, 100],
+        elapsed_ns: 10_000,
+    };
+    assert_eq!(
+        [0.93, 0.94, 0.95, 0.97].map(|share| uneven.quantile_ns(share)),
+        [0, 50, 100, 300]
+    );
+    assert_eq!(
+        ClockLateness {
+            pauses_ns: Vec::new(),
+            elapsed_ns: 1_000
+        }
+        .quantile_ns(0.999),
+        0
+    );
 }

@@ -1,13 +1,16 @@
 //! Tier P and F22: request by request, what the client measured beyond the server's own figure.
 //!
-//! The generator keeps no record of single requests. But an interval that holds one arrival has one response time, and
-//! its maximum is kept exactly: intervals as long as the gap between evenly spaced arrivals are a record of requests.
+//! The generator keeps no record of single requests. But an interval that holds one arrival has one
+//! response time, and its maximum is kept exactly: intervals as long as the gap between evenly
+//! spaced arrivals are a record of requests.
 
 use loadgen::{LoadPlan, Outcome, Schedule};
 use refsrv::{Config, Service};
 
 use crate::statistics::{correlation, quantile};
-use crate::support::{MS, SECOND, Timing, Trial, constant, floor_ns, judge, judge_timing, open_loop, total};
+use crate::support::{
+    MS, SECOND, Timing, Trial, constant, floor_ns, judge, judge_timing, open_loop, total,
+};
 
 /// The shortest interval that a plan may have, and so the shortest gap.
 const GAP_NS: u64 = 10 * MS;
@@ -37,20 +40,31 @@ fn single_requests(trial: &Trial) -> Vec<Pair> {
     let mut plan = trial.report.plan.clone();
     let (seed, phases) = (plan.seed, plan.phases.clone());
     let start_ns = trial.report.clock.monotonic_ns;
-    let intended = Schedule::new(open_loop(&mut plan), seed, &phases).map(|offset_ns| start_ns + offset_ns);
+    let intended =
+        Schedule::new(open_loop(&mut plan), seed, &phases).map(|offset_ns| start_ns + offset_ns);
     let intervals = &trial.report.intervals;
-    assert_eq!((intervals.len(), trial.log.len()), (trial.scheduled() as usize, trial.scheduled() as usize));
+    assert_eq!(
+        (intervals.len(), trial.log.len()),
+        (trial.scheduled() as usize, trial.scheduled() as usize)
+    );
     intended
         .zip(intervals)
         .zip(&trial.log)
         .map(|((intended_ns, interval), entry)| {
-            assert_eq!((interval.scheduled, interval.ok), (1, 1), "one request per interval");
+            assert_eq!(
+                (interval.scheduled, interval.ok),
+                (1, 1),
+                "one request per interval"
+            );
             let response_ns = interval.max_ns.expect("a right answer has a response time");
             let write_ns = entry.write_ns.expect("answered");
-            let early = "no request arrives before its instant, and no answer before it was written";
+            let early =
+                "no request arrives before its instant, and no answer before it was written";
             Pair {
                 to_server_ns: entry.arrive_ns.checked_sub(intended_ns).expect(early),
-                to_client_ns: (intended_ns + response_ns).checked_sub(write_ns).expect(early),
+                to_client_ns: (intended_ns + response_ns)
+                    .checked_sub(write_ns)
+                    .expect(early),
                 in_server_ns: write_ns - entry.arrive_ns,
             }
         })
@@ -67,7 +81,8 @@ fn expect_small(timing: &mut Timing, pairs: &[Pair]) {
 }
 
 fn expect_independent_of_length(timing: &mut Timing, pairs: &[Pair]) {
-    // Beyond its p99 the excess is a handful of scheduling accidents, which alone would decide a correlation.
+    // Beyond its p99 the excess is a handful of scheduling accidents, which alone would decide a
+    // correlation.
     let mut excess_ns: Vec<u64> = pairs.iter().map(Pair::excess_ns).collect();
     excess_ns.sort_unstable();
     let usual_ns = quantile(&excess_ns, 0.99);
@@ -79,7 +94,10 @@ fn expect_independent_of_length(timing: &mut Timing, pairs: &[Pair]) {
     let r = correlation(&usual);
     // Four standard errors of independent values, where that is more than the method's limit.
     let limit = f64::max(0.05, 4.0 / (usual.len() as f64).sqrt());
-    timing.expect(r.abs() <= limit, &format!("what the client adds depends on what the server takes: r = {r:.3}"));
+    timing.expect(
+        r.abs() <= limit,
+        &format!("what the client adds depends on what the server takes: r = {r:.3}"),
+    );
 }
 
 #[test]
@@ -88,8 +106,14 @@ fn tier_p_the_client_adds_little_to_each_request_and_the_same_to_short_and_long_
     judge(1, |timing| {
         let mut pairs = Vec::new();
         for seed in 0..LOADS {
-            let service = Service::Exponential { mean_ns: 4 * MS, seed };
-            let config = Config { service, ..Config::default() };
+            let service = Service::Exponential {
+                mean_ns: 4 * MS,
+                seed,
+            };
+            let config = Config {
+                service,
+                ..Config::default()
+            };
             let trial = timing.trial(config, |url| LoadPlan {
                 interval_ns: Some(GAP_NS),
                 ..constant(url, (SECOND / GAP_NS) as f64, LOAD_NS)
@@ -106,26 +130,55 @@ fn tier_p_the_client_adds_little_to_each_request_and_the_same_to_short_and_long_
 #[test]
 fn f22_requests_in_the_system_are_rate_times_stay_at_both_ends() {
     judge_timing(|timing| {
-        let service = Service::Exponential { mean_ns: 2 * MS, seed: 3 };
-        let config = Config { service, servers: Some(1), ..Config::default() };
+        let service = Service::Exponential {
+            mean_ns: 2 * MS,
+            seed: 3,
+        };
+        let config = Config {
+            service,
+            servers: Some(1),
+            ..Config::default()
+        };
         let trial = timing.trial(config, |url| LoadPlan::open(url, 250.0, 2 * SECOND));
         let scheduled = trial.scheduled();
-        assert_eq!((trial.count(Outcome::Ok), trial.stats.in_system), (scheduled, 0));
+        assert_eq!(
+            (trial.count(Outcome::Ok), trial.stats.in_system),
+            (scheduled, 0)
+        );
 
-        // Little's law with nothing left inside: the integral of the number inside is the sum of all stays.
+        // Little's law with nothing left inside: the integral of the number inside is the sum of
+        // all stays.
         let stays_ns: u64 = trial.times_in_server().iter().sum();
-        assert_eq!(trial.stats.in_system_integral_ns, u128::from(stays_ns), "exact: both are sums of integers");
+        assert_eq!(
+            trial.stats.in_system_integral_ns,
+            u128::from(stays_ns),
+            "exact: both are sums of integers"
+        );
 
         // The client's number in flight, integrated, is the sum of its service times.
         let in_flight_ns = total(&trial.report.measures().service);
-        assert!(in_flight_ns >= stays_ns, "a request is in flight while it is in the server");
+        assert!(
+            in_flight_ns >= stays_ns,
+            "a request is in flight while it is in the server"
+        );
         let most_ns = stays_ns + stays_ns / 100 + scheduled * floor_ns(0.5);
-        timing.about("request time in flight", Some(in_flight_ns), stays_ns, most_ns);
+        timing.about(
+            "request time in flight",
+            Some(in_flight_ns),
+            stays_ns,
+            most_ns,
+        );
 
-        // What it counted itself, from each intended send on. Who is in the system at the end has stays beyond it.
+        // What it counted itself, from each intended send on. Who is in the system at the end has
+        // stays beyond it.
         let counted_ns = (trial.report.in_system.mean * 2.0 * SECOND as f64) as u64;
         let longest_ns = trial.times_in_server().into_iter().max().unwrap_or(0);
         let lag_ns = total(&trial.report.measures().send_lag);
-        timing.about("requests in the system", Some(counted_ns), stays_ns - 2 * longest_ns, most_ns + lag_ns);
+        timing.about(
+            "requests in the system",
+            Some(counted_ns),
+            stays_ns - 2 * longest_ns,
+            most_ns + lag_ns,
+        );
     });
 }

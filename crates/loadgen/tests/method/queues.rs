@@ -1,9 +1,9 @@
 //! F3 and F6 to F9: heavy tails, and queues whose response times theory knows.
 //!
-//! A queue is judged twice. Once against the same queue in virtual time, fed with the very schedule and the very
-//! holds of the load: there is no sampling error, so a bias of a fraction of a millisecond shows (tier V). Once
-//! against theory, within four standard deviations of loads of this length with other draws (tier T): that the schedule
-//! and the holds are what their names say.
+//! A queue is judged twice. Once against the same queue in virtual time, fed with the very schedule
+//! and the very holds of the load: there is no sampling error, so a bias of a fraction of a
+//! millisecond shows (tier V). Once against theory, within four standard deviations of loads of
+//! this length with other draws (tier T): that the schedule and the holds are what their names say.
 
 use loadgen::plan::Arrivals;
 use loadgen::{LoadPlan, Outcome, Schedule};
@@ -11,7 +11,9 @@ use refsrv::{Config, FaultPlan, KnownQueue, Service, VirtualQueue};
 
 use crate::long_ns;
 use crate::statistics::{mean_and_deviation, quantile};
-use crate::support::{MS, SECOND, Timing, Trial, assert_encloses, floor_ns, judge, open_loop, slot_top};
+use crate::support::{
+    MS, SECOND, Timing, Trial, assert_encloses, floor_ns, judge, open_loop, slot_top,
+};
 
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
@@ -26,40 +28,67 @@ struct Queue {
 
 impl Queue {
     fn servers(&self) -> usize {
-        if let KnownQueue::Mmc { servers } = self.known { servers as usize } else { 1 }
+        if let KnownQueue::Mmc { servers } = self.known {
+            servers as usize
+        } else {
+            1
+        }
     }
 
-    /// The mean hold: several servers hold longer, so that the load remains one that any host can send.
+    /// The mean hold: several servers hold longer, so that the load remains one that any host can
+    /// send.
     fn mean_ns(&self) -> u64 {
         if self.servers() == 1 { 2 * MS } else { 4 * MS }
     }
 
     fn service(&self, seed: u64) -> Service {
         match self.known {
-            KnownQueue::Md1 => Service::Constant { hold_ns: self.mean_ns() },
-            KnownQueue::Mmc { .. } | KnownQueue::Dm1 => Service::Exponential { mean_ns: self.mean_ns(), seed },
+            KnownQueue::Md1 => Service::Constant {
+                hold_ns: self.mean_ns(),
+            },
+            KnownQueue::Mmc { .. } | KnownQueue::Dm1 => Service::Exponential {
+                mean_ns: self.mean_ns(),
+                seed,
+            },
         }
     }
 
     fn config(&self) -> Config {
-        Config { service: self.service(HOLDS_SEED), servers: Some(self.servers()), ..Config::default() }
+        Config {
+            service: self.service(HOLDS_SEED),
+            servers: Some(self.servers()),
+            ..Config::default()
+        }
     }
 
     fn plan(&self, url: &str) -> LoadPlan {
-        let rate_per_s = self.utilisation * self.servers() as f64 * SECOND as f64 / self.mean_ns() as f64;
-        let mut plan = LoadPlan { seed: 23, ..LoadPlan::open(url, rate_per_s, long_ns()) };
-        open_loop(&mut plan).arrivals =
-            if self.known == KnownQueue::Dm1 { Arrivals::Constant } else { Arrivals::Poisson };
+        let rate_per_s =
+            self.utilisation * self.servers() as f64 * SECOND as f64 / self.mean_ns() as f64;
+        let mut plan = LoadPlan {
+            seed: 23,
+            ..LoadPlan::open(url, rate_per_s, long_ns())
+        };
+        open_loop(&mut plan).arrivals = if self.known == KnownQueue::Dm1 {
+            Arrivals::Constant
+        } else {
+            Arrivals::Poisson
+        };
         plan
     }
 
     /// Response times of the planned load if every instant were met exactly, ascending.
     fn in_virtual_time(&self, mut plan: LoadPlan, holds_seed: u64) -> Vec<u64> {
-        let mut queue = VirtualQueue::new(self.service(holds_seed), Some(self.servers()), FaultPlan::none(), 0);
+        let mut queue = VirtualQueue::new(
+            self.service(holds_seed),
+            Some(self.servers()),
+            FaultPlan::none(),
+            0,
+        );
         let (seed, phases) = (plan.seed, plan.phases.clone());
         let schedule = Schedule::new(open_loop(&mut plan), seed, &phases);
-        let mut response_ns: Vec<u64> =
-            schedule.map(|offset_ns| queue.arrive(offset_ns).0.finish_ns - offset_ns).collect();
+        let mut response_ns: Vec<u64> = schedule
+            .map(|offset_ns| queue.arrive(offset_ns).0.finish_ns - offset_ns)
+            .collect();
         response_ns.sort_unstable();
         response_ns
     }
@@ -68,7 +97,12 @@ impl Queue {
         judge(1, |timing| {
             let trial = timing.trial(self.config(), |url| self.plan(url));
             let counts = (trial.count(Outcome::Ok), trial.log.len() as u64);
-            assert_eq!(counts, (trial.scheduled(), trial.scheduled()), "{:?}", trial.report.outcomes);
+            assert_eq!(
+                counts,
+                (trial.scheduled(), trial.scheduled()),
+                "{:?}",
+                trial.report.outcomes
+            );
             assert_encloses(&trial.report.measures().service, &trial.times_in_server());
             let expected = self.in_virtual_time(trial.report.plan.clone(), HOLDS_SEED);
             assert_eq!(expected.len() as u64, trial.scheduled());
@@ -80,7 +114,8 @@ impl Queue {
     fn expect_virtual_time(&self, timing: &mut Timing, trial: &Trial, expected: &[u64]) {
         for share in QUANTILES {
             let expected_ns = quantile(expected, share);
-            // Two arrivals within microseconds of each other may change places, and with them their holds.
+            // Two arrivals within microseconds of each other may change places, and with them their
+            // holds.
             let least_ns = expected_ns - expected_ns / 100;
             let found_ns = trial.report.measures().response.quantile_ns(share);
             timing.within(
@@ -95,12 +130,24 @@ impl Queue {
     fn expect_theory(&self, timing: &mut Timing, trial: &Trial) {
         let plan = &trial.report.plan;
         let others: Vec<Vec<u64>> = (0..OTHER_DRAWS)
-            .map(|seed| self.in_virtual_time(LoadPlan { seed: 1_000 + seed, ..plan.clone() }, 2_000 + seed))
+            .map(|seed| {
+                self.in_virtual_time(
+                    LoadPlan {
+                        seed: 1_000 + seed,
+                        ..plan.clone()
+                    },
+                    2_000 + seed,
+                )
+            })
             .collect();
         for share in QUANTILES {
-            let of_others: Vec<f64> = others.iter().map(|sorted| quantile(sorted, share) as f64).collect();
+            let of_others: Vec<f64> = others
+                .iter()
+                .map(|sorted| quantile(sorted, share) as f64)
+                .collect();
             let tolerance_ns = 4.0 * mean_and_deviation(&of_others).1;
-            let theory_ns = self.known.response_quantile(self.utilisation, share) * self.mean_ns() as f64;
+            let theory_ns =
+                self.known.response_quantile(self.utilisation, share) * self.mean_ns() as f64;
             timing.about(
                 &format!("p{} against theory", share * 100.0),
                 trial.report.measures().response.quantile_ns(share),
@@ -117,105 +164,174 @@ const HOLDS_SEED: u64 = 41;
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f6_mm1_half_loaded() {
-    Queue { known: KnownQueue::Mmc { servers: 1 }, utilisation: 0.5 }.judge();
+    Queue {
+        known: KnownQueue::Mmc { servers: 1 },
+        utilisation: 0.5,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f6_mm1_at_four_fifths() {
-    Queue { known: KnownQueue::Mmc { servers: 1 }, utilisation: 0.8 }.judge();
+    Queue {
+        known: KnownQueue::Mmc { servers: 1 },
+        utilisation: 0.8,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f7_md1_half_loaded() {
-    Queue { known: KnownQueue::Md1, utilisation: 0.5 }.judge();
+    Queue {
+        known: KnownQueue::Md1,
+        utilisation: 0.5,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f7_md1_at_seven_tenths() {
-    Queue { known: KnownQueue::Md1, utilisation: 0.7 }.judge();
+    Queue {
+        known: KnownQueue::Md1,
+        utilisation: 0.7,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f7_md1_at_four_fifths() {
-    Queue { known: KnownQueue::Md1, utilisation: 0.8 }.judge();
+    Queue {
+        known: KnownQueue::Md1,
+        utilisation: 0.8,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f7_md1_at_nine_tenths() {
-    Queue { known: KnownQueue::Md1, utilisation: 0.9 }.judge();
+    Queue {
+        known: KnownQueue::Md1,
+        utilisation: 0.9,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f7_md1_at_nineteen_twentieths() {
-    Queue { known: KnownQueue::Md1, utilisation: 0.95 }.judge();
+    Queue {
+        known: KnownQueue::Md1,
+        utilisation: 0.95,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f8_dm1_half_loaded() {
-    Queue { known: KnownQueue::Dm1, utilisation: 0.5 }.judge();
+    Queue {
+        known: KnownQueue::Dm1,
+        utilisation: 0.5,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f8_dm1_at_seven_tenths() {
-    Queue { known: KnownQueue::Dm1, utilisation: 0.7 }.judge();
+    Queue {
+        known: KnownQueue::Dm1,
+        utilisation: 0.7,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f8_dm1_at_four_fifths_waits_half_as_long_as_mm1() {
-    Queue { known: KnownQueue::Dm1, utilisation: 0.8 }.judge();
+    Queue {
+        known: KnownQueue::Dm1,
+        utilisation: 0.8,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f8_dm1_at_nine_tenths() {
-    Queue { known: KnownQueue::Dm1, utilisation: 0.9 }.judge();
+    Queue {
+        known: KnownQueue::Dm1,
+        utilisation: 0.9,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f9_mm4_half_loaded() {
-    Queue { known: KnownQueue::Mmc { servers: 4 }, utilisation: 0.5 }.judge();
+    Queue {
+        known: KnownQueue::Mmc { servers: 4 },
+        utilisation: 0.5,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f9_mm4_at_seven_tenths() {
-    Queue { known: KnownQueue::Mmc { servers: 4 }, utilisation: 0.7 }.judge();
+    Queue {
+        known: KnownQueue::Mmc { servers: 4 },
+        utilisation: 0.7,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f9_mm4_at_four_fifths() {
-    Queue { known: KnownQueue::Mmc { servers: 4 }, utilisation: 0.8 }.judge();
+    Queue {
+        known: KnownQueue::Mmc { servers: 4 },
+        utilisation: 0.8,
+    }
+    .judge();
 }
 
 #[test]
 #[ignore = "60 s of load: make test-long"]
 fn f9_mm4_at_nine_tenths() {
-    Queue { known: KnownQueue::Mmc { servers: 4 }, utilisation: 0.9 }.judge();
+    Queue {
+        known: KnownQueue::Mmc { servers: 4 },
+        utilisation: 0.9,
+    }
+    .judge();
 }
 
 /// The longest hold of a heavy tail.
 const LONGEST_NS: u64 = 60 * SECOND;
 
-/// Every quantile that the client shows is that of the times inside the server, of the same requests.
+/// Every quantile that the client shows is that of the times inside the server, of the same
+/// requests.
 fn a_heavy_tail_is_measured(service: &Service) {
     judge(1, |timing| {
-        let config = Config { service: service.clone(), ..Config::default() };
+        let config = Config {
+            service: service.clone(),
+            ..Config::default()
+        };
         let trial = timing.trial(config, |url| LoadPlan {
             timeout_ns: LONGEST_NS + 5 * SECOND,
             ..LoadPlan::open(url, 1_000.0, long_ns())
         });
-        assert_eq!(trial.count(Outcome::Ok), trial.scheduled(), "{:?}", trial.report.outcomes);
+        assert_eq!(
+            trial.count(Outcome::Ok),
+            trial.scheduled(),
+            "{:?}",
+            trial.report.outcomes
+        );
         let inner = trial.times_in_server();
         let measures = trial.report.measures();
         assert_encloses(&measures.service, &inner);
@@ -243,11 +359,20 @@ fn a_heavy_tail_is_measured(service: &Service) {
 #[test]
 #[ignore = "60 s of load and the longest answer: make test-long"]
 fn f3_a_pareto_tail_is_measured_to_its_end() {
-    a_heavy_tail_is_measured(&Service::Pareto { alpha: 1.5, min_ns: MS, max_ns: LONGEST_NS, seed: 5 });
+    a_heavy_tail_is_measured(&Service::Pareto {
+        alpha: 1.5,
+        min_ns: MS,
+        max_ns: LONGEST_NS,
+        seed: 5,
+    });
 }
 
 #[test]
 #[ignore = "60 s of load and the longest answer: make test-long"]
 fn f3_a_lognormal_tail_is_measured_to_its_end() {
-    a_heavy_tail_is_measured(&Service::Lognormal { median_ns: MS, sigma: 1.5, seed: 5 });
+    a_heavy_tail_is_measured(&Service::Lognormal {
+        median_ns: MS,
+        sigma: 1.5,
+        seed: 5,
+    });
 }

@@ -1,5 +1,5 @@
-//! Whether the host stood still while a load ran: threads that only sleep do not wake up meanwhile, as the generator does
-//! not.
+//! Whether the host stood still while a load ran: threads that only sleep do not wake up meanwhile,
+//! as the generator does not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// How long a thread that only sleeps does so, and by how much it may oversleep on an undisturbed host: less than the gap
-/// between two arrivals, so that no pause of the host that a check can see is overlooked.
+/// How long a thread that only sleeps does so, and by how much it may oversleep on an undisturbed
+/// host: less than the gap between two arrivals, so that no pause of the host that a check can see
+/// is overlooked.
 pub const NAP: Duration = Duration::from_millis(1);
 const LONGEST_OVERSLEEP: Duration = Duration::from_micros(1_500);
 
-/// A thread on each core that only sleeps: a pause of the host keeps it from waking up, as it keeps the generator.
+/// A thread on each core that only sleeps: a pause of the host keeps it from waking up, as it keeps
+/// the generator.
 pub struct Sleepers {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Duration>>,
@@ -38,8 +40,13 @@ impl Sleepers {
     /// What to say of the host, if it stood still long enough to disturb.
     pub fn disturbance(self) -> Option<String> {
         self.is_over.store(true, Ordering::Relaxed);
-        let longest = self.threads.into_iter().map(|thread| thread.join().unwrap()).max()?;
-        (longest > LONGEST_OVERSLEEP).then(|| format!("a core of the host stood still for {longest:?}"))
+        let longest = self
+            .threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .max()?;
+        (longest > LONGEST_OVERSLEEP)
+            .then(|| format!("a core of the host stood still for {longest:?}"))
     }
 }
 
@@ -55,7 +62,9 @@ fn longest_oversleep(is_over: &AtomicBool) -> Duration {
 
 pub fn allowed_cores() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap();
-    (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect()
+    (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect()
 }
 
 pub fn only(core: usize) -> CpuSet {

@@ -1,4 +1,5 @@
-//! F12 and F21 in real time: a server that warms up, one that slows down, and one that cannot keep up.
+//! F12 and F21 in real time: a server that warms up, one that slows down, and one that cannot keep
+//! up.
 
 use loadgen::plan::OnBusy;
 use loadgen::{Level, LoadPlan, Outcome, State};
@@ -9,18 +10,32 @@ use crate::support::{MS, SECOND, Timing, Trial, US, capped, holding, judge, open
 const RATE_PER_S: f64 = 1_000.0;
 
 fn listed(holds_ns: Vec<u64>) -> Config {
-    Config { service: Service::List { holds_ns }, ..Config::default() }
+    Config {
+        service: Service::List { holds_ns },
+        ..Config::default()
+    }
 }
 
 fn poisson(timing: &mut Timing, config: Config, seconds: u64) -> Trial {
-    let trial = timing.trial(config, |url| LoadPlan::open(url, RATE_PER_S, seconds * SECOND));
-    assert_eq!(trial.count(Outcome::Ok), trial.scheduled(), "{:?}", trial.report.outcomes);
+    let trial = timing.trial(config, |url| {
+        LoadPlan::open(url, RATE_PER_S, seconds * SECOND)
+    });
+    assert_eq!(
+        trial.count(Outcome::Ok),
+        trial.scheduled(),
+        "{:?}",
+        trial.report.outcomes
+    );
     trial
 }
 
 fn sentence(trial: &Trial, check: &str) -> String {
     let reasons = &trial.report.verdict.reasons;
-    reasons.iter().find(|reason| reason.check == check).map(|reason| reason.message.clone()).unwrap_or_default()
+    reasons
+        .iter()
+        .find(|reason| reason.check == check)
+        .map(|reason| reason.message.clone())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -28,14 +43,27 @@ fn sentence(trial: &Trial, check: &str) -> String {
 fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
     judge(1, |timing| {
         // Five seconds' worth of requests are held for 20 ms, all later ones for 1 ms.
-        let holds_ns = (0..40_000).map(|index| if index < 5_000 { 20 * MS } else { MS }).collect();
+        let holds_ns = (0..40_000)
+            .map(|index| if index < 5_000 { 20 * MS } else { MS })
+            .collect();
         let trial = poisson(timing, listed(holds_ns), 30);
         let told = &trial.report.stationarity;
-        timing.expect(told.state == Some(State::NonStationary), &format!("{told:?}"));
+        timing.expect(
+            told.state == Some(State::NonStationary),
+            &format!("{told:?}"),
+        );
         let settled_ns = told.settled_after_ns.unwrap_or(0);
-        timing.about("the end of the warm-up", Some(settled_ns), 4 * SECOND, 6 * SECOND);
+        timing.about(
+            "the end of the warm-up",
+            Some(settled_ns),
+            4 * SECOND,
+            6 * SECOND,
+        );
         let said = sentence(&trial, "C14");
-        timing.expect(said.contains("warm up for longer"), &format!("it said {said:?}"));
+        timing.expect(
+            said.contains("warm up for longer"),
+            &format!("it said {said:?}"),
+        );
     });
 }
 
@@ -43,10 +71,14 @@ fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
 #[ignore = "60 s of load: make test-long"]
 fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
     judge(1, |timing| {
-        let hold_ns = |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
+        let hold_ns =
+            |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
         let trial = poisson(timing, listed((0..70_000).map(hold_ns).collect()), 60);
         let said = sentence(&trial, "C14");
-        timing.expect(said.starts_with("NON-STATIONARY"), &format!("{said:?}: {:?}", trial.report.stationarity));
+        timing.expect(
+            said.starts_with("NON-STATIONARY"),
+            &format!("{said:?}: {:?}", trial.report.stationarity),
+        );
     });
 }
 
@@ -54,27 +86,65 @@ fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
 #[ignore = "20 s of load: make test-long"]
 fn a_server_that_stays_as_it_is_is_stationary_and_its_p99_is_known() {
     judge(1, |timing| {
-        let service = Service::Exponential { mean_ns: 500 * US, seed: 8 };
-        let trial = poisson(timing, Config { service, servers: Some(1), ..Config::default() }, 20);
+        let service = Service::Exponential {
+            mean_ns: 500 * US,
+            seed: 8,
+        };
+        let trial = poisson(
+            timing,
+            Config {
+                service,
+                servers: Some(1),
+                ..Config::default()
+            },
+            20,
+        );
         let report = &trial.report;
-        timing.expect(report.stationarity.state == Some(State::Stationary), &format!("{:?}", report.stationarity));
+        timing.expect(
+            report.stationarity.state == Some(State::Stationary),
+            &format!("{:?}", report.stationarity),
+        );
         timing.expect(!trial.has_reason("C13"), &format!("{:?}", report.send_gaps));
         let known = &report.uncertainty.offered_quantiles_ns["0.99"];
         let Some((low_ns, high_ns)) = known.interval_95_ns else {
             return timing.expect(false, &format!("p99 is not resolved: {known:?}"));
         };
         let p99_ns = report.offered_quantiles_ns["0.99"].high;
-        assert!(Some(low_ns) <= p99_ns && p99_ns <= high_ns, "{known:?} around {p99_ns:?}");
-        assert!(known.effective_requests < Some(20_000.0), "waiting requests are not independent: {known:?}");
+        assert!(
+            Some(low_ns) <= p99_ns && p99_ns <= high_ns,
+            "{known:?} around {p99_ns:?}"
+        );
+        assert!(
+            known.effective_requests < Some(20_000.0),
+            "waiting requests are not independent: {known:?}"
+        );
     });
 }
 
 fn assert_unstable(trial: &Trial) {
     let report = &trial.report;
-    assert!(sentence(trial, "C15").starts_with("UNSTABLE"), "{:?}", report.verdict);
-    assert_eq!(report.stationarity.state, Some(State::Unstable), "{:?}", report.stationarity);
-    let reason = report.verdict.reasons.iter().find(|reason| reason.check == "C15").expect("found");
-    assert_eq!(reason.level, Level::Warn, "an overload is the server's, and no fault of the measurement");
+    assert!(
+        sentence(trial, "C15").starts_with("UNSTABLE"),
+        "{:?}",
+        report.verdict
+    );
+    assert_eq!(
+        report.stationarity.state,
+        Some(State::Unstable),
+        "{:?}",
+        report.stationarity
+    );
+    let reason = report
+        .verdict
+        .reasons
+        .iter()
+        .find(|reason| reason.check == "C15")
+        .expect("found");
+    assert_eq!(
+        reason.level,
+        Level::Warn,
+        "an overload is the server's, and no fault of the measurement"
+    );
 }
 
 #[test]
@@ -82,11 +152,17 @@ fn assert_unstable(trial: &Trial) {
 fn f21_more_than_the_server_can_serve_is_unstable() {
     judge(1, |timing| {
         // A capacity of 800 per second: the backlog grows by 200 each second, to 2,400.
-        let config = Config { servers: Some(1), ..holding(1_250 * US) };
+        let config = Config {
+            servers: Some(1),
+            ..holding(1_250 * US)
+        };
         let trial = timing.trial(config, |url| LoadPlan::open(url, RATE_PER_S, 12 * SECOND));
         assert_unstable(&trial);
         let growth = trial.report.in_system.growth.unwrap_or(0.0);
-        timing.expect((1.5..2.2).contains(&growth), &format!("the backlog grew by {growth}"));
+        timing.expect(
+            (1.5..2.2).contains(&growth),
+            &format!("the backlog grew by {growth}"),
+        );
     });
 }
 

@@ -22,7 +22,11 @@ pub fn quantile(sorted: &[u64], quantile: f64) -> u64 {
 pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (n - 1.0);
     (mean, variance.sqrt())
 }
 
@@ -33,7 +37,9 @@ fn mean_and_deviation_of_three_numbers() {
 
 #[test]
 fn correlation_knows_its_ends() {
-    let line: Vec<(f64, f64)> = (0..10).map(|x| (f64::from(x), 3.0 - f64::from(x))).collect();
+    let line: Vec<(f64, f64)> = (0..10)
+        .map(|x| (f64::from(x), 3.0 - f64::from(x)))
+        .collect();
     assert!((correlation(&line) + 1.0).abs() < 1e-12);
     let cross = [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)];
     assert!(correlation(&cross).abs() < 1e-12);

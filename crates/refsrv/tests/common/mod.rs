@@ -1,6 +1,9 @@
 //! A client of one connection, plain enough to be trusted: std sockets, no HTTP library.
 
-#![allow(dead_code, reason = "compiled into every test binary, and none uses all of it")]
+#![allow(
+    dead_code,
+    reason = "compiled into every test binary, and none uses all of it"
+)]
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -45,8 +48,12 @@ impl Response {
     }
 
     pub fn number(&self, name: &str) -> u64 {
-        let value = self.field(name).unwrap_or_else(|| panic!("no {name} in {}", self.head));
-        value.parse().unwrap_or_else(|_| panic!("{name} is {value:?}"))
+        let value = self
+            .field(name)
+            .unwrap_or_else(|| panic!("no {name} in {}", self.head));
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is {value:?}"))
     }
 }
 
@@ -58,18 +65,28 @@ pub struct Client {
 impl Client {
     pub fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).expect("the server accepts");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout can be set");
         stream.set_nodelay(true).expect("nodelay can be set");
-        Self { stream, received: Vec::new() }
+        Self {
+            stream,
+            received: Vec::new(),
+        }
     }
 
     /// A second hand on the same connection.
     pub fn try_clone(&self) -> Self {
-        Self { stream: self.stream.try_clone().expect("a descriptor"), received: Vec::new() }
+        Self {
+            stream: self.stream.try_clone().expect("a descriptor"),
+            received: Vec::new(),
+        }
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).expect("the request can be sent");
+        self.stream
+            .write_all(bytes)
+            .expect("the request can be sent");
     }
 
     pub fn get(&mut self) -> io::Result<Response> {
@@ -86,8 +103,16 @@ impl Client {
             self.receive()?;
         };
         let head = String::from_utf8_lossy(&self.received[..head_bytes]).into_owned();
-        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-        let mut response = Response { status, head, body: Vec::new() };
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .expect("a status");
+        let mut response = Response {
+            status,
+            head,
+            body: Vec::new(),
+        };
         let end = head_bytes + response.number("Content-Length") as usize;
         while self.received.len() < end {
             self.receive()?;
@@ -110,7 +135,9 @@ impl Client {
     }
 
     pub fn set_read_timeout(&self, timeout: Duration) {
-        self.stream.set_read_timeout(Some(timeout)).expect("a timeout can be set");
+        self.stream
+            .set_read_timeout(Some(timeout))
+            .expect("a timeout can be set");
     }
 
     fn receive(&mut self) -> io::Result<()> {

@@ -1,0 +1,183 @@
+//! Closed loop: each user waits for its answer, thinks, and asks again. The intended instant of a
+//! request is the end of the one before plus the think time, so lateness of our own still shows as
+//! send lag.
+
+use rand_chacha::ChaCha8Rng;
+
+use crate::arrivals::draw::Draw;
+use crate::arrivals::source::{Due, Next, Source};
+use crate::arrivals::think_time::Thinkers;
+use crate::base::clock::{NS_PER_MS, monotonic_ns};
+use crate::base::random::{Stream, exponential, generator};
+use crate::base::stop::StopToken;
+use crate::record::exchange::{Completion, Outcome};
+
+/// A user whose request failed before it was answered waits this long, so that a server that
+/// refuses at once does not turn the load into a connect flood.
+const PAUSE_AFTER_FAILURE_NS: u64 = 10 * NS_PER_MS;
+
+/// When the users of one thread ask, and when they stop.
+pub(crate) struct ClosedPlan {
+    /// Of all threads.
+    pub users: usize,
+    /// Mean of an exponential distribution.
+    pub think_time_ns: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub seed: u64,
+    pub thread: usize,
+    pub threads: usize,
+}
+
+/// Users of one thread, each with a slot of its own.
+pub(crate) struct ClosedSource {
+    think_time_ns: u64,
+    end_ns: u64,
+    stop: StopToken,
+    random: ChaCha8Rng,
+    draw: Draw,
+    asked: u64,
+    thinkers: Thinkers,
+    users_left: usize,
+}
+
+impl ClosedSource {
+    /// The users of one thread: of all users each so many. They begin spread over one think time,
+    /// those in time for it before the end.
+    pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
+        let mut source = Self {
+            think_time_ns: plan.think_time_ns,
+            end_ns: plan.end_ns,
+            stop,
+            random: generator(plan.seed, Stream::ThinkTime(plan.thread)),
+            draw,
+            asked: 0,
+            thinkers: Thinkers::default(),
+            users_left: 0,
+        };
+        let own = (plan.thread..plan.users).step_by(plan.threads);
+        let begins_ns =
+            own.map(|user| plan.start_ns + plan.think_time_ns / plan.users as u64 * user as u64);
+        for (slot, begin_ns) in begins_ns
+            .take_while(|begin_ns| *begin_ns < plan.end_ns)
+            .enumerate()
+        {
+            source.thinkers.add(begin_ns, slot);
+            source.users_left += 1;
+        }
+        source
+    }
+
+    fn think_ns(&mut self) -> u64 {
+        match self.think_time_ns {
+            0 => 0,
+            mean_ns => exponential(&mut self.random, mean_ns as f64).round() as u64,
+        }
+    }
+
+    fn due(&mut self, intended_ns: u64, slot: usize) -> Due {
+        self.asked += 1;
+        Due {
+            intended_ns,
+            request: self.draw.pick(self.asked - 1),
+            slot: Some(slot),
+        }
+    }
+}
+
+impl Source for ClosedSource {
+    fn next_due_ns(&self) -> Option<u64> {
+        self.thinkers.next_ns()
+    }
+
+    fn take_due(&mut self) -> Option<Due> {
+        let (ready_ns, slot) = self.thinkers.take()?;
+        Some(self.due(ready_ns, slot))
+    }
+
+    fn after(&mut self, slot: usize, ended: &Completion) -> Next {
+        let pause_ns = if ended.outcome.is_answered() || ended.outcome == Outcome::Timeout {
+            0
+        } else {
+            PAUSE_AFTER_FAILURE_NS
+        };
+        let ready_ns = ended.ended_ns + self.think_ns() + pause_ns;
+        if ready_ns >= self.end_ns || self.stop.is_stopped() {
+            self.users_left -= 1;
+            return Next::End;
+        }
+        if ready_ns == ended.ended_ns || ready_ns <= monotonic_ns() {
+            return Next::Serve(self.due(ready_ns, slot));
+        }
+        self.thinkers.add(ready_ns, slot);
+        Next::Reserved
+    }
+
+    fn is_exhausted(&self, now_ns: u64) -> bool {
+        // After the end nobody asks again: what is still out is left to the drain.
+        self.users_left == 0 || (now_ns >= self.end_ns && self.thinkers.next_ns().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+
+    fn source((users, thread, threads): (usize, usize, usize), think_time_ns: u64) -> ClosedSource {
+        let end_ns = 10 * NS_PER_S;
+        let plan = ClosedPlan {
+            users,
+            think_time_ns,
+            start_ns: 0,
+            end_ns,
+            seed: 1,
+            thread,
+            threads,
+        };
+        ClosedSource::new(
+            &plan,
+            Draw::new(&[], 1, Stream::UserRequests(thread)),
+            StopToken::new(),
+        )
+    }
+
+    /// When each user begins, in whole seconds, and its slot.
+    fn begins_s(thread: usize, threads: usize) -> Vec<(u64, usize)> {
+        let mut source = source((10, thread, threads), 30 * NS_PER_S);
+        let begins = std::iter::from_fn(|| source.take_due());
+        begins
+            .map(|due| {
+                (
+                    due.intended_ns / NS_PER_S,
+                    due.slot.expect("a slot of its own"),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn users_of_all_threads_begin_one_after_the_other_and_none_after_the_end() {
+        assert_eq!(begins_s(0, 1), [(0, 0), (3, 1), (6, 2), (9, 3)]);
+        assert_eq!(begins_s(0, 2), [(0, 0), (6, 1)]);
+        assert_eq!(begins_s(1, 2), [(3, 0), (9, 1)]);
+        assert_eq!(begins_s(9, 10), []);
+    }
+
+    #[test]
+    fn a_thread_whose_users_would_all_begin_too_late_has_nothing_to_do() {
+        assert!(source((2, 1, 2), 30 * NS_PER_S).is_exhausted(0));
+    }
+
+    #[test]
+    fn after_the_end_what_is_still_out_is_left_to_the_drain() {
+        let mut source = source((1, 0, 1), 0);
+        assert!(
+            !source.is_exhausted(10 * NS_PER_S),
+            "its user has not asked yet"
+        );
+        source.take_due().expect("a request");
+        assert!(!source.is_exhausted(10 * NS_PER_S - 1));
+        assert!(source.is_exhausted(10 * NS_PER_S));
+    }
+}

@@ -1,0 +1,486 @@
+//! Sessions: users arrive by a schedule, whatever the server does; each then waits for its answers
+//! and thinks, as in a closed loop. The intended instant of a later request is the end of the one
+//! before plus the think time.
+
+use rand_chacha::ChaCha8Rng;
+
+use crate::arrivals::cookies::CookieJar;
+use crate::arrivals::draw::Draw;
+use crate::arrivals::schedule::Share;
+use crate::arrivals::source::{Due, Next, Source};
+use crate::arrivals::think_time::Thinkers;
+use crate::base::random::{Stream, exponential, generator};
+use crate::base::stop::StopToken;
+use crate::http::request::Request;
+use crate::plan::{LoadPlan, SessionPlan};
+use crate::record::exchange::{Completion, Outcome};
+use crate::record::session_tally::SessionTally;
+
+/// What follows a request of a session.
+struct Step {
+    /// Requests of its session, itself included, from here on.
+    left: u64,
+    is_first: bool,
+    think_time_ns: u64,
+}
+
+/// A session that has a slot.
+#[derive(Default)]
+struct Session {
+    /// When it was to begin, if that lies in the measurement.
+    measured_since_ns: Option<u64>,
+    jar: CookieJar,
+    /// Its next request, where that differs from everybody's.
+    own: Option<Request>,
+    /// Its next request, by number.
+    next: u32,
+}
+
+/// When the sessions of one thread begin, and until when they go on.
+pub(crate) struct SessionTimes {
+    pub start_ns: u64,
+    pub measure_ns: (u64, u64),
+    pub end_ns: u64,
+}
+
+/// The sessions of one thread.
+pub(crate) struct SessionSource<'a> {
+    offsets_ns: Share,
+    draw: Draw,
+    times: SessionTimes,
+    next_start_ns: Option<u64>,
+    requests: &'a [Request],
+    steps: Vec<Step>,
+    /// The first request of each kind of session.
+    firsts: Vec<u32>,
+    random: ChaCha8Rng,
+    thinkers: Thinkers,
+    by_slot: Vec<Option<Box<Session>>>,
+    under_way: usize,
+    set_cookies: Vec<Vec<u8>>,
+    tally: SessionTally,
+    stop: StopToken,
+}
+
+impl<'a> SessionSource<'a> {
+    /// The sessions of `thread`, which begin by its share of the schedule.
+    pub fn new(
+        plan: &LoadPlan,
+        (mut offsets_ns, thread): (Share, usize),
+        start_ns: u64,
+        requests: &'a [Request],
+        stop: StopToken,
+    ) -> Self {
+        let (from, to) = plan.measure_window();
+        let weights: Vec<f64> = plan.sessions.iter().map(|session| session.weight).collect();
+        let (steps, firsts) = steps_of(&plan.sessions);
+        Self {
+            next_start_ns: offsets_ns.next().map(|offset_ns| start_ns + offset_ns),
+            offsets_ns,
+            draw: Draw::new(&weights, plan.seed, Stream::Requests),
+            times: SessionTimes {
+                start_ns,
+                measure_ns: (start_ns + from, start_ns + to),
+                end_ns: start_ns + plan.phases.load_ns(),
+            },
+            requests,
+            steps,
+            firsts,
+            random: generator(plan.seed, Stream::ThinkTime(thread)),
+            thinkers: Thinkers::default(),
+            by_slot: Vec::new(),
+            under_way: 0,
+            set_cookies: Vec::new(),
+            tally: SessionTally::default(),
+            stop,
+        }
+    }
+
+    fn is_measured(&self, begin_ns: u64) -> bool {
+        (self.times.measure_ns.0..self.times.measure_ns.1).contains(&begin_ns)
+    }
+
+    /// A session begins: its first request.
+    fn begin(&mut self) -> Option<Due> {
+        let intended_ns = self.next_start_ns?;
+        let request = self.firsts[self.draw.pick(self.offsets_ns.place()) as usize];
+        self.next_start_ns = self
+            .offsets_ns
+            .next()
+            .map(|offset_ns| self.times.start_ns + offset_ns);
+        self.under_way += 1;
+        if self.is_measured(intended_ns) {
+            self.tally.started += 1;
+            self.tally.requests_planned += self.steps[request as usize].left;
+            self.tally.requests_scheduled += 1;
+        }
+        Some(Due {
+            intended_ns,
+            request,
+            slot: None,
+        })
+    }
+
+    /// The session of this slot asks for its next request.
+    fn go_on(&mut self, intended_ns: u64, slot: usize) -> Option<Due> {
+        let session = self.by_slot.get(slot)?.as_ref()?;
+        self.tally.requests_scheduled += u64::from(session.measured_since_ns.is_some());
+        Some(Due {
+            intended_ns,
+            request: session.next,
+            slot: Some(slot),
+        })
+    }
+
+    /// The session whose answer has come, which has no other place yet if it was its first.
+    fn take_session(&mut self, slot: usize, ended: &Completion) -> Box<Session> {
+        if slot >= self.by_slot.len() {
+            self.by_slot.resize_with(slot + 1, || None);
+        }
+        let known = self.by_slot[slot].take();
+        if self.steps[ended.arrival.request as usize].is_first {
+            let begin_ns = ended.arrival.intended_ns;
+            let measured_since_ns = self.is_measured(begin_ns).then_some(begin_ns);
+            return Box::new(Session {
+                measured_since_ns,
+                ..Session::default()
+            });
+        }
+        known.unwrap_or_default()
+    }
+
+    fn think_ns(&mut self, mean_ns: u64) -> u64 {
+        match mean_ns {
+            0 => 0,
+            mean_ns => exponential(&mut self.random, mean_ns as f64).round() as u64,
+        }
+    }
+
+    /// Makes the next request of a session ready.
+    fn prepare_next(&mut self, session: &mut Session, answered: u32) {
+        self.set_cookies
+            .drain(..)
+            .for_each(|field| session.jar.take(&field));
+        session.next = answered + 1;
+        let request = &self.requests[session.next as usize];
+        session.own = session
+            .jar
+            .field(request.cookies())
+            .map(|cookie| request.with_cookie(cookie));
+    }
+
+    fn end(&mut self) -> Next {
+        self.under_way -= 1;
+        self.set_cookies.clear();
+        Next::Renew
+    }
+}
+
+impl Source for SessionSource<'_> {
+    const KEEPS_COOKIES: bool = true;
+
+    fn next_due_ns(&self) -> Option<u64> {
+        [self.next_start_ns, self.thinkers.next_ns()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn take_due(&mut self) -> Option<Due> {
+        match (self.next_start_ns, self.thinkers.next_ns()) {
+            (Some(start_ns), Some(ready_ns)) if start_ns <= ready_ns => self.begin(),
+            (Some(_), None) => self.begin(),
+            _ => {
+                let (ready_ns, slot) = self.thinkers.take()?;
+                self.go_on(ready_ns, slot)
+            }
+        }
+    }
+
+    fn after(&mut self, slot: usize, ended: &Completion) -> Next {
+        let mut session = self.take_session(slot, ended);
+        let request = ended.arrival.request;
+        let Step {
+            left,
+            think_time_ns,
+            ..
+        } = self.steps[request as usize];
+        if ended.outcome != Outcome::Ok {
+            self.tally.failed += u64::from(session.measured_since_ns.is_some());
+            return self.end();
+        }
+        if left == 1 {
+            if let Some(begin_ns) = session.measured_since_ns {
+                self.tally.complete(ended.ended_ns.saturating_sub(begin_ns));
+            }
+            return self.end();
+        }
+        let ready_ns = ended.ended_ns + self.think_ns(think_time_ns);
+        if ready_ns >= self.times.end_ns || self.stop.is_stopped() {
+            return self.end();
+        }
+        self.prepare_next(&mut session, request);
+        self.by_slot[slot] = Some(session);
+        if ready_ns == ended.ended_ns {
+            return self
+                .go_on(ready_ns, slot)
+                .map_or(Next::Reserved, Next::Serve);
+        }
+        self.thinkers.add(ready_ns, slot);
+        Next::Reserved
+    }
+
+    fn is_exhausted(&self, now_ns: u64) -> bool {
+        // After the end no session goes on: what is still out, or waits for a connection, is left
+        // to the drain.
+        let is_over = now_ns >= self.times.end_ns && self.thinkers.next_ns().is_none();
+        self.next_start_ns.is_none() && (self.under_way == 0 || is_over)
+    }
+
+    fn turned_away(&mut self, due: &Due, outcome: Outcome) {
+        self.under_way -= 1;
+        // What still waited at the end of the load has not failed; it is not finished.
+        let has_failed = outcome != Outcome::Unfinished && self.is_measured(due.intended_ns);
+        self.tally.failed += u64::from(has_failed);
+    }
+
+    fn own_request(&self, slot: usize) -> Option<&Request> {
+        self.by_slot.get(slot)?.as_ref()?.own.as_ref()
+    }
+
+    fn set_cookies(&mut self, fields: Vec<Vec<u8>>) {
+        self.set_cookies = fields;
+    }
+
+    fn sessions(&self) -> Option<SessionTally> {
+        Some(self.tally.clone())
+    }
+}
+
+fn steps_of(sessions: &[SessionPlan]) -> (Vec<Step>, Vec<u32>) {
+    let (mut steps, mut firsts) = (Vec::new(), Vec::new());
+    for session in sessions {
+        firsts.push(steps.len() as u32);
+        for (place, step) in session.steps.iter().enumerate() {
+            let left = (session.steps.len() - place) as u64;
+            steps.push(Step {
+                left,
+                is_first: place == 0,
+                think_time_ns: step.think_time_ns,
+            });
+        }
+    }
+    (steps, firsts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+    use crate::http::target::Target;
+    use crate::plan::{Arrivals, LoadModel, RequestPlan, StepPlan};
+    use crate::record::exchange::{Arrival, Stamps};
+    use crate::report::sessions::SessionReport;
+
+    const END_NS: u64 = 10 * NS_PER_S;
+
+    /// A session a second, of three requests with a think time after the first.
+    fn plan() -> LoadPlan {
+        let mut plan = LoadPlan::open("http://127.0.0.1:1/", 1.0, END_NS);
+        if let LoadModel::Open(open) = &mut plan.load {
+            open.arrivals = Arrivals::Constant;
+        }
+        let step = |think_time_ns| StepPlan {
+            request: RequestPlan {
+                name: None,
+                method: "GET".to_owned(),
+                url: "/".to_owned(),
+                headers: Vec::new(),
+                body_base64: None,
+                check: None,
+            },
+            think_time_ns,
+        };
+        let steps = vec![step(NS_PER_S / 10), step(0), step(0)];
+        plan.sessions = vec![SessionPlan {
+            name: "browse".to_owned(),
+            weight: 1.0,
+            steps,
+        }];
+        plan
+    }
+
+    fn with_source(test: impl FnOnce(&mut SessionSource<'_>)) {
+        let plan = plan();
+        let target = Target::prepare(&plan).expect("target");
+        let LoadModel::Open(open) = &plan.load else {
+            panic!("an open loop")
+        };
+        let share = Share::new(open, 1, &plan.phases, 0, 1);
+        test(&mut SessionSource::new(
+            &plan,
+            (share, 0),
+            0,
+            &target.requests,
+            StopToken::new(),
+        ));
+    }
+
+    fn ended(due: &Due, outcome: Outcome, ended_ns: u64) -> Completion {
+        let intended_ns = due.intended_ns;
+        Completion {
+            arrival: Arrival::unqueued(intended_ns, due.request),
+            stamps: Stamps::default(),
+            outcome,
+            status: None,
+            ended_ns,
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_its_slot_until_its_last_answer() {
+        with_source(|source| {
+            let first = source.take_due().expect("a session");
+            assert_eq!(
+                first,
+                Due {
+                    intended_ns: 0,
+                    request: 0,
+                    slot: None
+                }
+            );
+            assert_eq!(
+                source.after(3, &ended(&first, Outcome::Ok, 500)),
+                Next::Reserved
+            );
+            let second_ns = source.next_due_ns().expect("it thinks");
+            assert!(second_ns > 500 && second_ns < NS_PER_S, "{second_ns}");
+            let second = source.take_due().expect("it asks");
+            assert_eq!(
+                second,
+                Due {
+                    intended_ns: second_ns,
+                    request: 1,
+                    slot: Some(3)
+                }
+            );
+            // Without a think time the end of the answer is the next intended instant, however late
+            // it is noticed.
+            let third = Due {
+                intended_ns: second_ns + 7,
+                request: 2,
+                slot: Some(3),
+            };
+            assert_eq!(
+                source.after(3, &ended(&second, Outcome::Ok, second_ns + 7)),
+                Next::Serve(third)
+            );
+            assert_eq!(
+                source.after(3, &ended(&third, Outcome::Ok, second_ns + 9)),
+                Next::Renew
+            );
+            let report = SessionReport::of(&source.tally).expect("figures");
+            assert_eq!(
+                (
+                    report.started,
+                    report.completed,
+                    report.requests_not_reached
+                ),
+                (1, 1, 0)
+            );
+            let duration_ns = report.duration_ns.expect("one was completed");
+            assert_eq!(
+                (duration_ns.count, duration_ns.max),
+                (1, second_ns + 9),
+                "from the intended beginning, 0"
+            );
+        });
+    }
+
+    #[test]
+    fn a_failure_ends_the_session_and_the_rest_of_it_is_counted() {
+        with_source(|source| {
+            let first = source.take_due().expect("a session");
+            assert_eq!(
+                source.after(0, &ended(&first, Outcome::BadBody, 500)),
+                Next::Renew
+            );
+            let second = source.take_due().expect("another");
+            source.turned_away(&second, Outcome::Dropped);
+            let report = SessionReport::of(&source.tally).expect("figures");
+            assert_eq!(
+                (report.started, report.failed, report.unfinished),
+                (2, 2, 0)
+            );
+            assert_eq!(report.requests_not_reached, 4);
+            assert!(
+                report.duration_ns.is_none(),
+                "a failed session has no duration"
+            );
+        });
+    }
+
+    #[test]
+    fn the_end_of_the_load_leaves_sessions_unfinished() {
+        with_source(|source| {
+            let first = source.take_due().expect("a session");
+            assert_eq!(
+                source.after(0, &ended(&first, Outcome::Ok, END_NS - 1)),
+                Next::Renew
+            );
+            while let Some(due) = source.take_due() {
+                assert!(!source.is_exhausted(END_NS - 1));
+                source.turned_away(&due, Outcome::Unfinished);
+            }
+            assert!(source.is_exhausted(END_NS - 1));
+            let report = SessionReport::of(&source.tally).expect("figures");
+            assert_eq!(
+                (
+                    report.started,
+                    report.unfinished,
+                    report.requests_not_reached
+                ),
+                (10, 10, 20)
+            );
+        });
+    }
+
+    #[test]
+    fn after_the_end_of_the_load_nothing_keeps_it_going() {
+        with_source(|source| {
+            let first = source.take_due().expect("a session");
+            source.after(0, &ended(&first, Outcome::Ok, 500));
+            let waiting = source.take_due().expect("it asks again");
+            assert_eq!(waiting.slot, Some(0));
+            while source.take_due().is_some() {}
+            assert!(
+                !source.is_exhausted(END_NS - 1),
+                "the sessions may still go on"
+            );
+            assert!(
+                source.is_exhausted(END_NS),
+                "their answers are left to the drain"
+            );
+        });
+    }
+
+    #[test]
+    fn cookies_go_out_with_the_next_request_and_end_with_the_session() {
+        with_source(|source| {
+            let first = source.take_due().expect("a session");
+            source.set_cookies(vec![b"id=7; Path=/".to_vec()]);
+            source.after(0, &ended(&first, Outcome::Ok, 500));
+            let own = source
+                .own_request(0)
+                .expect("a request of its own")
+                .bytes(false);
+            assert!(String::from_utf8_lossy(own).contains("\r\ncookie: id=7\r\n"));
+            let second = source.take_due().expect("it asks");
+            source.after(
+                0,
+                &ended(&second, Outcome::Timeout, second.intended_ns + 500),
+            );
+            assert!(source.own_request(0).is_none());
+        });
+    }
+}

@@ -1,0 +1,7 @@
+//! What every other module may use: clocks, errors, durations, and the request to stop.
+
+pub mod clock;
+pub(crate) mod duration;
+pub(crate) mod error;
+pub(crate) mod random;
+pub(crate) mod stop;

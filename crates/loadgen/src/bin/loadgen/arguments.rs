@@ -1,0 +1,618 @@
+//! Command line of the binary: flags in, [`LoadPlan`] out.
+
+mod values;
+mod without_effect;
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{ArgMatches, Parser, ValueEnum};
+use loadgen::plan::{
+    Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases,
+    Precision, Ramp, ReceiveStamps, Replay, ResponseCheck, Step, Thresholds, TlsOptions, Trace,
+    Wire,
+};
+use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_targets};
+
+/// Ten seconds, unless the schedule has a length of its own.
+const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
+
+/// Drives a URL and prints a JSON report whose latency starts at the intended send.
+///
+/// With --rate, --ramp, --steps or --replay the load is open: arrivals follow a schedule, whatever
+/// the server does. Without one of them the load is closed: each of --connections users waits for
+/// its answer before it asks again.
+///
+/// Exit codes: 0 done and valid, 2 usage, 97 nothing was answered correctly, 98 measurement
+/// invalid, 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "loadgen", version, max_term_width = 100)]
+pub struct Arguments {
+    /// http://host[:port]/path, or https://
+    url: String,
+    /// Connects to this Unix socket instead of the URL's host
+    #[arg(long, value_name = "PATH")]
+    unix_socket: Option<String>,
+    /// Local addresses that connections come from, in turn: 127.0.0.2, 127.0.0.2-127.0.0.50,
+    /// 127.0.0.0/24
+    #[arg(long, value_delimiter = ',', value_name = "LIST", alias = "source")]
+    source_addresses: Vec<String>,
+    /// Speaks HTTP/2, one request at a time on each connection
+    #[arg(long)]
+    http2: bool,
+    /// Takes every certificate of an https:// server as it comes
+    #[arg(short = 'k', long)]
+    insecure: bool,
+    /// PEM file of the authorities that are trusted instead of the system's
+    #[arg(long, value_name = "FILE", alias = "cacert")]
+    ca_file: Option<String>,
+    /// Offered rate in requests per second: open loop
+    #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
+    rate: Option<f64>,
+    /// FROM:TO[@TIME]: open loop whose rate changes evenly over the measurement, or over TIME and
+    /// then holds
+    #[arg(long, value_parser = values::ramp, conflicts_with = "rate")]
+    ramp: Option<Ramp>,
+    /// RATE@TIME,...: open loop with one rate after another; they are the measurement's length
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = values::step,
+        conflicts_with_all = ["rate", "ramp"]
+    )]
+    steps: Vec<Step>,
+    /// File with one arrival per line, in seconds from the start: open loop with these arrivals
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "steps", "arrivals"])]
+    replay: Option<std::path::PathBuf>,
+    /// Replays so many times as fast as it was recorded
+    // The conflicts, because clap drops a requirement that conflicts with what is there.
+    #[arg(
+        long,
+        default_value_t = 1.0,
+        requires = "replay",
+        conflicts_with_all = ["rate", "ramp", "steps"]
+    )]
+    replay_speed: f64,
+    /// Users of a closed loop; in an open loop, most connections at once
+    #[arg(short, long)]
+    connections: Option<usize>,
+    /// Length of the measurement; by default 10s, or as long as the schedule
+    #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
+    duration: Option<u64>,
+    /// Goes on until half of p99's 95 % interval is within 5%, or that of p99.9 within p99.9:2%
+    #[arg(long, value_parser = values::precision, requires = "max_duration")]
+    precision: Option<(f64, f64)>,
+    /// With --precision: the measurement is made 2, 4, 8, ... times as long until that is reached,
+    /// but no longer
+    #[arg(long, value_parser = parse_duration_ns, requires = "precision")]
+    max_duration: Option<u64>,
+    /// Load before the measurement
+    #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
+    warmup: u64,
+    /// Load after the measurement, not measured
+    #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
+    cooldown: u64,
+    /// Mean think time of a closed loop's users
+    #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
+    think_time: u64,
+    /// Header field 'Name: value'; may be repeated
+    #[arg(short = 'H', long = "header", value_parser = values::header)]
+    headers: Vec<(String, String)>,
+    /// Request method
+    #[arg(short = 'X', long, default_value = "GET")]
+    method: String,
+    /// Request body
+    #[arg(short, long, conflicts_with = "body_file")]
+    body: Option<String>,
+    /// File that holds the request body
+    #[arg(long)]
+    body_file: Option<std::path::PathBuf>,
+    /// File of weighted requests, instead of the URL's path: vegeta's format with options, see
+    /// docs/requests.md
+    #[arg(
+        long,
+        value_name = "FILE",
+        visible_alias = "urls-from-file",
+        conflicts_with_all = ["body", "body_file", "method"]
+    )]
+    targets: Option<std::path::PathBuf>,
+    /// File of sessions: requests with think times, cookies kept; --rate is then that of sessions
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["targets", "body", "body_file", "method"]
+    )]
+    sessions: Option<std::path::PathBuf>,
+    /// Longest time on the wire, connecting included
+    #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
+    timeout: u64,
+    /// Longest time from the intended send; later work is dropped before it is sent
+    #[arg(long, value_parser = parse_duration_ns)]
+    deadline: Option<u64>,
+    /// Law of the gaps between arrivals
+    #[arg(long, value_enum, default_value_t = ArrivalsFlag::Poisson)]
+    arrivals: ArrivalsFlag,
+    /// on, off, or the number of requests per connection
+    #[arg(long, default_value = "on", value_parser = values::keepalive)]
+    keepalive: Keepalive,
+    /// What an arrival does when every connection is busy
+    #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
+    on_busy: OnBusyFlag,
+    /// Most connections at once of an open loop; by default 4096, or what descriptors and ports
+    /// allow
+    #[arg(long)]
+    max_connections: Option<usize>,
+    /// Most arrivals of an open loop that wait for a connection, by default ten seconds' worth and
+    /// ten for each connection at least; more are dropped
+    #[arg(long)]
+    max_pending: Option<usize>,
+    /// Generator threads
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Reproduces every random choice
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Length of a recording interval; by default 1s, longer for a long load
+    #[arg(long, value_parser = parse_duration_ns)]
+    interval: Option<u64>,
+    /// How long before a send the pacer spins; by default it depends on the rate and the cores
+    #[arg(long, value_parser = parse_duration_ns)]
+    spin: Option<u64>,
+    /// Whose instants of answers are reported; by default the kernel's in an open loop, our own in
+    /// a closed one
+    #[arg(long, value_enum)]
+    receive_stamps: Option<ReceiveStampsFlag>,
+    /// Accepted status codes
+    #[arg(long, value_delimiter = ',', default_value = "200")]
+    expect_status: Vec<u16>,
+    /// File that holds the exact body of a right answer
+    #[arg(long)]
+    expect_body_file: Option<std::path::PathBuf>,
+    /// Length of the body of a right answer, in bytes
+    #[arg(long, value_name = "BYTES")]
+    expect_length: Option<u64>,
+    /// SHA-256 hash of the body of a right answer
+    #[arg(long, value_name = "HEX")]
+    expect_sha256: Option<String>,
+    /// Regular expression that a right answer has in the first MiB of its body
+    #[arg(long, value_name = "PATTERN")]
+    expect_regex: Option<String>,
+    /// Who frames the messages: our own code, or hyper as a second opinion
+    #[arg(long, value_enum, default_value_t = WireFlag::Native)]
+    wire: WireFlag,
+    /// CHECK.KEY=LIMIT: changes when a check of the load speaks up, such as C4.warn=0.02; may be
+    /// repeated
+    #[arg(long = "check-threshold", value_name = "CHECK.KEY=LIMIT")]
+    check_thresholds: Vec<String>,
+    /// Where the report goes; - is standard output
+    #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
+    pub json: Option<String>,
+    /// No remarks on standard error
+    #[arg(long)]
+    pub quiet: bool,
+    /// Prints the resolved plan and sends nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Refused: -t means threads in wrk, timeout in oha and duration in locust
+    #[arg(short = 't', hide = true, num_args = 0..=1, value_parser = values::refuse_t)]
+    ambiguous: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ArrivalsFlag {
+    Poisson,
+    Constant,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ReceiveStampsFlag {
+    Kernel,
+    Sampled,
+    User,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WireFlag {
+    Native,
+    Hyper,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnBusyFlag {
+    Grow,
+    Queue,
+    Shed,
+}
+
+impl Arguments {
+    /// The plan that these flags describe, not yet validated.
+    pub fn plan(&self) -> Result<LoadPlan, String> {
+        let profile = self.profile()?;
+        let measure_ns = self.measure_ns(profile.as_ref())?;
+        Ok(LoadPlan {
+            url: self.url.clone(),
+            unix_socket: self.unix_socket.clone(),
+            method: self.method.clone(),
+            headers: self.headers.clone(),
+            body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
+            targets: from_file(self.targets.as_deref(), read_targets)?,
+            sessions: from_file(self.sessions.as_deref(), read_sessions)?,
+            load: self.load(profile),
+            phases: Phases {
+                warmup_ns: self.warmup,
+                measure_ns,
+                cooldown_ns: self.cooldown,
+                drain_ns: None,
+            },
+            interval_ns: self.interval,
+            keep_flights: 0,
+            keepalive: self.keepalive,
+            timeout_ns: self.timeout,
+            deadline_ns: self.deadline,
+            threads: self.threads,
+            seed: self.seed,
+            spin_window_ns: self.spin,
+            shares_cores: false,
+            receive_stamps: self.receive_stamps.map(|flag| match flag {
+                ReceiveStampsFlag::Kernel => ReceiveStamps::Kernel,
+                ReceiveStampsFlag::Sampled => ReceiveStamps::Sampled,
+                ReceiveStampsFlag::User => ReceiveStamps::User,
+            }),
+            check: ResponseCheck {
+                statuses: self.expect_status.clone(),
+                body_base64: read(self.expect_body_file.as_deref())?
+                    .map(|bytes| STANDARD.encode(bytes)),
+                length: self.expect_length,
+                sha256: self.expect_sha256.clone(),
+                regex: self.expect_regex.clone(),
+            },
+            wire: match self.wire {
+                WireFlag::Native => Wire::Native,
+                WireFlag::Hyper => Wire::Hyper,
+            },
+            http_version: if self.http2 {
+                HttpVersion::Http2
+            } else {
+                HttpVersion::Http1
+            },
+            tls: TlsOptions {
+                insecure: self.insecure,
+                ca_file: self.ca_file.clone(),
+            },
+            source_addresses: self.source_addresses.clone(),
+            floor: None,
+            precision: self.precision(),
+            thresholds: self
+                .check_thresholds
+                .iter()
+                .try_fold(Thresholds::default(), |thresholds, text| {
+                    thresholds.with_text(text)
+                })?,
+        })
+    }
+
+    /// What of the flags changes nothing.
+    pub fn remarks(&self, given: &ArgMatches) -> Vec<String> {
+        let is_tls = self
+            .url
+            .get(..8)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+        without_effect::without_effect(given, self.is_open(), is_tls)
+    }
+
+    fn is_open(&self) -> bool {
+        self.rate.is_some()
+            || self.ramp.is_some()
+            || !self.steps.is_empty()
+            || self.replay.is_some()
+    }
+
+    fn precision(&self) -> Option<Precision> {
+        let ((quantile, share), longest_ns) = self.precision.zip(self.max_duration)?;
+        Some(Precision {
+            quantile,
+            share,
+            longest_ns,
+        })
+    }
+
+    fn body(&self) -> Result<Option<Vec<u8>>, String> {
+        match &self.body {
+            Some(text) => Ok(Some(text.clone().into_bytes())),
+            None => read(self.body_file.as_deref()),
+        }
+    }
+
+    /// What an open loop offers; `None` in a closed one.
+    fn profile(&self) -> Result<Option<LoadProfile>, String> {
+        if let Some(path) = &self.replay {
+            let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
+            let offsets_ns =
+                Trace::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+            return Ok(Some(LoadProfile::Replay(Replay {
+                offsets_ns,
+                speed: self.replay_speed,
+            })));
+        }
+        if !self.steps.is_empty() {
+            return Ok(Some(LoadProfile::Steps(self.steps.clone())));
+        }
+        Ok(self
+            .ramp
+            .map(LoadProfile::Ramp)
+            .or(self.rate.map(|rate_per_s| LoadProfile::Flat { rate_per_s })))
+    }
+
+    fn measure_ns(&self, profile: Option<&LoadProfile>) -> Result<u64, String> {
+        match (
+            self.duration,
+            profile,
+            profile.and_then(LoadProfile::own_length_ns),
+        ) {
+            (Some(given_ns), _, _) => Ok(given_ns),
+            (None, Some(LoadProfile::Replay(_)), Some(own_ns)) => own_ns
+                .checked_sub(self.warmup.saturating_add(self.cooldown))
+                .filter(|left_ns| *left_ns > 0)
+                .ok_or_else(|| {
+                    "the warm-up and the cool-down leave nothing of the trace to measure".to_owned()
+                }),
+            (None, _, own_ns) => Ok(own_ns.unwrap_or(DEFAULT_MEASURE_NS)),
+        }
+    }
+
+    fn load(&self, profile: Option<LoadProfile>) -> LoadModel {
+        let Some(profile) = profile else {
+            let connections = self.connections.unwrap_or(1);
+            return LoadModel::Closed(ClosedLoop {
+                connections,
+                think_time_ns: self.think_time,
+            });
+        };
+        LoadModel::Open(OpenLoop {
+            profile,
+            arrivals: match self.arrivals {
+                ArrivalsFlag::Poisson => Arrivals::Poisson,
+                ArrivalsFlag::Constant => Arrivals::Constant,
+            },
+            on_busy: match self.on_busy {
+                OnBusyFlag::Grow => OnBusy::Grow,
+                OnBusyFlag::Queue => OnBusy::Queue,
+                OnBusyFlag::Shed => OnBusy::Shed,
+            },
+            max_connections: self.max_connections.or(self.connections),
+            max_pending: self.max_pending,
+        })
+    }
+}
+
+type Parsed<T> = Result<Vec<T>, LoadError>;
+
+fn from_file<T>(path: Option<&Path>, parse: impl Fn(&Path) -> Parsed<T>) -> Result<Vec<T>, String> {
+    path.map_or_else(
+        || Ok(Vec::new()),
+        |path| parse(path).map_err(|error| error.to_string()),
+    )
+}
+
+fn read(path: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
+    path.map(|path| std::fs::read(path).map_err(|error| cannot_read(path, &error)))
+        .transpose()
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot read {}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(words: &str) -> Result<LoadPlan, String> {
+        let arguments = Arguments::try_parse_from(words.split_ascii_whitespace())
+            .map_err(|error| error.to_string())?;
+        arguments.plan()
+    }
+
+    #[test]
+    fn a_rate_makes_an_open_loop_and_its_absence_a_closed_one() {
+        let open = plan("loadgen http://h/ -R 1000 -d 3s --seed 7").expect("open");
+        assert_eq!(
+            profile_of(&open),
+            &LoadProfile::Flat {
+                rate_per_s: 1_000.0
+            }
+        );
+        assert_eq!((open.phases.measure_ns, open.seed), (3_000_000_000, 7));
+        let closed = plan("loadgen http://h/ -c 8").expect("closed");
+        assert_eq!(
+            closed.load,
+            LoadModel::Closed(ClosedLoop {
+                connections: 8,
+                think_time_ns: 0
+            })
+        );
+    }
+
+    fn profile_of(plan: &LoadPlan) -> &LoadProfile {
+        match &plan.load {
+            LoadModel::Open(open) => &open.profile,
+            LoadModel::Closed(_) => panic!("the plan is a closed loop"),
+        }
+    }
+
+    /// The plan for a file with these lines.
+    fn replaying(lines: &str, words: &str) -> Result<LoadPlan, String> {
+        static FILES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("loadgen-trace-{}-{number}.txt", std::process::id()));
+        std::fs::write(&path, lines).map_err(|error| error.to_string())?;
+        let result = plan(&format!(
+            "loadgen http://h/ --replay {} {words}",
+            path.display()
+        ));
+        std::fs::remove_file(&path).map_err(|error| error.to_string())?;
+        result.map_err(|message| message.replace(&path.display().to_string(), "FILE"))
+    }
+
+    #[test]
+    fn a_ramp_takes_the_measurement_or_its_own_time() {
+        let whole = plan("loadgen http://h/ --ramp 1000:3000 -d 30s").expect("a ramp");
+        assert_eq!(
+            profile_of(&whole),
+            &LoadProfile::Ramp(Ramp {
+                from_per_s: 1e3,
+                to_per_s: 3e3,
+                over_ns: None
+            })
+        );
+        assert_eq!(whole.phases.measure_ns, 30_000_000_000);
+        let timed =
+            plan("loadgen http://h/ --ramp 0:2.5@20s -c 7 --max-pending 3").expect("a ramp");
+        let over_ns = Some(20_000_000_000);
+        assert_eq!(
+            profile_of(&timed),
+            &LoadProfile::Ramp(Ramp {
+                from_per_s: 0.0,
+                to_per_s: 2.5,
+                over_ns
+            })
+        );
+        assert_eq!(
+            timed.phases.measure_ns, 20_000_000_000,
+            "no longer than the ramp, unless asked for"
+        );
+        let LoadModel::Open(open) = &timed.load else {
+            panic!("closed")
+        };
+        assert_eq!((open.max_connections, open.max_pending), (Some(7), Some(3)));
+    }
+
+    #[test]
+    fn steps_are_as_long_as_their_sum() {
+        let stepped =
+            plan("loadgen http://h/ --steps 1000@10s,0@500ms,2000@1m --arrivals constant")
+                .expect("steps");
+        let step = |rate_per_s: f64, duration_ns: u64| Step {
+            rate_per_s,
+            duration_ns,
+        };
+        let expected = vec![
+            step(1e3, 10_000_000_000),
+            step(0.0, 500_000_000),
+            step(2e3, 60_000_000_000),
+        ];
+        assert_eq!(profile_of(&stepped), &LoadProfile::Steps(expected));
+        assert_eq!(stepped.phases.measure_ns, 70_500_000_000);
+        stepped.validate().expect("possible");
+    }
+
+    #[test]
+    fn a_replay_is_as_long_as_its_trace() {
+        let trace = "0\n1\n2\n3\n";
+        let whole = replaying(trace, "").expect("a trace");
+        assert_eq!(whole.phases.measure_ns, 4_000_000_000);
+        let part = replaying(trace, "--replay-speed 2 --warmup 500ms").expect("a trace");
+        assert_eq!(
+            (part.phases.warmup_ns, part.phases.measure_ns),
+            (500_000_000, 1_500_000_000)
+        );
+        let cut = replaying(trace, "-d 2s").expect("a trace");
+        assert_eq!(cut.phases.measure_ns, 2_000_000_000);
+        let message = replaying(trace, "--warmup 4s").expect_err("nothing left");
+        assert!(message.contains("leave nothing of the trace"), "{message}");
+        assert_eq!(
+            replaying("5\n", "").expect("one arrival").phases.measure_ns,
+            DEFAULT_MEASURE_NS
+        );
+    }
+
+    #[test]
+    fn a_bad_trace_is_told_with_its_file_and_line() {
+        let message = replaying("0\n1 2\n", "").expect_err("not a number");
+        assert!(
+            message.starts_with("FILE: line 2: \"1 2\" is not an offset"),
+            "{message}"
+        );
+        let message = plan("loadgen http://h/ --replay /nowhere/trace").expect_err("no file");
+        assert!(
+            message.starts_with("cannot read /nowhere/trace"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_together_is_refused() {
+        let cases = [
+            ("-R 5 --ramp 1:2", "cannot be used with"),
+            ("-R 5 --steps 1@1s", "cannot be used with"),
+            ("--ramp 1:2 --steps 1@1s", "cannot be used with"),
+            ("--replay x --ramp 1:2", "cannot be used with"),
+            ("--replay x --arrivals constant", "cannot be used with"),
+            ("-R 5 --replay-speed 2", "cannot be used with"),
+            ("--replay-speed 2", "--replay <FILE>"),
+            ("--ramp 1000", "write it like 1000:3000"),
+            ("--ramp 1:2@never", "is not one of ns, us"),
+            ("--ramp 1:nan", "write it like 1000:3000"),
+            ("--steps 10s:100", "write steps like 1000@10s"),
+            ("--steps 5@1s,", "write steps like 1000@10s"),
+            ("-R 5 --precision 5%", "--max-duration <MAX_DURATION>"),
+            ("-R 5 --max-duration 60s", "--precision <PRECISION>"),
+        ];
+        for (words, expected) in cases {
+            let message = plan(&format!("loadgen http://h/ {words}")).expect_err(words);
+            assert!(message.contains(expected), "{words}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_load_goes_on_until_a_quantile_is_known_well_enough() {
+        let plan = plan("loadgen http://h/ -R 1000 --precision p99.9:2% --max-duration 60s")
+            .expect("a precision");
+        let expected = Precision {
+            quantile: 0.999,
+            share: 0.02,
+            longest_ns: 60_000_000_000,
+        };
+        assert_eq!(plan.precision, Some(expected));
+        plan.validate().expect("possible");
+    }
+
+    #[test]
+    fn thresholds_of_checks_are_changed_one_by_one() {
+        let changed = plan(
+            "loadgen http://h/ --check-threshold C4.warn=0.02 --check-threshold C7.invalid=0.9",
+        );
+        let changed = changed.expect("known").thresholds;
+        assert_eq!((changed.lag_impact.warn, changed.busy.invalid), (0.02, 0.9));
+        let message = plan("loadgen http://h/ --check-threshold C4.worn=1").expect_err("unknown");
+        assert!(
+            message.contains("C4 has no threshold worn; it has invalid, warn"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn the_ambiguous_flag_is_refused_with_a_hint() {
+        let message = plan("loadgen http://h/ -t 5").expect_err("refused");
+        assert!(
+            message.contains("--threads, --timeout or --duration"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_file_of_requests_and_one_request_exclude_each_other() {
+        for words in [
+            "--targets t -b x",
+            "--sessions s -X POST",
+            "--sessions s --targets t",
+        ] {
+            let message = plan(&format!("loadgen http://h/ -R 1 {words}")).expect_err(words);
+            assert!(message.contains("cannot be used with"), "{message}");
+        }
+        let message = plan("loadgen http://h/ --targets /nowhere/targets").expect_err("missing");
+        assert!(message.contains("/nowhere/targets"), "{message}");
+    }
+}

@@ -1,0 +1,107 @@
+//! How the values of single flags are written.
+
+use loadgen::parse_duration_ns;
+use loadgen::plan::{Keepalive, Ramp, Step};
+
+/// A number that a rate can be.
+fn rate(text: &str) -> Option<f64> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|rate: &f64| rate.is_finite())
+}
+
+/// `1000:3000` or `1000:3000@30s`.
+pub fn ramp(text: &str) -> Result<Ramp, String> {
+    let (rates, time) = text
+        .split_once('@')
+        .map_or((text, None), |(rates, time)| (rates, Some(time)));
+    let ends = rates
+        .split_once(':')
+        .and_then(|(from, to)| Some((rate(from)?, rate(to)?)));
+    let (from_per_s, to_per_s) = ends.ok_or_else(|| {
+        format!("{text:?} is not a ramp; write it like 1000:3000 or 1000:3000@30s")
+    })?;
+    Ok(Ramp {
+        from_per_s,
+        to_per_s,
+        over_ns: time.map(parse_duration_ns).transpose()?,
+    })
+}
+
+/// `1000@10s`.
+pub fn step(text: &str) -> Result<Step, String> {
+    let not_one = || format!("{text:?} is not a step; write steps like 1000@10s,2000@10s");
+    let (rate_text, time) = text.split_once('@').ok_or_else(not_one)?;
+    let rate_per_s = rate(rate_text).ok_or_else(not_one)?;
+    Ok(Step {
+        rate_per_s,
+        duration_ns: parse_duration_ns(time)?,
+    })
+}
+
+/// `p99:5%`, or `5%` of p99: the quantile, and half of its 95 % interval as a share of it.
+pub fn precision(text: &str) -> Result<(f64, f64), String> {
+    let (name, percent) = text.split_once(':').unwrap_or(("p99", text));
+    let hundredth = |digits: &str| format!("{digits}e-2").parse::<f64>().ok();
+    name.strip_prefix('p')
+        .and_then(hundredth)
+        .zip(percent.strip_suffix('%').and_then(hundredth))
+        .ok_or_else(|| format!("{text:?} is no precision; write it like 5% or p99.9:2%"))
+}
+
+/// `Name: value`.
+pub fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| format!("{text:?} is not 'Name: value'"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// `on`, `off` or a number of requests.
+pub fn keepalive(text: &str) -> Result<Keepalive, String> {
+    match text {
+        "on" => Ok(Keepalive::On),
+        "off" => Ok(Keepalive::Off),
+        number => number
+            .parse()
+            .map(Keepalive::Requests)
+            .map_err(|_| format!("{text:?} is not on, off or a number of requests")),
+    }
+}
+
+/// What `-t` gets, which other generators read in three ways.
+pub fn refuse_t(_: &str) -> Result<String, String> {
+    Err(
+        "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, \
+        --timeout or --duration"
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keepalive_takes_three_forms() {
+        assert_eq!(keepalive("on"), Ok(Keepalive::On));
+        assert_eq!(keepalive("off"), Ok(Keepalive::Off));
+        assert_eq!(keepalive("10"), Ok(Keepalive::Requests(10)));
+        assert!(keepalive("maybe").is_err());
+    }
+
+    #[test]
+    fn a_precision_is_of_p99_unless_it_names_a_quantile() {
+        assert_eq!(precision("5%"), Ok((0.99, 0.05)));
+        assert_eq!(precision("p99.9:2.5%"), Ok((0.999, 0.025)));
+        for text in ["5", "p99", "p99:5", "99:5%", "p:5%", "p99:%", "p99:x%"] {
+            assert!(
+                precision(text)
+                    .expect_err(text)
+                    .contains("write it like 5% or p99.9:2%"),
+                "{text}"
+            );
+        }
+    }
+}

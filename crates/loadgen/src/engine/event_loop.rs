@@ -1,0 +1,448 @@
+//! The engine of one thread: one loop for every load model and every protocol.
+//!
+//! A turn sends what is due, gives up what has expired, waits for sockets or the next instant,
+//! reads what has come, and counts what has ended once it is enough; before each answer is read,
+//! and between counting some and some more, sends that have become due meanwhile go out. What ends
+//! before the wait is counted after it. Nothing in it blocks but the one wait.
+
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::io;
+
+use crate::arrivals::source::{Due, Source};
+use crate::base::clock::{monotonic_ns, thread_cpu_ns};
+use crate::base::error::LoadError;
+use crate::base::stop::StopToken;
+use crate::engine::idle_slots::IdleSlots;
+use crate::engine::in_flight::InFlight;
+use crate::engine::ledger::Books;
+use crate::engine::reactor::{Reactor, Readiness};
+use crate::engine::slot::{Slot, slot_of};
+use crate::http::connection::Connection;
+use crate::http::inbox::{Inbox, StampDoubts};
+use crate::http::target::Target;
+use crate::pacing::pacer::Pacer;
+use crate::pacing::stalls::Hiccups;
+use crate::plan::{LoadPlan, OnBusy};
+use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
+use crate::record::possible_ends::Course;
+use crate::record::recorder::Recorder;
+
+/// Of sampled connections, the kernel stamps the answers of one in so many.
+const STAMPED_ONE_IN: usize = 16;
+
+/// How one thread treats arrivals that find every connection busy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BusyPolicy {
+    pub on_busy: OnBusy,
+    pub max_slots: usize,
+    pub max_pending: usize,
+}
+
+/// What an engine is told and does not change.
+pub(crate) struct Orders<'a> {
+    pub plan: &'a LoadPlan,
+    pub target: &'a Target,
+    pub policy: BusyPolicy,
+    pub stop: StopToken,
+    /// How the measurement ends, where its length is not fixed.
+    pub course: Option<Course>,
+}
+
+impl Orders<'_> {
+    /// What to wait by. A wait for answers alone that lasts too long tells of a slow server or of a
+    /// thread that stood still, and without the kernel's word on when they came only a heartbeat
+    /// knows which. Where the kernel is asked, it begins with the first answer that has no such
+    /// word.
+    fn reactor(&self) -> io::Result<Reactor> {
+        let mut reactor = Reactor::new()?;
+        if !self.target.may_have_kernel_instants(self.plan) {
+            reactor.want_heartbeat();
+        }
+        Ok(reactor)
+    }
+}
+
+/// The load of one thread under way.
+pub(crate) struct Engine<'a, C, S> {
+    orders: Orders<'a>,
+    source: S,
+    reactor: Reactor,
+    slots: Vec<Slot<C>>,
+    idle: IdleSlots,
+    in_flight: InFlight,
+    /// Arrivals that wait for a slot.
+    pending: VecDeque<Waiting>,
+    /// Until when a slot was idle, as far as is known.
+    room_until_ns: u64,
+    /// Arrivals that have a slot and are to be served next.
+    ready: VecDeque<(usize, Arrival)>,
+    /// Connections with more to read, which the reactor will not tell of again.
+    yielding: VecDeque<u64>,
+    pacer: Pacer,
+    hiccups: Hiccups,
+    books: Books,
+    connections_now: u64,
+    inbox: Inbox,
+    /// The latest reading of the clock.
+    now_ns: u64,
+    /// When the latest wait ended.
+    awake_since_ns: u64,
+    /// Everything that had come by then has been read.
+    looked_ns: u64,
+    /// Until when the load goes on at most.
+    last_end_ns: u64,
+}
+
+/// An arrival that waits for a slot, and from when on there was none for it.
+struct Waiting {
+    due: Due,
+    from_ns: u64,
+}
+
+/// A wait that is over.
+struct Wait {
+    /// How long it was to last at most.
+    sleep_ns: u64,
+    /// When it ended.
+    after_ns: u64,
+    /// CPU time that it took, where that was measured.
+    cpu_ns: Option<u64>,
+    /// How many sockets had something to tell.
+    count: usize,
+}
+
+/// What an engine leaves behind.
+pub(crate) struct Ended {
+    pub recorder: Recorder,
+    pub hiccups: Hiccups,
+    pub stamp_doubts: StampDoubts,
+}
+
+impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
+    pub fn new(
+        orders: Orders<'a>,
+        source: S,
+        pacer: Pacer,
+        idle: IdleSlots,
+        start_ns: u64,
+    ) -> Result<Self, LoadError> {
+        let now_ns = monotonic_ns();
+        let reactor = orders.reactor().map_err(|source| LoadError::System {
+            action: "watch sockets",
+            source,
+        })?;
+        Ok(Self {
+            last_end_ns: start_ns.saturating_add(orders.plan.longest_phases().load_ns()),
+            books: Books::new(Recorder::new(orders.plan, start_ns).on(orders.course.clone())),
+            orders,
+            source,
+            reactor,
+            slots: Vec::new(),
+            idle,
+            in_flight: InFlight::new(),
+            pending: VecDeque::new(),
+            room_until_ns: 0,
+            ready: VecDeque::new(),
+            yielding: VecDeque::new(),
+            pacer,
+            hiccups: Hiccups::default(),
+            connections_now: 0,
+            inbox: Inbox::new(),
+            now_ns,
+            awake_since_ns: now_ns,
+            looked_ns: now_ns,
+        })
+    }
+
+    /// Sends until the time of the load is over and no arrival will come any more, or a stop is
+    /// asked for. The end of a load to which nothing comes is a part of it, too.
+    pub fn drive(&mut self) -> Result<(), LoadError> {
+        while !self.orders.stop.is_stopped() {
+            let end_ns = self.end_ns();
+            let is_time_over = self.now_ns >= end_ns;
+            if is_time_over && self.source.is_exhausted(self.now_ns) {
+                break;
+            }
+            self.turn(if is_time_over { u64::MAX } else { end_ns })?;
+        }
+        Ok(())
+    }
+
+    fn end_ns(&self) -> u64 {
+        let course = self.orders.course.as_ref();
+        course
+            .map_or(u64::MAX, |course| course.ends().load_end_ns())
+            .min(self.last_end_ns)
+    }
+
+    /// Waits for the answers that are still out, no longer than the plan allows.
+    pub fn drain(&mut self) -> Result<(), LoadError> {
+        let until_ns = monotonic_ns() + self.orders.plan.drain_ns();
+        let is_busy = |engine: &Self| engine.in_flight.count() > 0 || !engine.pending.is_empty();
+        while is_busy(self) && self.now_ns < until_ns && !self.orders.stop.is_stopped() {
+            self.turn(until_ns)?;
+        }
+        Ok(())
+    }
+
+    /// How the waits were spent so far.
+    pub fn pacer(&self) -> &Pacer {
+        &self.pacer
+    }
+
+    /// Ends every arrival that waits or is in a slot's hands, and every connection.
+    pub fn end(mut self) -> Ended {
+        let now_ns = monotonic_ns();
+        self.now_ns = now_ns;
+        for Waiting { due, from_ns } in std::mem::take(&mut self.pending) {
+            let is_late = self.is_past_deadline(due.intended_ns);
+            self.ended_unserved(
+                &due,
+                Some(from_ns),
+                if is_late {
+                    Outcome::Dropped
+                } else {
+                    Outcome::Unfinished
+                },
+            );
+        }
+        for index in 0..self.slots.len() {
+            if let Some(work) = self.slots[index].work.take() {
+                let completion =
+                    self.slots[index].completion(&work, Outcome::Unfinished, None, now_ns);
+                self.books.ended(completion);
+                self.give_up(index, &work);
+            }
+            self.drop_connection(index);
+        }
+        let mut recorder = self.books.closed();
+        recorder.sessions = self.source.sessions();
+        recorder.stop_showing();
+        Ended {
+            recorder,
+            hiccups: self.hiccups,
+            stamp_doubts: self.inbox.doubts(),
+        }
+    }
+
+    fn turn(&mut self, until_ns: u64) -> Result<(), LoadError> {
+        self.dispatch_due();
+        self.expire();
+        let count = self.wait(until_ns)?;
+        self.note_hangups(count);
+        for index in 0..count {
+            self.attend_to(self.reactor.event(index));
+        }
+        for _ in 0..self.yielding.len() {
+            let Some(token) = self.yielding.pop_front() else {
+                break;
+            };
+            let (index, generation) = slot_of(token);
+            self.slots[index].is_yielding &= self.slots[index].generation != generation;
+            self.attend_to(Readiness {
+                token,
+                is_hangup: false,
+            });
+        }
+        if self.reactor.has_told_all() && self.yielding.is_empty() {
+            self.looked_ns = self.awake_since_ns;
+        }
+        self.keep_books();
+        Ok(())
+    }
+
+    /// Counts what has ended, if it is enough to be worth while, with an eye on the schedule.
+    fn keep_books(&mut self) {
+        let is_worth_while = self.books.is_worth_counting();
+        while is_worth_while && self.books.count_some() {
+            // In a closed loop, too: time that is taken from us here is not the server's.
+            self.look_at_clock();
+            self.dispatch_due();
+        }
+    }
+
+    /// Sends first: one that is due is late from now on, and an answer that has come keeps its
+    /// place in the socket.
+    #[inline(always)]
+    fn attend_to(&mut self, event: Readiness) {
+        self.dispatch_due();
+        self.handle(event);
+        self.serve_ready();
+        self.catch_up();
+    }
+
+    /// A send that becomes due must not be given a connection whose end is known, but not looked at
+    /// yet.
+    fn note_hangups(&mut self, count: usize) {
+        for event in (0..count)
+            .map(|index| self.reactor.event(index))
+            .filter(|event| event.is_hangup)
+        {
+            let (index, generation) = slot_of(event.token);
+            let slot = &mut self.slots[index];
+            slot.is_hung_up |= slot.generation == generation && slot.work.is_none();
+        }
+    }
+
+    /// Waits for a socket, the next send or the next expiry.
+    fn wait(&mut self, until_ns: u64) -> Result<usize, LoadError> {
+        let due_ns = self.source.next_due_ns().unwrap_or(u64::MAX);
+        let expiry_ns = self.in_flight.oldest().map_or(u64::MAX, |(_, started_ns)| {
+            started_ns.saturating_add(self.orders.plan.timeout_ns)
+        });
+        self.catch_up();
+        let other_ns = if self.yielding.is_empty() {
+            expiry_ns.min(until_ns)
+        } else {
+            self.now_ns
+        };
+        let sleep_ns = self.pacer.sleep_ns(self.now_ns, due_ns, other_ns);
+        let cpu_before_ns = (sleep_ns > 0 && self.pacer.counts_sleep(due_ns)).then(thread_cpu_ns);
+        let waited = self.reactor.wait(sleep_ns);
+        let count = waited.map_err(|source| LoadError::System {
+            action: "wait for sockets",
+            source,
+        })?;
+        let after_ns = monotonic_ns();
+        let cpu_ns = cpu_before_ns.map(|before_ns| thread_cpu_ns().saturating_sub(before_ns));
+        self.waited(&Wait {
+            sleep_ns,
+            after_ns,
+            cpu_ns,
+            count,
+        });
+        Ok(count)
+    }
+
+    /// Notes how a wait was spent.
+    fn waited(
+        &mut self,
+        &Wait {
+            sleep_ns,
+            after_ns,
+            cpu_ns,
+            count,
+        }: &Wait,
+    ) {
+        let before_ns = self.now_ns;
+        let wake_ns = before_ns.saturating_add(sleep_ns);
+        let expected_ns = before_ns.saturating_add(self.reactor.longest_wait_ns(sleep_ns));
+        match (count, sleep_ns) {
+            (0, 0) => self.pacer.spun(before_ns, after_ns),
+            (0, _) if after_ns >= wake_ns => self.pacer.woke(after_ns - wake_ns),
+            _ => {}
+        }
+        let waited_ns = after_ns - before_ns;
+        let awake_ns = if sleep_ns == 0 {
+            waited_ns
+        } else {
+            cpu_ns.unwrap_or(0).min(waited_ns)
+        };
+        let busy_ns = before_ns - self.awake_since_ns;
+        self.pacer.passed(busy_ns + awake_ns, waited_ns - awake_ns);
+        self.hiccups.note(expected_ns, after_ns);
+        (self.awake_since_ns, self.now_ns) = (after_ns, after_ns);
+    }
+
+    /// Reads the clock in the course of work.
+    fn look_at_clock(&mut self) -> u64 {
+        self.working_until(monotonic_ns());
+        self.now_ns
+    }
+
+    /// Reads the clock, after work of any length, where a send has its instant; others wait for
+    /// sockets alone.
+    fn catch_up(&mut self) {
+        if self.source.next_due_ns().is_some() {
+            self.look_at_clock();
+        }
+    }
+
+    /// Whether nobody wants an answer to this arrival any more.
+    fn is_past_deadline(&self, intended_ns: u64) -> bool {
+        let deadline_ns = self.orders.plan.deadline_ns;
+        deadline_ns
+            .is_some_and(|deadline_ns| self.now_ns >= intended_ns.saturating_add(deadline_ns))
+    }
+
+    fn working_until(&mut self, now_ns: u64) {
+        self.hiccups.note(self.now_ns, now_ns);
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    fn dispatch_due(&mut self) {
+        while self
+            .source
+            .next_due_ns()
+            .is_some_and(|due_ns| due_ns <= self.now_ns)
+        {
+            let Some(due) = self.source.take_due() else {
+                return;
+            };
+            self.books.scheduled(due.intended_ns);
+            self.note_arrival(due.intended_ns);
+            self.dispatch(due);
+            self.serve_ready();
+        }
+    }
+
+    /// Notes whether an arrival that is measured was intended while the loop stood still.
+    fn note_arrival(&mut self, intended_ns: u64) {
+        if self.hiccups.has_kept_arrival(intended_ns) && self.books.is_measured(intended_ns) {
+            self.hiccups.arrivals += 1;
+        }
+    }
+
+    fn dispatch(&mut self, due: Due) {
+        let slot = match due.slot {
+            Some(slot) => Some(slot),
+            None => self.idle.take().or_else(|| {
+                let next = self.slots.len();
+                (next < self.orders.policy.max_slots).then_some(next)
+            }),
+        };
+        if let Some(slot) = slot {
+            if due.slot.is_none() {
+                self.room_until_ns = self.now_ns;
+            }
+            return self.serve_in(slot, Arrival::unqueued(due.intended_ns, due.request));
+        }
+        let from_ns = due.intended_ns.max(self.room_until_ns);
+        // Had we looked in time it would have had a slot, so that only it may wait for one now.
+        let is_overlooked = from_ns > due.intended_ns;
+        let is_shed = self.orders.policy.on_busy == OnBusy::Shed && !is_overlooked;
+        if is_shed || self.pending.len() >= self.orders.policy.max_pending {
+            self.ended_unserved(&due, None, Outcome::Dropped);
+        } else {
+            self.pending.push_back(Waiting { due, from_ns });
+        }
+    }
+
+    fn serve_ready(&mut self) {
+        while let Some((slot, arrival)) = self.ready.pop_front() {
+            self.serve_in(slot, arrival);
+        }
+    }
+
+    /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after
+    /// waiting for one.
+    fn ended_unserved(&mut self, due: &Due, waited_from_ns: Option<u64>, outcome: Outcome) {
+        let now_ns = monotonic_ns();
+        let arrival = waited_from_ns.map_or_else(
+            || Arrival::unqueued(due.intended_ns, due.request),
+            |from_ns| Arrival::queued(due.intended_ns, from_ns, now_ns, due.request),
+        );
+        self.books.ended(Completion {
+            arrival,
+            stamps: Stamps::default(),
+            outcome,
+            status: None,
+            ended_ns: now_ns,
+        });
+        self.source.turned_away(due, outcome);
+    }
+}

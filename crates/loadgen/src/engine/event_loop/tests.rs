@@ -1,0 +1,607 @@
+//! The order of work within a turn, with connections that do as they are told.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::*;
+use crate::arrivals::source::Next;
+use crate::base::clock::NS_PER_S;
+use crate::engine::slot::token;
+use crate::http::connection::{ExchangeStamps, Exchanged, NothingSent, Progress};
+use crate::http::request::Request;
+use crate::net::route::Route;
+use crate::pacing::rt_budget::Rest;
+use crate::plan::ReceiveStamps;
+use crate::record::recorder::Phase;
+
+const MS: u64 = 1_000_000;
+
+/// What was done with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Sent(usize),
+    Read(usize),
+}
+
+/// What the connections of one test do, and what was done with them.
+#[derive(Default)]
+struct Script {
+    /// The server's ends, by connection; `None` has hung up.
+    peers: Vec<Option<UnixStream>>,
+    /// Requests that went out and answers that were read.
+    done: Vec<Deed>,
+    /// Whether a request follows on each answer.
+    asks_again: bool,
+    /// When the kernel had the answer, or as soon as there was a request.
+    answered_ns: Option<u64>,
+    /// To look at the end of an idle connection takes until then.
+    idle_until_ns: u64,
+    /// To connect takes until then, and an event.
+    connected_ns: u64,
+    /// Answers go on and on.
+    is_endless: bool,
+}
+
+thread_local! {
+    static SCRIPT: RefCell<Script> = RefCell::default();
+}
+
+fn script<T>(use_it: impl FnOnce(&mut Script) -> T) -> T {
+    SCRIPT.with_borrow_mut(use_it)
+}
+
+/// Which connection each request went to.
+fn sent_over() -> Vec<usize> {
+    let sent = |deed: &Deed| {
+        if let Deed::Sent(number) = deed {
+            Some(*number)
+        } else {
+            None
+        }
+    };
+    script(|script| script.done.iter().filter_map(sent).collect())
+}
+
+fn work_until(until_ns: u64) {
+    while monotonic_ns() < until_ns {}
+}
+
+struct Scripted {
+    number: usize,
+    near: UnixStream,
+    requests: u64,
+    stamps: ExchangeStamps,
+    has_waited: bool,
+}
+
+impl Connection for Scripted {
+    fn open(_route: &Route, _stamps: ReceiveStamps) -> io::Result<Self> {
+        let (near, far) = UnixStream::pair()?;
+        let number = script(|script| {
+            script.peers.push(Some(far));
+            script.peers.len() - 1
+        });
+        Ok(Self {
+            number,
+            near,
+            requests: 0,
+            stamps: ExchangeStamps::default(),
+            has_waited: false,
+        })
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.near.as_fd()
+    }
+
+    fn is_connected(&mut self) -> io::Result<bool> {
+        let until_ns = script(|script| script.connected_ns);
+        if until_ns > 0 && !std::mem::replace(&mut self.has_waited, true) {
+            return Ok(false);
+        }
+        work_until(until_ns);
+        Ok(true)
+    }
+
+    fn begin(
+        &mut self,
+        _: &Request,
+        _: bool,
+        now_ns: u64,
+    ) -> Result<Option<Exchanged>, NothingSent> {
+        self.requests += 1;
+        self.stamps = ExchangeStamps {
+            write_start_ns: now_ns,
+            ..ExchangeStamps::default()
+        };
+        script(|script| script.done.push(Deed::Sent(self.number)));
+        Ok(None)
+    }
+
+    fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
+        let Some(answered_ns) = script(|script| script.answered_ns) else {
+            return Progress::Waiting;
+        };
+        script(|script| script.done.push(Deed::Read(self.number)));
+        if script(|script| script.is_endless) {
+            return Progress::Yielding;
+        }
+        let answered_ns = answered_ns.max(self.stamps.write_start_ns);
+        self.stamps = ExchangeStamps {
+            first_byte_ns: answered_ns,
+            last_byte_ns: answered_ns,
+            ..self.stamps
+        };
+        Progress::Ended(Exchanged {
+            last_byte_ns: answered_ns,
+            is_reusable: true,
+            ..Exchanged::unreusable(Outcome::Ok, Some(200))
+        })
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
+        work_until(script(|script| script.idle_until_ns));
+        script(|script| script.peers[self.number].is_none())
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn stamps(&self) -> ExchangeStamps {
+        self.stamps
+    }
+
+    fn requests(&self) -> u64 {
+        self.requests
+    }
+}
+
+/// Arrivals at these instants.
+struct Instants(VecDeque<u64>);
+
+impl Source for Instants {
+    fn next_due_ns(&self) -> Option<u64> {
+        self.0.front().copied()
+    }
+
+    fn take_due(&mut self) -> Option<Due> {
+        let intended_ns = self.0.pop_front()?;
+        Some(Due {
+            intended_ns,
+            request: 0,
+            slot: None,
+        })
+    }
+
+    fn after(&mut self, slot: usize, ended: &Completion) -> Next {
+        let again = Due {
+            intended_ns: ended.ended_ns,
+            request: 0,
+            slot: Some(slot),
+        };
+        if script(|script| script.asks_again) {
+            Next::Serve(again)
+        } else {
+            Next::Free
+        }
+    }
+
+    fn is_exhausted(&self, _now_ns: u64) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The first connection and the second have answered and are idle, and their servers' ends of
+/// `gone` are gone when the next arrival becomes due, which is when the end of the first is looked
+/// at.
+fn until_idle_and(engine: &mut Engine<'_, Scripted, Instants>, gone: &[usize]) {
+    script(|script| script.answered_ns = Some(monotonic_ns()));
+    turns(engine, 3);
+    assert_eq!(sent_over(), [0, 1]);
+    let due_ns = monotonic_ns() + 200 * MS;
+    engine.source.0.push_back(due_ns);
+    script(|script| {
+        script.idle_until_ns = due_ns;
+        gone.iter().for_each(|number| script.peers[*number] = None);
+    });
+}
+
+/// Runs a test with an engine at whose beginning so many arrivals are due.
+fn with_engine(
+    change: impl FnOnce(&mut LoadPlan),
+    (arrivals, max_slots): (usize, usize),
+    test: impl FnOnce(Engine<'_, Scripted, Instants>),
+) {
+    SCRIPT.take();
+    let mut plan = LoadPlan::open("http://127.0.0.1:1/", 1.0, 60 * NS_PER_S);
+    change(&mut plan);
+    let target = Target::prepare(&plan).expect("target");
+    let policy = BusyPolicy {
+        on_busy: OnBusy::Queue,
+        max_slots,
+        max_pending: 10,
+    };
+    let orders = Orders {
+        plan: &plan,
+        target: &target,
+        policy,
+        stop: StopToken::new(),
+        course: None,
+    };
+    let start_ns = monotonic_ns();
+    let source = Instants(std::iter::repeat_n(start_ns, arrivals).collect());
+    test(
+        Engine::new(
+            orders,
+            source,
+            Pacer::new(0),
+            IdleSlots::new(1, 0),
+            start_ns,
+        )
+        .expect("engine"),
+    );
+}
+
+fn turns(engine: &mut Engine<'_, Scripted, Instants>, count: usize) {
+    for _ in 0..count {
+        let until_ns = monotonic_ns() + MS;
+        engine.turn(until_ns).expect("a turn");
+    }
+}
+
+fn outcomes(engine: Engine<'_, Scripted, Instants>) -> Vec<(Outcome, u64)> {
+    let recorder = engine.end().recorder;
+    recorder.check_conservation().expect("nothing is lost");
+    let measured = recorder.phase(Phase::Measure);
+    Outcome::ALL
+        .map(|outcome| (outcome, measured.of(outcome)))
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+#[test]
+fn an_answer_that_came_in_time_is_no_timeout_however_late_it_is_read() {
+    for (came_in_time, expected) in [(true, Outcome::Ok), (false, Outcome::Timeout)] {
+        with_engine(
+            |plan| plan.timeout_ns = 200 * MS,
+            (1, 1),
+            |mut engine| {
+                turns(&mut engine, 2);
+                let sent_ns = engine.in_flight.oldest().expect("it was sent").1;
+                sleep(Duration::from_millis(250));
+                let late_ns = if came_in_time { 199 * MS } else { 201 * MS };
+                script(|script| script.answered_ns = Some(sent_ns + late_ns));
+                turns(&mut engine, 2);
+                assert_eq!(engine.in_flight.count(), 0);
+                assert_eq!(outcomes(engine), [(expected, 1)]);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_send_is_not_given_a_connection_whose_end_is_known() {
+    with_engine(
+        |_| {},
+        (2, 3),
+        |mut engine| {
+            until_idle_and(&mut engine, &[0, 1]);
+            turns(&mut engine, 1);
+            assert_eq!(sent_over(), [0, 1, 2]);
+            turns(&mut engine, 1);
+            assert_eq!(outcomes(engine), [(Outcome::Ok, 3)]);
+        },
+    );
+}
+
+#[test]
+fn a_send_that_becomes_due_while_something_is_read_goes_out_before_the_next_is() {
+    with_engine(
+        |_| {},
+        (2, 3),
+        |mut engine| {
+            until_idle_and(&mut engine, &[0]);
+            turns(&mut engine, 1);
+            // The event of the connection that ended was the only one, and the next turn only
+            // begins.
+            engine.dispatch_due();
+            assert_eq!(sent_over(), [0, 1, 1]);
+        },
+    );
+}
+
+#[test]
+fn what_is_late_once_it_is_connected_is_not_sent() {
+    with_engine(
+        |plan| plan.deadline_ns = Some(300 * MS),
+        (1, 1),
+        |mut engine| {
+            script(|script| script.connected_ns = engine.now_ns + 301 * MS);
+            turns(&mut engine, 2);
+            assert!(sent_over().is_empty());
+            assert_eq!(outcomes(engine), [(Outcome::Dropped, 1)]);
+        },
+    );
+}
+
+#[test]
+fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
+    let both_unfinished = vec![(Outcome::Unfinished, 2)];
+    let one_dropped = vec![(Outcome::Dropped, 1), (Outcome::Unfinished, 1)];
+    for (deadline_ns, expected) in [(None, both_unfinished), (Some(200 * MS), one_dropped)] {
+        with_engine(
+            |plan| plan.deadline_ns = deadline_ns,
+            (2, 1),
+            |mut engine| {
+                turns(&mut engine, 1);
+                sleep(Duration::from_millis(250));
+                assert_eq!(outcomes(engine), expected);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_user_who_is_answered_asks_again_before_the_next_answer_is_read() {
+    use Deed::{Read, Sent};
+    with_engine(
+        |_| {},
+        (3, 3),
+        |mut engine| {
+            turns(&mut engine, 2);
+            script(|script| {
+                (script.answered_ns, script.asks_again) = (Some(monotonic_ns()), true);
+                script.done.clear();
+                script
+                    .peers
+                    .iter()
+                    .flatten()
+                    .for_each(|mut peer| peer.write_all(b"x").expect("an answer"));
+            });
+            turns(&mut engine, 1);
+            let expected = [Read(0), Sent(0), Read(1), Sent(1), Read(2), Sent(2)];
+            assert_eq!(script(|script| script.done.clone()), expected);
+        },
+    );
+}
+
+#[test]
+fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
+    let waits = [
+        (50 * MS, Some(50 * MS), true),
+        (50 * MS, Some(0), false),
+        (50 * MS, None, false),
+        (0, None, true),
+    ];
+    for (sleep_ns, cpu_ns, is_short_of_sleep) in waits {
+        with_engine(
+            |_| {},
+            (0, 1),
+            |mut engine| {
+                engine.pacer = Pacer::new(0).resting(Rest::asleep());
+                engine.now_ns = monotonic_ns() - 50 * MS;
+                engine.awake_since_ns = engine.now_ns;
+                engine.waited(&Wait {
+                    sleep_ns,
+                    after_ns: engine.now_ns + 50 * MS,
+                    cpu_ns,
+                    count: 0,
+                });
+                assert_eq!(
+                    engine.pacer.counts_sleep(0),
+                    is_short_of_sleep,
+                    "{sleep_ns} {cpu_ns:?}"
+                );
+            },
+        );
+    }
+}
+
+/// Runs a test with an engine that is late: of two arrivals the second finds the only slot taken by
+/// the first.
+fn with_late_engine(on_busy: OnBusy, test: impl FnOnce(Engine<'_, Scripted, Instants>, u64)) {
+    with_engine(
+        |_| {},
+        (2, 1),
+        |mut engine| {
+            engine.orders.policy.on_busy = on_busy;
+            sleep(Duration::from_millis(50));
+            engine.look_at_clock();
+            let late_ns = 50 * MS;
+            test(engine, late_ns);
+        },
+    );
+}
+
+#[test]
+fn what_was_overlooked_while_a_slot_was_idle_waited_for_us_and_not_for_a_connection() {
+    with_late_engine(OnBusy::Queue, |mut engine, late_ns| {
+        turns(&mut engine, 1);
+        script(|script| script.answered_ns = Some(monotonic_ns()));
+        for _ in 0..2 {
+            script(|script| {
+                script.peers[0]
+                    .as_mut()
+                    .expect("open")
+                    .write_all(b"x")
+                    .expect("an answer")
+            });
+            turns(&mut engine, 1);
+        }
+        assert_eq!(sent_over(), [0, 0]);
+        let recorder = engine.end().recorder;
+        let (lag, pool_wait) = (&recorder.sending().lag, &recorder.measures().pool_wait);
+        assert_eq!((lag.count(), pool_wait.count()), (2, 2));
+        assert!(lag.min_ns() >= Some(late_ns - MS), "{:?}", lag.min_ns());
+        let (longest_ns, waited_ns) = (recorder.measures().response.max_ns(), pool_wait.max_ns());
+        assert!(
+            waited_ns.map(|waited_ns| waited_ns + late_ns - MS) <= longest_ns,
+            "{waited_ns:?} {longest_ns:?}"
+        );
+    });
+}
+
+#[test]
+fn nobody_is_turned_away_who_was_overlooked_while_a_slot_was_idle() {
+    with_late_engine(OnBusy::Shed, |mut engine, _| {
+        turns(&mut engine, 1);
+        assert_eq!(engine.pending.len(), 1);
+        engine.source.0.push_back(engine.room_until_ns + 1);
+        turns(&mut engine, 2);
+        assert_eq!(engine.pending.len(), 1);
+        assert_eq!(
+            outcomes(engine),
+            [(Outcome::Dropped, 1), (Outcome::Unfinished, 2)]
+        );
+    });
+}
+
+#[test]
+fn a_wait_for_a_connection_past_the_deadline_is_no_lateness_of_ours() {
+    with_engine(
+        |plan| plan.deadline_ns = Some(200 * MS),
+        (2, 1),
+        |mut engine| {
+            turns(&mut engine, 1);
+            sleep(Duration::from_millis(250));
+            let recorder = engine.end().recorder;
+            assert_eq!(recorder.phase(Phase::Measure).of(Outcome::Dropped), 1);
+            assert!(recorder.sending().lag.max_ns() < Some(200 * MS));
+        },
+    );
+}
+
+#[test]
+fn a_connection_with_more_to_read_has_one_turn_among_the_others() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            script(|script| (script.answered_ns, script.is_endless) = (Some(0), true));
+            turns(&mut engine, 2);
+            for _ in 0..3 {
+                script(|script| {
+                    script.done.clear();
+                    script
+                        .peers
+                        .iter()
+                        .flatten()
+                        .for_each(|mut peer| peer.write_all(b"x").expect("more"));
+                });
+                turns(&mut engine, 1);
+                assert_eq!(engine.yielding.len(), 1);
+                assert_eq!(
+                    script(|script| script.done.len()),
+                    2,
+                    "once for the event and once for its turn"
+                );
+            }
+        },
+    );
+}
+
+#[test]
+fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            script(|script| (script.connected_ns, script.answered_ns) = (1, Some(0)));
+            turns(&mut engine, 3);
+            assert_eq!(
+                script(|script| script.done.clone()),
+                [Deed::Sent(0), Deed::Read(0)]
+            );
+            assert_eq!(outcomes(engine), [(Outcome::Ok, 1)]);
+        },
+    );
+}
+
+#[test]
+fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            turns(&mut engine, 2);
+            let answered_ns = monotonic_ns();
+            script(|script| (script.answered_ns, script.asks_again) = (Some(answered_ns), true));
+            engine.look_at_clock();
+            engine.hiccups.note(answered_ns - MS, answered_ns + 10 * MS);
+            let before = engine.hiccups.arrivals;
+            engine.handle(Readiness {
+                token: token(0, engine.slots[0].generation),
+                is_hangup: false,
+            });
+            assert_eq!(engine.hiccups.arrivals, before + 1);
+        },
+    );
+}
+
+#[test]
+fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since() {
+    with_engine(
+        |_| {},
+        (1, 1),
+        |mut engine| {
+            turns(&mut engine, 2);
+            script(|script| (script.answered_ns, script.asks_again) = (Some(0), true));
+            let readiness = Readiness {
+                token: token(0, engine.slots[0].generation),
+                is_hangup: false,
+            };
+            let now_ns = engine.look_at_clock();
+            engine.hiccups.note(now_ns - 10 * MS, now_ns);
+            engine.handle(readiness);
+            engine.serve_ready();
+            assert_eq!(engine.hiccups.answers, 1);
+            // Where the test itself is stopped, that is another hiccup.
+            let is_told = (0..100).any(|_| {
+                turns(&mut engine, 1);
+                let before = (engine.hiccups.count, engine.hiccups.answers);
+                engine.handle(readiness);
+                engine.serve_ready();
+                assert!(
+                    engine.hiccups.count > before.0 || engine.hiccups.answers == before.1,
+                    "{before:?}"
+                );
+                engine.hiccups.count == before.0
+            });
+            assert!(is_told, "the host never lets the test run");
+        },
+    );
+}
+
+#[test]
+fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
+    for (warmup_ns, expected) in [(0, (1, 1)), (30 * NS_PER_S, (0, 0))] {
+        with_engine(
+            |plan| plan.phases.warmup_ns = warmup_ns,
+            (1, 1),
+            |mut engine| {
+                turns(&mut engine, 2);
+                let now_ns = engine.look_at_clock();
+                engine.hiccups.note(now_ns - 10 * MS, now_ns);
+                engine.source.0.push_back(now_ns - MS);
+                script(|script| script.answered_ns = Some(0));
+                engine.handle(Readiness {
+                    token: token(0, engine.slots[0].generation),
+                    is_hangup: false,
+                });
+                turns(&mut engine, 1);
+                assert_eq!((engine.hiccups.arrivals, engine.hiccups.answers), expected);
+            },
+        );
+    }
+}

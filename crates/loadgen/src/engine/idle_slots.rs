@@ -1,0 +1,120 @@
+//! Idle slots, those with a kept connection apart from those without: a new connection is opened
+//! only where no kept one is idle.
+
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::base::random::{Stream, generator};
+
+const NOT_IDLE: u32 = u32::MAX;
+
+/// Idle slots of one thread.
+pub(crate) struct IdleSlots {
+    connected: Vec<u32>,
+    unconnected: Vec<u32>,
+    /// Where in `connected` each slot stands.
+    places: Vec<u32>,
+    random: ChaCha8Rng,
+}
+
+impl IdleSlots {
+    pub fn new(seed: u64, thread: usize) -> Self {
+        let random = generator(seed, Stream::IdleChoice(thread));
+        Self {
+            connected: Vec::new(),
+            unconnected: Vec::new(),
+            places: Vec::new(),
+            random,
+        }
+    }
+
+    /// Notes that a slot is idle.
+    pub fn add(&mut self, slot: usize, is_connected: bool) {
+        if !is_connected {
+            self.unconnected.push(slot as u32);
+            return;
+        }
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, NOT_IDLE);
+        }
+        self.places[slot] = self.connected.len() as u32;
+        self.connected.push(slot as u32);
+    }
+
+    /// The connection of an idle slot has ended.
+    pub fn lost_connection(&mut self, slot: usize) {
+        match self.places.get(slot).copied() {
+            None | Some(NOT_IDLE) => {}
+            Some(place) => {
+                self.remove(place as usize);
+                self.unconnected.push(slot as u32);
+            }
+        }
+    }
+
+    /// A uniformly random slot with a kept connection: any fixed order would lock into phase with
+    /// the server's workers. Without one, any slot.
+    pub fn take(&mut self) -> Option<usize> {
+        match self.connected.len() {
+            0 => self.unconnected.pop().map(|slot| slot as usize),
+            1 => Some(self.remove(0)),
+            count => {
+                let place = self.random.random_range(0..count);
+                Some(self.remove(place))
+            }
+        }
+    }
+
+    fn remove(&mut self, place: usize) -> usize {
+        let slot = self.connected.swap_remove(place) as usize;
+        self.places[slot] = NOT_IDLE;
+        if let Some(moved) = self.connected.get(place) {
+            self.places[*moved as usize] = place as u32;
+        }
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_connections_come_first_and_every_slot_comes_once() {
+        let mut idle = IdleSlots::new(1, 0);
+        (0..10).for_each(|slot| idle.add(slot, slot % 2 == 0));
+        let taken: Vec<usize> = std::iter::from_fn(|| idle.take()).collect();
+        let (mut kept, mut others) = (taken[..5].to_vec(), taken[5..].to_vec());
+        kept.sort_unstable();
+        others.sort_unstable();
+        assert_eq!((kept, others), (vec![0, 2, 4, 6, 8], vec![1, 3, 5, 7, 9]));
+    }
+
+    #[test]
+    fn a_slot_that_lost_its_connection_comes_last() {
+        let mut idle = IdleSlots::new(1, 0);
+        (0..4).for_each(|slot| idle.add(slot, true));
+        idle.lost_connection(2);
+        idle.lost_connection(2);
+        idle.lost_connection(7);
+        let taken: Vec<usize> = std::iter::from_fn(|| idle.take()).collect();
+        assert_eq!((taken.len(), taken[3]), (4, 2));
+    }
+
+    #[test]
+    fn the_choice_is_even() {
+        let mut idle = IdleSlots::new(3, 0);
+        (0..8).for_each(|slot| idle.add(slot, true));
+        let mut counts = [0_u32; 8];
+        for _ in 0..8_000 {
+            let slot = idle.take().expect("one is idle");
+            counts[slot] += 1;
+            idle.add(slot, true);
+        }
+        // A standard deviation is about 30.
+        assert!(
+            counts.iter().all(|count| (850..1_150).contains(count)),
+            "{counts:?}"
+        );
+    }
+}

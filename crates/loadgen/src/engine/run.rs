@@ -1,0 +1,301 @@
+//! Carries out a plan: one engine per thread, one record per engine, merged at the end.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use crate::base::clock::{NS_PER_MS, monotonic_ns, realtime_ns};
+use crate::base::error::LoadError;
+use crate::base::stop::StopToken;
+use crate::engine::thread::{ThreadPlan, ThreadRecord, ThreadResult, run_thread, share_of};
+use crate::facts::cost::HostTicks;
+use crate::facts::run::{RunFacts, ThreadTail};
+use crate::facts::throttling::throttled_periods;
+use crate::http::target::Target;
+use crate::judge::stopping_rule::look;
+use crate::net::connection_cap::connection_cap;
+use crate::net::conntrack::{TrackedConnections, TrackingTable};
+use crate::net::ports::SourcePorts;
+use crate::pacing::decision::Pacing;
+use crate::pacing::pacer::Pacer;
+use crate::plan::{LoadPlan, Phases};
+use crate::record::possible_ends::{Course, Ends};
+use crate::record::recorder::Recorder;
+use crate::report::LoadReport;
+
+/// The first intended send lies this far ahead, so that every thread is ready for it.
+const LEAD_NS: u64 = 20 * NS_PER_MS;
+
+/// Carries out the plan and returns its report. Blocks; [`StopToken::stop`] from another thread
+/// ends it early.
+///
+/// # Errors
+/// Any [`LoadError`]: a plan that cannot be carried out, a host without address, or a defect.
+/// Failed requests are outcomes in the report, never errors.
+pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
+    prepare(plan)?.run(stop)
+}
+
+/// A load that could begin now: its plan is sound, its host has an address, its limits suffice.
+pub struct PreparedLoad {
+    plan: LoadPlan,
+    target: Target,
+    max_slots: usize,
+    source_ports: Option<SourcePorts>,
+}
+
+/// Checks everything that can be checked before the first connection of the load is opened.
+///
+/// # Errors
+/// As [`run`].
+pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
+    plan.validate()?;
+    let mut target = Target::prepare(plan)?;
+    let (asked, possible) = connection_cap(plan)?;
+    let as_kept = LoadPlan {
+        keepalive: target.shortest_keepalive(plan),
+        ..plan.clone()
+    };
+    let (max_slots, source_ports) = target.route.fit_ports(&as_kept, asked, possible)?;
+    Ok(PreparedLoad {
+        plan: plan.clone(),
+        target,
+        max_slots,
+        source_ports,
+    })
+}
+
+impl PreparedLoad {
+    /// What may spoil this load, with its cure, as far as it can be foreseen.
+    #[must_use]
+    pub fn remark(&self) -> Option<&str> {
+        self.source_ports.as_ref()?.remark.as_deref()
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn run(self, stop: &StopToken) -> Result<LoadReport, LoadError> {
+        carry_out(&self, stop)
+    }
+}
+
+fn carry_out(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadError> {
+    let plan = &load.plan;
+    let pacing = Pacing::of(plan);
+    let start = Start::soon(load);
+    let mut records = drive(load, &pacing.pacer, &start, stop)?;
+    let (spin, watch_cpu_ns) = pacing.end();
+    let recorder = merged(plan, &start, &mut records);
+    recorder.check_conservation()?;
+    let host_at_end = records.first().and_then(|record| record.host_at_end);
+    let facts = RunFacts {
+        cpu_ns: records.iter().map(|record| record.cpu_ns).sum::<u64>() + watch_cpu_ns,
+        costs: records.iter().map(|record| record.load).collect(),
+        steal_share: host_at_end
+            .zip(start.host)
+            .map(|(now, then)| now.steal_share_since(&then)),
+        spin,
+        throttled_periods: throttled_periods()
+            .zip(start.throttled_periods)
+            .map(|(now, then)| now.saturating_sub(then)),
+        start_realtime_ns: start.realtime_ns,
+        measured_ns: recorder.measured_ns(stop.stopped_ns().unwrap_or(u64::MAX)),
+        is_interrupted: stop.is_stopped(),
+        max_connections: load.max_slots,
+        source_ports: load.source_ports.clone(),
+        tracked: start
+            .tracking
+            .zip(load.target.route.tracking_table())
+            .map(|(before, after)| TrackedConnections::between(before, after)),
+        thread_tails: thread_tails(&records),
+    };
+    let mut report = LoadReport::new(&carried_out(plan, &start), &recorder, &facts)?;
+    // A plan is what was asked for.
+    report.plan = plan.clone();
+    Ok(report)
+}
+
+/// When a load begins, and what the host had counted until then.
+struct Start {
+    monotonic_ns: u64,
+    realtime_ns: u64,
+    /// Where its measurement may end; `None` where its length is fixed.
+    ends: Option<Arc<Ends>>,
+    host: Option<HostTicks>,
+    throttled_periods: Option<u64>,
+    tracking: Option<TrackingTable>,
+}
+
+impl Start {
+    fn soon(load: &PreparedLoad) -> Self {
+        let (host, throttled_periods) = (HostTicks::read(), throttled_periods());
+        let tracking = load.target.route.tracking_table();
+        let (monotonic_ns, realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns() + LEAD_NS);
+        let ends = Ends::of(&load.plan, monotonic_ns);
+        Self {
+            monotonic_ns,
+            realtime_ns,
+            ends,
+            host,
+            throttled_periods,
+            tracking,
+        }
+    }
+}
+
+/// Runs all threads to their end, and meanwhile decides whether the measurement goes on.
+fn drive(
+    load: &PreparedLoad,
+    pacer: &Pacer,
+    start: &Start,
+    stop: &StopToken,
+) -> Result<Vec<ThreadRecord>, LoadError> {
+    let plan = &load.plan;
+    let (shows, shown) = mpsc::channel();
+    let threads: Vec<ThreadPlan> = (0..plan.threads)
+        .map(|thread| ThreadPlan {
+            plan: plan.clone(),
+            target: load.target.clone(),
+            thread,
+            max_slots: share_of(load.max_slots, thread, plan.threads),
+            pacer: pacer.clone(),
+            start_ns: start.monotonic_ns,
+            course: start
+                .ends
+                .as_ref()
+                .map(|ends| Course::new(Arc::clone(ends), Some(shows.clone()))),
+        })
+        .collect();
+    drop(shows);
+    run_threads(threads, stop, || {
+        if let Some((asked, ends)) = plan.precision.as_ref().zip(start.ends.as_deref()) {
+            look(asked, ends, plan.threads, &shown);
+        }
+    })
+}
+
+/// The plan with the length that the measurement came to.
+fn carried_out(plan: &LoadPlan, start: &Start) -> LoadPlan {
+    let measure_ns = start
+        .ends
+        .as_ref()
+        .map_or(plan.phases.measure_ns, |ends| ends.length_ns());
+    LoadPlan {
+        phases: Phases {
+            measure_ns,
+            ..plan.phases.clone()
+        },
+        ..plan.clone()
+    }
+}
+
+/// The record of the whole load. Its measurement ended at one instant for all threads, whether or
+/// not all came to it.
+fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recorder {
+    let course = start
+        .ends
+        .as_ref()
+        .map(|ends| Course::new(Arc::clone(ends), None));
+    let mut all = Recorder::new(plan, start.monotonic_ns).on(course);
+    all.settle();
+    for record in records {
+        record.recorder.settle();
+        all.merge(&record.recorder);
+    }
+    all
+}
+
+/// What each of several threads measured; one thread is all of them.
+fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
+    let is_several = records.len() > 1;
+    let several = records.iter().filter(|_| is_several);
+    several
+        .map(|record| ThreadTail::of(&record.recorder.measures().response))
+        .collect()
+}
+
+/// Runs all threads to their end, and `meanwhile` beside them.
+fn run_threads(
+    plans: Vec<ThreadPlan>,
+    stop: &StopToken,
+    meanwhile: impl FnOnce(),
+) -> Result<Vec<ThreadRecord>, LoadError> {
+    let spawn = |plan: ThreadPlan| {
+        let stop = stop.clone();
+        thread::Builder::new()
+            .name(format!("loadgen-{}", plan.thread))
+            .spawn(move || {
+                let unless_done = StopUnlessDone(Some(&stop));
+                let record = run_thread(&plan, &stop)?;
+                unless_done.done();
+                Ok(record)
+            })
+            .map_err(|source| LoadError::System {
+                action: "start a thread",
+                source,
+            })
+    };
+    let handles: Vec<_> = plans.into_iter().map(spawn).collect();
+    if handles.iter().any(Result::is_err) {
+        stop.stop();
+    }
+    meanwhile();
+    // Join all before the first failure is passed on: no thread may outlive the run.
+    let results: Vec<ThreadResult> = handles
+        .into_iter()
+        .map(|handle| handle?.join().map_err(|_| LoadError::ThreadPanicked)?)
+        .collect();
+    results.into_iter().collect()
+}
+
+/// Stops all threads where one fails or panics: of what the others do nothing will be told.
+struct StopUnlessDone<'a>(Option<&'a StopToken>);
+
+impl StopUnlessDone<'_> {
+    fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopUnlessDone<'_> {
+    fn drop(&mut self) {
+        if let Some(stop) = self.0 {
+            stop.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+
+    #[test]
+    fn a_thread_that_fails_stops_the_others_and_one_that_is_done_does_not() {
+        let stop = StopToken::new();
+        StopUnlessDone(Some(&stop)).done();
+        assert!(!stop.is_stopped());
+        let failing = || -> Result<(), LoadError> {
+            let _unless_done = StopUnlessDone(Some(&stop));
+            Err(LoadError::ThreadPanicked)
+        };
+        failing().expect_err("a failure");
+        assert!(stop.is_stopped());
+    }
+
+    #[test]
+    fn ports_are_counted_for_requests_that_end_their_connections() {
+        let needed = |value: &str| {
+            let mut plan = LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S);
+            plan.headers = vec![("Connection".to_owned(), value.to_owned())];
+            prepare(&plan)
+                .expect("possible")
+                .source_ports
+                .expect("Linux")
+                .needed_at_most
+        };
+        assert_eq!(needed("close"), needed("keep-alive") + 500);
+    }
+}

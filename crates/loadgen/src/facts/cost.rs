@@ -1,0 +1,198 @@
+//! What the generator costs and how much it was disturbed: the basis of the verdict on itself.
+
+use serde::Serialize;
+
+use crate::base::clock::{monotonic_ns, thread_cpu_ns};
+use crate::http::inbox::StampDoubts;
+use crate::pacing::pacer::Pacer;
+use crate::pacing::stalls::Hiccups;
+
+/// Cost and disturbance of one generator thread, or of all together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadCost {
+    /// CPU time used.
+    pub cpu_ns: u64,
+    /// CPU time of the pacer's spin, part of `cpu_ns`.
+    pub spin_cpu_ns: u64,
+    /// How often the spin was cut short so that the thread slept at all.
+    pub curtailed_spins: u64,
+    /// For how long the spin was off, because the cores had hardly any idle time; `None` where that
+    /// was not looked at.
+    pub spin_off_ns: Option<u64>,
+    /// For how long it was busy with its real-time priority given up; `None` where it did not have
+    /// to, or could not.
+    pub real_time_off_ns: Option<u64>,
+    /// Wall time from the first to the last instant of the thread's work.
+    pub wall_ns: u64,
+    /// Time spent runnable but not running; `None` where the kernel does not say.
+    pub run_queue_wait_ns: Option<u64>,
+    /// How the thread was scheduled at first; `None` where the kernel does not say.
+    pub scheduling: Option<Scheduling>,
+    /// Gaps in which its loop should have been turning and was not.
+    pub hiccups: Hiccups,
+    /// What cast doubt on the kernel's stamps of what it received.
+    pub stamp_doubts: StampDoubts,
+}
+
+impl ThreadCost {
+    /// Share of the wall time in which the thread was busy with more than its spin.
+    #[must_use]
+    pub fn busy_share(&self) -> f64 {
+        self.cpu_ns.saturating_sub(self.spin_cpu_ns) as f64 / self.wall_ns.max(1) as f64
+    }
+
+    /// Share of the wall time that its hiccups took.
+    #[must_use]
+    pub fn hiccup_share(&self) -> f64 {
+        self.hiccups.total_ns as f64 / self.wall_ns.max(1) as f64
+    }
+
+    /// Share of the wall time in which the thread waited for a core.
+    #[must_use]
+    pub fn run_queue_share(&self) -> Option<f64> {
+        self.run_queue_wait_ns
+            .map(|wait_ns| wait_ns as f64 / self.wall_ns.max(1) as f64)
+    }
+}
+
+/// How the kernel schedules a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheduling {
+    /// In turn with every other process.
+    Ordinary,
+    /// Ahead of every ordinary process.
+    Realtime,
+}
+
+/// How the calling thread is scheduled; `None` where the kernel does not say.
+pub(crate) fn scheduling() -> Option<Scheduling> {
+    let text = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
+    // The name in parentheses may hold blanks; the policy is the 39th field after it.
+    let policy: u32 = text
+        .rsplit_once(')')?
+        .1
+        .split_ascii_whitespace()
+        .nth(38)?
+        .parse()
+        .ok()?;
+    const FIFO_AND_ROUND_ROBIN: [u32; 2] = [1, 2];
+    Some(if FIFO_AND_ROUND_ROBIN.contains(&policy) {
+        Scheduling::Realtime
+    } else {
+        Scheduling::Ordinary
+    })
+}
+
+/// Measures the calling thread from its creation to [`CostMeter::stop`].
+pub(crate) struct CostMeter {
+    cpu_ns: u64,
+    wall_ns: u64,
+    run_queue_wait_ns: Option<u64>,
+    scheduling: Option<Scheduling>,
+}
+
+impl CostMeter {
+    pub fn start() -> Self {
+        Self {
+            cpu_ns: thread_cpu_ns(),
+            wall_ns: monotonic_ns(),
+            run_queue_wait_ns: run_queue_wait_ns(),
+            scheduling: scheduling(),
+        }
+    }
+
+    pub fn stop(&self, pacer: &Pacer) -> ThreadCost {
+        let waited = run_queue_wait_ns()
+            .zip(self.run_queue_wait_ns)
+            .map(|(now, then)| now.saturating_sub(then));
+        ThreadCost {
+            cpu_ns: thread_cpu_ns().saturating_sub(self.cpu_ns),
+            spin_cpu_ns: pacer.spin_ns(),
+            curtailed_spins: pacer.curtailed(),
+            spin_off_ns: pacer.off_ns(),
+            real_time_off_ns: pacer.as_ordinary_ns(),
+            wall_ns: monotonic_ns() - self.wall_ns,
+            run_queue_wait_ns: waited,
+            scheduling: self.scheduling,
+            hiccups: Hiccups::default(),
+            stamp_doubts: StampDoubts::default(),
+        }
+    }
+}
+
+/// The second field of the thread's `schedstat`: time spent on a run queue, waiting.
+fn run_queue_wait_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// CPU time of the host that the hypervisor gave to others, and all CPU time, in clock ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostTicks {
+    steal: u64,
+    all: u64,
+}
+
+impl HostTicks {
+    /// Reads `/proc/stat`; `None` where there is none.
+    pub fn read() -> Option<Self> {
+        let text = std::fs::read_to_string("/proc/stat").ok()?;
+        let fields: Vec<u64> = text
+            .lines()
+            .next()?
+            .split_ascii_whitespace()
+            .skip(1)
+            .map_while(|field| field.parse().ok())
+            .collect();
+        // user nice system idle iowait irq softirq steal; guest times are part of user and nice.
+        (fields.len() >= 8).then(|| Self {
+            steal: fields[7],
+            all: fields[..8].iter().sum(),
+        })
+    }
+
+    /// Share of the host's CPU time since `then` that was stolen.
+    pub fn steal_share_since(&self, then: &Self) -> f64 {
+        let all = self.all.saturating_sub(then.all).max(1);
+        self.steal.saturating_sub(then.steal) as f64 / all as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_work_is_seen() {
+        let meter = CostMeter::start();
+        let until_ns = thread_cpu_ns() + 5_000_000;
+        while thread_cpu_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+        let cost = meter.stop(&Pacer::new(0));
+        assert!(
+            cost.cpu_ns >= 5_000_000 && cost.wall_ns >= 5_000_000,
+            "{cost:?}"
+        );
+        assert!(cost.busy_share() <= 1.01, "{cost:?}");
+    }
+
+    #[test]
+    fn a_thread_is_scheduled_as_an_ordinary_one_unless_somebody_said_otherwise() {
+        assert_eq!(scheduling(), Some(Scheduling::Ordinary));
+    }
+
+    #[test]
+    fn the_share_of_steal_is_a_share() {
+        let then = HostTicks {
+            steal: 10,
+            all: 1_000,
+        };
+        let now = HostTicks {
+            steal: 15,
+            all: 1_100,
+        };
+        assert!((now.steal_share_since(&then) - 0.05).abs() < 1e-12);
+    }
+}

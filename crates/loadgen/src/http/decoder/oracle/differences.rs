@@ -1,0 +1,200 @@
+//! Where our decoder and hyper differ on purpose: each with the rule that allows ours, and a stream
+//! that shows it.
+
+use super::{Case, End, Verdict};
+
+struct Difference {
+    name: &'static str,
+    /// The rule, and why ours is the reading for a load generator.
+    because: &'static str,
+    /// Whether two verdicts on a stream differ by this and by nothing else.
+    explains: fn(&Case, &Verdict, &Verdict) -> bool,
+    example: fn() -> Vec<u8>,
+}
+
+const DIFFERENCES: &[Difference] = &[
+    Difference {
+        name: "switching protocols",
+        because: "RFC 9110, 7.8: a server MUST NOT switch to a protocol that the request did not \
+            name, and ours names none. hyper hands the connection over; we refuse the answer.",
+        explains: |_, ours, hypers| ours.end == End::Malformed && hypers.status == Some(101),
+        example: || b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n".to_vec(),
+    },
+    Difference {
+        name: "early refusal",
+        because: "RFC 9112, 2.2: what is no HTTP message may be answered by closing the \
+            connection at once. hyper looks again when a line or section is whole, and so waits \
+            for what cannot come right any more.",
+        explains: refused_when_the_section_ends,
+        example: || {
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n".to_vec()
+        },
+    },
+    Difference {
+        name: "bare line feed in trailers",
+        because: "RFC 9112, 2.2: a recipient MAY take a single LF for the end of a line. In \
+            chunked bodies neither of us does; hyper lets one pass where it reads the trailers a \
+            second time.",
+        explains: agree_once_line_feeds_are_mended,
+        example: || {
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: v\n\r\n\r\n".to_vec()
+        },
+    },
+    Difference {
+        name: "bytes beyond ASCII in framing fields",
+        because: "RFC 9112, 6.3 and 9.3: a final `chunked` and the option `close` count, whatever \
+            else stands in the field. hyper ignores a whole value that holds such a byte.",
+        explains: agree_once_latin_is_mended,
+        example: || {
+            b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: \xe9, close\r\n\r\n".to_vec()
+        },
+    },
+    Difference {
+        name: "lengths of 2^64 - 1 and 2^64 - 2",
+        because: "RFC 9112, 6.2: any length is valid. hyper needs these two values for itself.",
+        explains: |case, ours, hypers| {
+            hypers.end == End::Malformed
+                && ours.end != End::Malformed
+                && ["18446744073709551615", "18446744073709551614"]
+                    .iter()
+                    .any(|top| case.contains(top))
+        },
+        example: || b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n".to_vec(),
+    },
+    Difference {
+        name: "chunk extensions together",
+        because: "RFC 9112, 7.1.1: extensions ought to be limited to a reasonable total. hyper \
+            allows 16 KiB in a whole answer, which a large one with a signature on each chunk \
+            exceeds; we limit each line, and keep none.",
+        explains: |case, ours, hypers| {
+            hypers.end == End::Malformed
+                && ours.end != End::Malformed
+                && case.stream.len() > 16 * 1024
+        },
+        example: || {
+            let mut stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+            stream.extend_from_slice(
+                format!("1;{}\r\nx\r\n", "a".repeat(1_000))
+                    .repeat(20)
+                    .as_bytes(),
+            );
+            stream.extend_from_slice(b"0\r\n\r\n");
+            stream
+        },
+    },
+    Difference {
+        name: "length of a head",
+        because: "RFC 9112, 3 and RFC 9110, 5.4: limits are the recipient's. Ours is 64 KiB, \
+            hyper's about 400.",
+        explains: |case, ours, hypers| {
+            (ours.end, ours.status) == (End::Malformed, None)
+                && hypers.status.is_some()
+                && case.stream.len() > 64 * 1024
+        },
+        example: || {
+            let long = "a".repeat(70_000);
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: {long}\r\n\r\n").into_bytes()
+        },
+    },
+    Difference {
+        name: "length of a chunk's size line",
+        because: "RFC 9112, 7.1: sizes may have zeros in front. hyper counts neither these nor \
+            white space behind them, and so reads an endless line to its end; we refuse 16 KiB of \
+            it.",
+        explains: |case, ours, hypers| {
+            ours.end == End::Malformed
+                && ours.status.is_some()
+                && hypers.end != End::Malformed
+                && case.stream.len() > 16 * 1024
+        },
+        example: || {
+            let mut stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+            stream.extend_from_slice("0".repeat(20_000).as_bytes());
+            stream.extend_from_slice(b"\r\n\r\n");
+            stream
+        },
+    },
+];
+
+impl Case {
+    fn contains(&self, text: &str) -> bool {
+        self.stream
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
+    }
+}
+
+/// The difference that explains two verdicts, if one does.
+pub(super) fn name(case: &Case, ours: &Verdict, hypers: &Verdict) -> Option<&'static str> {
+    DIFFERENCES
+        .iter()
+        .find(|difference| (difference.explains)(case, ours, hypers))
+        .map(|found| found.name)
+}
+
+/// hyper has not refused it yet, but does as soon as the section ends in whatever way.
+fn refused_when_the_section_ends(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
+    let ended = case.with([case.stream.as_slice(), b"\r\n\r\n"].concat());
+    ours.end == End::Malformed
+        && matches!(hypers.end, End::Waiting | End::CutShort)
+        && (ours.status, &ours.body) == (hypers.status, &hypers.body)
+        && ended.hypers(&[]).end == End::Malformed
+}
+
+fn agree_once_line_feeds_are_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
+    let mut mended = case.clone();
+    // Only those that we refuse: others are data.
+    while let Some(at) = refused_at(&mended)
+        && mended.stream[at] == b'\n'
+    {
+        mended.stream.insert(at, b'\r');
+    }
+    ours.end == End::Malformed
+        && (ours.status, &ours.body) == (hypers.status, &hypers.body)
+        && mended != *case
+        && mended.ours(&[]).end != End::Malformed
+        && mended.judge(&[], true).is_ok()
+}
+
+/// Where the byte stands that makes us refuse the stream.
+fn refused_at(case: &Case) -> Option<usize> {
+    let is_refused =
+        |length: usize| case.with(case.stream[..length].to_vec()).ours(&[]).end == End::Malformed;
+    (0..case.stream.len()).find(|&at| is_refused(at + 1))
+}
+
+/// It is hyper that such a byte misleads: we decode alike with it and with a letter in its place.
+fn agree_once_latin_is_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
+    let mended = case.with(
+        case.stream
+            .iter()
+            .map(|byte| if byte.is_ascii() { *byte } else { b'x' })
+            .collect(),
+    );
+    let same = |one: &Verdict, other: &Verdict| {
+        (one.end, one.status, one.body.len()) == (other.end, other.status, other.body.len())
+    };
+    mended != *case
+        && same(&mended.ours(&[]), ours)
+        && !same(&mended.hypers(&[]), hypers)
+        && mended.judge(&[], true).is_ok()
+}
+
+#[test]
+fn each_difference_exists_is_named_and_has_its_rule() {
+    for difference in DIFFERENCES {
+        let case = Case::of(&(difference.example)());
+        let (ours, hypers) = (case.ours(&[]), case.hypers(&[]));
+        assert_ne!(ours, hypers, "{}: both agree by now", difference.name);
+        assert_eq!(
+            name(&case, &ours, &hypers),
+            Some(difference.name),
+            "{ours:?} {hypers:?}"
+        );
+        assert!(
+            difference.because.starts_with("RFC 9"),
+            "{}",
+            difference.name
+        );
+    }
+}

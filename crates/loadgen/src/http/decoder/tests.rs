@@ -1,0 +1,481 @@
+//! What the decoder makes of single streams, and what it refuses.
+
+use super::*;
+use crate::http::chunked::MAX_LINE_BYTES;
+
+/// What became of a stream: its head, its body, whether it was complete, and the surplus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Decoded {
+    head: Option<Head>,
+    body: Vec<u8>,
+    end: Ended,
+}
+
+fn decode(pieces: &[&[u8]]) -> Decoded {
+    decode_knowing(&mut KnownHead::default(), pieces)
+}
+
+fn decode_knowing(known: &mut KnownHead, pieces: &[&[u8]]) -> Decoded {
+    let mut decoder = Decoder::new(false);
+    let mut body = Vec::new();
+    let mut end = Ok(None);
+    let mut beyond = 0;
+    for piece in pieces {
+        if let Ok(Some(_)) = end {
+            beyond += piece.len();
+            continue;
+        }
+        match decoder.feed(piece, known, &mut |part| body.extend_from_slice(part)) {
+            Ok(Progress::NeedMore) => {}
+            Ok(Progress::Complete { surplus }) => end = Ok(Some(surplus)),
+            Err(Malformed) => {
+                end = Err(Malformed);
+                break;
+            }
+        }
+    }
+    if let Ok(Some(surplus)) = &mut end {
+        *surplus += beyond;
+    }
+    Decoded {
+        head: decoder.head(),
+        body,
+        end,
+    }
+}
+
+/// The surplus of a complete answer; `None` while it is not complete.
+type Ended = Result<Option<usize>, Malformed>;
+
+const CASES: &[(&str, &str, Ended)] = &[
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "hello",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello!!",
+        "hello",
+        Ok(Some(2)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n",
+        "",
+        Ok(Some(0)),
+    ),
+    ("HTTP/1.1 304 Not Modified\r\n\r\n", "", Ok(Some(0))),
+    (
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        "ok",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "hello",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\nA;x=y\r\n0123456789\r\n1 \
+        \r\n!\r\n000\r\nT: v\r\nU: w\r\n\r\n+",
+        "0123456789!",
+        Ok(Some(1)),
+    ),
+    (
+        "HTTP/1.0 200 OK\r\n\r\nuntil the end",
+        "until the end",
+        Ok(None),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello",
+        "hello",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n",
+        "hello",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    ("SSH-2.0-OpenSSH_9.2\r\n", "", Err(Malformed)),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
+        "hel",
+        Ok(None),
+    ),
+];
+
+#[test]
+fn answers_are_told_apart_by_their_framing() {
+    for (stream, body, end) in CASES {
+        let decoded = decode(&[stream.as_bytes()]);
+        assert_eq!(
+            (std::str::from_utf8(&decoded.body), decoded.end),
+            (Ok(*body), *end),
+            "{stream:?}"
+        );
+    }
+}
+
+#[test]
+fn it_does_not_matter_where_a_stream_is_cut() {
+    for (stream, ..) in CASES {
+        let bytes = stream.as_bytes();
+        let whole = decode(&[bytes]);
+        for cut in 0..bytes.len() {
+            assert_eq!(
+                decode(&[&bytes[..cut], &bytes[cut..]]),
+                whole,
+                "{stream:?} cut at {cut}"
+            );
+        }
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(decode(&single), whole, "{stream:?} byte by byte");
+    }
+}
+
+#[test]
+fn the_connection_lives_as_the_head_says() {
+    let keeps = |stream: &str| {
+        decode(&[stream.as_bytes()])
+            .head
+            .map(|head| head.keeps_alive)
+    };
+    assert_eq!(
+        keeps("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        Some(true)
+    );
+    assert_eq!(
+        keeps("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n"),
+        Some(false)
+    );
+    assert_eq!(
+        keeps("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        Some(false)
+    );
+    assert_eq!(
+        keeps("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n"),
+        Some(true)
+    );
+    assert_eq!(keeps("HTTP/1.1 200 OK\r\n\r\n"), Some(false));
+}
+
+#[test]
+fn an_answer_to_head_has_no_body() {
+    let mut decoder = Decoder::new(true);
+    let progress = decoder.feed(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        &mut KnownHead::default(),
+        &mut |_| {},
+    );
+    assert_eq!(progress, Ok(Progress::Complete { surplus: 0 }));
+}
+
+#[test]
+fn a_decoder_can_be_used_again() {
+    let mut decoder = Decoder::new(false);
+    for body in ["one", "three"] {
+        decoder.reset(false);
+        let stream = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut seen = Vec::new();
+        let progress = decoder.feed(stream.as_bytes(), &mut KnownHead::default(), &mut |part| {
+            seen.extend_from_slice(part)
+        });
+        assert_eq!(
+            (progress, seen.as_slice()),
+            (Ok(Progress::Complete { surplus: 0 }), body.as_bytes())
+        );
+    }
+}
+
+/// Each was once decoded otherwise.
+const REGRESSIONS: &[(&str, &str, Ended)] = &[
+    // Not statuses.
+    (
+        "HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    ("HTTP/1.1 000 \r\n\r\n", "", Err(Malformed)),
+    // A coding in HTTP/1.0 is faulty framing.
+    (
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    // A length that decides nothing cannot be wrong.
+    (
+        "HTTP/1.1 204 No Content\r\nContent-Length: none\r\n\r\n",
+        "",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\nTransfer-Encoding: \
+        chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        "x",
+        Ok(Some(0)),
+    ),
+    // A chunk's size: as many zeros in front as the server likes, and nothing but an extension
+    // behind.
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: \
+        chunked\r\n\r\n00000000000000000001\r\nx\r\n0\r\n\r\n",
+        "x",
+        Ok(Some(0)),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 0\r\nx\r\n0\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000\r\n",
+        "",
+        Err(Malformed),
+    ),
+    // Trailers are fields.
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n folded: v\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+    (
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: \x01\r\n\r\n",
+        "",
+        Err(Malformed),
+    ),
+];
+
+#[test]
+fn what_was_once_wrong_is_right() {
+    for (stream, body, end) in REGRESSIONS {
+        let decoded = decode(&[stream.as_bytes()]);
+        assert_eq!(
+            (std::str::from_utf8(&decoded.body), decoded.end),
+            (Ok(*body), *end),
+            "{stream:?}"
+        );
+    }
+}
+
+#[test]
+fn a_head_of_one_piece_is_not_copied() {
+    let mut decoder = Decoder::new(false);
+    let stream = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(
+        decoder.feed(stream, &mut KnownHead::default(), &mut |_| {}),
+        Ok(Progress::Complete { surplus: 0 })
+    );
+    assert_eq!(decoder.partial_head.capacity(), 0);
+}
+
+/// Feeds `start`, then `unit` in pieces of about this many bytes, until the decoder refuses; says
+/// how many bytes of units went in.
+fn refused_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> {
+    const ENDLESS_BYTES: usize = 1024 * 1024;
+    let mut decoder = Decoder::new(false);
+    assert_eq!(
+        decoder.feed(start.as_bytes(), &mut KnownHead::default(), &mut |_| {}),
+        Ok(Progress::NeedMore),
+        "{start:?}"
+    );
+    let piece = unit.repeat(piece_bytes.div_ceil(unit.len()));
+    let mut fed = 0;
+    while fed < ENDLESS_BYTES {
+        fed += piece.len();
+        let result = decoder.feed(&piece, &mut KnownHead::default(), &mut |_| {});
+        // A vector doubles, so that it may hold twice what is in it.
+        assert!(
+            decoder.partial_head.capacity() <= 2 * MAX_HEAD_BYTES,
+            "{} bytes",
+            decoder.partial_head.capacity()
+        );
+        if result == Err(Malformed) {
+            return Some(fed);
+        }
+        assert_eq!(result, Ok(Progress::NeedMore));
+    }
+    None
+}
+
+#[test]
+fn what_is_endless_is_refused_and_keeps_little() {
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunk = |line: &str| format!("{CHUNKED}{line}");
+    let cases: [(&str, String, &[u8], usize); 10] = [
+        (
+            "field",
+            "HTTP/1.1 200 OK\r\nX: ".to_owned(),
+            b"a",
+            MAX_HEAD_BYTES,
+        ),
+        (
+            "field name",
+            "HTTP/1.1 200 OK\r\n".to_owned(),
+            b"a",
+            MAX_HEAD_BYTES,
+        ),
+        ("reason", "HTTP/1.1 200 ".to_owned(), b"a", MAX_HEAD_BYTES),
+        ("lines in front", String::new(), b"\r\n", MAX_HEAD_BYTES),
+        (
+            "number of fields",
+            "HTTP/1.1 200 OK\r\n".to_owned(),
+            b"a: b\r\n",
+            6 * (MAX_FIELDS + 1),
+        ),
+        ("size", chunk(""), b"0", MAX_LINE_BYTES),
+        ("space", chunk("1"), b" ", MAX_LINE_BYTES),
+        ("extension", chunk("1;"), b"a", MAX_LINE_BYTES),
+        ("trailer", chunk("0\r\nT: "), b"a", MAX_LINE_BYTES),
+        (
+            "number of trailers",
+            chunk("0\r\n"),
+            b"a: b\r\n",
+            6 * (MAX_FIELDS + 1),
+        ),
+    ];
+    for (what, start, unit, limit) in cases {
+        for piece_bytes in [unit.len(), 1_000, 200_000] {
+            // Bytes of the line that are in `start` count, too.
+            let soonest = limit.saturating_sub(start.len() + unit.len());
+            let latest = limit + piece_bytes + unit.len();
+            let fed = refused_after(&start, unit, piece_bytes);
+            assert!(
+                fed.is_some_and(|fed| (soonest..=latest).contains(&fed)),
+                "{what} in pieces of {piece_bytes}: {fed:?}, not in {soonest}..={latest}"
+            );
+        }
+    }
+}
+
+#[test]
+fn endless_interim_answers_and_bodies_keep_nothing() {
+    // Their end is the timeout of the request.
+    for (start, unit) in [
+        ("", "HTTP/1.1 100 Continue\r\n\r\n"),
+        ("HTTP/1.1 200 OK\r\n\r\n", "body"),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "1;a=b\r\nx\r\n",
+        ),
+    ] {
+        for piece_bytes in [1, 10_000] {
+            assert_eq!(
+                refused_after(start, unit.as_bytes(), piece_bytes),
+                None,
+                "{start:?} {unit:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn cookies_are_noted_where_they_are_wanted() {
+    let stream = b"HTTP/1.1 100 Continue\r\nSet-Cookie: no=1\r\n\r\n\
+          HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nset-cookie: b=2; Path=/\r\nContent-Length: 0\r\n\r\n";
+    let mut decoder = Decoder::new(false);
+    for (is_wanted, expected) in [(true, vec![&b"a=1"[..], b"b=2; Path=/"]), (false, vec![])] {
+        decoder.reset(false);
+        if is_wanted {
+            decoder.keep_set_cookies();
+        }
+        let (first, rest) = stream.split_at(90);
+        decoder
+            .feed(first, &mut KnownHead::default(), &mut |_| {})
+            .expect("a head");
+        assert_eq!(
+            decoder.feed(rest, &mut KnownHead::default(), &mut |_| {}),
+            Ok(Progress::Complete { surplus: 0 })
+        );
+        assert_eq!(decoder.take_set_cookies(), expected);
+    }
+}
+
+#[test]
+fn a_known_head_changes_no_answer() {
+    let mut known = KnownHead::default();
+    for (stream, ..) in CASES {
+        let fresh = decode(&[stream.as_bytes()]);
+        for _ in 0..2 {
+            assert_eq!(
+                decode_knowing(&mut known, &[stream.as_bytes()]),
+                fresh,
+                "{stream:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_known_head_means_something_else_to_another_request() {
+    let (mut known, stream) = (
+        KnownHead::default(),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+    );
+    for (request_is_head, expected) in [
+        (false, Progress::NeedMore),
+        (true, Progress::Complete { surplus: 0 }),
+        (false, Progress::NeedMore),
+    ] {
+        let mut decoder = Decoder::new(request_is_head);
+        assert_eq!(
+            decoder.feed(stream, &mut known, &mut |_| {}),
+            Ok(expected),
+            "HEAD: {request_is_head}"
+        );
+    }
+}
+
+#[test]
+fn cookies_are_noted_in_a_known_head_too() {
+    let (mut known, stream) = (
+        KnownHead::default(),
+        b"HTTP/1.1 204 No Content\r\nSet-Cookie: a=1\r\n\r\n",
+    );
+    let mut decoder = Decoder::new(false);
+    decoder
+        .feed(stream, &mut known, &mut |_| {})
+        .expect("an answer");
+    decoder.reset(false);
+    decoder.keep_set_cookies();
+    decoder
+        .feed(stream, &mut known, &mut |_| {})
+        .expect("an answer");
+    assert_eq!(decoder.take_set_cookies(), [b"a=1"]);
+}

@@ -1,0 +1,315 @@
+//! HTTP/1.1 by hyper, behind the same trait: the second opinion on our own framing.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, Response, Version};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+
+use crate::base::clock::monotonic_ns;
+use crate::http::connection::{
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+};
+use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_right};
+use crate::http::inbox::Inbox;
+use crate::http::request::Request;
+use crate::net::route::Route;
+use crate::plan::ReceiveStamps;
+use crate::record::exchange::Outcome;
+
+type Protocol = http1::Connection<StampedTransport, Full<Bytes>>;
+type Handshake = Future<hyper::Result<(Sender, Protocol)>>;
+type Sender = SendRequest<Full<Bytes>>;
+
+/// An HTTP/1.1 connection by hyper.
+pub(crate) struct HyperConnection {
+    socket: Rc<Observed>,
+    stage: Stage,
+    requests: u64,
+    wake: Arc<WakeFlag>,
+}
+
+enum Stage {
+    Connecting,
+    Handshake(Handshake),
+    Idle {
+        sender: Sender,
+        protocol: Future<()>,
+    },
+    Exchange {
+        exchange: Future<(Sender, Result<Exchanged, NothingSent>)>,
+        protocol: Future<()>,
+    },
+    Over,
+}
+
+impl Connection for HyperConnection {
+    fn open(route: &Route, _: ReceiveStamps) -> io::Result<Self> {
+        Ok(Self {
+            socket: Observed::connect(route)?,
+            stage: Stage::Connecting,
+            requests: 0,
+            wake: Arc::default(),
+        })
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.transport.as_fd()
+    }
+
+    fn is_connected(&mut self) -> io::Result<bool> {
+        if matches!(self.stage, Stage::Connecting) {
+            if !self.socket.transport.is_connected()? {
+                return Ok(false);
+            }
+            let io = StampedTransport(Rc::clone(&self.socket));
+            // Requests are small: one flat write beats a vectored one.
+            self.stage = Stage::Handshake(Box::pin(async move {
+                http1::Builder::new().writev(false).handshake(io).await
+            }));
+        }
+        let Stage::Handshake(handshake) = &mut self.stage else {
+            return Ok(true);
+        };
+        let Poll::Ready(done) = self.wake.run(|context| handshake.as_mut().poll(context)) else {
+            return Ok(false);
+        };
+        let (sender, protocol) = done.map_err(io::Error::other)?;
+        // Its failure is seen, with its cause, by the exchange that it ends.
+        let protocol = Box::pin(async move { drop(protocol.await) });
+        self.stage = Stage::Idle { sender, protocol };
+        Ok(true)
+    }
+
+    fn begin(
+        &mut self,
+        request: &Request,
+        is_last: bool,
+        _: u64,
+    ) -> Result<Option<Exchanged>, NothingSent> {
+        let Stage::Idle { sender, protocol } = std::mem::replace(&mut self.stage, Stage::Over)
+        else {
+            return Err(NothingSent);
+        };
+        self.socket.stamps.set(ExchangeStamps::default());
+        self.socket.take_set_cookies();
+        self.socket.allow_reads();
+        self.requests += 1;
+        let exchange = Exchange {
+            request: request.clone(),
+            is_last,
+            is_reused: self.requests > 1,
+            socket: Rc::clone(&self.socket),
+        };
+        self.stage = Stage::Exchange {
+            exchange: Box::pin(exchange.run(sender)),
+            protocol,
+        };
+        // The first poll writes the request.
+        self.poll().transpose()
+    }
+
+    fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
+        self.socket.allow_reads();
+        match self.poll() {
+            Some(Ok(exchanged)) => Progress::Ended(exchanged),
+            Some(Err(NothingSent)) => Progress::NothingSent,
+            None if self.socket.has_read_enough() => Progress::Yielding,
+            None => Progress::Waiting,
+        }
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.socket.take_set_cookies()
+    }
+
+    fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
+        self.socket.allow_reads();
+        if let Stage::Idle { protocol, .. } = &mut self.stage {
+            let ended = self
+                .wake
+                .run(|context| protocol.as_mut().poll(context))
+                .is_ready();
+            if ended {
+                self.socket.end.set(true);
+            }
+        }
+        self.is_closed()
+    }
+
+    fn is_closed(&self) -> bool {
+        let is_sender_closed =
+            matches!(&self.stage, Stage::Idle { sender, .. } if sender.is_closed());
+        self.socket.end.get() || is_sender_closed || matches!(self.stage, Stage::Over)
+    }
+
+    fn stamps(&self) -> ExchangeStamps {
+        self.socket.stamps.get()
+    }
+
+    fn requests(&self) -> u64 {
+        self.requests
+    }
+}
+
+impl HyperConnection {
+    /// Lets protocol and exchange run until neither can go on.
+    fn poll(&mut self) -> Option<Result<Exchanged, NothingSent>> {
+        let Stage::Exchange { exchange, protocol } = &mut self.stage else {
+            return None;
+        };
+        let mut is_protocol_over = false;
+        let ended = self.wake.run(|context| {
+            if !is_protocol_over {
+                is_protocol_over = protocol.as_mut().poll(context).is_ready();
+            }
+            exchange.as_mut().poll(context)
+        });
+        let ended = match ended {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => {
+                if is_protocol_over {
+                    // The next poll of the exchange, which the end of the protocol has woken, finds
+                    // its failure.
+                    *protocol = Box::pin(std::future::pending());
+                }
+                return None;
+            }
+        };
+        let (sender, result) = ended;
+        let Stage::Exchange { protocol, .. } = std::mem::replace(&mut self.stage, Stage::Over)
+        else {
+            return None;
+        };
+        if is_protocol_over {
+            self.socket.end.set(true);
+        } else {
+            self.stage = Stage::Idle { sender, protocol };
+        }
+        if result.is_err() {
+            self.requests -= 1;
+        }
+        Some(result)
+    }
+}
+
+/// What one exchange has to know.
+struct Exchange {
+    request: Request,
+    is_last: bool,
+    is_reused: bool,
+    socket: Rc<Observed>,
+}
+
+impl Exchange {
+    async fn run(self, mut sender: Sender) -> (Sender, Result<Exchanged, NothingSent>) {
+        if sender.ready().await.is_err() {
+            return (sender, Err(NothingSent));
+        }
+        let answer = sender
+            .send_request(self.request.message(self.is_last))
+            .await;
+        if self.socket.stamps.get().write_start_ns == 0 {
+            return (sender, Err(NothingSent));
+        }
+        let exchanged = match answer {
+            Ok(response) => self.read_body(response).await,
+            Err(error) => self.failed(&error, None),
+        };
+        (sender, Ok(exchanged))
+    }
+
+    async fn read_body(&self, response: Response<Incoming>) -> Exchanged {
+        let status = response.status().as_u16();
+        let framing = Framing::of(&response, &self.request);
+        self.socket
+            .note_set_cookies(&self.request, response.headers());
+        let is_right = match is_body_right(response.into_body(), &self.request.expected_body).await
+        {
+            Ok(is_right) => is_right,
+            Err(error) => return self.failed(&error, Some(status)),
+        };
+        let outcome = outcome_of_answer(&self.request, status, is_right);
+        let last_byte_ns = match framing {
+            Framing::UntilClose => monotonic_ns(),
+            Framing::Delimited { .. } => self.socket.stamps.get().last_byte_ns,
+        };
+        let is_reusable = !self.is_last && framing == Framing::Delimited { keeps_alive: true };
+        Exchanged {
+            outcome,
+            status: Some(status),
+            last_byte_ns,
+            known_ns: last_byte_ns,
+            receive_delay_ns: None,
+            is_reusable,
+            is_servers_end: framing != Framing::Delimited { keeps_alive: true },
+        }
+    }
+
+    /// Sorts a failure by how far the exchange had come.
+    fn failed(&self, error: &hyper::Error, status: Option<u16>) -> Exchanged {
+        let requests = if self.is_reused { 2 } else { 1 };
+        let is_servers_end = !(error.is_parse() || is_malformed_body(error));
+        let outcome = if is_servers_end {
+            outcome_of_end(requests, &self.socket.stamps.get())
+        } else {
+            Outcome::BadBody
+        };
+        Exchanged {
+            is_servers_end,
+            ..Exchanged::unreusable(outcome, status)
+        }
+    }
+}
+
+/// hyper passes on a malformed chunk or trailer as a failure to read.
+fn is_malformed_body(error: &hyper::Error) -> bool {
+    use std::error::Error as _;
+    let kind = error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .map(io::Error::kind);
+    matches!(
+        kind,
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+    )
+}
+
+/// How the end of an answer is found, and whether the connection outlives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Delimited { keeps_alive: bool },
+    UntilClose,
+}
+
+impl Framing {
+    fn of(response: &Response<Incoming>, request: &Request) -> Self {
+        let headers = response.headers();
+        let is_delimited = !request.answer_may_have_body(response.status().as_u16())
+            || headers.contains_key(CONTENT_LENGTH)
+            || headers.contains_key(TRANSFER_ENCODING);
+        if !is_delimited {
+            return Self::UntilClose;
+        }
+        let keeps_alive = match response.version() {
+            Version::HTTP_11 => !connection_says(headers, "close"),
+            _ => connection_says(headers, "keep-alive"),
+        };
+        Self::Delimited { keeps_alive }
+    }
+}
+
+fn connection_says(headers: &HeaderMap, token: &str) -> bool {
+    headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|part| part.trim().eq_ignore_ascii_case(token))
+}

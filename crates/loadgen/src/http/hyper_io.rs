@@ -1,0 +1,203 @@
+//! What hyper's connections stand on: a transport that stamps what passes through it, and polling
+//! without a runtime.
+//!
+//! hyper is polled by the engine itself. Its futures run until nothing in them can go on, each time
+//! the socket has something to tell.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use http::HeaderMap;
+use http::header::SET_COOKIE;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Write};
+
+use crate::base::clock::monotonic_ns;
+use crate::http::body_check::{BodyCheck, ExpectedBody};
+use crate::http::connection::ExchangeStamps;
+use crate::http::request::Request;
+use crate::net::route::Route;
+use crate::net::socket::Transfer;
+use crate::net::transport::Transport;
+
+/// One read of the socket takes at most this much.
+const READ_BYTES: usize = 8 * 1024;
+
+/// As many reads as take a large answer in few turns.
+const MOST_READS_AT_ONCE: usize = 128;
+
+pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
+
+/// Reads a body to its end; whether it is the right one.
+pub(crate) async fn is_body_right(
+    mut body: Incoming,
+    expected: &ExpectedBody,
+) -> hyper::Result<bool> {
+    let mut check = BodyCheck::new();
+    while let Some(frame) = body.frame().await {
+        frame?
+            .data_ref()
+            .into_iter()
+            .for_each(|part| check.take(expected, part));
+    }
+    Ok(check.is_right(expected))
+}
+
+/// The transport, and what was seen of it while it was lent to hyper.
+pub(crate) struct Observed {
+    pub transport: Transport,
+    pub stamps: Cell<ExchangeStamps>,
+    pub end: Cell<bool>,
+    /// Of the answer that came last, if its request asked to keep them.
+    set_cookies: RefCell<Vec<Vec<u8>>>,
+    /// A server that sends without end must not keep the thread from everybody else.
+    reads_left: Cell<usize>,
+}
+
+impl Observed {
+    /// Begins to connect.
+    pub fn connect(route: &Route) -> io::Result<Rc<Self>> {
+        Ok(Rc::new(Self {
+            transport: Transport::connect(route)?,
+            stamps: Cell::default(),
+            end: Cell::new(false),
+            set_cookies: RefCell::default(),
+            reads_left: Cell::new(MOST_READS_AT_ONCE),
+        }))
+    }
+
+    /// Begins another turn of the engine.
+    pub fn allow_reads(&self) {
+        self.reads_left.set(MOST_READS_AT_ONCE);
+    }
+
+    /// Whether this turn has read enough.
+    pub fn has_read_enough(&self) -> bool {
+        self.reads_left.get() == 0
+    }
+
+    /// Keeps the cookies that the head of an answer sets, if its request wants them.
+    pub fn note_set_cookies(&self, request: &Request, headers: &HeaderMap) {
+        if request.keeps_cookies {
+            let fields = headers.get_all(SET_COOKIE).iter();
+            *self.set_cookies.borrow_mut() =
+                fields.map(|value| value.as_bytes().to_vec()).collect();
+        }
+    }
+
+    /// The cookies kept, which are then forgotten.
+    pub fn take_set_cookies(&self) -> Vec<Vec<u8>> {
+        self.set_cookies.take()
+    }
+
+    fn stamp(&self, note: impl FnOnce(&mut ExchangeStamps)) {
+        let mut stamps = self.stamps.get();
+        note(&mut stamps);
+        self.stamps.set(stamps);
+    }
+}
+
+/// hyper's end of the transport. Nobody is woken: the engine polls when the reactor has told of
+/// something.
+pub(crate) struct StampedTransport(pub Rc<Observed>);
+
+impl Read for StampedTransport {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        mut buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Some(reads_left) = self.0.reads_left.get().checked_sub(1) else {
+            return Poll::Pending;
+        };
+        self.0.reads_left.set(reads_left);
+        let mut scratch = [0; READ_BYTES];
+        let room = buffer.remaining().min(READ_BYTES);
+        match self.0.transport.receive(&mut scratch[..room]) {
+            Transfer::Bytes(count) => {
+                self.0.stamp(|stamps| {
+                    stamps.last_byte_ns = self.0.transport.received_ns();
+                    if stamps.first_byte_ns == 0 {
+                        stamps.first_byte_ns = stamps.last_byte_ns;
+                    }
+                });
+                buffer.put_slice(&scratch[..count]);
+                Poll::Ready(Ok(()))
+            }
+            Transfer::NotNow => Poll::Pending,
+            Transfer::Broken => {
+                self.0.end.set(true);
+                Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+            }
+            Transfer::Over => {
+                self.0.end.set(true);
+                if self.0.transport.is_truncated() {
+                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                }
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}
+
+impl Write for StampedTransport {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.stamp(|stamps| {
+            if stamps.write_start_ns == 0 {
+                stamps.write_start_ns = monotonic_ns();
+            }
+        });
+        match self.0.transport.send(bytes) {
+            Transfer::Bytes(count) => Poll::Ready(Ok(count)),
+            Transfer::NotNow => Poll::Pending,
+            Transfer::Over | Transfer::Broken => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.0.transport.flush() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Remembers that some future asked to be polled again.
+#[derive(Default)]
+pub(crate) struct WakeFlag(AtomicBool);
+
+impl Wake for WakeFlag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl WakeFlag {
+    /// Polls until it is ready or nothing in it can go on.
+    pub fn run<T>(self: &Arc<Self>, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+        let waker = Waker::from(Arc::clone(self));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            self.0.store(false, Ordering::Relaxed);
+            let polled = poll(&mut context);
+            if polled.is_ready() || !self.0.load(Ordering::Relaxed) {
+                return polled;
+            }
+        }
+    }
+}

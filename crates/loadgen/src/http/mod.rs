@@ -1,0 +1,15 @@
+//! Requests and responses: what is sent, what a correct response is, and the connections that carry
+//! both.
+
+pub(crate) mod body_check;
+pub(crate) mod chunked;
+pub(crate) mod connection;
+pub(crate) mod decoder;
+pub(crate) mod hyper_http1;
+pub(crate) mod hyper_http2;
+pub(crate) mod hyper_io;
+pub(crate) mod inbox;
+pub(crate) mod malformed;
+pub(crate) mod native;
+pub(crate) mod request;
+pub(crate) mod target;

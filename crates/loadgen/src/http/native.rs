@@ -1,0 +1,278 @@
+//! One HTTP/1.1 connection over our own framing: request bytes made once, stamps round the socket's
+//! own calls, nothing allocated per request.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use crate::http::body_check::BodyCheck;
+use crate::http::connection::{
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+};
+use crate::http::decoder::{Decoder, Progress as Decoded};
+use crate::http::inbox::{Inbox, Received};
+use crate::http::malformed::Malformed;
+use crate::http::request::Request;
+use crate::net::route::Route;
+use crate::net::socket::Transfer;
+use crate::net::transport::Transport;
+use crate::plan::ReceiveStamps;
+use crate::record::exchange::Outcome;
+
+/// A server that sends without end must not keep the thread from everybody else.
+const MOST_READS_AT_ONCE: usize = 16;
+
+/// HTTP/1.1 by our own framing.
+pub(crate) struct WireConnection {
+    transport: Transport,
+    decoder: Decoder,
+    check: BodyCheck,
+    stamps: ExchangeStamps,
+    requests: u64,
+    receive_stamps: ReceiveStamps,
+    /// When the latest bytes were read.
+    read_ns: u64,
+    /// How much later than the kernel we had them.
+    receive_delay_ns: Option<u64>,
+    /// Bytes of the request under way that the socket has taken.
+    written: usize,
+    is_last: bool,
+    /// The peer has ended its side, but bytes may still be unread.
+    is_hangup: bool,
+    /// No more bytes will come.
+    is_over: bool,
+}
+
+/// How the reading of an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Complete {
+        surplus: usize,
+    },
+    Malformed,
+    Closed,
+    /// The end of the connection was not the server's word.
+    CutOff,
+}
+
+impl Connection for WireConnection {
+    fn open(route: &Route, stamps: ReceiveStamps) -> io::Result<Self> {
+        let transport = Transport::connect(route)?;
+        let is_stamped = stamps != ReceiveStamps::User && transport.stamp_arrivals();
+        Ok(Self {
+            receive_stamps: if is_stamped {
+                stamps
+            } else {
+                ReceiveStamps::User
+            },
+            transport,
+            decoder: Decoder::new(false),
+            check: BodyCheck::new(),
+            stamps: ExchangeStamps::default(),
+            requests: 0,
+            read_ns: 0,
+            receive_delay_ns: None,
+            written: 0,
+            is_last: false,
+            is_hangup: false,
+            is_over: false,
+        })
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.transport.as_fd()
+    }
+
+    fn is_connected(&mut self) -> io::Result<bool> {
+        self.transport.is_connected()
+    }
+
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        request: &Request,
+        is_last: bool,
+        now_ns: u64,
+    ) -> Result<Option<Exchanged>, NothingSent> {
+        self.decoder.reset(request.is_head());
+        if request.keeps_cookies {
+            self.decoder.keep_set_cookies();
+        }
+        self.check.reset();
+        self.stamps = ExchangeStamps {
+            write_start_ns: now_ns,
+            ..ExchangeStamps::default()
+        };
+        (self.written, self.is_last) = (0, is_last);
+        if self.write(request) == Transfer::Over && self.written == 0 {
+            self.stamps.write_start_ns = 0;
+            return Err(NothingSent);
+        }
+        self.requests += 1;
+        Ok(None)
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress {
+        self.is_hangup |= is_hangup;
+        if self.written < request.bytes(self.is_last).len() {
+            // If the rest does not go out, whether an answer comes all the same is for the reader
+            // to find.
+            self.write(request);
+        }
+        self.read(request, inbox)
+    }
+
+    fn take_set_cookies(&mut self) -> Vec<Vec<u8>> {
+        self.decoder.take_set_cookies()
+    }
+
+    fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {
+        // Bytes that nobody asked for end the connection as well as its end does.
+        self.is_over |= self.transport.receive(&mut inbox.buffer) != Transfer::NotNow;
+        self.is_over
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_over || self.is_hangup
+    }
+
+    fn stamps(&self) -> ExchangeStamps {
+        self.stamps
+    }
+
+    fn requests(&self) -> u64 {
+        self.requests
+    }
+}
+
+impl WireConnection {
+    /// Writes what the socket takes of the request; the last call's result.
+    #[inline(always)]
+    fn write(&mut self, request: &Request) -> Transfer {
+        let bytes = request.bytes(self.is_last);
+        loop {
+            let transfer = self.transport.send(&bytes[self.written..]);
+            let Transfer::Bytes(count) = transfer else {
+                return transfer;
+            };
+            self.written += count;
+            if self.written == bytes.len() {
+                return transfer;
+            }
+        }
+    }
+
+    /// Reads and decodes what has come.
+    #[inline(always)]
+    fn read(&mut self, request: &Request, inbox: &mut Inbox) -> Progress {
+        for _ in 0..MOST_READS_AT_ONCE {
+            let received = self.receive(inbox);
+            let count = match received.transfer {
+                Transfer::Bytes(count) => count,
+                Transfer::NotNow => return Progress::Waiting,
+                ended @ (Transfer::Over | Transfer::Broken) => {
+                    self.is_over = true;
+                    let is_cut_off = ended == Transfer::Broken || self.transport.is_truncated();
+                    let end = if is_cut_off { End::CutOff } else { End::Closed };
+                    return Progress::Ended(self.judge(request, end));
+                }
+            };
+            self.stamp(received.queued_realtime_ns, inbox);
+            let (check, expected) = (&mut self.check, &request.expected_body);
+            let bytes = &inbox.buffer[..count];
+            let end = match self
+                .decoder
+                .feed(bytes, &mut inbox.known_head, &mut |part| {
+                    check.take(expected, part)
+                }) {
+                Ok(Decoded::NeedMore)
+                    if count < inbox.buffer.len()
+                        && !self.is_hangup
+                        && self.transport.is_emptied_by_short_read() =>
+                {
+                    // A short read has emptied the socket, and the reactor tells of what comes
+                    // later; but of the peer's end it has told already.
+                    return Progress::Waiting;
+                }
+                Ok(Decoded::NeedMore) => continue,
+                Ok(Decoded::Complete { surplus }) => End::Complete { surplus },
+                Err(Malformed) => End::Malformed,
+            };
+            return Progress::Ended(self.judge(request, end));
+        }
+        Progress::Yielding
+    }
+
+    #[inline(always)]
+    fn receive(&self, inbox: &mut Inbox) -> Received {
+        if self.receive_stamps != ReceiveStamps::User {
+            return inbox.receive_stamped(self.transport.as_fd());
+        }
+        Received {
+            transfer: self.transport.receive(&mut inbox.buffer),
+            queued_realtime_ns: None,
+        }
+    }
+
+    /// Notes that bytes were read just now, and when they had come.
+    #[inline(always)]
+    fn stamp(&mut self, queued_realtime_ns: Option<u64>, inbox: &mut Inbox) {
+        let now_ns = self.transport.received_ns();
+        let earliest_ns = self.stamps.last_byte_ns.max(self.stamps.write_start_ns);
+        let queued_ns =
+            queued_realtime_ns.and_then(|stamp_ns| inbox.queued_ns(stamp_ns, earliest_ns, now_ns));
+        let is_kernels = self.receive_stamps == ReceiveStamps::Kernel;
+        let came_ns = queued_ns.filter(|_| is_kernels).unwrap_or(now_ns);
+        self.stamps.last_byte_ns = came_ns;
+        self.receive_delay_ns = queued_ns.map(|queued_ns| now_ns - queued_ns);
+        self.read_ns = now_ns;
+        if self.stamps.first_byte_ns == 0 {
+            self.stamps.first_byte_ns = came_ns;
+        }
+    }
+
+    fn judge(&self, request: &Request, end: End) -> Exchanged {
+        let head = self.decoder.head();
+        let status = head.map(|head| head.status);
+        let is_complete = match end {
+            End::Complete { .. } => true,
+            End::Closed => self.decoder.is_complete_at_end(),
+            End::Malformed | End::CutOff => false,
+        };
+        let (Some(head), true) = (head, is_complete) else {
+            let is_servers_end = end != End::Malformed;
+            let outcome = if is_servers_end {
+                outcome_of_end(self.requests, &self.stamps)
+            } else {
+                Outcome::BadBody
+            };
+            return Exchanged {
+                is_servers_end,
+                ..Exchanged::unreusable(outcome, status)
+            };
+        };
+        let outcome = outcome_of_answer(
+            request,
+            head.status,
+            self.check.is_right(&request.expected_body),
+        );
+        if head.is_until_close {
+            // The end of the stream has no stamp of the kernel's.
+            return Exchanged::unreusable(outcome, status);
+        }
+        let is_request_out = self.written == request.bytes(self.is_last).len();
+        let is_reusable = !self.is_last
+            && head.keeps_alive
+            && is_request_out
+            && end == End::Complete { surplus: 0 };
+        Exchanged {
+            outcome,
+            status,
+            last_byte_ns: self.stamps.last_byte_ns,
+            known_ns: self.read_ns,
+            receive_delay_ns: self.receive_delay_ns,
+            is_reusable,
+            is_servers_end: !head.keeps_alive,
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! One request, made once: its bytes for the wire, and what counts as a right answer to it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use regex::bytes::Regex;
+
+use crate::base::error::LoadError;
+use crate::http::body_check::ExpectedBody;
+use crate::plan::ResponseCheck;
+
+/// A request as it was asked for.
+pub(crate) struct RequestParts<'a> {
+    pub method: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// For the `Host` field, unless `headers` has one.
+    pub authority: &'a str,
+    pub headers: &'a [(String, String)],
+    /// Header fields that count only where `headers` has none of their name.
+    pub default_headers: &'a [(String, String)],
+    pub body_base64: Option<&'a str>,
+    pub check: &'a ResponseCheck,
+    /// Whether its answer's cookies are wanted.
+    pub keeps_cookies: bool,
+}
+
+/// A request that can be sent any number of times.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    method: Method,
+    path: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+    kept_bytes: Bytes,
+    last_bytes: Bytes,
+    statuses: Vec<u16>,
+    pub expected_body: Arc<ExpectedBody>,
+    /// Whether its answer's cookies are wanted.
+    pub keeps_cookies: bool,
+    /// Whether its own header says that it is the last of its connection (RFC 9112, section 9.6).
+    pub says_close: bool,
+}
+
+impl Request {
+    /// Checks and serialises.
+    pub fn prepare(parts: &RequestParts<'_>) -> Result<Self, LoadError> {
+        let method = parts
+            .method
+            .parse()
+            .map_err(|_| bad(format!("method {:?} is not a token", parts.method)))?;
+        let path = parts
+            .path
+            .parse()
+            .map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
+        let body = decode("body_base64", parts.body_base64)?;
+        let mut headers = parse_headers(parts.headers)?;
+        let own: Vec<_> = headers.keys().cloned().collect();
+        for (name, value) in &parse_headers(parts.default_headers)? {
+            if !own.contains(name) {
+                headers.append(name, value.clone());
+            }
+        }
+        if !headers.contains_key(HOST) {
+            headers.insert(
+                HOST,
+                HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?,
+            );
+        }
+        check_framing(&headers, body.as_ref().map_or(0, Bytes::len))?;
+        if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        let says_close = headers.get_all(CONNECTION).iter().any(lists_close);
+        let mut request = Self {
+            method,
+            path,
+            headers,
+            body: body.unwrap_or_default(),
+            kept_bytes: Bytes::new(),
+            last_bytes: Bytes::new(),
+            statuses: parts.check.statuses.clone(),
+            expected_body: Arc::new(expected_body(parts.check)?),
+            keeps_cookies: parts.keeps_cookies,
+            says_close,
+        };
+        request.kept_bytes = request.serialise(false);
+        request.last_bytes = request.serialise(true);
+        Ok(request)
+    }
+
+    /// The request for a library; `is_last` asks the server to close the connection after its
+    /// answer.
+    pub fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.path.clone();
+        *request.headers_mut() = self.headers.clone();
+        if is_last && !self.says_close {
+            request
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        request
+    }
+
+    /// The request as it stands on the wire; `is_last` as in [`Self::message`].
+    pub fn bytes(&self, is_last: bool) -> &[u8] {
+        if is_last {
+            &self.last_bytes
+        } else {
+            &self.kept_bytes
+        }
+    }
+
+    fn serialise(&self, is_last: bool) -> Bytes {
+        let request = self.message(is_last);
+        let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+        for (name, value) in request.headers() {
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&self.body);
+        Bytes::from(bytes)
+    }
+
+    /// The cookies that it sends of its own, of however many fields.
+    pub fn cookies(&self) -> impl Iterator<Item = &HeaderValue> {
+        self.headers.get_all(COOKIE).iter()
+    }
+
+    /// The same request with this `Cookie` field.
+    pub fn with_cookie(&self, cookie: HeaderValue) -> Self {
+        let mut request = self.clone();
+        request.headers.insert(COOKIE, cookie);
+        request.kept_bytes = request.serialise(false);
+        request.last_bytes = request.serialise(true);
+        request
+    }
+
+    /// Whether the method is HEAD.
+    pub fn is_head(&self) -> bool {
+        self.method == Method::HEAD
+    }
+
+    /// Whether the answer has a body by its status and the request's method alone.
+    pub fn answer_may_have_body(&self, status: u16) -> bool {
+        self.method != Method::HEAD && status >= 200 && status != 204 && status != 304
+    }
+
+    /// Whether this status counts as right.
+    pub fn accepts(&self, status: u16) -> bool {
+        self.statuses.contains(&status)
+    }
+}
+
+/// Header fields of a request's own may not say that its body is another than the one that is sent:
+/// the server would wait for the rest, or take the rest for the next request.
+fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError> {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let message = "header Transfer-Encoding: a body is sent with its Content-Length; leave the \
+            header out";
+        return Err(bad(message.to_owned()));
+    }
+    let length = body_bytes.to_string();
+    let given: Vec<_> = headers
+        .get_all(CONTENT_LENGTH)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    if given.is_empty() || given == [length.as_bytes()] {
+        return Ok(());
+    }
+    Err(bad(format!(
+        "header Content-Length: {} is not the length of the body, which is {length} bytes; leave \
+        the header out",
+        String::from_utf8_lossy(&given.join(&b", "[..]))
+    )))
+}
+
+fn lists_close(connection: &HeaderValue) -> bool {
+    connection
+        .as_bytes()
+        .split(|byte| *byte == b',')
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+fn bad(message: String) -> LoadError {
+    LoadError::Plan(message)
+}
+
+fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
+    let regex = check.regex.as_deref().map(Regex::new).transpose();
+    let sha256 = check
+        .sha256
+        .as_deref()
+        .map(|text| hash_of(text).ok_or(text))
+        .transpose();
+    Ok(ExpectedBody {
+        exact: decode("check.body_base64", check.body_base64.as_deref())?,
+        length: check.length,
+        sha256: sha256.map_err(|text| {
+            bad(format!(
+                "{text:?} is not a SHA-256 hash of 64 hexadecimal digits"
+            ))
+        })?,
+        regex: regex
+            .map_err(|error| bad(format!("the regular expression cannot be used: {error}")))?,
+    })
+}
+
+fn hash_of(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (place, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(hash)
+}
+
+fn decode(field: &str, text: Option<&str>) -> Result<Option<Bytes>, LoadError> {
+    text.map(|text| STANDARD.decode(text).map(Bytes::from))
+        .transpose()
+        .map_err(|error| bad(format!("{field} is not base64: {error}")))
+}
+
+fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        let parsed_name: HeaderName = name
+            .parse()
+            .map_err(|_| bad(format!("header name {name:?} is not a token")))?;
+        let parsed_value = HeaderValue::from_str(value).map_err(|_| {
+            bad(format!(
+                "header {name}: the value has characters that HTTP forbids"
+            ))
+        })?;
+        headers.append(parsed_name, parsed_value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts<'a>(headers: &'a [(String, String)], check: &'a ResponseCheck) -> RequestParts<'a> {
+        RequestParts {
+            method: "POST",
+            path: "/a?b",
+            authority: "h:8000",
+            headers,
+            default_headers: &[],
+            body_base64: None,
+            check,
+            keeps_cookies: false,
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_request_are_those_of_the_protocol() {
+        let (headers, check) = (vec![("X-A".into(), "b".into())], ResponseCheck::default());
+        let post = RequestParts {
+            body_base64: Some("aGVsbG8="),
+            ..parts(&headers, &check)
+        };
+        let request = Request::prepare(&post).expect("request");
+        let text = |is_last| {
+            std::str::from_utf8(request.bytes(is_last))
+                .expect("text")
+                .to_ascii_lowercase()
+        };
+        let kept = text(false);
+        assert!(kept.starts_with("post /a?b http/1.1\r\n"), "{kept}");
+        assert!(kept.ends_with("\r\n\r\nhello"), "{kept}");
+        for field in ["host: h:8000\r\n", "x-a: b\r\n", "content-length: 5\r\n"] {
+            assert_eq!(kept.matches(field).count(), 1, "{field} in {kept}");
+        }
+        assert!(!kept.contains("connection:"));
+        assert!(text(true).contains("connection: close\r\n"));
+    }
+
+    #[test]
+    fn a_request_that_says_close_is_told_from_one_that_does_not() {
+        let check = ResponseCheck::default();
+        for (value, says_close) in [
+            ("close", true),
+            ("TE, Close", true),
+            ("keep-alive", false),
+            ("closed", false),
+        ] {
+            let headers = [("Connection".to_owned(), value.to_owned())];
+            let request = Request::prepare(&parts(&headers, &check)).expect("request");
+            assert_eq!(request.says_close, says_close, "{value}");
+            let last = std::str::from_utf8(request.bytes(true))
+                .expect("text")
+                .to_ascii_lowercase();
+            let expected = if says_close { value } else { "close" }.to_ascii_lowercase();
+            assert!(
+                last.contains(&format!("connection: {expected}\r\n")),
+                "{last}"
+            );
+            assert_eq!(last.matches("connection:").count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_header_that_frames_another_body_is_refused() {
+        let check = ResponseCheck::default();
+        let of = |name: &str, value: &str, body_base64| {
+            let headers = [(name.to_owned(), value.to_owned())];
+            Request::prepare(&RequestParts {
+                body_base64,
+                ..parts(&headers, &check)
+            })
+            .map(drop)
+            .map_err(|error| error.to_string())
+        };
+        assert_eq!(of("content-length", "5", Some("aGVsbG8=")), Ok(()));
+        assert_eq!(of("content-length", "0", None), Ok(()));
+        for (name, value, body) in [
+            ("Content-Length", "6", Some("aGVsbG8=")),
+            ("Content-Length", "5", None),
+            ("Content-Length", "x", None),
+            ("Content-Length", "+5", Some("aGVsbG8=")),
+            ("Transfer-Encoding", "chunked", Some("aGVsbG8=")),
+        ] {
+            let error = of(name, value, body).expect_err("refused");
+            assert!(
+                error.contains(name) && error.contains("leave the header out"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_default_field_gives_way_to_one_of_its_name() {
+        let (headers, check) = (vec![("X-A".into(), "own".into())], ResponseCheck::default());
+        let defaults = [("x-a", "1"), ("x-b", "2"), ("x-b", "3")]
+            .map(|(name, value)| (name.into(), value.into()));
+        let parts = RequestParts {
+            default_headers: &defaults,
+            ..parts(&headers, &check)
+        };
+        let request = Request::prepare(&parts).expect("request");
+        let text = std::str::from_utf8(request.bytes(false)).expect("text");
+        assert!(
+            text.contains("x-a: own\r\n") && !text.contains("x-a: 1"),
+            "{text}"
+        );
+        assert!(text.contains("x-b: 2\r\nx-b: 3\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_check_that_cannot_be_made_is_refused() {
+        let refused = |check: ResponseCheck| {
+            Request::prepare(&parts(&[], &check))
+                .expect_err("refused")
+                .to_string()
+        };
+        let (hash, regex) = (Some("2cf24d".to_owned()), Some("(".to_owned()));
+        assert!(
+            refused(ResponseCheck {
+                sha256: hash,
+                ..ResponseCheck::default()
+            })
+            .contains("SHA-256")
+        );
+        assert!(
+            refused(ResponseCheck {
+                regex,
+                ..ResponseCheck::default()
+            })
+            .contains("regular expression")
+        );
+        assert_eq!(
+            hash_of(&"0aF1".repeat(16)).map(|hash| [hash[0], hash[1]]),
+            Some([0x0a, 0xf1])
+        );
+        assert_eq!(hash_of(&"é".repeat(32)), None);
+    }
+
+    #[test]
+    fn a_field_that_would_become_two_is_refused_by_name() {
+        let (headers, check) = (
+            vec![("X-A".into(), "b\r\nC: d".into())],
+            ResponseCheck::default(),
+        );
+        assert!(
+            Request::prepare(&parts(&headers, &check))
+                .expect_err("newline")
+                .to_string()
+                .contains("X-A")
+        );
+    }
+}

@@ -1,0 +1,294 @@
+//! Where to send and what: the URL resolved once, each request prepared once.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery};
+
+use crate::base::error::LoadError;
+use crate::http::request::{Request, RequestParts};
+use crate::net::route::Route;
+use crate::net::socket::Endpoint;
+use crate::net::tls::TlsClient;
+use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, Wire};
+
+/// Longest wait for each of several addresses of one host.
+const CONNECT_PROBE: Duration = Duration::from_millis(500);
+
+/// Everything that is the same for each request of a load.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub route: Route,
+    pub requests: Vec<Request>,
+}
+
+impl Target {
+    /// Resolves and prepares.
+    pub fn prepare(plan: &LoadPlan) -> Result<Self, LoadError> {
+        let (uri, authority) = url_of(plan)?;
+        let is_tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => {
+                return Err(bad(format!(
+                    "url {:?}: only http:// and https:// can be driven",
+                    plan.url
+                )));
+            }
+        };
+        if authority.port().is_none() && !authority.as_str().ends_with(authority.host()) {
+            return Err(bad(format!(
+                "url {:?}: the port must lie between 0 and 65535",
+                plan.url
+            )));
+        }
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']');
+        let endpoint = match &plan.unix_socket {
+            Some(path) => Endpoint::Unix(path.into()),
+            None => Endpoint::Tcp(resolve(
+                host,
+                authority
+                    .port_u16()
+                    .unwrap_or(if is_tls { 443 } else { 80 }),
+            )?),
+        };
+        let tls = is_tls
+            .then(|| TlsClient::prepare(host, &plan.tls, plan.http_version))
+            .transpose()?;
+        let route = Route::prepare(plan, endpoint, tls)?;
+        let requests = requests_of(plan, &uri, authority.as_str())?;
+        Ok(Self { route, requests })
+    }
+
+    /// How long connections are kept at the least: not at all, where some requests end theirs.
+    pub fn shortest_keepalive(&self, plan: &LoadPlan) -> Keepalive {
+        let ends_some = plan.http_version == HttpVersion::Http1
+            && self.requests.iter().any(|one| one.says_close);
+        if ends_some {
+            Keepalive::Off
+        } else {
+            plan.keepalive
+        }
+    }
+
+    /// Whether the kernel says when an answer came, as far as it stamps this one.
+    pub fn may_have_kernel_instants(&self, plan: &LoadPlan) -> bool {
+        let is_our_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
+        let is_plain_tcp =
+            matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
+        plan.receive_stamps() == ReceiveStamps::Kernel && is_our_wire && is_plain_tcp
+    }
+}
+
+/// Refuses a plan whose requests cannot be made, without looking up its host or connecting to it.
+///
+/// # Errors
+/// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
+pub fn check(plan: &LoadPlan) -> Result<(), LoadError> {
+    plan.validate()?;
+    let (uri, authority) = url_of(plan)?;
+    requests_of(plan, &uri, authority.as_str()).map(drop)
+}
+
+fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
+    let uri: Uri = plan
+        .url
+        .parse()
+        .map_err(|error| bad(format!("url {:?}: {error}", plan.url)))?;
+    let authority = uri
+        .authority()
+        .ok_or_else(|| bad(format!("url {:?} has no host", plan.url)))?
+        .clone();
+    if authority.as_str().contains('@') {
+        // Not repeated here: it may hold a password.
+        let header = "Authorization: Basic <base64 of user:password>";
+        return Err(bad(format!(
+            "url: a user's name in it is not sent; leave it out and add --header '{header}'"
+        )));
+    }
+    Ok((uri, authority))
+}
+
+/// The path and the query to ask for; a URL may leave out the slash between host and query.
+fn path_of(uri: &Uri) -> String {
+    uri.path_and_query()
+        .map_or_else(|| "/".to_owned(), PathAndQuery::to_string)
+}
+
+fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Request>, LoadError> {
+    let mut requests = Vec::new();
+    for (request, label) in plan.listed_requests().zip(plan.request_labels()) {
+        let prepared = prepare_listed(request, plan, uri, authority);
+        requests.push(prepared.map_err(|error| match error {
+            LoadError::Plan(message) => bad(format!("request {label}: {message}")),
+            other => other,
+        })?);
+    }
+    if requests.is_empty() {
+        requests.push(Request::prepare(&RequestParts {
+            method: &plan.method,
+            path: &path_of(uri),
+            authority,
+            headers: &plan.headers,
+            default_headers: &[],
+            body_base64: plan.body_base64.as_deref(),
+            check: &plan.check,
+            keeps_cookies: false,
+        })?);
+    }
+    Ok(requests)
+}
+
+fn prepare_listed(
+    request: &RequestPlan,
+    plan: &LoadPlan,
+    base: &Uri,
+    authority: &str,
+) -> Result<Request, LoadError> {
+    let uri: Uri = request
+        .url
+        .parse()
+        .map_err(|error| bad(format!("url {:?}: {error}", request.url)))?;
+    if uri
+        .authority()
+        .is_some_and(|host| host.as_str() != authority)
+    {
+        return Err(bad(format!(
+            "its host is not {authority}; one load drives one server"
+        )));
+    }
+    if uri.scheme().is_some() && uri.scheme() != base.scheme() {
+        let scheme = base.scheme_str().unwrap_or_default();
+        return Err(bad(format!(
+            "it does not begin with {scheme}:// as the load's URL does"
+        )));
+    }
+    Request::prepare(&RequestParts {
+        method: &request.method,
+        path: &path_of(&uri),
+        authority,
+        headers: &request.headers,
+        default_headers: &plan.headers,
+        body_base64: request.body_base64.as_deref(),
+        check: request.check.as_ref().unwrap_or(&plan.check),
+        keeps_cookies: !plan.sessions.is_empty(),
+    })
+}
+
+fn bad(message: String) -> LoadError {
+    LoadError::Plan(message)
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
+    let failed = |source| LoadError::Resolve {
+        host: host.to_owned(),
+        source,
+    };
+    let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "no address");
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.collect();
+    let listens =
+        |address: &&SocketAddr| TcpStream::connect_timeout(address, CONNECT_PROBE).is_ok();
+    // `localhost` is often both [::1] and 127.0.0.1, and a server listens on one of them.
+    let chosen = if addresses.len() > 1 {
+        addresses.iter().find(listens)
+    } else {
+        None
+    };
+    chosen
+        .or(addresses.first())
+        .copied()
+        .ok_or_else(|| failed(none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+
+    fn plan(url: &str) -> LoadPlan {
+        LoadPlan::open(url, 1.0, 1)
+    }
+
+    fn prepared(url: &str) -> (Endpoint, String) {
+        let target = Target::prepare(&plan(url)).expect("target");
+        let head = String::from_utf8(target.requests[0].bytes(false).to_vec()).expect("text");
+        (target.route.endpoint, head)
+    }
+
+    fn tcp(address: &str) -> Endpoint {
+        Endpoint::Tcp(address.parse().expect("address"))
+    }
+
+    #[test]
+    fn a_url_is_taken_apart() {
+        let (endpoint, head) = prepared("http://127.0.0.1:8000/a/b?c=d");
+        assert_eq!(endpoint, tcp("127.0.0.1:8000"));
+        assert_eq!(
+            head,
+            "GET /a/b?c=d HTTP/1.1\r\nhost: 127.0.0.1:8000\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn defaults_are_port_80_and_the_root() {
+        let (endpoint, head) = prepared("http://[::1]");
+        assert_eq!(endpoint, tcp("[::1]:80"));
+        assert!(head.starts_with("GET / HTTP/1.1\r\n"), "{head}");
+        let (_, head) = prepared("http://127.0.0.1:8000?c=d");
+        assert!(head.starts_with("GET /?c=d HTTP/1.1\r\n"), "{head}");
+    }
+
+    #[test]
+    fn of_requests_that_end_their_connections_none_is_kept() {
+        let kept = |headers: &[(&str, &str)], http_version| {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            let plan = LoadPlan {
+                headers,
+                http_version,
+                ..LoadPlan::open("http://127.0.0.1:9/", 500.0, NS_PER_S)
+            };
+            Target::prepare(&plan)
+                .expect("target")
+                .shortest_keepalive(&plan)
+        };
+        let close = [("Connection", "close")];
+        assert_eq!(kept(&[], HttpVersion::Http1), Keepalive::On);
+        assert_eq!(kept(&close, HttpVersion::Http1), Keepalive::Off);
+        assert_eq!(
+            kept(&close, HttpVersion::Http2),
+            Keepalive::On,
+            "which has no such field"
+        );
+    }
+
+    #[test]
+    fn a_name_in_the_url_is_refused_without_its_password() {
+        let message = Target::prepare(&plan("http://me:secret@127.0.0.1/"))
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            message.contains("Authorization: Basic") && !message.contains("secret"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_by_name() {
+        for (url, word) in [
+            ("ftp://h/", "only http://"),
+            ("/path", "no host"),
+            ("http://127.0.0.1:99999/", "port"),
+            ("http://a b/", "url"),
+        ] {
+            let message = Target::prepare(&plan(url)).expect_err(url).to_string();
+            assert!(message.contains(word), "{url}: {message}");
+        }
+    }
+}

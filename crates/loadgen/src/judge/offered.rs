@@ -1,0 +1,108 @@
+//! Quantiles over all offered requests: failures count, and what was given up is a bound.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::plan::precision::REPORTED_QUANTILES;
+use crate::record::histogram::{LatencyHistogram, rank_of};
+
+/// A quantile that is only known to lie between bounds; `None` is beyond every measured value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bounds {
+    /// At least this; `None`: not met, because more requests failed than the quantile leaves.
+    pub low: Option<u64>,
+    /// At most this; `None`: unbounded, because requests were given up before their answer came.
+    pub high: Option<u64>,
+}
+
+/// Quantiles over all offered requests. A failure counts as never answered. A request that was
+/// given up counts, for the lower bound, as answered when it was given up, and for the upper bound
+/// as never answered.
+pub(crate) fn offered_quantiles(
+    right: &LatencyHistogram,
+    given_up: &LatencyHistogram,
+    offered: u64,
+) -> BTreeMap<String, Bounds> {
+    let mut lower = right.clone();
+    lower.add(given_up);
+    let bounds = |quantile: f64| {
+        let rank = rank_of(quantile, offered);
+        Bounds {
+            low: lower.at_rank_ns(rank),
+            high: right.at_rank_ns(rank),
+        }
+    };
+    if offered == 0 {
+        return BTreeMap::new();
+    }
+    REPORTED_QUANTILES
+        .into_iter()
+        .map(|quantile| (quantile.to_string(), bounds(quantile)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(values: impl IntoIterator<Item = u64>) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    #[test]
+    fn failures_count_as_never_answered() {
+        // 990 right answers of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
+        let bounds = offered_quantiles(&filled(1..=990), &LatencyHistogram::new(), 1_000);
+        assert_eq!(
+            bounds["0.5"],
+            Bounds {
+                low: Some(500),
+                high: Some(500)
+            }
+        );
+        assert_eq!(
+            bounds["0.99"],
+            Bounds {
+                low: Some(990),
+                high: Some(990)
+            }
+        );
+        assert_eq!(
+            bounds["0.999"],
+            Bounds {
+                low: None,
+                high: None
+            }
+        );
+    }
+
+    #[test]
+    fn requests_given_up_are_lower_bounds() {
+        // Two of a hundred were given up after 2,000 ns.
+        let bounds = offered_quantiles(&filled(1..=98), &filled([2_000, 2_000]), 100);
+        assert_eq!(
+            bounds["0.95"],
+            Bounds {
+                low: Some(95),
+                high: Some(95)
+            }
+        );
+        assert_eq!(
+            bounds["0.99"],
+            Bounds {
+                low: Some(2_000),
+                high: None
+            }
+        );
+    }
+
+    #[test]
+    fn a_fast_failure_never_lowers_a_quantile() {
+        let all_right = offered_quantiles(&filled(1..=100), &LatencyHistogram::new(), 100);
+        let half_failed = offered_quantiles(&filled(51..=100), &LatencyHistogram::new(), 100);
+        assert!(half_failed["0.5"].low >= all_right["0.5"].low);
+    }
+}

@@ -1,0 +1,150 @@
+//! How well a quantile came to be known, where the plan asked for a precision.
+
+use serde::Serialize;
+
+use crate::judge::offered::Bounds;
+use crate::judge::uncertainty::QuantileUncertainty;
+use crate::plan::Precision;
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PrecisionReport {
+    /// Half of the quantile's 95 % interval as a share of it; `None` where it has none, or an open
+    /// one.
+    pub half_width: Option<f64>,
+    /// Whether that is as little as was asked for.
+    pub is_reached: bool,
+}
+
+impl PrecisionReport {
+    /// What the figures of the whole measurement say of it.
+    pub(crate) fn of(
+        asked: &Precision,
+        known: Option<&QuantileUncertainty>,
+        value: Option<&Bounds>,
+    ) -> Self {
+        let interval = known.and_then(|known| known.interval_95_ns);
+        let closed = interval.and_then(|(low_ns, high_ns)| Some((low_ns, high_ns?)));
+        let half_width = closed
+            .zip(
+                value
+                    .and_then(|value| value.high)
+                    .filter(|value_ns| *value_ns > 0),
+            )
+            .map(|((low_ns, high_ns), value_ns)| (high_ns - low_ns) as f64 / 2.0 / value_ns as f64);
+        let is_reached = half_width.is_some_and(|half_width| half_width <= asked.share);
+        Self {
+            half_width,
+            is_reached,
+        }
+    }
+
+    /// In words, for whoever asked.
+    #[must_use]
+    pub fn sentence(&self, asked: &Precision) -> String {
+        let name = format!("p{}", asked.quantile * 100.0);
+        let asked_for = format!("± {:.1} %", asked.share * 100.0);
+        let told = self.half_width.map_or_else(
+            || {
+                format!(
+                    "{name} has no closed interval (`uncertainty` in the report has the reason)"
+                )
+            },
+            |half_width| format!("{name} is known to ± {:.1} %", half_width * 100.0),
+        );
+        if self.is_reached {
+            format!("{told}; {asked_for} was asked for")
+        } else {
+            format!(
+                "precision of {asked_for} not reached: {told}; a larger --max-duration may reach it"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+    use crate::judge::uncertainty::{NotResolved, Standing};
+
+    const ASKED: Precision = Precision {
+        quantile: 0.99,
+        share: 0.05,
+        longest_ns: 600 * NS_PER_S,
+    };
+
+    #[test]
+    fn it_is_reached_by_half_of_a_closed_interval_and_never_without_one() {
+        let known = |high_ns| QuantileUncertainty {
+            interval_95_ns: Some((960, high_ns)),
+            effective_requests: Some(1e4),
+            standing: Standing::Headline,
+            reason: None,
+        };
+        let value = Bounds {
+            low: Some(1_000),
+            high: Some(1_000),
+        };
+        let of = |known: QuantileUncertainty, value: Bounds| {
+            PrecisionReport::of(&ASKED, Some(&known), Some(&value))
+        };
+        assert_eq!(
+            of(known(Some(1_060)), value),
+            PrecisionReport {
+                half_width: Some(0.05),
+                is_reached: true
+            }
+        );
+        assert_eq!(
+            of(known(Some(1_062)), value),
+            PrecisionReport {
+                half_width: Some(0.051),
+                is_reached: false
+            }
+        );
+        let unknown = PrecisionReport {
+            half_width: None,
+            is_reached: false,
+        };
+        assert_eq!(of(known(None), value), unknown);
+        assert_eq!(
+            of(
+                known(Some(1_060)),
+                Bounds {
+                    high: None,
+                    ..value
+                }
+            ),
+            unknown
+        );
+        let none = QuantileUncertainty {
+            interval_95_ns: None,
+            reason: Some(NotResolved::NotMet),
+            ..known(None)
+        };
+        assert_eq!(of(none, value), unknown);
+        assert_eq!(PrecisionReport::of(&ASKED, None, None), unknown);
+    }
+
+    #[test]
+    fn what_came_of_it_is_told_in_words() {
+        let told = |half_width, is_reached| {
+            PrecisionReport {
+                half_width,
+                is_reached,
+            }
+            .sentence(&ASKED)
+        };
+        assert_eq!(
+            told(Some(0.042), true),
+            "p99 is known to ± 4.2 %; ± 5.0 % was asked for"
+        );
+        let missed = told(Some(0.08), false);
+        assert!(
+            missed.contains("not reached: p99 is known to ± 8.0 %; a larger --max-duration"),
+            "{missed}"
+        );
+        assert!(told(None, false).contains("not reached: p99 has no closed interval"));
+    }
+}

@@ -1,0 +1,470 @@
+//! Did the server stay as it was? Whether response times wandered or jumped, and whether a backlog
+//! grew.
+
+use serde::Serialize;
+
+use crate::base::clock::NS_PER_S;
+use crate::plan::thresholds::{BacklogLimits, Thresholds};
+use crate::record::batches::Batches;
+use crate::record::histogram::LatencyHistogram;
+use crate::statistics::changes::{changes, drift, kpss, median, median_slope};
+use crate::statistics::group;
+use crate::statistics::over_dispersion::BATCHES;
+
+/// Slices of the series last from one to five seconds: as long as a thousand requests take.
+const REQUESTS_IN_SLICE: f64 = 1_000.0;
+const LONGEST_SLICE_NS: u64 = 5 * NS_PER_S;
+/// Two stretches between which a change may lie.
+const FEWEST_SLICES: usize = 10;
+
+/// The growth of a backlog is looked for in so many stretches.
+const GROWTH_STRETCHES: usize = 30;
+/// Fewer requests than these scatter so much over the stretches that they seem to grow by chance.
+const FEWEST_REQUESTS: u64 = 1_000;
+/// A backlog that grew by fewer requests than this is none.
+const LEAST_BACKLOG: f64 = 4.0;
+
+/// Whether the measurement has one answer to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Nothing was found that changed.
+    Stationary,
+    /// Response times moved on from the first to the last third.
+    Drifting,
+    /// They jumped or moved so far that one quantile does not describe them.
+    NonStationary,
+    /// A backlog grew: more was offered than the server could serve, and its quantiles grow with
+    /// the duration.
+    Unstable,
+}
+
+/// A place at which the median response time changed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// When, from the beginning of the measurement.
+    pub at_ns: u64,
+    /// The median before, back to the change before.
+    pub p50_before_ns: u64,
+    /// The median after, up to the next change.
+    pub p50_after_ns: u64,
+}
+
+/// What became of the response times over the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stationarity {
+    /// What was found; `None` where nobody could look.
+    pub state: Option<State>,
+    /// Why nobody could look at the response times.
+    pub reason: Option<&'static str>,
+    /// Length of the slices that were compared.
+    pub slice_ns: Option<u64>,
+    /// How much larger the median was in the last third than in the first, as a share.
+    pub p50_drift: Option<f64>,
+    /// The same of the 99th of a hundred.
+    pub p99_drift: Option<f64>,
+    /// KPSS statistic of the logarithm of the median; above 0.739 once in a hundred times by
+    /// chance.
+    pub p50_kpss: Option<f64>,
+    /// The same of the 99th of a hundred.
+    pub p99_kpss: Option<f64>,
+    /// How much larger the highest level of the median was than the lowest, as a share; 0 without a
+    /// change.
+    pub p50_range: Option<f64>,
+    /// Changes of the median, in order.
+    pub changes: Vec<Change>,
+    /// From here on nothing changed, where that lies in the first half: as much more warm-up was
+    /// needed.
+    pub settled_after_ns: Option<u64>,
+}
+
+/// Requests in the system, from their intended send to their end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct InSystem {
+    /// Mean over the measurement.
+    pub mean: f64,
+    /// By how many times their mean they grew from its beginning to its end; `None` where that is
+    /// not asked (a closed loop, a rate that varies) or cannot be told.
+    pub growth: Option<f64>,
+}
+
+impl InSystem {
+    /// Counts them; `requests` is how many the measurement had, where growth is asked for.
+    pub(crate) fn of(batches: &Batches, requests: Option<u64>) -> Self {
+        let mean = batches.mean_in_system();
+        let is_asked = requests.is_some_and(|requests| requests >= FEWEST_REQUESTS);
+        Self {
+            mean,
+            growth: (is_asked && mean > 0.0).then(|| growth(&batches.in_system()) / mean),
+        }
+    }
+
+    /// Whether a backlog grew by more than so many times its mean, and by more than a few requests.
+    pub(crate) fn grew_beyond(&self, limit: f64) -> bool {
+        self.growth
+            .is_some_and(|growth| growth > limit && growth * self.mean >= LEAST_BACKLOG)
+    }
+}
+
+/// What may say that more was offered than the server can serve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Backlog {
+    pub in_system: InSystem,
+    /// Of all arrivals, those that found a queue full that was meant to hold them.
+    pub turned_away_share: f64,
+}
+
+impl Backlog {
+    pub fn is_unstable(&self, limits: &BacklogLimits) -> bool {
+        self.in_system.grew_beyond(limits.unstable)
+            || self.turned_away_share > limits.unstable_turned_away
+    }
+}
+
+/// By how many requests the system filled, by the median slope: a stall is a bump, an overload a
+/// line.
+fn growth(in_system: &[f64; BATCHES]) -> f64 {
+    let stretches: Vec<f64> = group(in_system, BATCHES / GROWTH_STRETCHES)
+        .map(|stretch| stretch.iter().sum::<f64>() / stretch.len() as f64)
+        .collect();
+    median_slope(&stretches) * stretches.len() as f64
+}
+
+/// Equal slices of the measurement, each with the logarithms of its quantiles.
+struct Series {
+    slice_ns: u64,
+    ln_p50: Vec<f64>,
+    ln_p99: Vec<f64>,
+}
+
+impl Stationarity {
+    /// Judges response times by equal slices of this length, in order.
+    pub(crate) fn of(slices: &[LatencyHistogram], slice_ns: u64, thresholds: &Thresholds) -> Self {
+        if slices.len() < FEWEST_SLICES {
+            return Self::unknown(
+                "the measurement has fewer than ten slices of a thousand requests or 5 s",
+            );
+        }
+        let ln = |quantile: f64| -> Option<Vec<f64>> {
+            slices
+                .iter()
+                .map(|slice| Some((slice.quantile_ns(quantile)?.max(1) as f64).ln()))
+                .collect()
+        };
+        match (ln(0.5), ln(0.99)) {
+            (Some(ln_p50), Some(ln_p99)) => Series {
+                slice_ns,
+                ln_p50,
+                ln_p99,
+            }
+            .judge(thresholds),
+            _ => Self::unknown("a slice of the measurement has no right answer"),
+        }
+    }
+
+    pub(crate) fn unknown(reason: &'static str) -> Self {
+        Self {
+            reason: Some(reason),
+            ..Self::default()
+        }
+    }
+
+    /// A backlog that grows is the graver finding, and explains the others.
+    pub(crate) fn with_backlog(self, is_unstable: bool) -> Self {
+        if is_unstable {
+            Self {
+                state: Some(State::Unstable),
+                ..self
+            }
+        } else {
+            self
+        }
+    }
+}
+
+impl Series {
+    fn judge(&self, thresholds: &Thresholds) -> Stationarity {
+        let (p50_drift, p99_drift) = (drift(&self.ln_p50).exp_m1(), drift(&self.ln_p99).exp_m1());
+        let (p50_kpss, p99_kpss) = (kpss(&self.ln_p50), kpss(&self.ln_p99));
+        let places = self.changes_of_level(thresholds.stationarity.warn_p50_drift);
+        let levels = self.levels(&places);
+        let range = |levels: &[f64]| {
+            let (low, high) = levels
+                .iter()
+                .fold((f64::MAX, f64::MIN), |(low, high), &level| {
+                    (low.min(level), high.max(level))
+                });
+            (high - low).exp_m1()
+        };
+        let limits = &thresholds.stationarity;
+        let wanders =
+            |drift: f64, kpss: f64, limit: f64| drift.abs() > limit && kpss > limits.warn_kpss;
+        let state = if range(&levels) > limits.non_stationary {
+            State::NonStationary
+        } else if wanders(p50_drift, p50_kpss, limits.warn_p50_drift)
+            || wanders(p99_drift, p99_kpss, limits.warn_p99_drift)
+        {
+            State::Drifting
+        } else {
+            State::Stationary
+        };
+        Stationarity {
+            state: Some(state),
+            reason: None,
+            slice_ns: Some(self.slice_ns),
+            p50_drift: Some(p50_drift),
+            p99_drift: Some(p99_drift),
+            p50_kpss: Some(p50_kpss),
+            p99_kpss: Some(p99_kpss),
+            p50_range: Some(range(&levels)),
+            changes: self.told(&places, &levels),
+            settled_after_ns: self.settled_after_ns(&places),
+        }
+    }
+
+    /// The changes over which the level itself changed by more than this share: not the edges of a
+    /// stall.
+    fn changes_of_level(&self, least: f64) -> Vec<usize> {
+        let mut places = changes(&self.ln_p50);
+        loop {
+            let levels = self.levels(&places);
+            let steps = levels
+                .windows(2)
+                .map(|pair| (pair[1] - pair[0]).abs().exp_m1());
+            let smallest = steps
+                .enumerate()
+                .min_by(|left, right| left.1.total_cmp(&right.1));
+            match smallest {
+                Some((index, step)) if step <= least => drop(places.remove(index)),
+                _ => return places,
+            }
+        }
+    }
+
+    /// The level of each stretch between two changes: its median, which a stall of one slice does
+    /// not move.
+    fn levels(&self, places: &[usize]) -> Vec<f64> {
+        let begins = std::iter::once(0).chain(places.iter().copied());
+        let ends = places.iter().copied().chain([self.ln_p50.len()]);
+        begins
+            .zip(ends)
+            .map(|(begin, end)| median(self.ln_p50[begin..end].to_vec()))
+            .collect()
+    }
+
+    fn told(&self, places: &[usize], levels: &[f64]) -> Vec<Change> {
+        let change = |(&place, pair): (&usize, &[f64])| Change {
+            at_ns: place as u64 * self.slice_ns,
+            p50_before_ns: pair[0].exp() as u64,
+            p50_after_ns: pair[1].exp() as u64,
+        };
+        places.iter().zip(levels.windows(2)).map(change).collect()
+    }
+
+    fn settled_after_ns(&self, places: &[usize]) -> Option<u64> {
+        let last = *places.last()?;
+        (last <= self.ln_p50.len() / 2).then_some(last as u64 * self.slice_ns)
+    }
+}
+
+/// How many recording intervals make one slice.
+pub(crate) fn intervals_in_slice(interval_ns: u64, answers_per_s: f64) -> usize {
+    let wanted_ns = REQUESTS_IN_SLICE / answers_per_s * NS_PER_S as f64;
+    let wanted_ns = wanted_ns.min(LONGEST_SLICE_NS as f64) as u64;
+    // A rate that is nearly a thousand per second has slices of one second, too.
+    let whole_s = wanted_ns
+        .saturating_sub(NS_PER_S / 20)
+        .div_ceil(NS_PER_S)
+        .max(1);
+    (whole_s * NS_PER_S).div_ceil(interval_ns) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_MS;
+
+    /// Slices of one second with a thousand exponential response times each, with this mean in
+    /// milliseconds.
+    fn judged(seconds: u64, mean_ms: impl Fn(u64) -> f64) -> Stationarity {
+        let slice = |second: u64| {
+            let mut histogram = LatencyHistogram::new();
+            let draw = |index| refsrv::random::exponential(17, second * 1_000 + index);
+            (0..1_000).for_each(|index| {
+                histogram.record((draw(index) * mean_ms(second) * NS_PER_MS as f64) as u64)
+            });
+            histogram
+        };
+        let slices: Vec<_> = (0..seconds).map(slice).collect();
+        Stationarity::of(&slices, NS_PER_S, &Thresholds::default())
+    }
+
+    #[test]
+    fn f21_a_warm_up_of_five_seconds_is_placed_at_its_end() {
+        for (slow_ms, seconds) in [(20.0, 30), (1.5, 60)] {
+            let told = judged(seconds, |second| if second < 5 { slow_ms } else { 1.0 });
+            assert_eq!(told.state, Some(State::NonStationary));
+            let [change] = told.changes[..] else {
+                panic!("one change: {told:?}")
+            };
+            assert!(
+                change.at_ns.abs_diff(5 * NS_PER_S) <= NS_PER_S,
+                "{change:?}"
+            );
+            assert_eq!(told.settled_after_ns, Some(change.at_ns));
+            assert!(
+                change.p50_before_ns as f64 > change.p50_after_ns as f64 * slow_ms * 0.9,
+                "{change:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
+        let told = judged(60, |second| 1.01_f64.powi(second as i32));
+        assert_eq!(told.state, Some(State::NonStationary));
+        assert_eq!(told.settled_after_ns, None, "it never settles: {told:?}");
+        assert!(
+            told.p50_drift > Some(0.4) && told.p50_kpss > Some(0.739),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn what_stays_is_stationary_and_what_creeps_is_said_to() {
+        assert_eq!(judged(60, |_| 1.0).state, Some(State::Stationary));
+        assert_eq!(
+            judged(60, |second| 1.0 + second as f64 * 0.003).state,
+            Some(State::Drifting)
+        );
+        // A stall of one slice, or of one in ten, is part of how such a server is.
+        for period in [10, 60] {
+            let told = judged(60, |second| if second % period == 7 { 50.0 } else { 1.0 });
+            assert_eq!(
+                (told.state, told.changes),
+                (Some(State::Stationary), vec![]),
+                "every {period} s"
+            );
+        }
+    }
+
+    #[test]
+    fn too_short_a_measurement_and_one_with_gaps_are_not_judged() {
+        let short = judged(9, |_| 1.0);
+        assert!(short.state.is_none() && short.reason.is_some());
+        let empty = vec![LatencyHistogram::new(); 20];
+        let told = Stationarity::of(&empty, NS_PER_S, &Thresholds::default());
+        assert!(
+            told.reason
+                .is_some_and(|reason| reason.contains("no right answer"))
+        );
+    }
+
+    #[test]
+    fn slices_are_as_long_as_a_thousand_requests_take() {
+        let cases = [
+            (5_000.0, 1),
+            (1_000.0, 1),
+            (990.0, 1),
+            (500.0, 2),
+            (200.0, 5),
+            (1.0, 5),
+            (0.0, 5),
+        ];
+        for (answers_per_s, seconds) in cases {
+            assert_eq!(
+                intervals_in_slice(NS_PER_S, answers_per_s),
+                seconds,
+                "{answers_per_s}"
+            );
+        }
+        assert_eq!(intervals_in_slice(NS_PER_S / 10, 1_000.0), 10);
+        assert_eq!(intervals_in_slice(30 * NS_PER_S, 1.0), 1);
+    }
+
+    /// A queue with one server in virtual time, at 1,000 arrivals per second, each held for an
+    /// exponential time.
+    fn queue(
+        seed: u64,
+        seconds: u64,
+        hold_ns: impl Fn(u64) -> f64,
+    ) -> (Batches, Vec<LatencyHistogram>) {
+        let mut batches = Batches::new(0, seconds * NS_PER_S);
+        let mut slices = vec![LatencyHistogram::new(); seconds as usize];
+        let (mut now_ns, mut free_ns) = (0.0, 0.0_f64);
+        for index in 0_u64.. {
+            now_ns += refsrv::random::exponential(seed, 2 * index) * 1e6;
+            if now_ns >= (seconds * NS_PER_S) as f64 {
+                break;
+            }
+            let hold_ns = hold_ns(now_ns as u64) * refsrv::random::exponential(seed, 2 * index + 1);
+            free_ns = free_ns.max(now_ns) + hold_ns;
+            let response_ns = (free_ns - now_ns) as u64;
+            batches.record(
+                now_ns as u64,
+                now_ns as u64 + response_ns,
+                Some(response_ns),
+            );
+            slices[(now_ns as u64 / NS_PER_S) as usize].record(response_ns);
+        }
+        (batches, slices)
+    }
+
+    #[test]
+    fn f21_a_queue_below_its_capacity_is_stable_and_one_above_it_is_not() {
+        for (utilisation, most_false) in [(0.5, 1), (0.8, 3), (0.9, 10)] {
+            let (mut unstable, mut not_stationary) = (0, 0);
+            for seed in 0..50 {
+                let (batches, slices) = queue(seed, 30, |_| utilisation * 1e6);
+                unstable += u32::from(InSystem::of(&batches, Some(30_000)).grew_beyond(1.0));
+                let told = Stationarity::of(&slices, NS_PER_S, &Thresholds::default());
+                not_stationary += u32::from(told.state == Some(State::NonStationary));
+            }
+            assert!(unstable <= 1, "{unstable} of 50 unstable at {utilisation}");
+            assert!(
+                not_stationary <= most_false,
+                "{not_stationary} of 50 not stationary at {utilisation}"
+            );
+        }
+        for utilisation in [1.1, 1.5] {
+            let (batches, _) = queue(1, 30, |_| utilisation * 1e6);
+            let in_system = InSystem::of(&batches, Some(30_000));
+            assert!(in_system.grew_beyond(1.0), "{in_system:?}");
+            assert!(
+                (1.7..2.1).contains(&in_system.growth.expect("asked")),
+                "{in_system:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stall_is_no_growing_backlog() {
+        let stall_ns = 3 * NS_PER_S;
+        for at_ns in [0, 12 * NS_PER_S, 26 * NS_PER_S] {
+            let mut batches = Batches::new(0, 30 * NS_PER_S);
+            for index in 0..30_000_u64 {
+                let intended_ns = index * NS_PER_MS;
+                let end_ns = if (at_ns..at_ns + stall_ns).contains(&intended_ns) {
+                    at_ns + stall_ns
+                } else {
+                    intended_ns
+                };
+                batches.record(
+                    intended_ns,
+                    end_ns + NS_PER_MS,
+                    Some(end_ns + NS_PER_MS - intended_ns),
+                );
+            }
+            let in_system = InSystem::of(&batches, Some(30_000));
+            assert!(!in_system.grew_beyond(0.5), "{in_system:?}");
+        }
+    }
+
+    #[test]
+    fn few_requests_or_a_closed_loop_are_not_asked_for_growth() {
+        let (batches, _) = queue(3, 2, |_| 1.5e6);
+        assert_eq!(InSystem::of(&batches, None).growth, None);
+        assert_eq!(InSystem::of(&batches, Some(999)).growth, None);
+        assert!(InSystem::of(&batches, None).mean > 1.0);
+    }
+}

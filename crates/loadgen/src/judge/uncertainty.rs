@@ -1,0 +1,319 @@
+//! How well each quantile of one load is known, and whether it may be shown at all.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::plan::floor::Floor;
+use crate::plan::precision::REPORTED_QUANTILES;
+use crate::record::batches::Batches;
+use crate::record::histogram::{LatencyHistogram, rank_of};
+use crate::statistics::over_dispersion::Dispersion;
+
+/// Effective requests beyond a quantile without which it is not shown: below, its interval covers
+/// too rarely.
+pub(crate) const FEWEST_BEYOND: f64 = 10.0;
+/// With so many it may stand in a headline.
+const HEADLINE_BEYOND: f64 = 100.0;
+
+/// Ends of a 95 % interval; without an upper end it is unbounded.
+pub(crate) type Interval = (u64, Option<u64>);
+
+/// What is known of the quantiles of one load. Nothing here knows of the difference between runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Uncertainty {
+    /// Of the quantiles over all offered requests.
+    pub offered_quantiles_ns: BTreeMap<String, QuantileUncertainty>,
+    /// Of the quantiles of the response times of right answers.
+    pub response_time_ns: BTreeMap<String, QuantileUncertainty>,
+}
+
+/// What is known of one quantile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct QuantileUncertainty {
+    /// The 95 % interval inside this run.
+    pub interval_95_ns: Option<Interval>,
+    /// As many independent requests would know it as well; `None` where that cannot be told.
+    pub effective_requests: Option<f64>,
+    /// What it is good for.
+    pub standing: Standing,
+    /// Why it is not resolved; `None` where it is.
+    pub reason: Option<NotResolved>,
+}
+
+/// What a quantile is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// A headline.
+    Headline,
+    /// A table.
+    Resolved,
+    /// Nothing: not shown, or only as a bound.
+    NotResolved,
+}
+
+/// Why a quantile is not resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotResolved {
+    /// Fewer than 300 requests: their scatter over time says nothing.
+    TooFewRequests,
+    /// Fewer than ten effective requests lie beyond it.
+    TooFewEffectiveRequests,
+    /// More requests failed than the quantile leaves.
+    NotMet,
+    /// It is less than three times what the generator measures of a server that answers at once: an
+    /// upper bound.
+    MeasurementFloor,
+    /// The run was stopped before its end.
+    Interrupted,
+}
+
+impl QuantileUncertainty {
+    fn unknown(reason: NotResolved) -> Self {
+        Self {
+            interval_95_ns: None,
+            effective_requests: None,
+            standing: Standing::NotResolved,
+            reason: Some(reason),
+        }
+    }
+
+    /// `interval_of` finds the interval between two quantiles; `None` where the lower is not met.
+    fn of(
+        dispersion: &Dispersion,
+        quantile: f64,
+        interval_of: impl Fn(&Dispersion) -> Option<Interval>,
+    ) -> Self {
+        let beyond = dispersion.effective_beyond(quantile);
+        let effective_requests = Some(dispersion.effective_requests);
+        if beyond < FEWEST_BEYOND {
+            return Self {
+                effective_requests,
+                ..Self::unknown(NotResolved::TooFewEffectiveRequests)
+            };
+        }
+        let Some(interval) = interval_of(dispersion) else {
+            return Self {
+                effective_requests,
+                ..Self::unknown(NotResolved::NotMet)
+            };
+        };
+        let standing = if beyond < HEADLINE_BEYOND {
+            Standing::Resolved
+        } else {
+            Standing::Headline
+        };
+        Self {
+            interval_95_ns: Some(interval),
+            effective_requests,
+            standing,
+            reason: None,
+        }
+    }
+
+    /// What is resolved by its number may still be too near to the floor.
+    fn above(
+        self,
+        floor: Option<&Floor>,
+        quantile: f64,
+        value_ns: Option<u64>,
+        least_ratio: f64,
+    ) -> Self {
+        let ratio = floor
+            .zip(value_ns)
+            .and_then(|(floor, value_ns)| floor.ratio(quantile, value_ns));
+        if self.standing != Standing::NotResolved && ratio.is_some_and(|ratio| ratio < least_ratio)
+        {
+            return Self {
+                standing: Standing::NotResolved,
+                reason: Some(NotResolved::MeasurementFloor),
+                ..self
+            };
+        }
+        self
+    }
+}
+
+/// What the uncertainty of a load is made of.
+pub(crate) struct Measured<'a> {
+    pub batches: &'a Batches,
+    pub right: &'a LatencyHistogram,
+    pub given_up: &'a LatencyHistogram,
+    pub offered: u64,
+    pub is_interrupted: bool,
+    pub floor: Option<&'a Floor>,
+    /// A quantile below so many times the floor is not resolved.
+    pub least_floor_ratio: f64,
+}
+
+impl Measured<'_> {
+    /// Judges every reported quantile.
+    pub fn uncertainty(&self) -> Uncertainty {
+        let mut lower = self.right.clone();
+        lower.add(self.given_up);
+        let by_quantile = |judge: &dyn Fn(f64) -> QuantileUncertainty| {
+            REPORTED_QUANTILES
+                .into_iter()
+                .map(|quantile| (quantile.to_string(), judge(quantile)))
+                .collect()
+        };
+        Uncertainty {
+            offered_quantiles_ns: by_quantile(&|quantile| self.of_offered(quantile, &lower)),
+            response_time_ns: by_quantile(&|quantile| self.of_answers(quantile)),
+        }
+    }
+
+    fn of_offered(&self, quantile: f64, lower: &LatencyHistogram) -> QuantileUncertainty {
+        let dispersion = Dispersion::of(&self.batches.beyond_of_offered(quantile), quantile);
+        let value_ns = self.right.at_rank_ns(rank_of(quantile, self.offered));
+        self.judge(quantile, dispersion, value_ns, |dispersion| {
+            let low_ns = lower.at_rank_ns(rank_of(dispersion.low, self.offered))?;
+            Some((low_ns, self.upper_ns(dispersion.high, self.offered)))
+        })
+    }
+
+    fn of_answers(&self, quantile: f64) -> QuantileUncertainty {
+        let dispersion = Dispersion::of(&self.batches.beyond(quantile), quantile);
+        self.judge(
+            quantile,
+            dispersion,
+            self.right.quantile_ns(quantile),
+            |dispersion| {
+                let low_ns = self.right.quantile_ns(dispersion.low)?;
+                Some((low_ns, self.upper_ns(dispersion.high, self.right.count())))
+            },
+        )
+    }
+
+    fn judge(
+        &self,
+        quantile: f64,
+        dispersion: Option<Dispersion>,
+        value_ns: Option<u64>,
+        interval_of: impl Fn(&Dispersion) -> Option<Interval>,
+    ) -> QuantileUncertainty {
+        if self.is_interrupted {
+            return QuantileUncertainty::unknown(NotResolved::Interrupted);
+        }
+        let Some(dispersion) = dispersion else {
+            return QuantileUncertainty::unknown(NotResolved::TooFewRequests);
+        };
+        QuantileUncertainty::of(&dispersion, quantile, interval_of).above(
+            self.floor,
+            quantile,
+            value_ns,
+            self.least_floor_ratio,
+        )
+    }
+
+    fn upper_ns(&self, quantile: f64, requests: u64) -> Option<u64> {
+        if quantile < 1.0 {
+            self.right.at_rank_ns(rank_of(quantile, requests))
+        } else {
+            None
+        }
+    }
+}
+
+impl Uncertainty {
+    /// The intervals of the response times alone, as a distribution has them.
+    pub(crate) fn of_response_times(&self) -> BTreeMap<String, Option<Interval>> {
+        self.response_time_ns
+            .iter()
+            .map(|(quantile, known)| (quantile.clone(), known.interval_95_ns))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH_NS: u64 = 120_000_000;
+
+    /// As many requests, evenly over time, with the response times 1 to 1,000 µs in turn; every
+    /// `failing`-th fails.
+    fn uncertainty(requests: u64, failing: u64, floor: Option<&Floor>) -> Uncertainty {
+        let (mut batches, mut right) = (Batches::new(0, LENGTH_NS), LatencyHistogram::new());
+        for index in 0..requests {
+            let at_ns = index * LENGTH_NS / requests;
+            let response_ns = (index * 7 % 1_000 + 1) * 1_000;
+            let is_right = failing == 0 || index % failing != 0;
+            batches.record(at_ns, at_ns + response_ns, is_right.then_some(response_ns));
+            if is_right {
+                right.record(response_ns);
+            }
+        }
+        let measured = Measured {
+            batches: &batches,
+            right: &right,
+            given_up: &LatencyHistogram::new(),
+            offered: requests,
+            is_interrupted: false,
+            floor,
+            least_floor_ratio: 3.0,
+        };
+        measured.uncertainty()
+    }
+
+    #[test]
+    fn ten_beyond_make_a_quantile_and_a_hundred_a_headline() {
+        let told = uncertainty(20_000, 0, None);
+        let standing = |quantile: &str| told.response_time_ns[quantile].standing;
+        assert_eq!(
+            (standing("0.5"), standing("0.99")),
+            (Standing::Headline, Standing::Headline)
+        );
+        assert_eq!(
+            (standing("0.999"), standing("0.9999")),
+            (Standing::Resolved, Standing::NotResolved)
+        );
+        assert_eq!(
+            told.response_time_ns["0.9999"].reason,
+            Some(NotResolved::TooFewEffectiveRequests)
+        );
+        assert_eq!(
+            told.offered_quantiles_ns, told.response_time_ns,
+            "where nothing fails they are one"
+        );
+        let (low, high) = told.response_time_ns["0.99"]
+            .interval_95_ns
+            .expect("an interval");
+        assert!(low < 990_000 && high > Some(990_000), "{low} {high:?}");
+    }
+
+    #[test]
+    fn what_failed_lies_beyond_every_answer() {
+        let told = uncertainty(20_000, 10, None);
+        let failed = told.offered_quantiles_ns["0.95"];
+        assert_eq!(
+            (failed.standing, failed.reason),
+            (Standing::NotResolved, Some(NotResolved::NotMet))
+        );
+        assert!(failed.effective_requests.is_some());
+        assert!(told.offered_quantiles_ns["0.5"].interval_95_ns.is_some());
+        assert!(
+            told.response_time_ns["0.95"].interval_95_ns.is_some(),
+            "of the right answers it is known"
+        );
+    }
+
+    #[test]
+    fn few_requests_and_a_near_floor_say_why_nothing_is_resolved() {
+        assert_eq!(
+            uncertainty(200, 0, None).response_time_ns["0.5"].reason,
+            Some(NotResolved::TooFewRequests)
+        );
+        let floor = Floor {
+            p50_ns: 200_000,
+            p99_ns: 300_000,
+            p999_ns: 400_000,
+        };
+        let near = uncertainty(20_000, 0, Some(&floor)).response_time_ns;
+        assert_eq!(near["0.5"].reason, Some(NotResolved::MeasurementFloor));
+        assert!(near["0.5"].interval_95_ns.is_some(), "its interval stands");
+        assert_eq!(near["0.99"].reason, None, "3.3 times the floor");
+    }
+}

@@ -1,0 +1,82 @@
+//! Do the counts and instants of the load agree with each other and with the plan?
+
+use super::evidence::Evidence;
+use super::{Blame, Finding, Level};
+use crate::plan::thresholds::Thresholds;
+
+/// C1: the instants of an answer are in order and their differences add up. A difference of counts
+/// is no finding but an error: no report is made.
+pub(super) fn instants_agree(evidence: &Evidence, _: &Thresholds) -> Finding {
+    let message = format!(
+        "{} answers have instants that contradict each other",
+        evidence.inconsistent
+    );
+    Finding::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
+}
+
+/// C16: requests in the system, by who came and left, and by how long each stayed (Little's law,
+/// the edges integrated). Both are our own stamps, so this finds defects and no bias.
+pub(super) fn two_counts_agree(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+    let (by_flows, by_stays) = evidence.in_system;
+    let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);
+    let message = format!(
+        "{by_flows:.4} requests were in the system by who came and left, and {by_stays:.4} by how \
+        long each stayed"
+    );
+    Finding::invalid_above(
+        Blame::Client,
+        error,
+        thresholds.bookkeeping.invalid,
+        message,
+    )
+}
+
+/// What was measured until a stop is kept, and is not what was asked for.
+pub(super) fn ran_to_its_end(evidence: &Evidence, _: &Thresholds) -> Finding {
+    if evidence.is_interrupted {
+        let message = "the run was stopped before its end".to_owned();
+        return Finding::Doubt(Level::Invalid, Blame::Method, (1.0, 0.0), message);
+    }
+    Finding::Sound
+}
+
+/// C2: the schedule had as many arrivals as its rate promises: within four standard errors of a
+/// Poisson number, one of even gaps, all of a trace.
+pub(super) fn arrivals_are_as_planned(evidence: &Evidence, _: &Thresholds) -> Finding {
+    let Some(expected) = evidence
+        .expected_arrivals
+        .filter(|_| !evidence.is_interrupted)
+    else {
+        return Finding::NotChecked(if evidence.is_interrupted {
+            "the run was stopped before its end"
+        } else {
+            "a closed loop has no schedule"
+        });
+    };
+    let off = (evidence.arrivals as f64 - expected.mean).abs();
+    let message = format!(
+        "{} arrivals were scheduled instead of {:.0}",
+        evidence.arrivals, expected.mean
+    );
+    Finding::warn_above(Blame::Method, off, expected.tolerance, message)
+}
+
+/// A measurement without arrivals has nothing to say.
+pub(super) fn something_arrived(evidence: &Evidence, _: &Thresholds) -> Finding {
+    if evidence.scheduled == 0 {
+        let message =
+            "not one arrival fell into the measurement; measure longer or at a higher rate"
+                .to_owned();
+        return Finding::Doubt(Level::Invalid, Blame::Method, (0.0, 1.0), message);
+    }
+    Finding::Sound
+}
+
+/// Without a right answer there is no latency.
+pub(super) fn something_was_answered(evidence: &Evidence, _: &Thresholds) -> Finding {
+    if evidence.scheduled > 0 && evidence.ok == 0 {
+        let message = "no right answer came, so there is no latency to report".to_owned();
+        return Finding::Doubt(Level::Warn, Blame::Server, (0.0, 1.0), message);
+    }
+    Finding::Sound
+}

@@ -1,0 +1,338 @@
+//! The figures of a run that the verdict looks at, gathered from its record.
+
+use crate::facts::cost::ThreadCost;
+use crate::facts::run::{RunFacts, ThreadTail};
+use crate::judge::derived::{Known, SelfChecks};
+use crate::judge::stationarity::{Backlog, Stationarity};
+use crate::judge::uncertainty::{Standing, Uncertainty};
+use crate::pacing::stalls::Hiccups;
+use crate::plan::floor::Floor;
+use crate::plan::precision::REPORTED_QUANTILES;
+use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
+use crate::record::exchange::Outcome;
+use crate::record::histogram::LatencyHistogram;
+use crate::record::measures::Measures;
+use crate::record::recorder::{Phase, Recorder};
+use crate::record::send_sample::SendGaps;
+use crate::record::session_tally::SessionTally;
+
+/// Figures of a run that the checks look at. Shares lie in `[0, 1]`; `None` where the figure is not
+/// known.
+#[derive(Clone, Debug)]
+pub(crate) struct Evidence {
+    pub scheduled: u64,
+    /// What the schedule brought: requests, or sessions where the plan has some.
+    pub arrivals: u64,
+    pub expected_arrivals: Option<Expected>,
+    /// Lowest and highest rate of the measure phase.
+    pub offered_rates_per_s: Option<(f64, f64)>,
+    /// For each reported quantile: how much longer our own lateness made the response time, as a
+    /// share.
+    pub lag_impact: Vec<(f64, f64)>,
+    pub send_lag_p99_ns: Option<u64>,
+    pub send_lag_p999_ns: Option<u64>,
+    pub response_p50_ns: Option<u64>,
+    pub busiest_thread_share: f64,
+    pub run_queue_share: Option<f64>,
+    pub steal_share: Option<f64>,
+    pub hiccups: Hiccups,
+    pub hiccup_share: f64,
+    pub throttled_periods: Option<u64>,
+    pub client_errors: u64,
+    pub inconsistent: u64,
+    pub ok: u64,
+    pub waited_for_connection_share: f64,
+    pub max_connections: usize,
+    pub threads: usize,
+    /// Without those that our own lateness kept from going out.
+    pub dropped: u64,
+    pub unanswered_share: f64,
+    pub is_interrupted: bool,
+    /// Of the requests that could go out inside the measurement, those that did; `None` in a closed
+    /// loop.
+    pub sent_in_time_share: Option<f64>,
+    /// The quantile that is the fewest times its floor, and how many times.
+    pub floor_ratio: Known<(f64, f64)>,
+    pub send_gaps: Known<SendGaps>,
+    /// Threads whose p99 differs from that of all by more than chance.
+    pub differing_threads: Known<usize>,
+    /// Requests in the system: by who came and left, and by how long each stayed.
+    pub in_system: (f64, f64),
+    pub backlog: Known<Backlog>,
+    pub stationarity: Stationarity,
+}
+
+/// How many arrivals the schedule should have had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    pub mean: f64,
+    pub tolerance: f64,
+}
+
+impl Evidence {
+    pub fn of(
+        plan: &LoadPlan,
+        recorder: &Recorder,
+        measures: &Measures,
+        facts: &RunFacts,
+        checks: &SelfChecks,
+    ) -> Self {
+        let (counts, sending) = (recorder.phase(Phase::Measure), recorder.sending());
+        let scheduled = counts.scheduled.max(1) as f64;
+        let batches = &recorder.observations().batches;
+        Self {
+            scheduled: counts.scheduled,
+            arrivals: recorder
+                .sessions
+                .as_ref()
+                .map_or(counts.scheduled, SessionTally::started),
+            expected_arrivals: expected_arrivals(plan, facts.measured_ns),
+            offered_rates_per_s: offered_rates(plan, facts.measured_ns),
+            lag_impact: lag_impact(measures),
+            send_lag_p99_ns: sending.lag.quantile_ns(0.99),
+            send_lag_p999_ns: sending.lag.quantile_ns(0.999),
+            response_p50_ns: measures.response.quantile_ns(0.5),
+            busiest_thread_share: facts.busiest_share(),
+            run_queue_share: facts
+                .costs
+                .iter()
+                .filter_map(ThreadCost::run_queue_share)
+                .reduce(f64::max),
+            steal_share: facts.steal_share,
+            hiccup_share: facts
+                .costs
+                .iter()
+                .map(ThreadCost::hiccup_share)
+                .fold(0.0, f64::max),
+            hiccups: facts.hiccups(),
+            throttled_periods: facts.throttled_periods,
+            client_errors: counts.of(Outcome::ClientError),
+            inconsistent: recorder.inconsistent(),
+            ok: counts.of(Outcome::Ok),
+            waited_for_connection_share: sending.waited as f64 / scheduled,
+            max_connections: facts.max_connections,
+            threads: plan.threads,
+            dropped: dropped_by_server(plan, recorder),
+            unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
+            is_interrupted: facts.is_interrupted,
+            sent_in_time_share: sent_in_time_share(plan, recorder),
+            floor_ratio: floor_ratio(plan.floor.as_ref(), measures, &checks.uncertainty),
+            send_gaps: checks.send_gaps,
+            differing_threads: differing_threads(
+                &facts.thread_tails,
+                &measures.response,
+                &checks.uncertainty,
+            ),
+            in_system: (
+                batches.mean_in_system(),
+                batches.mean_in_system_by_stays(measures.response.sum_ns()),
+            ),
+            backlog: checks.backlog,
+            stationarity: checks.stationarity.clone(),
+        }
+    }
+}
+
+fn lag_impact(measures: &Measures) -> Vec<(f64, f64)> {
+    REPORTED_QUANTILES
+        .into_iter()
+        // A quantile that fewer than ten requests lie above is not a result, so its lateness is no
+        // doubt about one.
+        .filter(|quantile| measures.response.count() as f64 * (1.0 - quantile) >= 10.0)
+        .filter_map(|quantile| {
+            let with = measures.response.quantile_ns(quantile)?;
+            let without = measures.response_without_lag.quantile_ns(quantile)?;
+            Some((quantile, with as f64 / without.max(1) as f64 - 1.0))
+        })
+        .collect()
+}
+
+fn expected_arrivals(plan: &LoadPlan, measured_ns: u64) -> Option<Expected> {
+    let LoadModel::Open(open) = &plan.load else {
+        return None;
+    };
+    let from_ns = plan.phases.warmup_ns;
+    let mean = open
+        .profile
+        .arrivals_between(&plan.phases, from_ns, from_ns + measured_ns);
+    let tolerance = match (&open.profile, open.arrivals) {
+        (LoadProfile::Replay(_), _) => 0.0,
+        (_, Arrivals::Constant) => 1.0,
+        (_, Arrivals::Poisson) => plan.thresholds.scheduled.warn_standard_errors * mean.sqrt(),
+    };
+    Some(Expected { mean, tolerance })
+}
+
+fn offered_rates(plan: &LoadPlan, measured_ns: u64) -> Option<(f64, f64)> {
+    let LoadModel::Open(open) = &plan.load else {
+        return None;
+    };
+    let from_ns = plan.phases.warmup_ns;
+    open.profile
+        .rates_between(&plan.phases, from_ns, from_ns + measured_ns)
+}
+
+fn sent_in_time_share(plan: &LoadPlan, recorder: &Recorder) -> Option<f64> {
+    let LoadModel::Open(_) = &plan.load else {
+        return None;
+    };
+    let counts = recorder.phase(Phase::Measure);
+    let wanted = (counts.scheduled - dropped_by_server(plan, recorder)).max(1) as f64;
+    let observations = recorder.observations();
+    Some(1.0 - (observations.late_sends + observations.late_drops) as f64 / wanted)
+}
+
+/// What was dropped, but for what our own lateness dropped and C3 tells, which is of open loops
+/// alone.
+fn dropped_by_server(plan: &LoadPlan, recorder: &Recorder) -> u64 {
+    let is_open = matches!(&plan.load, LoadModel::Open(_));
+    let late_drops = if is_open {
+        recorder.observations().late_drops
+    } else {
+        0
+    };
+    recorder.phase(Phase::Measure).of(Outcome::Dropped) - late_drops
+}
+
+fn floor_ratio(
+    floor: Option<&Floor>,
+    measures: &Measures,
+    uncertainty: &Uncertainty,
+) -> Known<(f64, f64)> {
+    let floor =
+        floor.ok_or("the measuring floor of this machine is not known; see wsgiload calibrate")?;
+    REPORTED_QUANTILES
+        .into_iter()
+        .filter(|quantile| {
+            uncertainty.response_time_ns[&quantile.to_string()]
+                .interval_95_ns
+                .is_some()
+        })
+        .filter_map(|quantile| {
+            let value_ns = measures.response.quantile_ns(quantile)?;
+            Some((quantile, floor.ratio(quantile, value_ns)?))
+        })
+        .min_by(|left, right| left.1.total_cmp(&right.1))
+        .ok_or("no quantile is resolved")
+}
+
+/// A thread in a thousand differs by chance.
+const THREAD_STANDARD_ERRORS: f64 = 3.29;
+
+/// Threads whose p99 lies outside what that of all and their own number of answers allow. The
+/// interval of all alone would be too narrow: a thread has only a part of the answers.
+fn differing_threads(
+    tails: &[ThreadTail],
+    all: &LatencyHistogram,
+    uncertainty: &Uncertainty,
+) -> Known<usize> {
+    const QUANTILE: f64 = 0.99;
+    if tails.len() < 2 {
+        return Err("there is one thread");
+    }
+    let known = &uncertainty.response_time_ns[&QUANTILE.to_string()];
+    let Some(effective) = known
+        .effective_requests
+        .filter(|_| known.standing != Standing::NotResolved)
+    else {
+        return Err("p99 is not resolved");
+    };
+    if tails
+        .iter()
+        .any(|tail| (tail.answers as f64) * (1.0 - QUANTILE) < 10.0)
+    {
+        return Err("a thread has fewer than ten answers beyond p99");
+    }
+    let differs = |tail: &&ThreadTail| {
+        let variance = QUANTILE * (1.0 - QUANTILE) * (1.0 / effective + 1.0 / tail.answers as f64);
+        let reach = THREAD_STANDARD_ERRORS * variance.sqrt();
+        let low_ns = all.quantile_ns(QUANTILE - reach);
+        let high_ns = if QUANTILE + reach < 1.0 {
+            all.quantile_ns(QUANTILE + reach)
+        } else {
+            all.max_ns()
+        };
+        tail.p99_ns < low_ns || tail.p99_ns > high_ns
+    };
+    Ok(tails.iter().filter(differs).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::uncertainty::QuantileUncertainty;
+
+    fn uncertainty(effective: f64) -> Uncertainty {
+        let known = QuantileUncertainty {
+            interval_95_ns: Some((1, None)),
+            effective_requests: Some(effective),
+            standing: Standing::Resolved,
+            reason: None,
+        };
+        let all = || {
+            REPORTED_QUANTILES
+                .into_iter()
+                .map(|quantile| (quantile.to_string(), known))
+                .collect()
+        };
+        Uncertainty {
+            offered_quantiles_ns: all(),
+            response_time_ns: all(),
+        }
+    }
+
+    #[test]
+    fn a_thread_differs_when_chance_cannot_make_its_tail() {
+        let mut all = LatencyHistogram::new();
+        (1..=100_000).for_each(|value| all.record(value * 1_000));
+        let tails = |p99s: [u64; 2]| {
+            p99s.map(|p99| ThreadTail {
+                answers: 50_000,
+                p99_ns: Some(p99 * 1_000),
+            })
+        };
+        // Standard error of the share: 0.00054, so p98.8 and p99.2 are within three of them.
+        assert_eq!(
+            differing_threads(&tails([98_900, 99_100]), &all, &uncertainty(1e5)),
+            Ok(0)
+        );
+        assert_eq!(
+            differing_threads(&tails([98_500, 99_000]), &all, &uncertainty(1e5)),
+            Ok(1)
+        );
+        assert_eq!(
+            differing_threads(&tails([98_500, 99_500]), &all, &uncertainty(1e5)),
+            Ok(2)
+        );
+        assert_eq!(
+            differing_threads(&tails([98_500, 99_500]), &all, &uncertainty(3e3)),
+            Ok(0),
+            "hardly known"
+        );
+        assert!(differing_threads(&tails([1, 1])[..1], &all, &uncertainty(1e5)).is_err());
+    }
+
+    #[test]
+    fn only_resolved_quantiles_are_compared_with_the_floor() {
+        let mut measures = Measures::default();
+        (1..=1_000).for_each(|value| measures.response.record(value * 1_000));
+        let floor = Floor {
+            p50_ns: 100_000,
+            p99_ns: 300_000,
+            p999_ns: 900_000,
+        };
+        assert!(floor_ratio(None, &measures, &uncertainty(1e3)).is_err());
+        let (quantile, ratio) =
+            floor_ratio(Some(&floor), &measures, &uncertainty(1e3)).expect("known");
+        assert_eq!(quantile, 0.999);
+        assert!((ratio - 1.11).abs() < 0.01, "{ratio}");
+        let mut told = uncertainty(1e3);
+        for (name, known) in &mut told.response_time_ns {
+            known.interval_95_ns = known.interval_95_ns.filter(|_| name == "0.5");
+        }
+        assert_eq!(
+            floor_ratio(Some(&floor), &measures, &told).map(|found| found.0),
+            Ok(0.5)
+        );
+    }
+}

@@ -1,0 +1,578 @@
+use super::evidence::Expected;
+use super::*;
+use crate::judge::derived::Known;
+use crate::judge::stationarity::{Backlog, InSystem, State, Stationarity};
+use crate::pacing::stalls::Hiccups;
+use crate::record::send_sample::SendGaps;
+
+fn sound() -> Evidence {
+    Evidence {
+        scheduled: 1_000,
+        arrivals: 1_000,
+        expected_arrivals: Some(Expected {
+            mean: 1_000.0,
+            tolerance: 1.0,
+        }),
+        offered_rates_per_s: None,
+        lag_impact: vec![(0.5, 0.0)],
+        send_lag_p99_ns: Some(10_000),
+        send_lag_p999_ns: Some(20_000),
+        response_p50_ns: Some(1_000_000),
+        busiest_thread_share: 0.1,
+        run_queue_share: Some(0.0),
+        steal_share: Some(0.0),
+        hiccups: Hiccups::default(),
+        hiccup_share: 0.0,
+        throttled_periods: Some(0),
+        client_errors: 0,
+        inconsistent: 0,
+        ok: 1_000,
+        waited_for_connection_share: 0.0,
+        max_connections: 10,
+        threads: 1,
+        dropped: 0,
+        unanswered_share: 0.0,
+        is_interrupted: false,
+        sent_in_time_share: Some(1.0),
+        floor_ratio: Ok((0.5, 20.0)),
+        send_gaps: Ok(gaps(1.0, 0.01, 1.0)),
+        differing_threads: Ok(0),
+        in_system: (2.0, 2.0),
+        backlog: backlog(100.0, Some(0.1), 0.0),
+        stationarity: stationary(),
+    }
+}
+
+fn gaps(anderson_darling: f64, kolmogorov_distance: f64, dispersion_deviation: f64) -> SendGaps {
+    let dispersion_deviation = Some(dispersion_deviation);
+    SendGaps {
+        count: 10_000,
+        anderson_darling,
+        kolmogorov_distance,
+        dispersion_deviation,
+    }
+}
+
+fn backlog(mean: f64, growth: Option<f64>, turned_away_share: f64) -> Known<Backlog> {
+    Ok(Backlog {
+        in_system: InSystem { mean, growth },
+        turned_away_share,
+    })
+}
+
+fn grown(growth: f64) -> Evidence {
+    Evidence {
+        backlog: backlog(100.0, Some(growth), 0.0),
+        ..sound()
+    }
+}
+
+fn stationary() -> Stationarity {
+    Stationarity {
+        state: Some(State::Stationary),
+        ..Stationarity::default()
+    }
+}
+
+fn found(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
+    let told = Stationarity {
+        state: Some(state),
+        p50_drift: Some(p50_drift),
+        p99_drift: Some(0.2),
+        p50_range: Some(p50_range),
+        settled_after_ns: Some(5_000_000_000),
+        ..Stationarity::default()
+    };
+    Evidence {
+        stationarity: told,
+        ..sound()
+    }
+}
+
+/// Hiccups that swallowed so many arrivals, and kept so many answers waiting.
+fn hiccups(arrivals: u64, answers: u64) -> Hiccups {
+    let mut hiccups = Hiccups::default();
+    hiccups.note(0, 10_000_000);
+    (hiccups.arrivals, hiccups.answers) = (arrivals, answers);
+    hiccups
+}
+
+fn judge(evidence: &Evidence) -> Verdict {
+    Verdict::judge(evidence, &Thresholds::default()).0
+}
+
+fn checks(evidence: &Evidence) -> (Level, Vec<String>) {
+    let verdict = judge(evidence);
+    (
+        verdict.status,
+        verdict
+            .reasons
+            .into_iter()
+            .map(|reason| reason.check)
+            .collect(),
+    )
+}
+
+#[test]
+fn a_sound_run_is_valid_and_everything_was_looked_at() {
+    let (verdict, not_checked) = Verdict::judge(&sound(), &Thresholds::default());
+    assert_eq!(
+        (verdict.status, verdict.blame, verdict.reasons.len()),
+        (Level::Valid, None, 0)
+    );
+    assert_eq!(not_checked, []);
+}
+
+#[test]
+fn each_check_bites_at_its_limit() {
+    let cases: Vec<(&str, Level, Evidence)> = vec![
+        (
+            "C1",
+            Level::Invalid,
+            Evidence {
+                inconsistent: 1,
+                ..sound()
+            },
+        ),
+        (
+            "C2",
+            Level::Warn,
+            Evidence {
+                expected_arrivals: Some(Expected {
+                    mean: 1_200.0,
+                    tolerance: 139.0,
+                }),
+                ..sound()
+            },
+        ),
+        (
+            "C3",
+            Level::Warn,
+            Evidence {
+                sent_in_time_share: Some(0.9995),
+                ..sound()
+            },
+        ),
+        (
+            "C3",
+            Level::Invalid,
+            Evidence {
+                sent_in_time_share: Some(0.998),
+                ..sound()
+            },
+        ),
+        (
+            "C4",
+            Level::Warn,
+            Evidence {
+                lag_impact: vec![(0.5, 0.0), (0.99, 0.02)],
+                ..sound()
+            },
+        ),
+        (
+            "C4",
+            Level::Invalid,
+            Evidence {
+                lag_impact: vec![(0.99, 0.06)],
+                ..sound()
+            },
+        ),
+        (
+            "C5",
+            Level::Warn,
+            Evidence {
+                send_lag_p99_ns: Some(300_000),
+                send_lag_p999_ns: Some(400_000),
+                ..sound()
+            },
+        ),
+        (
+            "C5",
+            Level::Warn,
+            Evidence {
+                send_lag_p999_ns: Some(6_000_000),
+                ..sound()
+            },
+        ),
+        (
+            "C5",
+            Level::Invalid,
+            Evidence {
+                send_lag_p99_ns: Some(1_100_000),
+                ..sound()
+            },
+        ),
+        (
+            "C6",
+            Level::Warn,
+            Evidence {
+                floor_ratio: Ok((0.5, 9.0)),
+                ..sound()
+            },
+        ),
+        (
+            "C6",
+            Level::Warn,
+            Evidence {
+                floor_ratio: Ok((0.5, 2.0)),
+                ..sound()
+            },
+        ),
+        (
+            "C7",
+            Level::Warn,
+            Evidence {
+                busiest_thread_share: 0.7,
+                ..sound()
+            },
+        ),
+        (
+            "C8",
+            Level::Invalid,
+            Evidence {
+                run_queue_share: Some(0.02),
+                ..sound()
+            },
+        ),
+        (
+            "C9",
+            Level::Invalid,
+            Evidence {
+                throttled_periods: Some(1),
+                ..sound()
+            },
+        ),
+        (
+            "C10",
+            Level::Warn,
+            Evidence {
+                steal_share: Some(0.005),
+                ..sound()
+            },
+        ),
+        (
+            "C11",
+            Level::Warn,
+            Evidence {
+                hiccups: hiccups(1, 0),
+                ..sound()
+            },
+        ),
+        (
+            "C11",
+            Level::Invalid,
+            Evidence {
+                hiccups: hiccups(2, 0),
+                ..sound()
+            },
+        ),
+        (
+            "C11",
+            Level::Warn,
+            Evidence {
+                hiccups: hiccups(0, 1),
+                ..sound()
+            },
+        ),
+        (
+            "C11",
+            Level::Invalid,
+            Evidence {
+                hiccups: hiccups(1, 1),
+                ..sound()
+            },
+        ),
+        (
+            "C12",
+            Level::Invalid,
+            Evidence {
+                client_errors: 1,
+                ..sound()
+            },
+        ),
+        (
+            "C13",
+            Level::Warn,
+            Evidence {
+                send_gaps: Ok(gaps(2.0, 0.01, 1.0)),
+                ..sound()
+            },
+        ),
+        (
+            "C13",
+            Level::Warn,
+            Evidence {
+                send_gaps: Ok(gaps(1.0, 0.01, 5.0)),
+                ..sound()
+            },
+        ),
+        (
+            "C13",
+            Level::Invalid,
+            Evidence {
+                send_gaps: Ok(gaps(50.0, 0.06, 1.0)),
+                ..sound()
+            },
+        ),
+        ("C14", Level::Warn, found(State::Drifting, 0.06, 0.0)),
+        ("C14", Level::Warn, found(State::NonStationary, 0.3, 0.3)),
+        ("C15", Level::Warn, grown(0.6)),
+        ("C15", Level::Warn, grown(1.1)),
+        (
+            "C15",
+            Level::Warn,
+            Evidence {
+                backlog: backlog(100.0, Some(0.0), 0.02),
+                ..sound()
+            },
+        ),
+        (
+            "C16",
+            Level::Invalid,
+            Evidence {
+                in_system: (2.0, 2.01),
+                ..sound()
+            },
+        ),
+        (
+            "C20",
+            Level::Warn,
+            Evidence {
+                differing_threads: Ok(1),
+                ..sound()
+            },
+        ),
+        (
+            "C20",
+            Level::Invalid,
+            Evidence {
+                differing_threads: Ok(2),
+                ..sound()
+            },
+        ),
+        (
+            "capped",
+            Level::Warn,
+            Evidence {
+                waited_for_connection_share: 0.1,
+                ..sound()
+            },
+        ),
+        (
+            "shed",
+            Level::Warn,
+            Evidence {
+                dropped: 1,
+                ..sound()
+            },
+        ),
+        (
+            "failed",
+            Level::Warn,
+            Evidence {
+                unanswered_share: 0.1,
+                ..sound()
+            },
+        ),
+        (
+            "mixed-rates",
+            Level::Warn,
+            Evidence {
+                offered_rates_per_s: Some((10.0, 20.0)),
+                ..sound()
+            },
+        ),
+        (
+            "interrupted",
+            Level::Invalid,
+            Evidence {
+                is_interrupted: true,
+                ..sound()
+            },
+        ),
+    ];
+    for (check, level, evidence) in cases {
+        assert_eq!(
+            checks(&evidence),
+            (level, vec![check.to_owned()]),
+            "{check}"
+        );
+    }
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_listed_with_the_reason() {
+    let blind = Evidence {
+        floor_ratio: Err("not known"),
+        backlog: backlog(1.0, None, 0.0),
+        stationarity: Stationarity::unknown("too short"),
+        run_queue_share: None,
+        ..sound()
+    };
+    let (verdict, not_checked) = Verdict::judge(&blind, &Thresholds::default());
+    assert_eq!(verdict.status, Level::Valid);
+    let found: Vec<_> = not_checked.iter().map(|missing| missing.check).collect();
+    assert_eq!(found, ["C8", "C6", "C15", "C14"]);
+    assert!(
+        not_checked.iter().all(|missing| !missing.reason.is_empty()),
+        "{not_checked:?}"
+    );
+    let stopped = Evidence {
+        is_interrupted: true,
+        backlog: backlog(1.0, None, 0.0),
+        ..sound()
+    };
+    let (_, not_checked) = Verdict::judge(&stopped, &Thresholds::default());
+    let reason = not_checked
+        .iter()
+        .find(|missing| missing.check == "C15")
+        .map(|missing| missing.reason);
+    assert_eq!(reason, Some("the run was stopped before its end"));
+}
+
+#[test]
+fn a_threshold_of_the_plan_replaces_the_default() {
+    let late = Evidence {
+        lag_impact: vec![(0.99, 0.02)],
+        ..sound()
+    };
+    let lenient = Thresholds::default()
+        .with("C4", "warn", 0.03)
+        .expect("known");
+    assert_eq!(Verdict::judge(&late, &lenient).0.status, Level::Valid);
+    let strict = Thresholds::default()
+        .with("C4", "invalid", 0.015)
+        .expect("known");
+    let reason = Verdict::judge(&late, &strict).0.reasons.remove(0);
+    assert_eq!((reason.level, reason.limit), (Level::Invalid, 0.015));
+}
+
+#[test]
+fn the_gravest_reason_decides_and_comes_first() {
+    let evidence = Evidence {
+        dropped: 5,
+        client_errors: 1,
+        ..sound()
+    };
+    let verdict = judge(&evidence);
+    assert_eq!(
+        (verdict.status, verdict.blame),
+        (Level::Invalid, Some(Blame::Client))
+    );
+    assert_eq!(verdict.reasons[0].check, "C12");
+}
+
+#[test]
+fn one_rate_is_no_mixture_and_a_mixture_is_said_last() {
+    let flat = Evidence {
+        offered_rates_per_s: Some((10.0, 10.0)),
+        ..sound()
+    };
+    assert_eq!(checks(&flat), (Level::Valid, vec![]));
+    let shed = Evidence {
+        offered_rates_per_s: Some((10.0, 20.0)),
+        dropped: 1,
+        ..sound()
+    };
+    assert_eq!(checks(&shed).1, ["shed", "mixed-rates"]);
+    assert_eq!(judge(&shed).blame, Some(Blame::Server));
+}
+
+#[test]
+fn lateness_is_the_hosts_doing_where_the_thread_had_to_wait() {
+    let late = Evidence {
+        lag_impact: vec![(0.99, 0.06)],
+        ..sound()
+    };
+    assert_eq!(judge(&late).blame, Some(Blame::Client));
+    let disturbed = Evidence {
+        run_queue_share: Some(0.02),
+        ..late.clone()
+    };
+    assert_eq!(judge(&disturbed).blame, Some(Blame::Host));
+    let stopped = Evidence {
+        run_queue_share: Some(0.004),
+        hiccup_share: 0.1,
+        ..late
+    };
+    assert_eq!(
+        judge(&stopped).blame,
+        Some(Blame::Client),
+        "the wait explains little of the standstill"
+    );
+}
+
+#[test]
+fn an_overloaded_server_is_to_blame_and_does_not_invalidate() {
+    let evidence = Evidence {
+        dropped: 5,
+        unanswered_share: 0.5,
+        waited_for_connection_share: 0.9,
+        ..grown(2.0)
+    };
+    let verdict = judge(&evidence);
+    assert_eq!(
+        (verdict.status, verdict.blame),
+        (Level::Warn, Some(Blame::Server))
+    );
+    assert!(
+        verdict.reasons[0]
+            .message
+            .starts_with("UNSTABLE: the offered rate is above the capacity")
+    );
+}
+
+#[test]
+fn several_pools_of_connections_are_named_where_one_was_full() {
+    let message = |threads| {
+        let evidence = Evidence {
+            threads,
+            waited_for_connection_share: 0.9,
+            dropped: 5,
+            ..sound()
+        };
+        judge(&evidence)
+            .reasons
+            .into_iter()
+            .map(|reason| reason.message)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert!(!message(1).contains("threads"), "{}", message(1));
+    assert_eq!(
+        message(2)
+            .matches("each of 2 threads has only its part")
+            .count(),
+        2,
+        "{}",
+        message(2)
+    );
+}
+
+#[test]
+fn a_backlog_of_a_request_or_two_is_none() {
+    let small = Evidence {
+        backlog: backlog(1.5, Some(1.9), 0.0),
+        ..sound()
+    };
+    assert_eq!(checks(&small), (Level::Valid, vec![]));
+}
+
+#[test]
+fn a_late_warm_up_says_how_long_it_was() {
+    let reason = judge(&found(State::NonStationary, 0.0, 19.0))
+        .reasons
+        .remove(0);
+    assert!(
+        reason.message.starts_with("NON-STATIONARY"),
+        "{}",
+        reason.message
+    );
+    assert!(
+        reason
+            .message
+            .contains("steady after 5 s, so warm up for longer"),
+        "{}",
+        reason.message
+    );
+}

@@ -1,0 +1,94 @@
+//! How full the kernel's table of tracked connections is. Beyond its end the kernel drops what
+//! would open another one, and the server looks slow.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+const FOLDER: &str = "/proc/sys/net/netfilter";
+
+/// The kernel's table of tracked connections, before and after a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TrackedConnections {
+    /// Entries before the first connection of the load, whosever they were.
+    pub before: u64,
+    /// Entries after the last: the kernel keeps one for a while when its connection has ended, two
+    /// minutes as a rule.
+    pub after: u64,
+    /// Most that the table holds.
+    pub max: u64,
+}
+
+impl TrackedConnections {
+    /// What two looks at the table say.
+    pub(crate) fn between(before: TrackingTable, after: TrackingTable) -> Self {
+        Self {
+            before: before.entries,
+            after: after.entries,
+            max: after.max,
+        }
+    }
+}
+
+/// The table at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TrackingTable {
+    entries: u64,
+    max: u64,
+}
+
+impl TrackingTable {
+    /// Reads it; `None` where the kernel tracks no connections, or does not tell.
+    pub fn read() -> Option<Self> {
+        Self::read_in(Path::new(FOLDER))
+    }
+
+    fn read_in(folder: &Path) -> Option<Self> {
+        let number = |name: &str| {
+            fs::read_to_string(folder.join(name))
+                .ok()?
+                .trim()
+                .parse()
+                .ok()
+        };
+        Some(Self {
+            entries: number("nf_conntrack_count")?,
+            max: number("nf_conntrack_max")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_figures_are_read_and_their_lack_is_not_zero() {
+        let folder = std::env::temp_dir().join(format!("loadgen-tracking-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("create a folder");
+        assert_eq!(
+            TrackingTable::read_in(&folder),
+            None,
+            "the module is not loaded"
+        );
+        fs::write(folder.join("nf_conntrack_count"), "17\n").expect("write");
+        assert_eq!(TrackingTable::read_in(&folder), None, "its size is hidden");
+        fs::write(folder.join("nf_conntrack_max"), "262144\n").expect("write");
+        let table = TrackingTable::read_in(&folder).expect("both are there");
+        fs::remove_dir_all(&folder).expect("remove the folder");
+        let later = TrackingTable {
+            entries: 4_000,
+            ..table
+        };
+        let seen = TrackedConnections::between(table, later);
+        assert_eq!(
+            seen,
+            TrackedConnections {
+                before: 17,
+                after: 4_000,
+                max: 262_144
+            }
+        );
+    }
+}

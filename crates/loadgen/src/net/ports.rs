@@ -1,0 +1,305 @@
+//! How many connections the local ports allow, and how many a plan may need: known before the first
+//! is opened.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::base::clock::{NS_PER_MS, NS_PER_S};
+use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
+use serde::Serialize;
+
+/// The ports that connections come from, as known before the first was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourcePorts {
+    /// Local addresses that connections came from in turn; `None` where the kernel chose.
+    pub source_addresses: Option<Vec<String>>,
+    /// Ports that were free for connections to this server.
+    pub free: u64,
+    /// Most that the plan could hold at once.
+    pub needed_at_most: u64,
+    /// In words, where these might have run out.
+    pub remark: Option<String>,
+}
+
+/// How long the kernel keeps the port of a connection that we ended.
+const TIME_WAIT_NS: u64 = 60 * NS_PER_S;
+
+/// New connections per second of a closed loop that takes one per request: nobody knows its rate
+/// beforehand.
+const CLOSED_LOOP_RATE_PER_S: f64 = 50_000.0;
+
+/// The kernel's figures, as far as they concern connections to one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LocalPorts {
+    first: u16,
+    last: u16,
+    /// Held by other connections to this server, or not yet released by them.
+    in_use: u64,
+    /// How long a port stays held after its connection has ended.
+    held_ns: u64,
+}
+
+impl LocalPorts {
+    /// Reads the kernel's figures; `None` where it does not tell.
+    pub fn read(server: &SocketAddr) -> Option<Self> {
+        let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+        let mut ends = range
+            .split_ascii_whitespace()
+            .map_while(|end| end.parse::<u16>().ok());
+        let (first, last) = (ends.next()?, ends.next()?);
+        let reuse = reuse_after_ns(server.ip());
+        let table = if server.is_ipv4() {
+            "/proc/net/tcp"
+        } else {
+            "/proc/net/tcp6"
+        };
+        let sockets = fs::read_to_string(table).unwrap_or_default();
+        let in_use = count_in_use(
+            &sockets,
+            &table_address(server),
+            (first, last),
+            reuse.is_some(),
+        );
+        Some(Self {
+            first,
+            last,
+            in_use,
+            held_ns: reuse.unwrap_or(TIME_WAIT_NS),
+        })
+    }
+
+    /// Ports of one source address.
+    pub fn per_address(&self) -> u64 {
+        u64::from(self.last.saturating_sub(self.first)) + 1
+    }
+
+    /// Ports that this many source addresses have left.
+    pub fn free(&self, addresses: u64) -> u64 {
+        self.per_address()
+            .saturating_mul(addresses)
+            .saturating_sub(self.in_use)
+    }
+
+    /// Most ports that the plan may hold at once: its connections, and those that it has ended but
+    /// that still hold theirs. It is the most, because a connection that the server ends holds none
+    /// of ours.
+    pub fn needed(&self, plan: &LoadPlan, connections: u64) -> u64 {
+        let Some(opened) = connections_per_arrival(plan) else {
+            return connections;
+        };
+        let rate_per_s = match &plan.load {
+            LoadModel::Open(open) => open.profile.peak_rate_per_s(),
+            LoadModel::Closed(_) => CLOSED_LOOP_RATE_PER_S,
+        };
+        let held_s = self.held_ns.min(plan.longest_phases().load_ns()) as f64 / NS_PER_S as f64;
+        connections.saturating_add((rate_per_s * opened * held_s).ceil() as u64)
+    }
+
+    /// In words, for errors and remarks.
+    pub fn describe(&self) -> String {
+        format!(
+            "net.ipv4.ip_local_port_range {}-{}, {} in use",
+            self.first, self.last, self.in_use
+        )
+    }
+}
+
+/// Connections that an arrival opens and we end, on average; `None` where connections are kept. A
+/// session has its own, and as many more as its requests ask for.
+fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
+    let per_connection = match plan.keepalive {
+        Keepalive::On => None,
+        Keepalive::Off => Some(1),
+        Keepalive::Requests(limit) => Some(limit.max(1)),
+    };
+    if plan.sessions.is_empty() {
+        return per_connection.map(|requests| 1.0 / f64::from(requests));
+    }
+    let opened = |session: &SessionPlan| {
+        per_connection.map_or(1, |requests| {
+            session.steps.len().div_ceil(requests as usize)
+        }) as f64
+    };
+    let weight: f64 = plan.sessions.iter().map(|session| session.weight).sum();
+    let weighted: f64 = plan
+        .sessions
+        .iter()
+        .map(|session| session.weight * opened(session))
+        .sum();
+    Some(weighted / weight)
+}
+
+/// When the kernel lets a new connection have the port of one that has ended; `None` when it waits
+/// for its release.
+fn reuse_after_ns(server: IpAddr) -> Option<u64> {
+    let setting = |name: &str| -> Option<u64> {
+        fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let is_reused = match setting("tcp_tw_reuse")? {
+        0 => false,
+        2 => server.is_loopback(),
+        _ => true,
+    };
+    // Reuse rests on timestamps: without them the peer could not tell old segments from new.
+    if !is_reused || setting("tcp_timestamps") == Some(0) {
+        return None;
+    }
+    Some(
+        setting("tcp_tw_reuse_delay")
+            .unwrap_or(1_000)
+            .saturating_mul(NS_PER_MS),
+    )
+}
+
+/// An address as the kernel's table writes it: words in the byte order of the machine.
+fn table_address(server: &SocketAddr) -> String {
+    let octets = match server.ip() {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let words = octets
+        .chunks_exact(4)
+        .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let address: String = words.map(|word| format!("{word:08X}")).collect();
+    format!("{address}:{:04X}", server.port())
+}
+
+/// Local ports of the range that connections to this server hold; those about to be released only
+/// where they are not given away early.
+fn count_in_use(sockets: &str, server: &str, (first, last): (u16, u16), is_reused: bool) -> u64 {
+    const TIME_WAIT: &str = "06";
+    let holds_port = |line: &&str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (Some(local), Some(remote), Some(state)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            return false;
+        };
+        let port = local
+            .rsplit_once(':')
+            .and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
+        remote == server
+            && port.is_some_and(|port| (first..=last).contains(&port))
+            && !(is_reused && state == TIME_WAIT)
+    };
+    sockets.lines().skip(1).filter(holds_port).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const LOOPBACK: LocalPorts = LocalPorts {
+        first: 32_768,
+        last: 60_999,
+        in_use: 32,
+        held_ns: NS_PER_S,
+    };
+
+    #[test]
+    fn more_addresses_are_more_ports() {
+        assert_eq!(LOOPBACK.per_address(), 28_232);
+        assert_eq!((LOOPBACK.free(1), LOOPBACK.free(2)), (28_200, 56_432));
+        assert_eq!(
+            LocalPorts {
+                in_use: 90_000,
+                ..LOOPBACK
+            }
+            .free(1),
+            0
+        );
+    }
+
+    #[test]
+    fn a_connection_per_request_needs_ports_for_as_long_as_they_are_held() {
+        let kept = LoadPlan::open("http://127.0.0.1/", 1_000.0, 10 * NS_PER_S);
+        assert_eq!(LOOPBACK.needed(&kept, 64), 64);
+        let each = LoadPlan {
+            keepalive: Keepalive::Off,
+            ..kept.clone()
+        };
+        assert_eq!(LOOPBACK.needed(&each, 64), 1_064);
+        let network = LocalPorts {
+            held_ns: TIME_WAIT_NS,
+            ..LOOPBACK
+        };
+        assert_eq!(
+            network.needed(&each, 64),
+            10_064,
+            "the load ends before the first port comes back"
+        );
+        let tenth = LoadPlan {
+            keepalive: Keepalive::Requests(10),
+            ..kept
+        };
+        assert_eq!(network.needed(&tenth, 0), 1_000);
+    }
+
+    #[test]
+    fn each_session_needs_a_port_and_more_where_its_requests_do() {
+        let session = |weight, steps| SessionPlan {
+            name: String::new(),
+            weight,
+            steps: serde_json::from_value(serde_json::Value::from(vec![
+                serde_json::json!({"request": {"url": "/"}});
+                steps
+            ]))
+            .expect("steps"),
+        };
+        let sessions = vec![session(3.0, 2), session(1.0, 6)];
+        let kept = LoadPlan {
+            sessions,
+            ..LoadPlan::open("http://127.0.0.1/", 1_000.0, 10 * NS_PER_S)
+        };
+        for (keepalive, needed) in [
+            (Keepalive::On, 1_064),
+            (Keepalive::Off, 3_064),
+            (Keepalive::Requests(2), 1_564),
+            (Keepalive::Requests(4), 1_314),
+            (Keepalive::Requests(10), 1_064),
+        ] {
+            assert_eq!(
+                LOOPBACK.needed(
+                    &LoadPlan {
+                        keepalive,
+                        ..kept.clone()
+                    },
+                    64
+                ),
+                needed,
+                "{keepalive:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_kernels_table_is_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+        let server = listener.local_addr().expect("address");
+        let before = LocalPorts::read(&server).expect("Linux").in_use;
+        let held: Vec<TcpStream> = (0..3)
+            .map(|_| TcpStream::connect(server).expect("connect"))
+            .collect();
+        assert_eq!(LocalPorts::read(&server).expect("Linux").in_use, before + 3);
+        drop(held);
+    }
+
+    #[test]
+    fn ports_about_to_be_released_count_where_they_are_not_given_away_early() {
+        let table = concat!(
+            "sl local rem st\n",
+            " 0: 0100007F:9000 0100007F:1F90 06\n",
+            " 1: 0100007F:9001 0100007F:1F90 01\n",
+            " 2: 0100007F:1F90 0100007F:9000 01\n",
+            " 3: 0100007F:0400 0100007F:1F90 01\n",
+        );
+        let count = |is_reused| count_in_use(table, "0100007F:1F90", (32_768, 60_999), is_reused);
+        assert_eq!((count(true), count(false)), (1, 2));
+    }
+}

@@ -1,0 +1,182 @@
+//! A socket that never blocks: connect, send, receive.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{IpBindAddressNoPort, ReceiveTimestampns};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
+    getpeername, recv, send, socket_with,
+};
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// What a call on the socket came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// This many bytes went through, at least one.
+    Bytes(usize),
+    /// Nothing now; the reactor will tell.
+    NotNow,
+    /// The connection is over: nothing more is taken, or the peer has ended its side.
+    Over,
+    /// The connection was broken off while it was read, as by a reset: what came last may have been
+    /// cut off.
+    Broken,
+}
+
+/// One connection's socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    descriptor: OwnedFd,
+}
+
+impl Socket {
+    /// Begins to connect.
+    pub fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        Self::connect_from(endpoint, None)
+    }
+
+    /// Begins to connect, from a local address.
+    pub fn connect_from(endpoint: &Endpoint, source: Option<IpAddr>) -> io::Result<Self> {
+        let family = match endpoint {
+            Endpoint::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
+            Endpoint::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
+            Endpoint::Unix(_) => AddressFamily::UNIX,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let descriptor = socket_with(family, SocketType::STREAM, flags, None)?;
+        if let Some(source) = source {
+            // The port is chosen by `connect`, which can share one among servers; `bind` could not.
+            setsockopt(&descriptor, IpBindAddressNoPort, &true)?;
+            bind(&descriptor, &SocketAddr::new(source, 0))?;
+        }
+        let begun = match endpoint {
+            Endpoint::Tcp(address) => {
+                set_tcp_nodelay(&descriptor, true)?;
+                connect(&descriptor, address)
+            }
+            Endpoint::Unix(path) => match connect(&descriptor, &SocketAddrUnix::new(path)?) {
+                // The backlog is full; unlike TCP's, it turns away at once.
+                Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
+                other => other,
+            },
+        };
+        match begun {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self { descriptor }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the connection is made by now; over loopback it usually is when `connect` returns.
+    pub fn is_connected(&self) -> io::Result<bool> {
+        match getpeername(&self.descriptor) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOTCONN) => {
+                socket_error(&self.descriptor)??;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks the kernel to note when bytes come; whether it does.
+    pub fn stamp_arrivals(&self) -> bool {
+        setsockopt(&self.descriptor, ReceiveTimestampns, &true).is_ok()
+    }
+
+    /// Hands bytes to the kernel, as many as it takes.
+    #[inline(always)]
+    pub fn send(&self, bytes: &[u8]) -> Transfer {
+        loop {
+            match send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
+                Ok(0) | Err(Errno::AGAIN) => return Transfer::NotNow,
+                Ok(count) => return Transfer::Bytes(count),
+                Err(Errno::INTR) => {}
+                Err(_) => return Transfer::Over,
+            }
+        }
+    }
+
+    /// Takes what has come, as much as `buffer` holds.
+    #[inline(always)]
+    pub fn receive(&self, buffer: &mut [u8]) -> Transfer {
+        loop {
+            match recv(&self.descriptor, &mut *buffer, RecvFlags::empty()) {
+                Ok((0, _)) => return Transfer::Over,
+                Ok((count, _)) => return Transfer::Bytes(count),
+                Err(Errno::AGAIN) => return Transfer::NotNow,
+                Err(Errno::INTR) => {}
+                Err(_) => return Transfer::Broken,
+            }
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn over_loopback_a_connection_is_made_when_connect_returns() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+        let socket = Socket::connect(&Endpoint::Tcp(listener.local_addr().expect("address")))
+            .expect("connect");
+        assert!(socket.is_connected().expect("no failure"));
+        assert_eq!(socket.send(b"ping"), Transfer::Bytes(4));
+        let (mut peer, _) = listener.accept().expect("accept");
+        let mut buffer = [0; 8];
+        assert_eq!(socket.receive(&mut buffer), Transfer::NotNow);
+        peer.read_exact(&mut buffer[..4]).expect("read");
+        peer.write_all(b"pong!").expect("write");
+        assert_eq!(
+            (socket.receive(&mut buffer), &buffer[..5]),
+            (Transfer::Bytes(5), b"pong!".as_slice())
+        );
+        drop(peer);
+        assert_eq!(socket.receive(&mut buffer), Transfer::Over);
+    }
+
+    #[test]
+    fn a_connection_comes_from_the_address_that_was_chosen() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+        let endpoint = Endpoint::Tcp(listener.local_addr().expect("address"));
+        for source in ["127.0.0.7", "127.9.9.9"] {
+            let source: IpAddr = source.parse().expect("address");
+            let _socket = Socket::connect_from(&endpoint, Some(source)).expect("connect");
+            assert_eq!(listener.accept().expect("accept").1.ip(), source);
+        }
+    }
+
+    #[test]
+    fn nobody_listening_is_an_error() {
+        let address = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("address");
+        let refused =
+            Socket::connect(&Endpoint::Tcp(address)).and_then(|socket| socket.is_connected());
+        assert_eq!(
+            refused.expect_err("refused").kind(),
+            io::ErrorKind::ConnectionRefused
+        );
+    }
+}

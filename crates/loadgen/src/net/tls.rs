@@ -1,0 +1,327 @@
+//! TLS over a socket that never blocks: rustls turns bytes into records, the socket carries them.
+//!
+//! Knows nothing of HTTP but the name under which it is agreed on (ALPN).
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore,
+};
+
+use crate::base::clock::monotonic_ns;
+use crate::base::error::LoadError;
+use crate::net::socket::{Socket, Transfer};
+use crate::net::unverified::Unverified;
+use crate::plan::{HttpVersion, TlsOptions};
+
+const ALPN_HTTP1: &[u8] = b"http/1.1";
+const ALPN_HTTP2: &[u8] = b"h2";
+
+/// What is the same for each TLS connection of a load.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    needs_http2: bool,
+}
+
+impl TlsClient {
+    /// Reads the trusted certificates.
+    pub fn prepare(
+        host: &str,
+        options: &TlsOptions,
+        version: HttpVersion,
+    ) -> Result<Self, LoadError> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| bad(format!("{host:?} is no name that a certificate could have")))?;
+        let provider = Arc::new(ring::default_provider());
+        let needs_http2 = version == HttpVersion::Http2;
+        let mut config = client_config(provider, options)?;
+        config.alpn_protocols = vec![if needs_http2 { ALPN_HTTP2 } else { ALPN_HTTP1 }.to_vec()];
+        // Each connection stands for another visitor, who has not been here before.
+        config.resumption = Resumption::disabled();
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+            needs_http2,
+        })
+    }
+
+    /// A connection before its handshake.
+    pub fn session(&self) -> io::Result<TlsSession> {
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(|error| explained(&error))?;
+        Ok(TlsSession {
+            session,
+            needs_http2: self.needs_http2,
+            is_tcp_ready: false,
+            received_ns: 0,
+            end: None,
+        })
+    }
+}
+
+fn bad(message: String) -> LoadError {
+    LoadError::Plan(message)
+}
+
+fn client_config(
+    provider: Arc<CryptoProvider>,
+    options: &TlsOptions,
+) -> Result<ClientConfig, LoadError> {
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| bad(error.to_string()))?;
+    if options.insecure {
+        let verifier = Arc::new(Unverified(provider));
+        return Ok(builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth());
+    }
+    let roots = match &options.ca_file {
+        Some(path) => roots_of_file(path)?,
+        None => roots_of_system()?,
+    };
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn roots_of_file(path: &str) -> Result<RootCertStore, LoadError> {
+    let unreadable =
+        |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; give a PEM file"));
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
+        let certificate = certificate.map_err(|error| unreadable(&error))?;
+        roots.add(certificate).map_err(|error| unreadable(&error))?;
+    }
+    if roots.is_empty() {
+        Err(unreadable(&"no certificate in it"))
+    } else {
+        Ok(roots)
+    }
+}
+
+fn roots_of_system() -> Result<RootCertStore, LoadError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let cure = "install them (package ca-certificates), or give --ca-file FILE or --insecure";
+        return Err(bad(format!(
+            "this system has no trusted certificates; {cure}"
+        )));
+    }
+    Ok(roots)
+}
+
+/// Whether the server said that it ends the connection, or it broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Announced,
+    Truncated,
+}
+
+/// One connection's TLS.
+pub(crate) struct TlsSession {
+    session: ClientConnection,
+    needs_http2: bool,
+    is_tcp_ready: bool,
+    /// After the read that brought the latest plaintext.
+    received_ns: u64,
+    end: Option<End>,
+}
+
+impl TlsSession {
+    /// Goes on with the handshake; whether it is done.
+    pub fn is_connected(&mut self, socket: &Socket) -> io::Result<bool> {
+        if !self.is_tcp_ready {
+            self.is_tcp_ready = socket.is_connected()?;
+        }
+        while self.is_tcp_ready && self.session.is_handshaking() {
+            if self.flush(socket) == Transfer::Over {
+                return Err(broken_off());
+            }
+            match self.pull(socket) {
+                Ok(Transfer::Bytes(_)) => {}
+                Ok(Transfer::NotNow) => return Ok(false),
+                Ok(Transfer::Over | Transfer::Broken) => return Err(broken_off()),
+                Err(error) => {
+                    // The server learns by an alert why we go.
+                    self.flush(socket);
+                    return Err(explained(&error));
+                }
+            }
+        }
+        if self.is_tcp_ready {
+            self.flush(socket);
+            self.require_protocol()?;
+        }
+        Ok(self.is_tcp_ready)
+    }
+
+    fn require_protocol(&self) -> io::Result<()> {
+        if self.needs_http2 && self.session.alpn_protocol() != Some(ALPN_HTTP2) {
+            return Err(io::Error::other(
+                "the server does not offer HTTP/2 over TLS (ALPN h2); leave out --http2",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Encrypts and sends, as much as fits.
+    pub fn send(&mut self, socket: &Socket, bytes: &[u8]) -> Transfer {
+        let accepted = self.session.writer().write(bytes).unwrap_or(0);
+        match (self.flush(socket), accepted) {
+            (Transfer::Over, _) => Transfer::Over,
+            (_, 0) => Transfer::NotNow,
+            _ => Transfer::Bytes(accepted),
+        }
+    }
+
+    /// Sends what is encrypted and still here.
+    pub fn flush(&mut self, socket: &Socket) -> Transfer {
+        let mut sent = 0;
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut Carrier(socket)) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Transfer::NotNow,
+                // Part of it may have arrived: whether an answer comes is for the reader to find.
+                Err(_) if sent > 0 => return Transfer::Bytes(sent),
+                Err(_) => return Transfer::Over,
+            }
+        }
+        Transfer::Bytes(sent)
+    }
+
+    /// Takes plaintext, as soon as there is any.
+    pub fn receive(&mut self, socket: &Socket, buffer: &mut [u8]) -> Transfer {
+        self.flush(socket);
+        loop {
+            match self.session.reader().read(buffer) {
+                Ok(0) => {
+                    self.end = Some(End::Announced);
+                    return Transfer::Over;
+                }
+                Ok(count) => return Transfer::Bytes(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.end.is_none() => {}
+                Err(_) => {
+                    self.end = Some(End::Truncated);
+                    return Transfer::Over;
+                }
+            }
+            match self.pull(socket) {
+                Ok(Transfer::Bytes(_)) => {}
+                Ok(Transfer::NotNow) => return Transfer::NotNow,
+                // What came before the end is still to be read.
+                Ok(Transfer::Over | Transfer::Broken) | Err(_) => self.end = Some(End::Truncated),
+            }
+        }
+    }
+
+    /// Reads records from the socket.
+    fn pull(&mut self, socket: &Socket) -> Result<Transfer, Error> {
+        match self.session.read_tls(&mut Carrier(socket)) {
+            Ok(0) => return Ok(Transfer::Over),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Transfer::NotNow),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                return Ok(Transfer::Broken);
+            }
+            Err(error) => return Err(Error::General(error.to_string())),
+        }
+        let now_ns = monotonic_ns();
+        let state = self.session.process_new_packets()?;
+        if state.plaintext_bytes_to_read() > 0 {
+            self.received_ns = now_ns;
+        }
+        Ok(Transfer::Bytes(1))
+    }
+
+    /// After the read that brought the latest plaintext.
+    pub fn received_ns(&self) -> u64 {
+        self.received_ns
+    }
+
+    /// Whether the connection ended without the server saying so: what came last may have been cut
+    /// off.
+    pub fn is_truncated(&self) -> bool {
+        self.end == Some(End::Truncated)
+    }
+
+    /// Tells the server that the end is meant.
+    pub fn close(&mut self, socket: &Socket) {
+        if self.end.is_none() && self.is_tcp_ready && !self.session.is_handshaking() {
+            self.session.send_close_notify();
+            self.flush(socket);
+        }
+    }
+}
+
+/// The socket as rustls wants it.
+struct Carrier<'a>(&'a Socket);
+
+impl Read for Carrier<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.receive(buffer) {
+            Transfer::Bytes(count) => Ok(count),
+            Transfer::NotNow => Err(io::ErrorKind::WouldBlock.into()),
+            Transfer::Over => Ok(0),
+            Transfer::Broken => Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+}
+
+impl Write for Carrier<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.send(bytes) {
+            Transfer::Bytes(count) => Ok(count),
+            Transfer::NotNow => Err(io::ErrorKind::WouldBlock.into()),
+            Transfer::Over | Transfer::Broken => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn broken_off() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::ConnectionReset,
+        "the server ended the connection during the TLS handshake",
+    )
+}
+
+/// A failed handshake, with its cure.
+fn explained(error: &Error) -> io::Error {
+    io::Error::other(match error {
+        Error::InvalidCertificate(
+            reason @ (CertificateError::NotValidForName
+            | CertificateError::NotValidForNameContext { .. }),
+        ) => format!(
+            "the server's certificate is for another name ({reason}); ask for it by that name in \
+            the URL, or switch the check off with --insecure"
+        ),
+        Error::InvalidCertificate(reason) => format!(
+            "the server's certificate is not accepted ({reason}); name its authority with \
+            --ca-file FILE, or switch the check off with --insecure"
+        ),
+        Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            "the server does not offer the version of HTTP that was asked for (ALPN); try with or \
+            without --http2"
+                .to_owned()
+        }
+        Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
+        Error::InvalidMessage(_) => {
+            format!(
+                "the server does not answer in TLS ({error}); perhaps the URL should begin \
+                with http://"
+            )
+        }
+        _ => format!("the TLS handshake failed: {error}"),
+    })
+}

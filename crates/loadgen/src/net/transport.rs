@@ -1,0 +1,112 @@
+//! What carries a connection's bytes: the socket itself, or TLS over it. Without TLS it adds a
+//! comparison per call.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::base::clock::monotonic_ns;
+use crate::net::route::Route;
+use crate::net::socket::{Socket, Transfer};
+use crate::net::tls::TlsSession;
+
+/// A socket, bare or under TLS.
+pub(crate) struct Transport {
+    socket: Socket,
+    tls: Option<Box<RefCell<TlsSession>>>,
+}
+
+impl Transport {
+    /// Begins to connect.
+    pub fn connect(route: &Route) -> io::Result<Self> {
+        let tls = route
+            .tls
+            .as_ref()
+            .map(|client| client.session())
+            .transpose()?;
+        Ok(Self {
+            socket: route.connect()?,
+            tls: tls.map(|session| Box::new(RefCell::new(session))),
+        })
+    }
+
+    /// Goes on connecting, the handshake of TLS included.
+    pub fn is_connected(&self) -> io::Result<bool> {
+        match &self.tls {
+            None => self.socket.is_connected(),
+            Some(tls) => tls.borrow_mut().is_connected(&self.socket),
+        }
+    }
+
+    /// As [`Socket::send`].
+    #[inline(always)]
+    pub fn send(&self, bytes: &[u8]) -> Transfer {
+        match &self.tls {
+            None => self.socket.send(bytes),
+            Some(tls) => tls.borrow_mut().send(&self.socket, bytes),
+        }
+    }
+
+    /// As [`Socket::receive`].
+    #[inline(always)]
+    pub fn receive(&self, buffer: &mut [u8]) -> Transfer {
+        match &self.tls {
+            None => self.socket.receive(buffer),
+            Some(tls) => tls.borrow_mut().receive(&self.socket, buffer),
+        }
+    }
+
+    /// Sends what was accepted and is still here; whether all of it is out.
+    pub fn flush(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_none_or(|tls| tls.borrow_mut().flush(&self.socket) != Transfer::NotNow)
+    }
+
+    /// As [`Socket::stamp_arrivals`]. Under TLS the stamp of one record would be taken for that of
+    /// another.
+    pub fn stamp_arrivals(&self) -> bool {
+        self.tls.is_none() && self.socket.stamp_arrivals()
+    }
+
+    /// When the socket delivered what `receive` has just returned: under TLS, before it was
+    /// decrypted.
+    #[inline(always)]
+    pub fn received_ns(&self) -> u64 {
+        match &self.tls {
+            None => monotonic_ns(),
+            Some(tls) => tls.borrow().received_ns(),
+        }
+    }
+
+    /// Whether a `receive` that left room in its buffer has emptied the socket.
+    pub fn is_emptied_by_short_read(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Whether the end of the connection may have cut something off; TCP alone cannot tell.
+    pub fn is_truncated(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_some_and(|tls| tls.borrow().is_truncated())
+    }
+
+    /// Whether TLS wraps it.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+}
+
+impl AsFd for Transport {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Transport {
+    fn drop(&mut self) {
+        if let Some(tls) = &self.tls {
+            tls.borrow_mut().close(&self.socket);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Whether the cores of the generator have idle time left: a spin may take that, and nothing else.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use crate::base::clock::thread_cpu_ns;
+
+/// How often a look is taken. The kernel counts in hundredths of a second, so each tells the share
+/// to 2 %.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Cores per spinning thread: where less is idle, somebody wants what the spin takes.
+const LEAST_IDLE_CORES: f64 = 0.1;
+
+/// What was seen of the cores, for the threads that spin on them.
+#[derive(Debug)]
+pub(crate) struct IdleTime {
+    /// So much is idle without the spin where enough would be left with it.
+    enough_idle_cores: f64,
+    is_gone: AtomicBool,
+    is_known: AtomicBool,
+}
+
+impl IdleTime {
+    /// Nothing was seen yet; a thread spins for `spin_share` of a core at most.
+    pub fn new(spin_share: f64) -> Self {
+        let enough_idle_cores = LEAST_IDLE_CORES + spin_share;
+        Self {
+            enough_idle_cores,
+            is_gone: AtomicBool::new(false),
+            is_known: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether there was hardly any at the latest look.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// Whether there has been a look.
+    pub fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many cores per spinning thread were idle of late.
+    pub fn note(&self, idle_cores: f64) {
+        let least = if self.is_gone() {
+            self.enough_idle_cores
+        } else {
+            LEAST_IDLE_CORES
+        };
+        self.is_gone.store(idle_cores < least, Ordering::Relaxed);
+        self.is_known.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A thread that looks at the cores of its process until this is dropped.
+pub(crate) struct IdleWatch {
+    seen: Arc<IdleTime>,
+    running: Option<(Sender<()>, JoinHandle<u64>)>,
+}
+
+impl IdleWatch {
+    /// Begins to look, for so many threads that spin, each for `spin_share` of a core at most.
+    /// Where the kernel does not say, or there is no thread to be had, nothing is ever seen.
+    pub fn start(spinning: usize, spin_share: f64) -> Self {
+        let seen = Arc::new(IdleTime::new(spin_share));
+        let (end, ended) = mpsc::channel();
+        let noting = Arc::clone(&seen);
+        let look = move || {
+            let Ok(cores) = sched_getaffinity(None) else {
+                return 0;
+            };
+            let mut before = CoreTicks::read(&cores);
+            while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                let now = CoreTicks::read(&cores);
+                if let Some(idle) = before
+                    .zip(now)
+                    .and_then(|(before, now)| now.idle_cores_since(&before))
+                {
+                    noting.note(idle / spinning as f64);
+                }
+                before = now;
+            }
+            thread_cpu_ns()
+        };
+        let thread = thread::Builder::new()
+            .name("loadgen-idle".to_owned())
+            .spawn(look)
+            .ok();
+        Self {
+            seen,
+            running: thread.map(|thread| (end, thread)),
+        }
+    }
+
+    /// What it sees.
+    pub fn seen(&self) -> Arc<IdleTime> {
+        Arc::clone(&self.seen)
+    }
+
+    /// Ends it. How much CPU time it took, in nanoseconds.
+    pub fn end(mut self) -> u64 {
+        self.join()
+    }
+
+    fn join(&mut self) -> u64 {
+        let Some((end, thread)) = self.running.take() else {
+            return 0;
+        };
+        drop(end);
+        // A panic in it has been told.
+        thread.join().unwrap_or(0)
+    }
+}
+
+impl Drop for IdleWatch {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Time of some cores in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CoreTicks {
+    cores: u64,
+    idle: u64,
+    all: u64,
+}
+
+impl CoreTicks {
+    fn read(cores: &CpuSet) -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?, |core| {
+            cores.is_set(core)
+        })
+    }
+
+    /// Sums the lines `cpuN user nice system idle iowait irq softirq steal …` of these cores.
+    fn parse(stat: &str, is_ours: impl Fn(usize) -> bool) -> Option<Self> {
+        let of_core = |line: &str| {
+            let (core, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+            let core: usize = core.parse().ok()?;
+            let times: Vec<u64> = times
+                .split_ascii_whitespace()
+                .map_while(|field| field.parse().ok())
+                .collect();
+            // Guest times are part of user and nice.
+            let all = times.get(..8)?.iter().sum();
+            is_ours(core).then(|| Self {
+                cores: 1,
+                idle: times[3] + times[4],
+                all,
+            })
+        };
+        let sum = |a: Self, b: Self| Self {
+            cores: a.cores + b.cores,
+            idle: a.idle + b.idle,
+            all: a.all + b.all,
+        };
+        stat.lines().filter_map(of_core).reduce(sum)
+    }
+
+    /// How many of the cores were idle on the average; `None` where no tick has passed.
+    fn idle_cores_since(&self, before: &Self) -> Option<f64> {
+        let all = self.all.saturating_sub(before.all);
+        let idle = self.idle.saturating_sub(before.idle) as f64;
+        (all > 0).then(|| self.cores as f64 * idle / all as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    const STAT: &str = "\
+cpu  300 0 30 900 15 0 0 3 0 0\n\
+cpu0 100 0 10 400 5 0 0 1 0 0\n\
+cpu1 50 0 10 200 5 0 0 1 0 0\n\
+cpu12 150 0 10 300 5 0 0 1 0 0\n\
+intr 5 0 0\n";
+
+    #[test]
+    fn only_the_cores_that_may_be_used_count() {
+        let of = |wanted: &[usize]| CoreTicks::parse(STAT, |core| wanted.contains(&core));
+        assert_eq!(
+            of(&[0]),
+            Some(CoreTicks {
+                cores: 1,
+                idle: 405,
+                all: 516
+            })
+        );
+        assert_eq!(
+            of(&[1, 12]),
+            Some(CoreTicks {
+                cores: 2,
+                idle: 510,
+                all: 732
+            })
+        );
+        assert_eq!(of(&[7]), None);
+        assert_eq!(
+            CoreTicks::parse("cpu0 1 2 3\n", |_| true),
+            None,
+            "a kernel that says less"
+        );
+    }
+
+    #[test]
+    fn what_was_idle_is_told_of_the_time_between() {
+        let before = CoreTicks {
+            cores: 4,
+            idle: 400,
+            all: 1_000,
+        };
+        let now = CoreTicks {
+            cores: 4,
+            idle: 425,
+            all: 1_100,
+        };
+        assert_eq!(now.idle_cores_since(&before), Some(1.0));
+        assert_eq!(now.idle_cores_since(&now), None);
+    }
+
+    #[test]
+    fn a_spin_that_was_given_up_is_taken_up_again_only_where_there_is_room_for_it() {
+        let seen = IdleTime::new(0.2);
+        assert!(!seen.is_gone() && !seen.is_known());
+        let is_gone = [0.5, 0.11, 0.09, 0.29, 0.31].map(|cores| {
+            seen.note(cores);
+            seen.is_gone()
+        });
+        assert_eq!(is_gone, [false, false, true, true, false]);
+        assert!(seen.is_known());
+    }
+
+    #[test]
+    fn a_watch_looks_until_it_is_dropped() {
+        let watch = IdleWatch::start(1, 0.2);
+        let (seen, begin) = (watch.seen(), Instant::now());
+        while !seen.is_known() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "it never looked");
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(watch.end() > 0, "it costs something");
+        assert_eq!(Arc::strong_count(&seen), 1, "its thread has ended");
+    }
+}

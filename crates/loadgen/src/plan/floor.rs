@@ -1,0 +1,37 @@
+//! The measuring floor: what the generator measures of a server that answers at once, on this
+//! machine.
+
+use serde::{Deserialize, Serialize};
+
+/// Response times of a server that holds nothing, measured beforehand with the same cores, rate and
+/// connections. Shown as a systematic uncertainty; it is never subtracted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Floor {
+    /// Median.
+    pub p50_ns: u64,
+    /// What 99 % do not exceed.
+    pub p99_ns: u64,
+    /// What 99.9 % do not exceed.
+    pub p999_ns: u64,
+}
+
+impl Floor {
+    /// The floor of a quantile: that of the next one known, which is not lower. `None` above the
+    /// highest.
+    #[must_use]
+    pub fn at(&self, quantile: f64) -> Option<u64> {
+        match quantile {
+            q if q <= 0.5 => Some(self.p50_ns),
+            q if q <= 0.99 => Some(self.p99_ns),
+            q if q <= 0.999 => Some(self.p999_ns),
+            _ => None,
+        }
+    }
+
+    /// How many times the floor a quantile is.
+    pub(crate) fn ratio(&self, quantile: f64, value_ns: u64) -> Option<f64> {
+        self.at(quantile)
+            .map(|floor_ns| value_ns as f64 / floor_ns.max(1) as f64)
+    }
+}

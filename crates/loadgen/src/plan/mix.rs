@@ -1,0 +1,266 @@
+//! What is sent besides one request: weighted targets, and sessions of requests with think times
+//! between.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::LoadError;
+use crate::plan::{LoadModel, LoadPlan, ResponseCheck, default_method};
+
+/// More requests than this in one plan are refused: each has counts of its own in the report.
+const MOST_REQUESTS: usize = 10_000;
+
+/// One of several requests to the server that the plan's URL names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestPlan {
+    /// What the report calls it; `None`: its method and path.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Its method.
+    #[serde(default = "default_method")]
+    pub method: String,
+    /// Path and query, or a URL of the same host.
+    pub url: String,
+    /// Header fields, in order; the plan's own are added where the name is not among these.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// Its body, base64; `None` sends no body.
+    #[serde(default)]
+    pub body_base64: Option<String>,
+    /// What counts as a right answer; `None`: what the plan says.
+    #[serde(default)]
+    pub check: Option<ResponseCheck>,
+}
+
+/// A request, and how often it is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedRequest {
+    /// The request.
+    pub request: RequestPlan,
+    /// Its share of the arrivals is its weight over the sum of all weights.
+    #[serde(default = "default_weight")]
+    pub weight: f64,
+}
+
+/// What one kind of user does: requests one after the other over a connection of its own, cookies
+/// kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionPlan {
+    /// What the report calls it.
+    pub name: String,
+    /// Its share of the sessions is its weight over the sum of all weights.
+    #[serde(default = "default_weight")]
+    pub weight: f64,
+    /// Its requests, in order.
+    pub steps: Vec<StepPlan>,
+}
+
+/// One request of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepPlan {
+    /// The request.
+    pub request: RequestPlan,
+    /// Mean think time between its answer and the next request; exponentially distributed, 0 for
+    /// none.
+    #[serde(default)]
+    pub think_time_ns: u64,
+}
+
+pub(crate) fn default_weight() -> f64 {
+    1.0
+}
+
+impl RequestPlan {
+    fn label(&self) -> String {
+        self.name
+            .clone()
+            .unwrap_or_else(|| format!("{} {}", self.method, self.url))
+    }
+}
+
+impl LoadPlan {
+    /// The plan's several requests in the order in which the report lists them; none where it has
+    /// only its own.
+    pub(crate) fn listed_requests(&self) -> impl Iterator<Item = &RequestPlan> {
+        let steps = self
+            .sessions
+            .iter()
+            .flat_map(|session| &session.steps)
+            .map(|step| &step.request);
+        self.targets
+            .iter()
+            .map(|target| &target.request)
+            .chain(steps)
+    }
+
+    /// What the report calls each of [`Self::listed_requests`].
+    pub(crate) fn request_labels(&self) -> Vec<String> {
+        let of_step = |session: &SessionPlan| {
+            let label = |(place, step): (usize, &StepPlan)| {
+                format!("{}[{}] {}", session.name, place + 1, step.request.label())
+            };
+            session
+                .steps
+                .iter()
+                .enumerate()
+                .map(label)
+                .collect::<Vec<_>>()
+        };
+        let targets = self.targets.iter().map(|target| target.request.label());
+        targets
+            .chain(self.sessions.iter().flat_map(of_step))
+            .collect()
+    }
+
+    /// Refuses a mix that cannot be sent.
+    pub(crate) fn validate_mix(&self) -> Result<(), LoadError> {
+        let refuse = |message: &str| Err(LoadError::Plan(message.to_owned()));
+        if !self.targets.is_empty() && !self.sessions.is_empty() {
+            return refuse("targets and sessions exclude each other; give one of them");
+        }
+        let has_mix = !self.targets.is_empty() || !self.sessions.is_empty();
+        if has_mix && (self.body_base64.is_some() || self.method != default_method()) {
+            return refuse(
+                "with targets or sessions each request has its own method and body; leave the \
+                plan's out",
+            );
+        }
+        if !self.sessions.is_empty() && !matches!(self.load, LoadModel::Open(_)) {
+            return refuse("sessions arrive at a rate; give one");
+        }
+        if self.sessions.iter().any(|session| session.steps.is_empty()) {
+            return refuse("a session needs at least one request");
+        }
+        let weights = self.targets.iter().map(|target| target.weight);
+        let mut weights = weights.chain(self.sessions.iter().map(|session| session.weight));
+        if let Some(weight) = weights.find(|weight| !(weight.is_finite() && *weight > 0.0)) {
+            return Err(LoadError::Plan(format!(
+                "a weight must lie above 0, not {weight}"
+            )));
+        }
+        let count = self.listed_requests().count();
+        if count > MOST_REQUESTS {
+            return Err(LoadError::Plan(format!(
+                "{count} requests are more than the {MOST_REQUESTS} of one plan"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+
+    fn request(url: &str) -> RequestPlan {
+        RequestPlan {
+            name: None,
+            method: "GET".to_owned(),
+            url: url.to_owned(),
+            headers: Vec::new(),
+            body_base64: None,
+            check: None,
+        }
+    }
+
+    fn session(steps: &[&str]) -> SessionPlan {
+        let step = |url: &&str| StepPlan {
+            request: request(url),
+            think_time_ns: 0,
+        };
+        SessionPlan {
+            name: "browse".to_owned(),
+            weight: 1.0,
+            steps: steps.iter().map(step).collect(),
+        }
+    }
+
+    #[test]
+    fn each_impossible_mix_is_named() {
+        let good = LoadPlan::open("http://h/", 1.0, NS_PER_S);
+        let target = |weight| {
+            vec![WeightedRequest {
+                request: request("/"),
+                weight,
+            }]
+        };
+        let sessions = vec![session(&["/"])];
+        let cases = [
+            (
+                "weight",
+                LoadPlan {
+                    targets: target(0.0),
+                    ..good.clone()
+                },
+            ),
+            (
+                "weight",
+                LoadPlan {
+                    targets: target(f64::NAN),
+                    ..good.clone()
+                },
+            ),
+            (
+                "exclude",
+                LoadPlan {
+                    targets: target(1.0),
+                    sessions: sessions.clone(),
+                    ..good.clone()
+                },
+            ),
+            (
+                "body",
+                LoadPlan {
+                    targets: target(1.0),
+                    body_base64: Some(String::new()),
+                    ..good.clone()
+                },
+            ),
+            (
+                "at least one",
+                LoadPlan {
+                    sessions: vec![session(&[])],
+                    ..good.clone()
+                },
+            ),
+            (
+                "rate",
+                LoadPlan {
+                    sessions,
+                    ..LoadPlan::closed("http://h/", 1, NS_PER_S)
+                },
+            ),
+            (
+                "10000",
+                LoadPlan {
+                    targets: vec![target(1.0).remove(0); MOST_REQUESTS + 1],
+                    ..good.clone()
+                },
+            ),
+        ];
+        for (word, plan) in cases {
+            let message = plan.validate().expect_err(word).to_string();
+            assert!(message.contains(word), "{message:?} should name {word:?}");
+        }
+        LoadPlan {
+            targets: target(0.5),
+            ..good
+        }
+        .validate()
+        .expect("a mix that can be sent");
+    }
+
+    #[test]
+    fn the_report_tells_steps_apart_by_session_and_place() {
+        let mut plan = LoadPlan::open("http://h/", 1.0, NS_PER_S);
+        plan.sessions = vec![session(&["/", "/cart"])];
+        assert_eq!(
+            plan.request_labels(),
+            ["browse[1] GET /", "browse[2] GET /cart"]
+        );
+    }
+}

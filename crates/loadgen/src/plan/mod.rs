@@ -1,0 +1,506 @@
+//! What is asked for: one immutable, validated [`LoadPlan`]. All times are nanoseconds, all rates
+//! per second.
+
+pub(crate) mod floor;
+pub(crate) mod mix;
+pub(crate) mod open;
+pub(crate) mod phases;
+pub(crate) mod precision;
+pub(crate) mod profile;
+pub(crate) mod protocol;
+pub(crate) mod rate_curve;
+pub(crate) mod requests_file;
+pub(crate) mod text;
+pub(crate) mod thresholds;
+pub(crate) mod trace;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::{NS_PER_MS, NS_PER_S};
+use crate::base::error::LoadError;
+pub use crate::plan::floor::Floor;
+pub use crate::plan::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
+pub use crate::plan::open::{Arrivals, OnBusy, OpenLoop};
+pub use crate::plan::phases::Phases;
+use crate::plan::phases::require;
+pub use crate::plan::precision::Precision;
+pub use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
+pub use crate::plan::protocol::{HttpVersion, Keepalive, ReceiveStamps, TlsOptions, Wire};
+pub use crate::plan::thresholds::Thresholds;
+pub use crate::plan::trace::Trace;
+
+/// The whole of one load: what to send, when, over which connections, and what counts as right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPlan {
+    /// `http://host[:port]/path?query`, or `https://` for TLS.
+    pub url: String,
+    /// Path of a Unix socket to connect to instead of the URL's host, which then only names the
+    /// `Host`.
+    #[serde(default)]
+    pub unix_socket: Option<String>,
+    /// Method of every request.
+    #[serde(default = "default_method")]
+    pub method: String,
+    /// Extra header fields, in order. `Host` is set from the URL unless it is given here.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// Request body, base64; `None` sends no body.
+    #[serde(default)]
+    pub body_base64: Option<String>,
+    /// Requests to choose from, instead of the one above; its header fields are added to each of
+    /// them.
+    #[serde(default)]
+    pub targets: Vec<WeightedRequest>,
+    /// What each arrival does, instead of sending one request; the rate is then that of sessions.
+    #[serde(default)]
+    pub sessions: Vec<SessionPlan>,
+    /// Open loop (a rate) or closed loop (a number of users).
+    pub load: LoadModel,
+    /// How long each phase lasts.
+    pub phases: Phases,
+    /// Length of one recording interval; `None`: one second, or longer where so many would not fit
+    /// into memory.
+    #[serde(default)]
+    pub interval_ns: Option<u64>,
+    /// Of how many requests the instants are kept: so many of the slowest, and as many of all by
+    /// chance.
+    #[serde(default)]
+    pub keep_flights: usize,
+    /// How long a connection is kept.
+    #[serde(default)]
+    pub keepalive: Keepalive,
+    /// Longest time on the wire for one request, connecting included.
+    #[serde(default = "default_timeout_ns")]
+    pub timeout_ns: u64,
+    /// Longest time from the intended send; work that is later is dropped before it is sent.
+    #[serde(default)]
+    pub deadline_ns: Option<u64>,
+    /// Generator threads, each with an event loop, connections and histograms of its own.
+    #[serde(default = "default_threads")]
+    pub threads: usize,
+    /// Reproduces every random choice: arrivals, their split over threads, the choice of idle
+    /// connection.
+    #[serde(default)]
+    pub seed: u64,
+    /// How long before a send the pacer spins instead of sleeping; `None`: by the rate and the
+    /// cores.
+    #[serde(default)]
+    pub spin_window_ns: Option<u64>,
+    /// Whether others, such as the server, work on the generator's cores: then nothing spins,
+    /// unless it was asked for.
+    #[serde(default)]
+    pub shares_cores: bool,
+    /// Whose instants of answers are reported; `None`: the kernel's in an open loop, our own in a
+    /// closed one, whose capacity the kernel's stamps would lower by some 6 %.
+    #[serde(default)]
+    pub receive_stamps: Option<ReceiveStamps>,
+    /// What counts as a right answer.
+    #[serde(default)]
+    pub check: ResponseCheck,
+    /// Who frames the messages; HTTP/2 is always hyper's.
+    #[serde(default)]
+    pub wire: Wire,
+    /// Version of HTTP.
+    #[serde(default)]
+    pub http_version: HttpVersion,
+    /// Whom to trust, where the URL asks for TLS.
+    #[serde(default)]
+    pub tls: TlsOptions,
+    /// Local addresses that connections come from, in turn: `127.0.0.2`, `127.0.0.2-127.0.0.50`,
+    /// `127.0.0.0/24`. Empty: the kernel's choice, or over loopback as many as keep ports from
+    /// running out.
+    #[serde(default)]
+    pub source_addresses: Vec<String>,
+    /// What the generator measures here of a server that answers at once; `None`: not measured.
+    #[serde(default)]
+    pub floor: Option<Floor>,
+    /// Goes on until a quantile is known so well, and no longer than it says; `None`: the
+    /// measurement has the length that its phase has.
+    #[serde(default)]
+    pub precision: Option<Precision>,
+    /// When the checks of the load speak up, by check and key; what is left out has its default.
+    #[serde(default)]
+    pub thresholds: Thresholds,
+}
+
+/// Where the arrivals come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LoadModel {
+    /// Arrivals follow a schedule, whatever the server does.
+    Open(OpenLoop),
+    /// Each of a number of users waits for its answer, thinks, and asks again.
+    Closed(ClosedLoop),
+}
+
+/// Closed loop: users and their think time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedLoop {
+    /// Users, each with one connection.
+    pub connections: usize,
+    /// Mean think time between an answer and the next request; exponentially distributed, 0 for
+    /// none.
+    #[serde(default)]
+    pub think_time_ns: u64,
+}
+
+/// What counts as a right answer; anything else is a failure, however fast it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResponseCheck {
+    /// Accepted status codes.
+    pub statuses: Vec<u16>,
+    /// The exact body, base64; `None` checks the framing only.
+    #[serde(default)]
+    pub body_base64: Option<String>,
+    /// Length of the body in bytes.
+    #[serde(default)]
+    pub length: Option<u64>,
+    /// SHA-256 hash of the body, in hexadecimal digits.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// Regular expression that is found in the first MiB of the body.
+    #[serde(default)]
+    pub regex: Option<String>,
+}
+
+impl Default for ResponseCheck {
+    fn default() -> Self {
+        Self {
+            statuses: vec![200],
+            body_base64: None,
+            length: None,
+            sha256: None,
+            regex: None,
+        }
+    }
+}
+
+pub(crate) fn default_method() -> String {
+    "GET".to_owned()
+}
+
+fn default_timeout_ns() -> u64 {
+    10 * NS_PER_S
+}
+
+fn default_threads() -> usize {
+    1
+}
+
+/// A timeout is noticed somewhat after it has expired. A drain that ended with the timeout would
+/// report the last requests as unfinished; one that is longer ends with them.
+const TIMEOUT_NOTICE_NS: u64 = 500 * NS_PER_MS;
+
+/// They are in the report one by one.
+const MOST_FLIGHTS: usize = 100_000;
+
+/// A packed interval with many different values, and what its report needs.
+const INTERVAL_BYTES_ESTIMATE: u64 = 16 * 1024;
+const RECORDING_BYTES_LIMIT: u64 = 256 << 20;
+
+impl LoadPlan {
+    /// A plan with every default: Poisson arrivals at `rate_per_s` for `measure_ns`.
+    #[must_use]
+    pub fn open(url: &str, rate_per_s: f64, measure_ns: u64) -> Self {
+        let load = LoadModel::Open(OpenLoop {
+            profile: LoadProfile::Flat { rate_per_s },
+            arrivals: Arrivals::default(),
+            on_busy: OnBusy::default(),
+            max_connections: None,
+            max_pending: None,
+        });
+        Self::with_load(url, load, measure_ns)
+    }
+
+    /// A plan with every default: `connections` users without think time for `measure_ns`.
+    #[must_use]
+    pub fn closed(url: &str, connections: usize, measure_ns: u64) -> Self {
+        Self::with_load(
+            url,
+            LoadModel::Closed(ClosedLoop {
+                connections,
+                think_time_ns: 0,
+            }),
+            measure_ns,
+        )
+    }
+
+    fn with_load(url: &str, load: LoadModel, measure_ns: u64) -> Self {
+        Self {
+            url: url.to_owned(),
+            unix_socket: None,
+            method: default_method(),
+            headers: Vec::new(),
+            body_base64: None,
+            targets: Vec::new(),
+            sessions: Vec::new(),
+            load,
+            phases: Phases {
+                warmup_ns: 0,
+                measure_ns,
+                cooldown_ns: 0,
+                drain_ns: None,
+            },
+            interval_ns: None,
+            keep_flights: 0,
+            keepalive: Keepalive::default(),
+            timeout_ns: default_timeout_ns(),
+            deadline_ns: None,
+            threads: default_threads(),
+            seed: 0,
+            spin_window_ns: None,
+            shares_cores: false,
+            receive_stamps: None,
+            check: ResponseCheck::default(),
+            wire: Wire::default(),
+            http_version: HttpVersion::default(),
+            tls: TlsOptions::default(),
+            source_addresses: Vec::new(),
+            floor: None,
+            precision: None,
+            thresholds: Thresholds::default(),
+        }
+    }
+
+    /// How long to wait for answers once the sends have ended.
+    #[must_use]
+    pub fn drain_ns(&self) -> u64 {
+        self.phases
+            .drain_ns
+            .unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
+    }
+
+    /// Whose instants of answers are reported.
+    #[must_use]
+    pub fn receive_stamps(&self) -> ReceiveStamps {
+        self.receive_stamps.unwrap_or(match self.load {
+            LoadModel::Open(_) => ReceiveStamps::Kernel,
+            LoadModel::Closed(_) => ReceiveStamps::User,
+        })
+    }
+
+    /// Length of one recording interval.
+    #[must_use]
+    pub fn interval_ns(&self) -> u64 {
+        let most_intervals =
+            RECORDING_BYTES_LIMIT / INTERVAL_BYTES_ESTIMATE / self.threads.max(1) as u64;
+        let measure_ns = self.longest_phases().measure_ns;
+        let shortest_ns = measure_ns
+            .div_ceil(most_intervals.max(1))
+            .next_multiple_of(NS_PER_S);
+        self.interval_ns.unwrap_or(shortest_ns.max(NS_PER_S))
+    }
+
+    /// Intended instants that the measure phase spans, as offsets from the start.
+    #[must_use]
+    pub fn measure_window(&self) -> (u64, u64) {
+        (
+            self.phases.warmup_ns,
+            self.phases.warmup_ns + self.phases.measure_ns,
+        )
+    }
+
+    /// Refuses a plan that cannot be carried out; the URL, headers and bodies are checked when they
+    /// are prepared.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] naming the field, what it holds and what is allowed.
+    pub fn validate(&self) -> Result<(), LoadError> {
+        require(
+            self.phases.measure_ns > 0,
+            "the duration must be longer than 0",
+        )?;
+        self.validate_load()?;
+        self.validate_mix()?;
+        self.validate_precision()?;
+        require(
+            self.longest_phases().load_ns() <= 24 * 3600 * NS_PER_S,
+            "one load may last 24 hours at most",
+        )?;
+        require(
+            self.interval_ns() >= 10 * NS_PER_MS,
+            "the interval must be at least 10ms",
+        )?;
+        require(
+            self.keep_flights <= MOST_FLIGHTS,
+            "keep_flights may be 100,000 at most",
+        )?;
+        require(
+            self.timeout_ns >= NS_PER_MS,
+            "the timeout must be at least 1ms",
+        )?;
+        require(
+            self.timeout_ns <= 3600 * NS_PER_S,
+            "the timeout may be one hour at most",
+        )?;
+        require(
+            self.deadline_ns.is_none_or(|ns| ns > 0),
+            "the deadline must be longer than 0",
+        )?;
+        require(
+            (1..=256).contains(&self.threads),
+            "threads must lie between 1 and 256",
+        )?;
+        require(
+            self.keepalive != Keepalive::Requests(0),
+            "requests per connection must be at least 1",
+        )?;
+        let mut checks = self
+            .listed_requests()
+            .filter_map(|request| request.check.as_ref());
+        let has_status =
+            !self.check.statuses.is_empty() && checks.all(|check| !check.statuses.is_empty());
+        require(has_status, "at least one status code must be accepted")?;
+        let intervals = self
+            .longest_phases()
+            .measure_ns
+            .div_ceil(self.interval_ns());
+        require(
+            intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
+            &format!("{intervals} intervals would not fit into memory; use a longer interval"),
+        )
+    }
+
+    fn validate_load(&self) -> Result<(), LoadError> {
+        match &self.load {
+            LoadModel::Open(open) => {
+                open.profile.validate(&self.phases)?;
+                require(
+                    open.max_connections != Some(0),
+                    "max_connections must be at least 1",
+                )?;
+                let cap = open.max_connections.unwrap_or(usize::MAX);
+                require(
+                    cap >= self.threads,
+                    "max_connections must be at least the number of threads",
+                )
+            }
+            LoadModel::Closed(closed) => {
+                let users = closed.connections;
+                require(
+                    (1..=1_000_000).contains(&users),
+                    "connections must lie between 1 and 1,000,000",
+                )?;
+                require(
+                    users >= self.threads,
+                    "connections must be at least the number of threads",
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_plans_are_valid() {
+        LoadPlan::open("http://127.0.0.1/", 100.0, NS_PER_S)
+            .validate()
+            .expect("open");
+        LoadPlan::closed("http://127.0.0.1/", 4, NS_PER_S)
+            .validate()
+            .expect("closed");
+    }
+
+    #[test]
+    fn each_impossible_field_is_named() {
+        let good = LoadPlan::open("http://127.0.0.1/", 100.0, NS_PER_S);
+        let cases: Vec<(&str, LoadPlan)> = vec![
+            ("rate", LoadPlan::open("http://h/", 0.0, NS_PER_S)),
+            ("rate", LoadPlan::open("http://h/", f64::NAN, NS_PER_S)),
+            ("duration", LoadPlan::open("http://h/", 1.0, 0)),
+            (
+                "24 hours",
+                LoadPlan {
+                    phases: Phases {
+                        warmup_ns: u64::MAX,
+                        ..good.phases.clone()
+                    },
+                    ..good.clone()
+                },
+            ),
+            ("connections", LoadPlan::closed("http://h/", 0, NS_PER_S)),
+            (
+                "threads",
+                LoadPlan {
+                    threads: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "timeout",
+                LoadPlan {
+                    timeout_ns: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "interval",
+                LoadPlan {
+                    interval_ns: Some(1),
+                    ..good.clone()
+                },
+            ),
+            (
+                "keep_flights",
+                LoadPlan {
+                    keep_flights: usize::MAX,
+                    ..good.clone()
+                },
+            ),
+            (
+                "per connection",
+                LoadPlan {
+                    keepalive: Keepalive::Requests(0),
+                    ..good.clone()
+                },
+            ),
+        ];
+        for (word, plan) in cases {
+            let message = plan.validate().expect_err(word).to_string();
+            assert!(message.contains(word), "{message:?} should name {word:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_load_gets_longer_intervals_by_itself() {
+        let minute = LoadPlan::open("http://h/", 1.0, 60 * NS_PER_S);
+        assert_eq!(minute.interval_ns(), NS_PER_S);
+        let mut day = LoadPlan::open("http://h/", 1.0, 24 * 3600 * NS_PER_S);
+        day.threads = 8;
+        day.validate().expect("a day fits");
+        assert!(day.interval_ns() > 30 * NS_PER_S, "{}", day.interval_ns());
+        day.interval_ns = Some(NS_PER_S);
+        assert!(
+            day.validate()
+                .expect_err("too many")
+                .to_string()
+                .contains("longer interval")
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        let mut json =
+            serde_json::to_value(LoadPlan::open("http://h/", 1.0, NS_PER_S)).expect("to json");
+        json["durration"] = 3.into();
+        let error = serde_json::from_value::<LoadPlan>(json).expect_err("unknown key");
+        assert!(error.to_string().contains("durration"), "{error}");
+    }
+
+    #[test]
+    fn the_last_request_of_a_connection_is_known() {
+        assert!(!Keepalive::On.is_last(1_000_000));
+        assert!(Keepalive::Off.is_last(0));
+        let three = Keepalive::Requests(3);
+        assert_eq!(
+            [0, 1, 2, 3].map(|served| three.is_last(served)),
+            [false, false, true, true]
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! What a plan says of an open loop. In its JSON what is offered stands in one key of several.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
+
+/// Open loop: the schedule, and what happens to an arrival that finds every connection busy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "OpenKeys", into = "OpenKeys")]
+pub struct OpenLoop {
+    /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and
+    /// `replay`.
+    pub profile: LoadProfile,
+    /// Law of the gaps between arrivals; a replay has none, and its JSON no such key.
+    pub arrivals: Arrivals,
+    /// What an arrival does when no connection is idle.
+    pub on_busy: OnBusy,
+    /// Most connections at once over all threads, each of which has its part and shares it with
+    /// none; `None` takes what the process limits allow, at most 4,096.
+    pub max_connections: Option<usize>,
+    /// Most arrivals that wait for a connection; beyond that they are dropped and counted. `None`:
+    /// ten seconds' worth, and no fewer than ten for each connection.
+    pub max_pending: Option<usize>,
+}
+
+/// Law of the gaps between arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Independent exponential gaps: what many independent users look like.
+    #[default]
+    Poisson,
+    /// Even gaps: they queue less than independent users do (`docs/method.md`).
+    Constant,
+}
+
+/// What an arrival does when no connection is idle. Below the cap on connections it opens one,
+/// whatever is said here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// At the cap it waits, in FIFO order; the wait is recorded as pool wait.
+    #[default]
+    Grow,
+    /// The same, said by who gives a cap so that arrivals queue there.
+    Queue,
+    /// At the cap it is dropped and counted.
+    Shed,
+}
+
+/// The keys of an open loop. Serde cannot flatten an enumeration and refuse unknown keys at once,
+/// so it reads this.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenKeys {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rate_per_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ramp: Option<Ramp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<Step>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replay: Option<Replay>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arrivals: Option<Arrivals>,
+    #[serde(default)]
+    on_busy: OnBusy,
+    #[serde(default)]
+    max_connections: Option<usize>,
+    #[serde(default)]
+    max_pending: Option<usize>,
+}
+
+impl TryFrom<OpenKeys> for OpenLoop {
+    type Error = String;
+
+    fn try_from(keys: OpenKeys) -> Result<Self, String> {
+        let profile = match (keys.rate_per_s, keys.ramp, keys.steps, keys.replay) {
+            (Some(rate_per_s), None, None, None) => LoadProfile::Flat { rate_per_s },
+            (None, Some(ramp), None, None) => LoadProfile::Ramp(ramp),
+            (None, None, Some(steps), None) => LoadProfile::Steps(steps),
+            (None, None, None, Some(replay)) => LoadProfile::Replay(replay),
+            _ => return Err("give one of rate_per_s, ramp, steps and replay".to_owned()),
+        };
+        if matches!(profile, LoadProfile::Replay(_)) && keys.arrivals.is_some() {
+            return Err("a trace has no law of the gaps; leave arrivals out".to_owned());
+        }
+        Ok(Self {
+            profile,
+            arrivals: keys.arrivals.unwrap_or_default(),
+            on_busy: keys.on_busy,
+            max_connections: keys.max_connections,
+            max_pending: keys.max_pending,
+        })
+    }
+}
+
+impl From<OpenLoop> for OpenKeys {
+    fn from(open: OpenLoop) -> Self {
+        let mut keys = Self {
+            rate_per_s: None,
+            ramp: None,
+            steps: None,
+            replay: None,
+            arrivals: Some(open.arrivals),
+            on_busy: open.on_busy,
+            max_connections: open.max_connections,
+            max_pending: open.max_pending,
+        };
+        match open.profile {
+            LoadProfile::Flat { rate_per_s } => keys.rate_per_s = Some(rate_per_s),
+            LoadProfile::Ramp(ramp) => keys.ramp = Some(ramp),
+            LoadProfile::Steps(steps) => keys.steps = Some(steps),
+            LoadProfile::Replay(replay) => (keys.replay, keys.arrivals) = (Some(replay), None),
+        }
+        keys
+    }
+}

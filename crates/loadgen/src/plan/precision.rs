@@ -1,0 +1,150 @@
+//! A measurement that goes on until a quantile is known well enough: what is asked for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::LoadError;
+use crate::plan::phases::require;
+use crate::plan::{LoadModel, LoadPlan, LoadProfile, Phases};
+
+/// Quantiles that a report names.
+pub const REPORTED_QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
+
+/// A wider interval says nothing.
+const WIDEST_SHARE: f64 = 0.5;
+
+/// How well a quantile is to be known, and how long that may take. The measurement ends after 1, 2,
+/// 4, 8 … times its shortest length, as soon as it is known so well, and at the latest after the
+/// last of these that `longest_ns` allows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Precision {
+    /// Over all offered requests; one of those that a report has.
+    pub quantile: f64,
+    /// Half of its 95 % interval, as a share of it.
+    pub share: f64,
+    /// Longest measurement.
+    pub longest_ns: u64,
+}
+
+impl Precision {
+    pub(crate) fn validate(&self, measure_ns: u64) -> Result<(), LoadError> {
+        require(
+            REPORTED_QUANTILES.contains(&self.quantile),
+            "precision: the quantile must be one of the report's",
+        )?;
+        require(
+            self.share > 0.0 && self.share <= WIDEST_SHARE,
+            "precision: the share must lie above 0 and up to 0.5",
+        )?;
+        require(
+            self.longest_ns / 2 >= measure_ns,
+            "precision: the longest duration must be at least twice the duration, or nothing is \
+            ever decided",
+        )
+    }
+
+    /// Lengths after which a measurement of this shortest length may end, ascending.
+    #[must_use]
+    pub fn lengths_ns(&self, measure_ns: u64) -> Vec<u64> {
+        let is_longer =
+            |length_ns: u64, twice_ns: u64| length_ns < twice_ns && twice_ns <= self.longest_ns;
+        let doubled = |length_ns: &u64| {
+            length_ns
+                .checked_mul(2)
+                .filter(|twice_ns| is_longer(*length_ns, *twice_ns))
+        };
+        std::iter::successors(Some(measure_ns), doubled).collect()
+    }
+}
+
+impl LoadPlan {
+    /// The phases with the longest measurement that this may become.
+    #[must_use]
+    pub fn longest_phases(&self) -> Phases {
+        let lengths_ns = self
+            .precision
+            .as_ref()
+            .map(|asked| asked.lengths_ns(self.phases.measure_ns));
+        let measure_ns = lengths_ns.and_then(|lengths_ns| lengths_ns.last().copied());
+        Phases {
+            measure_ns: measure_ns.unwrap_or(self.phases.measure_ns),
+            ..self.phases.clone()
+        }
+    }
+
+    pub(crate) fn validate_precision(&self) -> Result<(), LoadError> {
+        let Some(precision) = &self.precision else {
+            return Ok(());
+        };
+        let is_flat = match &self.load {
+            LoadModel::Open(open) => matches!(open.profile, LoadProfile::Flat { .. }),
+            LoadModel::Closed(_) => false,
+        };
+        require(
+            is_flat,
+            "precision: only an open loop of one rate may go on; give a rate, or leave it out",
+        )?;
+        require(
+            self.sessions.is_empty(),
+            "precision: sessions have ends of their own; leave it out",
+        )?;
+        precision.validate(self.phases.measure_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+
+    const ASKED: Precision = Precision {
+        quantile: 0.99,
+        share: 0.05,
+        longest_ns: 600 * NS_PER_S,
+    };
+
+    #[test]
+    fn a_measurement_may_end_after_doublings_of_its_length_alone() {
+        assert_eq!(
+            ASKED.lengths_ns(60 * NS_PER_S),
+            [60, 120, 240, 480].map(|seconds| seconds * NS_PER_S)
+        );
+        assert_eq!(ASKED.lengths_ns(600 * NS_PER_S), [600 * NS_PER_S]);
+    }
+
+    #[test]
+    fn what_cannot_be_decided_is_refused() {
+        ASKED.validate(300 * NS_PER_S).expect("one look");
+        let cases = [
+            ("longest", ASKED, 301 * NS_PER_S),
+            (
+                "quantile",
+                Precision {
+                    quantile: 0.98,
+                    ..ASKED
+                },
+                NS_PER_S,
+            ),
+            (
+                "share",
+                Precision {
+                    share: 0.0,
+                    ..ASKED
+                },
+                NS_PER_S,
+            ),
+            (
+                "share",
+                Precision {
+                    share: f64::NAN,
+                    ..ASKED
+                },
+                NS_PER_S,
+            ),
+        ];
+        for (word, asked, measure_ns) in cases {
+            let message = asked.validate(measure_ns).expect_err(word).to_string();
+            assert!(message.contains(word), "{message}");
+        }
+    }
+}

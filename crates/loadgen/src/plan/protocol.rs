@@ -1,0 +1,77 @@
+//! How requests get to the server and answers back: version and framing, trust, how long a
+//! connection is kept, and whose instants count.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2, one request at a time on each connection: agreed on by ALPN over TLS, presumed
+    /// without.
+    Http2,
+}
+
+/// Whom to trust over TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsOptions {
+    /// Takes every certificate as it comes.
+    #[serde(default)]
+    pub insecure: bool,
+    /// PEM file of the authorities that are trusted; `None`: those of the system.
+    #[serde(default)]
+    pub ca_file: Option<String>,
+}
+
+/// Who frames the messages on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wire {
+    /// Our own framing: cheapest, and a due request is written at once.
+    #[default]
+    Native,
+    /// hyper: the second opinion.
+    Hyper,
+}
+
+/// Whose instants of answers are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiveStamps {
+    /// The kernel's: when it had the bytes, however late we read them.
+    Kernel,
+    /// Our own; on one connection in sixteen the kernel is asked too, to tell how late we are.
+    Sampled,
+    /// Our own: after the read.
+    User,
+}
+
+/// How long a connection is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keepalive {
+    /// As long as the server allows.
+    #[default]
+    On,
+    /// One request per connection.
+    Off,
+    /// This many requests per connection.
+    Requests(u32),
+}
+
+impl Keepalive {
+    /// Whether a connection that has carried `served` requests must not carry more than the next
+    /// one.
+    #[must_use]
+    pub fn is_last(self, served: u64) -> bool {
+        match self {
+            Self::On => false,
+            Self::Off => true,
+            Self::Requests(limit) => served + 1 >= u64::from(limit),
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Targets and sessions as files that can be written by hand: vegeta's HTTP format, with options.
+//!
+//! For command lines; a load itself reads no file. `docs/requests.md` describes the format.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::base::duration::parse_duration_ns;
+use crate::base::error::LoadError;
+use crate::plan::mix::default_weight;
+use crate::plan::{RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedRequest};
+
+/// Reads a file of weighted requests. Body files are looked for beside it.
+///
+/// # Errors
+/// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
+pub fn read_targets(path: &Path) -> Result<Vec<WeightedRequest>, LoadError> {
+    let parsed = parse_file(path, Kind::Targets)?;
+    let weighted = |found: Found| WeightedRequest {
+        request: found.request,
+        weight: found.weight,
+    };
+    Ok(parsed.targets.into_iter().map(weighted).collect())
+}
+
+/// Reads a file of sessions. Body files are looked for beside it.
+///
+/// # Errors
+/// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
+pub fn read_sessions(path: &Path) -> Result<Vec<SessionPlan>, LoadError> {
+    Ok(parse_file(path, Kind::Sessions)?.sessions)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Targets,
+    Sessions,
+}
+
+/// A request of the file, with what is said of it beside.
+struct Found {
+    request: RequestPlan,
+    weight: f64,
+    think_time_ns: u64,
+}
+
+fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
+    let shown = path.display();
+    let refused = LoadError::RequestsFile;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| refused(format!("cannot read {shown}: {error}")))?;
+    let mut parser = Parser::new(kind, path.parent().unwrap_or(Path::new("")));
+    for (line, number) in text.lines().zip(1..) {
+        parser
+            .take(line.trim())
+            .map_err(|cause| refused(format!("{shown}:{number}: {cause}")))?;
+    }
+    parser.end_request();
+    match kind {
+        Kind::Targets if parser.targets.is_empty() => {
+            Err(refused(format!("{shown} has no request")))
+        }
+        Kind::Sessions if parser.sessions.is_empty() => {
+            Err(refused(format!("{shown} has no [session]")))
+        }
+        _ => Ok(parser),
+    }
+}
+
+struct Parser<'a> {
+    kind: Kind,
+    folder: &'a Path,
+    /// The request that further lines belong to.
+    open: Option<Found>,
+    targets: Vec<Found>,
+    sessions: Vec<SessionPlan>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(kind: Kind, folder: &'a Path) -> Self {
+        Self {
+            kind,
+            folder,
+            open: None,
+            targets: Vec::new(),
+            sessions: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, line: &str) -> Result<(), String> {
+        if line.is_empty() {
+            self.end_request();
+            return Ok(());
+        }
+        if line.starts_with('#') {
+            return Ok(());
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            return self.begin_session(name);
+        }
+        if let Some(option) = line.strip_prefix("--") {
+            let (name, value) = option.split_once([' ', '=']).unwrap_or((option, ""));
+            return self.take_option(name, value.trim());
+        }
+        if let Some(path) = line.strip_prefix('@') {
+            return self.take_body_file(path.trim());
+        }
+        match line.split_once(char::is_whitespace) {
+            Some((method, url)) if !method.contains(':') => self.begin_request(method, url.trim()),
+            _ => self.take_header(line),
+        }
+    }
+
+    fn begin_session(&mut self, rest: &str) -> Result<(), String> {
+        self.end_request();
+        if self.kind == Kind::Targets {
+            return Err("a [session] stands in a file for --sessions".to_owned());
+        }
+        let name = rest
+            .strip_suffix(']')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| "a session begins with [name]".to_owned())?;
+        if self.sessions.iter().any(|session| session.name == name) {
+            return Err(format!("there are two sessions named {name:?}"));
+        }
+        let session = SessionPlan {
+            name: name.to_owned(),
+            weight: default_weight(),
+            steps: Vec::new(),
+        };
+        self.sessions.push(session);
+        Ok(())
+    }
+
+    fn begin_request(&mut self, method: &str, url: &str) -> Result<(), String> {
+        self.end_request();
+        if self.kind == Kind::Sessions && self.sessions.is_empty() {
+            return Err("a session begins with [name], before its first request".to_owned());
+        }
+        if !url.starts_with('/') && !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(format!(
+                "{url:?} is neither a path nor a URL; write for example: GET /index.html"
+            ));
+        }
+        let request = RequestPlan {
+            name: None,
+            method: method.to_owned(),
+            url: url.to_owned(),
+            headers: Vec::new(),
+            body_base64: None,
+            check: None,
+        };
+        self.open = Some(Found {
+            request,
+            weight: default_weight(),
+            think_time_ns: 0,
+        });
+        Ok(())
+    }
+
+    fn end_request(&mut self) {
+        let Some(found) = self.open.take() else {
+            return;
+        };
+        match self.sessions.last_mut() {
+            Some(session) => {
+                let step = StepPlan {
+                    request: found.request,
+                    think_time_ns: found.think_time_ns,
+                };
+                session.steps.push(step);
+            }
+            None => self.targets.push(found),
+        }
+    }
+
+    fn request(&mut self) -> Result<&mut RequestPlan, String> {
+        let open = self.open.as_mut().map(|found| &mut found.request);
+        open.ok_or_else(|| {
+            "no request begins above this line; write for example: GET /index.html".to_owned()
+        })
+    }
+
+    fn take_header(&mut self, line: &str) -> Result<(), String> {
+        let (name, value) = line.split_once(':').ok_or_else(|| {
+            format!("{line:?} is neither METHOD URL, nor Name: value, nor an option")
+        })?;
+        let field = (name.trim().to_owned(), value.trim().to_owned());
+        self.request()?.headers.push(field);
+        Ok(())
+    }
+
+    fn take_body_file(&mut self, path: &str) -> Result<(), String> {
+        let body = self.read(path)?;
+        self.take_body(&body)
+    }
+
+    fn take_body(&mut self, body: &[u8]) -> Result<(), String> {
+        let request = self.request()?;
+        if request.body_base64.is_some() {
+            return Err("the request has two bodies".to_owned());
+        }
+        request.body_base64 = Some(STANDARD.encode(body));
+        Ok(())
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let path = self.folder.join(path);
+        std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    }
+
+    fn take_option(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if value.is_empty() {
+            return Err(format!("--{name} needs a value"));
+        }
+        match name {
+            "weight" => self.take_weight(value),
+            "think-time" => self.take_think_time(value),
+            "name" => {
+                self.request()?.name = Some(value.to_owned());
+                Ok(())
+            }
+            "body" => self.take_body(value.as_bytes()),
+            "body-file" => self.take_body_file(value),
+            _ => self.take_expectation(name, value),
+        }
+    }
+
+    fn take_weight(&mut self, value: &str) -> Result<(), String> {
+        let weight: f64 = value
+            .parse()
+            .map_err(|_| format!("{value:?} is not a weight like 3 or 0.5"))?;
+        if !(weight.is_finite() && weight > 0.0) {
+            return Err(format!("a weight must lie above 0, not {value}"));
+        }
+        match (self.kind, &mut self.open, self.sessions.last_mut()) {
+            (Kind::Targets, Some(found), _) => found.weight = weight,
+            (Kind::Sessions, None, Some(session)) if session.steps.is_empty() => {
+                session.weight = weight
+            }
+            (Kind::Sessions, ..) => {
+                return Err("the weight of a session stands right below its [name]".to_owned());
+            }
+            (Kind::Targets, ..) => self.request().map(drop)?,
+        }
+        Ok(())
+    }
+
+    fn take_think_time(&mut self, value: &str) -> Result<(), String> {
+        if self.kind == Kind::Targets {
+            return Err("a think time needs a session; see --sessions".to_owned());
+        }
+        self.request()?;
+        let think_time_ns = parse_duration_ns(value)?;
+        if let Some(found) = &mut self.open {
+            found.think_time_ns = think_time_ns;
+        }
+        Ok(())
+    }
+
+    fn take_expectation(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let body = if name == "expect-body-file" {
+            Some(STANDARD.encode(self.read(value)?))
+        } else {
+            None
+        };
+        let check = self
+            .request()?
+            .check
+            .get_or_insert_with(ResponseCheck::default);
+        match name {
+            "expect-status" => check.statuses = statuses(value)?,
+            "expect-body" => check.body_base64 = Some(STANDARD.encode(value)),
+            "expect-body-file" => check.body_base64 = body,
+            "expect-length" => {
+                let length = value
+                    .parse()
+                    .map_err(|_| format!("{value:?} is not a number of bytes"))?;
+                check.length = Some(length);
+            }
+            "expect-sha256" => check.sha256 = Some(value.to_owned()),
+            "expect-regex" => check.regex = Some(value.to_owned()),
+            _ => {
+                return Err(format!(
+                    "there is no option --{name} here; see docs/requests.md"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn statuses(text: &str) -> Result<Vec<u16>, String> {
+    let one = |code: &str| {
+        code.trim()
+            .parse()
+            .map_err(|_| format!("{code:?} is not a status code"))
+    };
+    text.split(',').map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of its own, gone with the value.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("loadgen-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(&path).expect("a folder");
+            Self(path)
+        }
+
+        fn write(&self, name: &str, text: &str) -> std::path::PathBuf {
+            let path = self.0.join(name);
+            std::fs::write(&path, text).expect("a file");
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            drop(std::fs::remove_dir_all(&self.0));
+        }
+    }
+
+    #[test]
+    fn targets_have_headers_bodies_weights_and_expectations() {
+        let folder = Folder::new("targets");
+        folder.write("order.json", "{}");
+        let path = folder.write(
+            "targets",
+            "# the shop\nGET /\n--weight 3\nGET http://h/b?c\nAccept: text/html\n\n\
+             POST /orders\nContent-Type: application/json\n@order.json\n--name order\n--weight=0.5\n\
+             --expect-status 201,202\n--expect-regex ^\\{\"id\": \n",
+        );
+        let targets = read_targets(&path).expect("targets");
+        let weights: Vec<f64> = targets.iter().map(|target| target.weight).collect();
+        assert_eq!(weights, [3.0, 1.0, 0.5]);
+        let requests: Vec<&RequestPlan> = targets.iter().map(|target| &target.request).collect();
+        assert_eq!(
+            (requests[1].method.as_str(), requests[1].url.as_str()),
+            ("GET", "http://h/b?c")
+        );
+        assert_eq!(
+            requests[1].headers,
+            [("Accept".to_owned(), "text/html".to_owned())]
+        );
+        assert_eq!(
+            (&requests[0].check, &requests[0].body_base64),
+            (&None, &None)
+        );
+        let order = requests[2];
+        assert_eq!(
+            (order.name.as_deref(), order.body_base64.as_deref()),
+            (Some("order"), Some("e30="))
+        );
+        let check = ResponseCheck {
+            statuses: vec![201, 202],
+            regex: Some("^\\{\"id\":".to_owned()),
+            ..ResponseCheck::default()
+        };
+        assert_eq!(order.check.as_ref(), Some(&check));
+    }
+
+    #[test]
+    fn sessions_have_names_weights_and_think_times() {
+        let folder = Folder::new("sessions");
+        let path = folder.write(
+            "sessions",
+            "[browse]\n--weight 4\nGET /\n--think-time 1.5s\nGET /cart\n\n[buy]\nPOST /buy\n--body \
+            a=b\n",
+        );
+        let sessions = read_sessions(&path).expect("sessions");
+        let shape = |session: &SessionPlan| {
+            let steps = session
+                .steps
+                .iter()
+                .map(|step| (step.request.url.clone(), step.think_time_ns));
+            (
+                session.name.clone(),
+                session.weight,
+                steps.collect::<Vec<_>>(),
+            )
+        };
+        let browse = (
+            "browse".to_owned(),
+            4.0,
+            vec![("/".to_owned(), 1_500_000_000), ("/cart".to_owned(), 0)],
+        );
+        assert_eq!(shape(&sessions[0]), browse);
+        assert_eq!(
+            shape(&sessions[1]),
+            ("buy".to_owned(), 1.0, vec![("/buy".to_owned(), 0)])
+        );
+        assert_eq!(
+            sessions[1].steps[0].request.body_base64.as_deref(),
+            Some("YT1i")
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let folder = Folder::new("wrong");
+        let targets = [
+            ("GET /\n\nAccept: a\n", 3, "no request begins"),
+            ("--weight 3\n", 1, "no request begins"),
+            ("GET /\n--wieght 3\n", 2, "--wieght"),
+            ("GET /\n--weight 0\n", 2, "above 0"),
+            ("GET /\n--weight\n", 2, "needs a value"),
+            ("GET index.html\n", 1, "neither a path nor a URL"),
+            ("GET /\nnonsense\n", 2, "neither METHOD URL"),
+            ("GET /\n--expect-status ok\n", 2, "status code"),
+            ("GET /\n--body a\n--body b\n", 3, "two bodies"),
+            ("GET /\n@missing\n", 2, "cannot read"),
+            ("GET /\n--think-time 1s\n", 2, "--sessions"),
+            ("[browse]\n", 1, "--sessions"),
+        ];
+        let sessions = [
+            ("GET /\n", 1, "[name]"),
+            ("[a]\nGET /\n--weight 3\n", 3, "right below"),
+            ("[a]\n[a]\n", 2, "two sessions"),
+            ("[a\n", 1, "[name]"),
+            ("[a]\nGET /\n--think-time 1 fortnight\n", 3, "fortnight"),
+        ];
+        let check = |(text, line, word): (&str, usize, &str), error: Option<LoadError>| {
+            let message = error.expect(text).to_string();
+            assert!(
+                message.contains(&format!("wrong:{line}: ")) && message.contains(word),
+                "{message}"
+            );
+        };
+        for case in targets {
+            check(case, read_targets(&folder.write("wrong", case.0)).err());
+        }
+        for case in sessions {
+            check(case, read_sessions(&folder.write("wrong", case.0)).err());
+        }
+        let empty = folder.write("empty", "# nothing\n");
+        assert!(
+            read_targets(&empty)
+                .expect_err("empty")
+                .to_string()
+                .contains("no request")
+        );
+        assert!(
+            read_sessions(&empty)
+                .expect_err("empty")
+                .to_string()
+                .contains("no [session]")
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! A plan as text: JSON in, and what is wrong with it by the name of the field.
+
+use crate::base::error::LoadError;
+use crate::plan::LoadPlan;
+
+impl LoadPlan {
+    /// A plan that can be carried out, from its JSON.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] naming the field and what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, LoadError> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let plan: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let (field, cause) = (error.path().to_string(), in_words(error.inner()));
+            LoadError::Plan(if field == "." {
+                cause
+            } else {
+                format!("{field}: {cause}")
+            })
+        })?;
+        json.end()
+            .map_err(|error| LoadError::Plan(in_words(&error)))?;
+        plan.validate()?;
+        Ok(plan)
+    }
+}
+
+/// Without the line and the column: whoever made the text with a program knows neither.
+fn in_words(error: &serde_json::Error) -> String {
+    error
+        .to_string()
+        .split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+
+    #[test]
+    fn what_is_wrong_with_a_plan_is_told_by_its_field() {
+        let plan = LoadPlan::open("http://h/", 100.0, NS_PER_S);
+        let value = serde_json::to_value(&plan).expect("JSON");
+        let with = |field: &str, wrong: serde_json::Value| {
+            let mut changed = value.clone();
+            *changed.pointer_mut(field).expect("a field") = wrong;
+            LoadPlan::from_json(&changed.to_string()).map_err(|error| error.to_string())
+        };
+        assert_eq!(with("/seed", 7.into()).expect("possible").seed, 7);
+        for (field, wrong, expected) in [
+            (
+                "/seed",
+                (-1).into(),
+                "seed: invalid value: integer `-1`, expected u64",
+            ),
+            (
+                "/phases/measure_ns",
+                "1s".into(),
+                "phases.measure_ns: invalid type: string \"1s\", expected u64",
+            ),
+            ("/threads", 0.into(), "threads must lie between 1 and 256"),
+        ] {
+            let error = with(field, wrong).expect_err("refused");
+            assert!(error.ends_with(expected), "{error}");
+            assert!(!error.contains("line 1"), "{error}");
+        }
+        let twice = LoadPlan::from_json(&format!("{value} {value}"))
+            .expect_err("two plans")
+            .to_string();
+        assert!(twice.contains("trailing"), "{twice}");
+        let error = LoadPlan::from_json("[").expect_err("no JSON").to_string();
+        assert!(
+            !error.starts_with('.') && !error.contains("column"),
+            "{error}"
+        );
+    }
+}

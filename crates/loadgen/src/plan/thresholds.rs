@@ -1,0 +1,351 @@
+//! Every threshold of every check of a load, in one place: its default here, its reason at the
+//! check.
+//!
+//! A plan overrides single ones by check and key: `{"C4": {"warn": 0.02}}`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Two levels of one figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Beyond this: a remark.
+    pub warn: f64,
+    /// Beyond this: the figures do not stand.
+    pub invalid: f64,
+}
+
+const fn limits(warn: f64, invalid: f64) -> Limits {
+    Limits { warn, invalid }
+}
+
+/// C2: arrivals that the schedule had instead of those it should have had.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduledLimits {
+    /// Standard errors of a Poisson number.
+    pub warn_standard_errors: f64,
+}
+
+/// C5: lateness in itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LagLimits {
+    /// Of the 99th of a hundred sends.
+    pub warn_p99_ns: f64,
+    /// Of the 999th of a thousand.
+    pub warn_p999_ns: f64,
+    /// Of the 99th of a hundred, together with the next.
+    pub invalid_p99_ns: f64,
+    /// As a share of the median response time.
+    pub invalid_share_of_p50: f64,
+}
+
+/// C6: how many times the measuring floor a quantile is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FloorLimits {
+    /// Below this: a remark.
+    pub warn: f64,
+    /// Below this it is only an upper bound.
+    pub unresolved: f64,
+}
+
+/// C13: sends against a Poisson process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SendGapLimits {
+    /// Anderson-Darling statistic: significance, which at high rates finds what harms nobody.
+    pub warn_anderson_darling: f64,
+    /// Standard errors of the index of dispersion.
+    pub warn_dispersion: f64,
+    /// Kolmogorov distance: the size of the effect.
+    pub invalid_distance: f64,
+}
+
+/// C14: response times over the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StationarityLimits {
+    /// Of the median, last third against first, together with KPSS.
+    pub warn_p50_drift: f64,
+    /// Of the 99th of a hundred, likewise.
+    pub warn_p99_drift: f64,
+    /// The KPSS statistic.
+    pub warn_kpss: f64,
+    /// Highest level of the median against the lowest.
+    pub non_stationary: f64,
+}
+
+/// C15: the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BacklogLimits {
+    /// Growth in units of the mean: a remark.
+    pub warn: f64,
+    /// Likewise: more was offered than the server can serve.
+    pub unstable: f64,
+    /// Share of the arrivals that found the queue full: likewise.
+    pub unstable_turned_away: f64,
+}
+
+/// C20: threads whose p99 differs from that of all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadLimits {
+    /// So many: a remark.
+    pub warn: f64,
+    /// So many: the figures do not stand.
+    pub invalid: f64,
+}
+
+/// The thresholds, by check.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// C2.
+    #[serde(rename = "C2")]
+    pub scheduled: ScheduledLimits,
+    /// C3: share of the requests that went out in time.
+    #[serde(rename = "C3")]
+    pub sent: Limits,
+    /// C4: how much our own lateness lengthened a quantile, as a share.
+    #[serde(rename = "C4")]
+    pub lag_impact: Limits,
+    /// C5.
+    #[serde(rename = "C5")]
+    pub lag: LagLimits,
+    /// C6.
+    #[serde(rename = "C6")]
+    pub floor: FloorLimits,
+    /// C7: busy share of the busiest thread.
+    #[serde(rename = "C7")]
+    pub busy: Limits,
+    /// C8: share of the time in which a thread waited for a core.
+    #[serde(rename = "C8")]
+    pub run_queue: Limits,
+    /// C10: share of the host's CPU time that the hypervisor took.
+    #[serde(rename = "C10")]
+    pub steal: Limits,
+    /// C11: requests that a standstill of ours hit, as a share of those beyond p99.
+    #[serde(rename = "C11")]
+    pub hiccups: Limits,
+    /// C13.
+    #[serde(rename = "C13")]
+    pub send_gaps: SendGapLimits,
+    /// C14.
+    #[serde(rename = "C14")]
+    pub stationarity: StationarityLimits,
+    /// C15.
+    #[serde(rename = "C15")]
+    pub backlog: BacklogLimits,
+    /// C16: requests in the system by two ways of counting, as a share.
+    #[serde(rename = "C16")]
+    pub bookkeeping: Bookkeeping,
+    /// C20.
+    #[serde(rename = "C20")]
+    pub threads: ThreadLimits,
+}
+
+/// C16: a difference that only a defect makes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bookkeeping {
+    /// Beyond this: the figures do not stand.
+    pub invalid: f64,
+}
+
+impl Default for Table {
+    /// The defaults that `docs/checks.md` lists.
+    fn default() -> Self {
+        Self {
+            scheduled: ScheduledLimits {
+                warn_standard_errors: 4.0,
+            },
+            sent: limits(0.9999, 0.999),
+            lag_impact: limits(0.01, 0.05),
+            lag: LagLimits {
+                warn_p99_ns: 200_000.0,
+                warn_p999_ns: 1_000_000.0,
+                invalid_p99_ns: 1_000_000.0,
+                invalid_share_of_p50: 0.1,
+            },
+            floor: FloorLimits {
+                warn: 10.0,
+                unresolved: 3.0,
+            },
+            busy: limits(0.6, 0.85),
+            run_queue: limits(0.001, 0.01),
+            steal: limits(0.001, 0.01),
+            hiccups: limits(0.02, 0.1),
+            send_gaps: SendGapLimits {
+                warn_anderson_darling: 1.959,
+                warn_dispersion: 4.0,
+                invalid_distance: 0.05,
+            },
+            stationarity: StationarityLimits {
+                warn_p50_drift: 0.05,
+                warn_p99_drift: 0.15,
+                warn_kpss: 0.739,
+                non_stationary: 0.25,
+            },
+            backlog: BacklogLimits {
+                warn: 0.5,
+                unstable: 1.0,
+                unstable_turned_away: 0.01,
+            },
+            bookkeeping: Bookkeeping { invalid: 0.001 },
+            threads: ThreadLimits {
+                warn: 1.0,
+                invalid: 2.0,
+            },
+        }
+    }
+}
+
+/// Overrides, by check and key.
+type Overrides = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// The thresholds of a plan: the defaults, and what overrides them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Overrides", into = "Table")]
+pub struct Thresholds(Table);
+
+impl std::ops::Deref for Thresholds {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.0
+    }
+}
+
+impl From<Thresholds> for Table {
+    fn from(thresholds: Thresholds) -> Self {
+        thresholds.0
+    }
+}
+
+impl TryFrom<Overrides> for Thresholds {
+    type Error = String;
+
+    fn try_from(overrides: Overrides) -> Result<Self, String> {
+        let all = overrides.iter().flat_map(|(check, limits)| {
+            limits.iter().map(move |(key, limit)| (check, key, *limit))
+        });
+        all.into_iter()
+            .try_fold(Self::default(), |thresholds, (check, key, limit)| {
+                thresholds.with(check, key, limit)
+            })
+    }
+}
+
+impl Thresholds {
+    /// These with one of them changed.
+    ///
+    /// # Errors
+    /// In words, when there is no such check or key, or the limit is no finite number from 0 on.
+    pub fn with(&self, check: &str, key: &str, limit: f64) -> Result<Self, String> {
+        if !limit.is_finite() || limit < 0.0 {
+            return Err(format!(
+                "the threshold {check}.{key} must be a number from 0 on"
+            ));
+        }
+        let mut table = serde_json::to_value(self.0).map_err(|error| error.to_string())?;
+        let limits = table
+            .get_mut(check)
+            .and_then(|limits| limits.as_object_mut());
+        let known = limits
+            .ok_or_else(|| format!("the check {check} has no thresholds; {}", Self::names()))?;
+        let keys = known.keys().cloned().collect::<Vec<_>>().join(", ");
+        let slot = known
+            .get_mut(key)
+            .ok_or_else(|| format!("{check} has no threshold {key}; it has {keys}"))?;
+        *slot = limit.into();
+        serde_json::from_value(table)
+            .map(Self)
+            .map_err(|error| error.to_string())
+    }
+
+    /// These with one of them changed as the command line writes it: `C4.warn=0.02`.
+    ///
+    /// # Errors
+    /// As [`Self::with`], and when the text has another form.
+    pub fn with_text(&self, text: &str) -> Result<Self, String> {
+        let parts = text
+            .split_once('=')
+            .and_then(|(name, limit)| Some((name.split_once('.')?, limit)));
+        let ((check, key), limit) = parts.ok_or_else(|| {
+            format!("{text:?} is not a threshold of a check; write it like C4.warn=0.02")
+        })?;
+        let limit = limit
+            .parse()
+            .map_err(|_| format!("{limit:?} is not a number; write it like C4.warn=0.02"))?;
+        self.with(check, key, limit)
+    }
+
+    fn names() -> String {
+        let table = serde_json::to_value(Table::default()).unwrap_or_default();
+        let names: Vec<String> = table
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect();
+        format!("these have: {}", names.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Thresholds, String> {
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_plan_overrides_single_thresholds_and_keeps_the_others() {
+        let thresholds = read(r#"{"C4": {"warn": 0.02}}"#).expect("known");
+        assert_eq!(thresholds.lag_impact, limits(0.02, 0.05));
+        assert_eq!(thresholds.busy, Table::default().busy);
+        let written = serde_json::to_string(&thresholds).expect("plain data");
+        assert_eq!(
+            read(&written),
+            Ok(thresholds),
+            "what is written can be read"
+        );
+        assert_eq!(read("{}"), Ok(Thresholds::default()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_with_what_is() {
+        assert!(
+            read(r#"{"C99": {"warn": 1}}"#)
+                .expect_err("check")
+                .contains("C99 has no thresholds; these have: C10,")
+        );
+        assert!(
+            read(r#"{"C4": {"wran": 1}}"#)
+                .expect_err("key")
+                .contains("no threshold wran; it has invalid, warn")
+        );
+        assert!(
+            read(r#"{"C4": {"warn": -1}}"#)
+                .expect_err("limit")
+                .contains("C4.warn must be a number")
+        );
+    }
+
+    #[test]
+    fn the_command_line_writes_them_with_a_dot() {
+        let thresholds = Thresholds::default()
+            .with_text("C13.invalid_distance=0.1")
+            .expect("known");
+        assert_eq!(thresholds.send_gaps.invalid_distance, 0.1);
+        for text in ["C4=1", "C4.warn", "C4.warn=much", "C4.warn=nan"] {
+            assert!(Thresholds::default().with_text(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A recorded load: the instants of its arrivals. Reads text, never a file.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::NS_PER_S;
+use crate::base::duration::parse_duration_ns;
+
+/// A plan holds its trace, and a report its plan: about eleven bytes of JSON for each arrival.
+const MOST_ARRIVALS: usize = 10_000_000;
+
+/// An offset beyond this is an instant of the calendar.
+const LAST_OFFSET_NS: u64 = 366 * 24 * 3600 * NS_PER_S;
+
+/// Instants of arrivals, ascending, as offsets from the start of the load in nanoseconds. Cheap to
+/// clone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
+pub struct Trace(Arc<[u64]>);
+
+impl Trace {
+    /// A trace of these offsets.
+    ///
+    /// # Errors
+    /// Says which offset lies before the one in front of it, or that there are none or too many.
+    pub fn new(offsets_ns: Vec<u64>) -> Result<Self, String> {
+        if let Some(place) = offsets_ns.windows(2).position(|pair| pair[1] < pair[0]) {
+            let (before, after) = (offsets_ns[place], offsets_ns[place + 1]);
+            return Err(format!(
+                "the trace goes back from {before} ns to {after} ns; sort its offsets"
+            ));
+        }
+        if offsets_ns
+            .last()
+            .is_some_and(|last_ns| *last_ns > LAST_OFFSET_NS)
+        {
+            return Err(
+                "the trace lasts longer than a year; its offsets count from the start of \
+                the load, so subtract that instant from each"
+                    .to_owned(),
+            );
+        }
+        match offsets_ns.len() {
+            0 => Err("the trace has no arrival".to_owned()),
+            count if count > MOST_ARRIVALS => {
+                Err(format!("the trace has more than {MOST_ARRIVALS} arrivals"))
+            }
+            _ => Ok(Self(offsets_ns.into())),
+        }
+    }
+
+    /// Reads one offset per line: seconds as a decimal number, or a number with a unit (`250ms`).
+    /// `#` begins a comment; empty lines are passed over.
+    ///
+    /// # Errors
+    /// A sentence with the number of the line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut offsets_ns: Vec<u64> = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let offset = line.split('#').next().unwrap_or("").trim();
+            if offset.is_empty() {
+                continue;
+            }
+            let offset_ns = parse_duration_ns(offset).map_err(|_| {
+                format!(
+                    "line {number}: {offset:?} is not an offset; write seconds like 0.25, or a \
+                    unit like 250ms"
+                )
+            })?;
+            if offsets_ns
+                .last()
+                .is_some_and(|last_ns| offset_ns < *last_ns)
+            {
+                return Err(format!(
+                    "line {number}: {offset:?} lies before the offset above it; sort the lines by \
+                    time"
+                ));
+            }
+            offsets_ns.push(offset_ns);
+        }
+        Self::new(offsets_ns)
+    }
+
+    /// The offsets, ascending.
+    #[must_use]
+    pub fn offsets_ns(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// From the start to one mean gap after the last arrival, so that arrivals by length is the
+    /// trace's rate; `None` when all its arrivals are at one instant.
+    pub(crate) fn length_ns(&self) -> Option<u64> {
+        let (first_ns, last_ns) = (self.0.first()?, self.0.last()?);
+        (last_ns > first_ns).then(|| last_ns + (last_ns - first_ns) / (self.0.len() as u64 - 1))
+    }
+
+    /// The most arrivals within any span of this length.
+    pub(crate) fn most_within(&self, span_ns: u64) -> usize {
+        let mut first = 0;
+        let mut most = 0;
+        for (place, &offset_ns) in self.0.iter().enumerate() {
+            while self.0[first] + span_ns <= offset_ns {
+                first += 1;
+            }
+            most = most.max(place - first + 1);
+        }
+        most
+    }
+}
+
+impl TryFrom<Vec<u64>> for Trace {
+    type Error = String;
+
+    fn try_from(offsets_ns: Vec<u64>) -> Result<Self, String> {
+        Self::new(offsets_ns)
+    }
+}
+
+impl From<Trace> for Vec<u64> {
+    fn from(trace: Trace) -> Self {
+        trace.0.to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_offsets_is_read() {
+        let text = "# recorded in May\n0\n0.25\r\n\n250ms  # the same again\n1e-0\n1.5s\n";
+        let trace = Trace::parse(text).expect("a good trace");
+        assert_eq!(
+            trace.offsets_ns(),
+            [0, 250_000_000, 250_000_000, 1_000_000_000, 1_500_000_000]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let cases = [
+            (
+                "0\n# x\n0,5\n",
+                "line 3: \"0,5\" is not an offset; write seconds like 0.25, or a unit like 250ms",
+            ),
+            ("0\n-1\n", "line 2: \"-1\" is not an offset"),
+            (
+                "0\n2\n\n1s\n",
+                "line 4: \"1s\" lies before the offset above it; sort the lines by time",
+            ),
+            ("# nothing\n", "the trace has no arrival"),
+            (
+                "1732221936.1\n",
+                "the trace lasts longer than a year; its offsets count from the start",
+            ),
+        ];
+        for (text, expected) in cases {
+            let message = Trace::parse(text).expect_err(text);
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn offsets_in_a_plan_are_checked_too() {
+        assert_eq!(
+            serde_json::from_str::<Trace>("[1,2,2]")
+                .expect("sorted")
+                .offsets_ns(),
+            [1, 2, 2]
+        );
+        let error = serde_json::from_str::<Trace>("[5,2]").expect_err("not sorted");
+        assert!(
+            error.to_string().contains("goes back from 5 ns to 2 ns"),
+            "{error}"
+        );
+        assert!(serde_json::from_str::<Trace>("[]").is_err());
+    }
+
+    #[test]
+    fn the_length_of_an_even_trace_is_its_number_of_gaps() {
+        let even = Trace::new((0..10).map(|k| k * 100).collect()).expect("sorted");
+        assert_eq!(even.length_ns(), Some(1_000));
+        assert_eq!(Trace::new(vec![7, 7]).expect("sorted").length_ns(), None);
+        assert_eq!(Trace::new(vec![7]).expect("sorted").length_ns(), None);
+    }
+
+    #[test]
+    fn the_busiest_span_is_found_wherever_it_lies() {
+        let trace = Trace::new(vec![0, 50, 120, 130, 140, 199, 400]).expect("sorted");
+        assert_eq!(
+            [1, 21, 80, 100, 1_000].map(|span_ns| trace.most_within(span_ns)),
+            [1, 3, 4, 4, 7]
+        );
+    }
+}

@@ -1,0 +1,335 @@
+//! What happened to one request: its outcome, its instants, and the exact split of its response
+//! time.
+
+use serde::Serialize;
+
+/// How a scheduled request ended. Exclusive and complete: every arrival ends in exactly one of
+/// these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// An accepted status and a right body.
+    Ok,
+    /// A complete answer with a status that is not accepted.
+    HttpStatus,
+    /// A complete answer whose body is not the expected one, or an answer that is not HTTP.
+    BadBody,
+    /// The connection was reset or closed after a response byte, or on a fresh connection.
+    Reset,
+    /// A kept connection was reset or closed before any response byte: the keep-alive race. Not
+    /// retried.
+    Stale,
+    /// Nothing listened, or the connection was refused.
+    Refused,
+    /// The connection was not made within the timeout.
+    ConnectTimeout,
+    /// The request was on its way, but its answer was not complete within the timeout.
+    Timeout,
+    /// Never sent: every connection was busy and it was to be shed, the queue was full, or the
+    /// deadline passed while it waited.
+    Dropped,
+    /// Still in flight, or still queued, when the drain ended or the run was stopped.
+    Unfinished,
+    /// The generator ran out of something of its own (descriptors, ports, memory): the run is
+    /// invalid.
+    ClientError,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of the report.
+    pub const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::HttpStatus,
+        Self::BadBody,
+        Self::Reset,
+        Self::Stale,
+        Self::Refused,
+        Self::ConnectTimeout,
+        Self::Timeout,
+        Self::Dropped,
+        Self::Unfinished,
+        Self::ClientError,
+    ];
+
+    /// Whether an answer might still have come when nobody waited for it any longer: the elapsed
+    /// time is a lower bound of the response time. A dropped arrival was never sent, so it is a
+    /// plain failure.
+    #[must_use]
+    pub fn is_censored(self) -> bool {
+        matches!(
+            self,
+            Self::ConnectTimeout | Self::Timeout | Self::Unfinished
+        )
+    }
+
+    /// Whether a complete HTTP answer came, right or wrong.
+    #[must_use]
+    pub fn is_answered(self) -> bool {
+        matches!(self, Self::Ok | Self::HttpStatus | Self::BadBody)
+    }
+}
+
+/// An arrival that has to be served: its intended instant and the instant from which it could have
+/// been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// When it should have been sent.
+    pub intended_ns: u64,
+    /// From when on it would have had to wait for a slot had it been looked at in time: the
+    /// intended instant, or the later one until which a slot was idle.
+    pub waits_from_ns: u64,
+    /// When a connection slot became free for it; the intended instant unless it had to queue.
+    pub eligible_ns: u64,
+    /// Which of the target's requests it sends.
+    pub request: u32,
+}
+
+impl Arrival {
+    /// An arrival that need not wait for a slot.
+    pub fn unqueued(intended_ns: u64, request: u32) -> Self {
+        Self {
+            intended_ns,
+            waits_from_ns: intended_ns,
+            eligible_ns: intended_ns,
+            request,
+        }
+    }
+
+    /// An arrival that got its slot at `freed_ns`, after waiting for it from `waits_from_ns` on.
+    pub fn queued(intended_ns: u64, waits_from_ns: u64, freed_ns: u64, request: u32) -> Self {
+        let eligible_ns = freed_ns.max(intended_ns);
+        Self {
+            intended_ns,
+            waits_from_ns: waits_from_ns.clamp(intended_ns, eligible_ns),
+            eligible_ns,
+            request,
+        }
+    }
+
+    /// How late it was looked at: while a slot was still idle, it waited for us and for none.
+    pub fn overlooked_ns(&self) -> u64 {
+        self.waits_from_ns.saturating_sub(self.intended_ns)
+    }
+}
+
+/// Instants of one request, all on `CLOCK_MONOTONIC`; 0 where the request did not get that far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    /// Before `connect()`, if this request opened its connection.
+    pub connect_start_ns: u64,
+    /// The connection was usable.
+    pub connect_ready_ns: u64,
+    /// Immediately before the first write of the request to the socket.
+    pub write_start_ns: u64,
+    /// When the first byte of the answer came, likewise.
+    pub first_byte_ns: u64,
+    /// When the answer was complete: by the kernel's stamp, or else after the read that completed
+    /// it.
+    pub last_byte_ns: u64,
+    /// How much later than the kernel we had it; `None` where the kernel did not say.
+    pub receive_delay_ns: Option<u64>,
+}
+
+/// One request that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    pub arrival: Arrival,
+    pub stamps: Stamps,
+    pub outcome: Outcome,
+    pub status: Option<u16>,
+    /// When the outcome was known: the last byte, the failure, or for a timeout the instant it
+    /// expired.
+    pub ended_ns: u64,
+}
+
+/// The exact integer split of a response time, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub response_ns: u64,
+    pub pool_wait_ns: u64,
+    pub send_lag_ns: u64,
+    pub connect_ns: Option<u64>,
+    pub first_byte_ns: u64,
+    pub service_ns: u64,
+}
+
+impl Completion {
+    /// Splits the response time of an answered request:
+    /// `response = pool wait + send lag + connect + time to first byte + transfer`, exactly.
+    ///
+    /// `None` when an instant is missing or out of order, which no answered request can have.
+    pub fn parts(&self) -> Option<Parts> {
+        let (arrival, stamps) = (&self.arrival, &self.stamps);
+        let pool_wait_ns = arrival.eligible_ns.checked_sub(arrival.waits_from_ns)?;
+        let connect_ns = match stamps.connect_start_ns {
+            0 => None,
+            start_ns => Some(stamps.connect_ready_ns.checked_sub(start_ns)?),
+        };
+        let to_write_ns = stamps.write_start_ns.checked_sub(arrival.eligible_ns)?;
+        let send_lag_ns =
+            to_write_ns.checked_sub(connect_ns.unwrap_or(0))? + arrival.overlooked_ns();
+        let first_byte_ns = stamps.first_byte_ns.checked_sub(stamps.write_start_ns)?;
+        let transfer_ns = stamps.last_byte_ns.checked_sub(stamps.first_byte_ns)?;
+        let response_ns = stamps.last_byte_ns.checked_sub(arrival.intended_ns)?;
+        let sum_ns =
+            pool_wait_ns + send_lag_ns + connect_ns.unwrap_or(0) + first_byte_ns + transfer_ns;
+        (sum_ns == response_ns).then_some(Parts {
+            response_ns,
+            pool_wait_ns,
+            send_lag_ns,
+            connect_ns,
+            first_byte_ns,
+            service_ns: first_byte_ns + transfer_ns,
+        })
+    }
+
+    /// Whether the request was sent, and over a connection that an earlier one had opened.
+    pub fn is_on_kept_connection(&self) -> bool {
+        self.stamps.write_start_ns != 0 && self.stamps.connect_start_ns == 0
+    }
+
+    /// Wait for a connection slot; for an arrival that never got one, until its end.
+    pub fn pool_wait_ns(&self) -> u64 {
+        self.arrival
+            .eligible_ns
+            .saturating_sub(self.arrival.waits_from_ns)
+    }
+
+    /// Lateness of our own: before the arrival began to wait for a slot, and from the instant at
+    /// which the request could have gone out to its first write, connecting apart. For an arrival
+    /// that its deadline caught in a slot's hands, until then. `None` where it never got to a slot,
+    /// or where connecting failed.
+    pub fn send_lag_ns(&self) -> Option<u64> {
+        Some(self.slot_lag_ns()? + self.arrival.overlooked_ns())
+    }
+
+    /// The part of it since the arrival had a slot.
+    pub fn slot_lag_ns(&self) -> Option<u64> {
+        let stamps = &self.stamps;
+        if stamps.write_start_ns != 0 {
+            let connect_ns = stamps
+                .connect_ready_ns
+                .saturating_sub(stamps.connect_start_ns);
+            return stamps
+                .write_start_ns
+                .checked_sub(self.arrival.eligible_ns)?
+                .checked_sub(connect_ns);
+        }
+        let is_caught = self.outcome == Outcome::Dropped && stamps.connect_start_ns == 0;
+        if is_caught {
+            self.ended_ns.checked_sub(self.arrival.eligible_ns)
+        } else {
+            None
+        }
+    }
+
+    /// From when on its slot could serve another: one that was dropped in a slot's hands, and not
+    /// while it connected, never used it.
+    pub fn freed_ns(&self) -> u64 {
+        let is_unused = self.outcome == Outcome::Dropped && self.stamps.connect_start_ns == 0;
+        if is_unused {
+            self.arrival.eligible_ns
+        } else {
+            self.ended_ns
+        }
+    }
+
+    /// Time from the intended send to the end, whatever the end was.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.ended_ns.saturating_sub(self.arrival.intended_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completion() -> Completion {
+        Completion {
+            arrival: Arrival::queued(1_000, 1_000, 1_300, 0),
+            stamps: Stamps {
+                connect_start_ns: 1_310,
+                connect_ready_ns: 1_350,
+                write_start_ns: 1_360,
+                first_byte_ns: 2_000,
+                last_byte_ns: 2_500,
+                receive_delay_ns: None,
+            },
+            outcome: Outcome::Ok,
+            status: Some(200),
+            ended_ns: 2_500,
+        }
+    }
+
+    #[test]
+    fn the_parts_add_up_exactly() {
+        let parts = completion().parts().expect("complete");
+        let expected = Parts {
+            response_ns: 1_500,
+            pool_wait_ns: 300,
+            send_lag_ns: 20,
+            connect_ns: Some(40),
+            first_byte_ns: 640,
+            service_ns: 1_140,
+        };
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn a_kept_connection_has_no_connect_time() {
+        let mut completion = completion();
+        completion.stamps.connect_start_ns = 0;
+        completion.stamps.connect_ready_ns = 0;
+        let parts = completion.parts().expect("complete");
+        assert_eq!((parts.connect_ns, parts.send_lag_ns), (None, 60));
+    }
+
+    #[test]
+    fn what_was_looked_at_too_late_to_find_an_idle_slot_waited_for_us_until_then() {
+        let late = |waits_from_ns| Completion {
+            arrival: Arrival::queued(1_000, waits_from_ns, 1_300, 0),
+            ..completion()
+        };
+        for (waits_from_ns, pool_wait_ns, send_lag_ns) in
+            [(900, 300, 20), (1_100, 200, 120), (1_400, 0, 320)]
+        {
+            let parts = late(waits_from_ns).parts().expect("complete");
+            assert_eq!(
+                (parts.pool_wait_ns, parts.send_lag_ns, parts.response_ns),
+                (pool_wait_ns, send_lag_ns, 1_500)
+            );
+            assert_eq!(late(waits_from_ns).send_lag_ns(), Some(send_lag_ns));
+            assert_eq!(late(waits_from_ns).pool_wait_ns(), pool_wait_ns);
+        }
+    }
+
+    #[test]
+    fn what_was_dropped_in_a_slots_hands_never_used_it() {
+        let connecting = Completion {
+            outcome: Outcome::Dropped,
+            ..completion()
+        };
+        let unused = Completion {
+            stamps: Stamps::default(),
+            ..connecting
+        };
+        assert_eq!(
+            [completion(), connecting, unused].map(|one| one.freed_ns()),
+            [2_500, 2_500, 1_300]
+        );
+    }
+
+    #[test]
+    fn instants_out_of_order_have_no_parts() {
+        let mut completion = completion();
+        completion.stamps.write_start_ns = 900;
+        assert_eq!(completion.parts(), None);
+    }
+
+    #[test]
+    fn outcomes_are_listed_once_each() {
+        for (index, outcome) in Outcome::ALL.iter().enumerate() {
+            assert_eq!(*outcome as usize, index);
+        }
+    }
+}

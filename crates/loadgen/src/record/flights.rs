@@ -1,0 +1,190 @@
+//! When single requests were in flight: the slowest, and as many of all by chance.
+//!
+//! Histograms say how slow, not when exactly. Whether a slow request was under way while the server
+//! was held up can only be told from its own instants; a bounded number of them is kept, whatever
+//! the length of the load.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use serde::Serialize;
+
+use crate::base::random::scatter;
+use crate::record::exchange::{Completion, Outcome};
+
+/// Intended send, and end.
+type Flight = (u64, u64);
+
+/// More than any failure's place among the slowest: failures come first, whenever they ended.
+const FAILED: u64 = 1 << 63;
+
+/// Requests of the measure phase, of one thread or of all.
+#[derive(Clone, Debug)]
+pub struct Flights {
+    slowest: Largest,
+    sample: Largest,
+}
+
+/// When requests were in flight: for each, its intended send and its end, on `CLOCK_MONOTONIC`.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlightReport {
+    /// The slowest, slowest first; failures count as slower than any answer.
+    pub slowest: Vec<Flight>,
+    /// As many of all requests, drawn without preference, by their intended send.
+    pub sample: Vec<Flight>,
+}
+
+/// The entries with the largest keys.
+#[derive(Clone, Debug)]
+struct Largest {
+    most: usize,
+    entries: BinaryHeap<Reverse<(u64, Flight)>>,
+}
+
+impl Flights {
+    /// Keeps `most` of either kind; nothing where that is 0.
+    pub(crate) fn new(most: usize) -> Option<Self> {
+        (most > 0).then(|| Self {
+            slowest: Largest::new(most),
+            sample: Largest::new(most),
+        })
+    }
+
+    /// Takes a request of the measure phase into account.
+    pub(crate) fn record(&mut self, completion: &Completion) {
+        let (intended_ns, ended_ns) = (completion.arrival.intended_ns, completion.ended_ns);
+        let elapsed_ns = ended_ns.saturating_sub(intended_ns);
+        let place = if completion.outcome == Outcome::Ok {
+            elapsed_ns
+        } else {
+            FAILED | elapsed_ns
+        };
+        let flight = (intended_ns, ended_ns.max(intended_ns));
+        self.slowest.offer(place, flight);
+        // Those whose scattered instant is largest are a random sample, and so they are after
+        // threads are merged.
+        self.sample.offer(scatter(0, intended_ns), flight);
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        other
+            .slowest
+            .entries
+            .iter()
+            .for_each(|Reverse((key, flight))| self.slowest.offer(*key, *flight));
+        other
+            .sample
+            .entries
+            .iter()
+            .for_each(|Reverse((key, flight))| self.sample.offer(*key, *flight));
+    }
+
+    /// The instants.
+    pub(crate) fn report(&self) -> FlightReport {
+        let slowest = self.slowest.entries.clone().into_sorted_vec();
+        let mut sample: Vec<Flight> = self
+            .sample
+            .entries
+            .iter()
+            .map(|Reverse((_, flight))| *flight)
+            .collect();
+        sample.sort_unstable();
+        FlightReport {
+            slowest: slowest
+                .into_iter()
+                .map(|Reverse((_, flight))| flight)
+                .collect(),
+            sample,
+        }
+    }
+}
+
+impl Largest {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            entries: BinaryHeap::with_capacity(most),
+        }
+    }
+
+    fn offer(&mut self, key: u64, flight: Flight) {
+        if self.entries.len() < self.most {
+            self.entries.push(Reverse((key, flight)));
+        } else if let Some(mut least) = self.entries.peek_mut()
+            && key > least.0.0
+        {
+            *least = Reverse((key, flight));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::exchange::{Arrival, Stamps};
+
+    fn ended(intended_ns: u64, elapsed_ns: u64, outcome: Outcome) -> Completion {
+        let arrival = Arrival::unqueued(intended_ns, 0);
+        Completion {
+            arrival,
+            stamps: Stamps::default(),
+            outcome,
+            status: None,
+            ended_ns: intended_ns + elapsed_ns,
+        }
+    }
+
+    #[test]
+    fn the_slowest_are_kept_and_failures_are_slower_than_any_answer() {
+        let mut flights = Flights::new(3).expect("some are kept");
+        for step in 0..100 {
+            flights.record(&ended(step * 1_000, 500 + step * 37 % 100, Outcome::Ok));
+        }
+        flights.record(&ended(7, 1, Outcome::Refused));
+        let slowest: Vec<u64> = flights
+            .report()
+            .slowest
+            .iter()
+            .map(|(from, to)| to - from)
+            .collect();
+        assert_eq!(slowest, [1, 599, 598]);
+    }
+
+    #[test]
+    fn the_sample_prefers_no_request_and_does_not_depend_on_the_threads() {
+        let mut whole = Flights::new(200).expect("some are kept");
+        let mut parts = [whole.clone(), whole.clone()];
+        for step in 0..20_000_u64 {
+            // Every tenth is slow; it must not be drawn more often for that.
+            let completion = ended(
+                step * 10_000,
+                if step % 10 == 0 { 900 } else { 100 },
+                Outcome::Ok,
+            );
+            whole.record(&completion);
+            parts[(step % 2) as usize].record(&completion);
+        }
+        let sample = whole.report().sample;
+        let slow = sample.iter().filter(|(from, to)| to - from == 900).count();
+        let early = sample
+            .iter()
+            .filter(|(from, _)| *from < 100_000_000)
+            .count();
+        assert_eq!(sample.len(), 200);
+        // Five standard deviations of a binomial.
+        assert!((1..=41).contains(&slow), "{slow} of 200 are slow");
+        assert!(
+            (65..=135).contains(&early),
+            "{early} of 200 are of the first half"
+        );
+        let [mut one, other] = parts;
+        one.add(&other);
+        assert_eq!(one.report().sample, sample);
+    }
+
+    #[test]
+    fn nothing_is_kept_unless_it_was_asked_for() {
+        assert!(Flights::new(0).is_none());
+    }
+}

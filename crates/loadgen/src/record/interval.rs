@@ -1,0 +1,98 @@
+//! One slice of the measure phase: counts, and the response times of its right answers.
+//!
+//! A load may last for hours, so a slice that is over is packed: a few kilobytes instead of a whole
+//! histogram.
+
+use crate::record::histogram::{LatencyHistogram, PackedHistogram};
+
+/// Arrivals whose intended instant lies in one slice of the measure phase.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalRecord {
+    /// Arrivals.
+    pub scheduled: u64,
+    /// Of these, how many reached the socket.
+    pub sent: u64,
+    /// Right answers.
+    pub ok: u64,
+    /// Everything else that has ended.
+    pub failed: u64,
+    times: Times,
+}
+
+#[derive(Clone, Debug)]
+enum Times {
+    Open(Box<LatencyHistogram>),
+    Packed(PackedHistogram),
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self::Packed(PackedHistogram::default())
+    }
+}
+
+impl IntervalRecord {
+    /// Response times of the right answers.
+    #[must_use]
+    pub fn response(&self) -> LatencyHistogram {
+        match &self.times {
+            Times::Open(times) => (**times).clone(),
+            Times::Packed(packed) => packed.unpack(),
+        }
+    }
+
+    /// Counts the response time of a right answer; whether the slice had to be opened for it.
+    pub(crate) fn record(&mut self, response_ns: u64) -> bool {
+        let was_packed = match &self.times {
+            Times::Open(_) => false,
+            Times::Packed(packed) => {
+                self.times = Times::Open(Box::new(packed.unpack()));
+                true
+            }
+        };
+        if let Times::Open(times) = &mut self.times {
+            times.record(response_ns);
+        }
+        was_packed
+    }
+
+    /// The slice is over; a late answer opens it again.
+    pub(crate) fn pack(&mut self) {
+        if let Times::Open(times) = &self.times {
+            self.times = Times::Packed(times.pack());
+        }
+    }
+
+    /// Adds another thread's record of the same slice.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.sent += other.sent;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        let mut times = self.response();
+        times.add(&other.response());
+        self.times = Times::Packed(times.pack());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_and_late_answers_change_no_figure() {
+        let (mut packed, mut open) = (IntervalRecord::default(), IntervalRecord::default());
+        let mut openings = 0;
+        for value in (1..2_000_u64).map(|step| step * step * 37 % 90_000_000) {
+            openings += u32::from(packed.record(value));
+            open.record(value);
+            if value % 3 == 0 {
+                packed.pack();
+            }
+        }
+        assert!(openings > 100, "{openings}");
+        assert_eq!(packed.response(), open.response());
+        packed.add(&open.clone());
+        assert_eq!(packed.response().count(), 2 * open.response().count());
+    }
+}

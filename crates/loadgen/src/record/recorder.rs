@@ -1,0 +1,506 @@
+//! One thread's record: outcome counts by phase, histograms by interval. Nothing derived is
+//! computed here.
+
+mod checkpoints;
+mod counts;
+
+use std::collections::BTreeMap;
+
+pub use counts::{Phase, PhaseCounts, Sending, WindowCounts};
+
+use crate::base::error::LoadError;
+use crate::plan::LoadPlan;
+use crate::record::connect_failures::ConnectFailures;
+use crate::record::connection_counts::ConnectionCounts;
+use crate::record::exchange::{Completion, Outcome, Parts};
+use crate::record::flights::Flights;
+use crate::record::histogram::LatencyHistogram;
+use crate::record::interval::IntervalRecord;
+use crate::record::measures::{Measures, Tally};
+use crate::record::observations::Observations;
+use crate::record::possible_ends::Course;
+use crate::record::request_record::RequestRecord;
+use crate::record::session_tally::SessionTally;
+
+/// Statuses have three digits.
+const STATUS_CODES: usize = 1_000;
+
+/// One thread's record of a run, and after merging the whole run's.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    start_ns: u64,
+    measure_from_ns: u64,
+    measure_to_ns: u64,
+    interval_ns: u64,
+    phases: [PhaseCounts; 3],
+    tally: Tally,
+    intervals: Vec<IntervalRecord>,
+    /// Slices that are not packed, and the latest that an arrival was intended in.
+    open_intervals: Vec<usize>,
+    latest_interval: usize,
+    /// The slice that was asked for last: when it begins, and its place.
+    current_interval: (u64, usize),
+    packed_at: usize,
+    censored: LatencyHistogram,
+    /// By status; a map would be looked through at every answer.
+    status_codes: Box<[u64]>,
+    window: WindowCounts,
+    /// Lateness of requests that got no right answer; that of the others is in the tally.
+    lag_of_failed: LatencyHistogram,
+    waited: u64,
+    inconsistent: u64,
+    observations: Observations,
+    /// One for each of the plan's several requests; none where it has only one.
+    requests: Vec<RequestRecord>,
+    /// When single requests were in flight, where that was asked for.
+    flights: Option<Flights>,
+    /// Before anything from this instant on is counted, it has to be known whether it is still
+    /// measured.
+    checkpoint_ns: u64,
+    /// How that comes to be known, where the length of the measurement is not fixed.
+    course: Option<Course>,
+    /// Connection counts; kept by the engine.
+    pub connections: ConnectionCounts,
+    /// Why connections were not made; kept by the engine.
+    pub connect_failures: ConnectFailures,
+    /// Sessions, where the plan has some; kept by their source.
+    pub sessions: Option<SessionTally>,
+}
+
+impl Recorder {
+    /// An empty record of a load that starts at `start_ns`.
+    #[must_use]
+    pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
+        let (from, to) = plan.measure_window();
+        let count = usize::try_from(plan.phases.measure_ns.div_ceil(plan.interval_ns()))
+            .unwrap_or(usize::MAX);
+        Self {
+            start_ns,
+            measure_from_ns: start_ns + from,
+            measure_to_ns: start_ns + to,
+            interval_ns: plan.interval_ns(),
+            phases: [PhaseCounts::default(); 3],
+            tally: Tally::default(),
+            intervals: vec![IntervalRecord::default(); count],
+            open_intervals: Vec::new(),
+            latest_interval: 0,
+            current_interval: (start_ns + from, 0),
+            packed_at: 0,
+            censored: LatencyHistogram::new(),
+            status_codes: vec![0; STATUS_CODES].into_boxed_slice(),
+            window: WindowCounts::default(),
+            lag_of_failed: LatencyHistogram::new(),
+            waited: 0,
+            inconsistent: 0,
+            observations: Observations::new(plan, start_ns),
+            requests: RequestRecord::for_each(plan),
+            flights: Flights::new(plan.keep_flights),
+            checkpoint_ns: u64::MAX,
+            course: None,
+            connections: ConnectionCounts::default(),
+            connect_failures: ConnectFailures::default(),
+            sessions: None,
+        }
+    }
+
+    fn phase_of(&self, intended_ns: u64) -> Phase {
+        if intended_ns < self.measure_from_ns {
+            Phase::Warmup
+        } else if intended_ns < self.measure_to_ns {
+            Phase::Measure
+        } else {
+            Phase::Cooldown
+        }
+    }
+
+    /// Whether an arrival that is intended then belongs to the measurement.
+    pub(crate) fn is_measured(&self, intended_ns: u64) -> bool {
+        self.phase_of(intended_ns) == Phase::Measure
+    }
+
+    /// Where in `intervals` an instant of the measure phase belongs; mostly where the one before
+    /// belonged.
+    fn interval_of(&mut self, intended_ns: u64) -> Option<usize> {
+        let (from_ns, index) = self.current_interval;
+        if intended_ns >= from_ns
+            && intended_ns - from_ns < self.interval_ns
+            && intended_ns < self.measure_to_ns
+        {
+            return Some(index);
+        }
+        if self.phase_of(intended_ns) != Phase::Measure {
+            return None;
+        }
+        let index =
+            usize::try_from((intended_ns - self.measure_from_ns) / self.interval_ns).ok()?;
+        if index >= self.intervals.len() {
+            return None;
+        }
+        self.current_interval = (
+            self.measure_from_ns + index as u64 * self.interval_ns,
+            index,
+        );
+        Some(index)
+    }
+
+    fn is_in_window(&self, instant_ns: u64) -> bool {
+        (self.measure_from_ns..self.measure_to_ns).contains(&instant_ns)
+    }
+
+    /// Whether something has to be settled before anything at this instant is counted.
+    pub(crate) fn is_at_checkpoint(&self, instant_ns: u64) -> bool {
+        instant_ns >= self.checkpoint_ns
+    }
+
+    /// Counts an arrival. Called once for each, before anything can happen to it.
+    pub fn scheduled(&mut self, intended_ns: u64) {
+        if self.is_at_checkpoint(intended_ns) {
+            self.pass_checkpoints(intended_ns);
+        }
+        self.phases[self.phase_of(intended_ns) as usize].scheduled += 1;
+        if let Some(index) = self.interval_of(intended_ns) {
+            self.intervals[index].scheduled += 1;
+            self.latest_interval = self.latest_interval.max(index);
+        }
+    }
+
+    /// Counts the end of an arrival. Called once for each.
+    pub(crate) fn ended(&mut self, completion: &Completion) {
+        if self.is_at_checkpoint(completion.ended_ns) {
+            self.pass_checkpoints(completion.ended_ns);
+        }
+        let outcome = completion.outcome;
+        let phase = self.phase_of(completion.arrival.intended_ns);
+        self.connections.reused += u64::from(completion.is_on_kept_connection());
+        self.phases[phase as usize].outcomes[outcome as usize] += 1;
+        self.count_in_window(completion);
+        if phase != Phase::Measure {
+            return self.observations.ended(completion, None);
+        }
+        self.waited += u64::from(completion.pool_wait_ns() > 0);
+        if let Some(flights) = &mut self.flights {
+            flights.record(completion);
+        }
+        if let Some(count) = completion
+            .status
+            .and_then(|status| self.status_codes.get_mut(usize::from(status)))
+        {
+            *count += 1;
+        }
+        if outcome.is_censored() {
+            self.censored.record(completion.elapsed_ns());
+        }
+        let parts = if outcome == Outcome::Ok {
+            completion.parts()
+        } else {
+            None
+        };
+        self.inconsistent += u64::from(outcome == Outcome::Ok && parts.is_none());
+        debug_assert!(
+            outcome != Outcome::Ok || parts.is_some(),
+            "instants out of order: {completion:?}"
+        );
+        if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
+            request.count(parts.as_ref());
+        }
+        match &parts {
+            Some(parts) => self.tally.record(parts, completion.stamps.receive_delay_ns),
+            None => completion
+                .send_lag_ns()
+                .into_iter()
+                .for_each(|lag_ns| self.lag_of_failed.record(lag_ns)),
+        }
+        self.observations
+            .ended(completion, parts.as_ref().map(|parts| parts.response_ns));
+        self.ended_in_interval(completion, parts.as_ref());
+    }
+
+    fn ended_in_interval(&mut self, completion: &Completion, parts: Option<&Parts>) {
+        let Some(index) = self.interval_of(completion.arrival.intended_ns) else {
+            return;
+        };
+        let interval = &mut self.intervals[index];
+        interval.sent += u64::from(completion.stamps.write_start_ns != 0);
+        match completion.outcome {
+            Outcome::Ok => interval.ok += 1,
+            _ => interval.failed += 1,
+        }
+        if parts.is_some_and(|parts| interval.record(parts.response_ns)) {
+            self.open_intervals.push(index);
+        }
+        if self.packed_at < self.latest_interval {
+            self.pack_intervals();
+        }
+    }
+
+    /// Packs the slices that are over, but for the one before the latest: its last answers are
+    /// still to come.
+    fn pack_intervals(&mut self) {
+        self.packed_at = self.latest_interval;
+        let (intervals, latest) = (&mut self.intervals, self.latest_interval);
+        self.open_intervals.retain(|index| {
+            let is_over = index + 1 < latest;
+            if is_over {
+                intervals[*index].pack();
+            }
+            !is_over
+        });
+    }
+
+    fn count_in_window(&mut self, completion: &Completion) {
+        self.window.sent += u64::from(self.is_in_window(completion.stamps.write_start_ns));
+        if completion.outcome.is_answered() && self.is_in_window(completion.ended_ns) {
+            self.window.answered += 1;
+            self.window.ok += u64::from(completion.outcome == Outcome::Ok);
+        }
+    }
+
+    /// Adds another thread's record of the same load.
+    pub fn merge(&mut self, other: &Self) {
+        self.phases
+            .iter_mut()
+            .zip(&other.phases)
+            .for_each(|(mine, theirs)| mine.add(theirs));
+        self.tally.add(&other.tally);
+        self.intervals
+            .iter_mut()
+            .zip(&other.intervals)
+            .for_each(|(mine, theirs)| mine.add(theirs));
+        self.censored.add(&other.censored);
+        self.status_codes
+            .iter_mut()
+            .zip(&other.status_codes)
+            .for_each(|(mine, theirs)| *mine += theirs);
+        self.window.add(&other.window);
+        self.lag_of_failed.add(&other.lag_of_failed);
+        self.waited += other.waited;
+        self.inconsistent += other.inconsistent;
+        self.observations.add(&other.observations);
+        self.requests
+            .iter_mut()
+            .zip(&other.requests)
+            .for_each(|(mine, theirs)| mine.add(theirs));
+        if let Some((mine, theirs)) = self.flights.as_mut().zip(other.flights.as_ref()) {
+            mine.add(theirs);
+        }
+        self.connections.add(&other.connections);
+        self.connect_failures.add(&other.connect_failures);
+        if let Some(theirs) = &other.sessions {
+            self.sessions.get_or_insert_default().add(theirs);
+        }
+    }
+
+    /// Proves that every arrival of every phase has exactly one outcome.
+    ///
+    /// # Errors
+    /// [`LoadError::Conservation`] naming the phase in which the counts differ.
+    pub fn check_conservation(&self) -> Result<(), LoadError> {
+        for phase in Phase::ALL {
+            let counts = &self.phases[phase as usize];
+            let (scheduled, accounted) = (counts.scheduled, counts.accounted());
+            if scheduled != accounted {
+                return Err(LoadError::Conservation {
+                    phase: phase.name(),
+                    scheduled,
+                    accounted,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts of one phase.
+    #[must_use]
+    pub fn phase(&self, phase: Phase) -> &PhaseCounts {
+        &self.phases[phase as usize]
+    }
+
+    /// The slices of the first `measured_ns` of the measure phase, each with the instant at which
+    /// it begins and its length.
+    pub fn intervals(&self, measured_ns: u64) -> impl Iterator<Item = (u64, u64, &IntervalRecord)> {
+        let (from, step) = (self.measure_from_ns, self.interval_ns);
+        self.intervals
+            .iter()
+            .enumerate()
+            .map_while(move |(index, record)| {
+                let begins_ns = index as u64 * step;
+                let length_ns = step.min(measured_ns.checked_sub(begins_ns)?);
+                (length_ns > 0).then_some((from + begins_ns, length_ns, record))
+            })
+    }
+
+    /// What was measured of the right answers of the measure phase.
+    #[must_use]
+    pub fn measures(&self) -> Measures {
+        let mut response = LatencyHistogram::new();
+        self.intervals
+            .iter()
+            .for_each(|slice| response.add(&slice.response()));
+        self.tally.measures(response)
+    }
+
+    /// Of how many right answers of the measure phase the kernel said when they came.
+    #[must_use]
+    pub fn receive_delays(&self) -> u64 {
+        self.tally.receive_delays()
+    }
+
+    /// Elapsed times of the requests of the measure phase whose answer nobody waited for any
+    /// longer.
+    #[must_use]
+    pub fn censored(&self) -> &LatencyHistogram {
+        &self.censored
+    }
+
+    /// How often each status came, in the measure phase.
+    #[must_use]
+    pub fn status_codes(&self) -> BTreeMap<usize, u64> {
+        let counts = self.status_codes.iter().copied().enumerate();
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// How the measure phase went for each of the plan's several requests.
+    #[must_use]
+    pub fn requests(&self) -> &[RequestRecord] {
+        &self.requests
+    }
+
+    /// When single requests of the measure phase were in flight; `None` where none were kept.
+    #[must_use]
+    pub fn flights(&self) -> Option<&Flights> {
+        self.flights.as_ref()
+    }
+
+    /// How the sends of the measure phase went.
+    #[must_use]
+    pub fn sending(&self) -> Sending {
+        let mut lag = self.tally.send_lag().clone();
+        lag.add(&self.lag_of_failed);
+        Sending {
+            lag,
+            waited: self.waited,
+        }
+    }
+
+    /// How much of the measure phase had taken place at `now_ns`.
+    #[must_use]
+    pub fn measured_ns(&self, now_ns: u64) -> u64 {
+        now_ns
+            .min(self.measure_to_ns)
+            .saturating_sub(self.measure_from_ns)
+    }
+
+    /// Events inside the measure window.
+    #[must_use]
+    pub fn window(&self) -> WindowCounts {
+        self.window
+    }
+
+    /// Right answers whose instants contradict each other: always 0, unless there is a defect.
+    #[must_use]
+    pub fn inconsistent(&self) -> u64 {
+        self.inconsistent
+    }
+
+    /// What the checks of the load itself are made of.
+    pub(crate) fn observations(&self) -> &Observations {
+        &self.observations
+    }
+
+    /// The instant at which the load began.
+    #[must_use]
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+    use crate::plan::{LoadPlan, Phases};
+    use crate::record::exchange::{Arrival, Stamps};
+
+    fn plan() -> LoadPlan {
+        let mut plan = LoadPlan::open("http://127.0.0.1/", 1.0, 3 * NS_PER_S);
+        plan.phases = Phases {
+            warmup_ns: NS_PER_S,
+            cooldown_ns: NS_PER_S,
+            ..plan.phases
+        };
+        plan
+    }
+
+    fn ended(intended_ns: u64, outcome: Outcome) -> Completion {
+        let stamps = Stamps {
+            write_start_ns: intended_ns + 10,
+            first_byte_ns: intended_ns + 100,
+            last_byte_ns: intended_ns + 200,
+            ..Stamps::default()
+        };
+        let arrival = Arrival::unqueued(intended_ns, 0);
+        Completion {
+            arrival,
+            stamps,
+            outcome,
+            status: Some(200),
+            ended_ns: intended_ns + 200,
+        }
+    }
+
+    #[test]
+    fn phases_are_told_apart_by_intended_time() {
+        let mut recorder = Recorder::new(&plan(), 0);
+        for second in 0..5 {
+            recorder.scheduled(second * NS_PER_S);
+            recorder.ended(&ended(second * NS_PER_S, Outcome::Ok));
+        }
+        let counts = Phase::ALL.map(|phase| recorder.phase(phase).of(Outcome::Ok));
+        assert_eq!(counts, [1, 3, 1]);
+        assert_eq!(recorder.measures().response.count(), 3);
+        assert_eq!(recorder.window().ok, 3);
+        recorder
+            .check_conservation()
+            .expect("each arrival has one outcome");
+    }
+
+    #[test]
+    fn a_lost_arrival_is_an_error() {
+        let mut recorder = Recorder::new(&plan(), 0);
+        recorder.scheduled(NS_PER_S);
+        let error = recorder
+            .check_conservation()
+            .expect_err("one arrival has no outcome");
+        assert!(error.to_string().contains("measure"), "{error}");
+    }
+
+    #[test]
+    fn failures_enter_no_latency_histogram() {
+        let mut recorder = Recorder::new(&plan(), 0);
+        for outcome in Outcome::ALL {
+            recorder.scheduled(NS_PER_S);
+            recorder.ended(&ended(NS_PER_S, outcome));
+        }
+        assert_eq!(recorder.measures().response.count(), 1);
+        assert_eq!(recorder.censored().count(), 3);
+        assert_eq!(recorder.phase(Phase::Measure).accounted(), 11);
+    }
+
+    #[test]
+    fn merging_adds_threads() {
+        let mut whole = Recorder::new(&plan(), 0);
+        for _ in 0..4 {
+            let mut part = Recorder::new(&plan(), 0);
+            part.scheduled(2 * NS_PER_S);
+            part.ended(&ended(2 * NS_PER_S, Outcome::Ok));
+            part.connections.ended(3);
+            whole.merge(&part);
+        }
+        let sizes: Vec<u64> = whole
+            .intervals(3 * NS_PER_S)
+            .map(|(_, _, record)| record.ok)
+            .collect();
+        assert_eq!(sizes, [0, 4, 0]);
+        assert_eq!(whole.connections.most_requests, Some(3));
+    }
+}

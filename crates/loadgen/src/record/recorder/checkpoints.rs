@@ -1,0 +1,234 @@
+//! A record whose measurement may go on: before anything beyond a possible end is counted, it is
+//! settled which it is.
+
+use crate::record::interval::IntervalRecord;
+use crate::record::possible_ends::{Course, Step};
+use crate::record::recorder::Recorder;
+
+impl Recorder {
+    /// The same of a load whose measurement may go on.
+    pub(crate) fn on(self, course: Option<Course>) -> Self {
+        let checkpoint_ns = course.as_ref().map_or(u64::MAX, Course::checkpoint_ns);
+        Self {
+            checkpoint_ns,
+            course,
+            ..self
+        }
+    }
+
+    /// Takes every step that is due before an instant can be counted.
+    #[cold]
+    pub(super) fn pass_checkpoints(&mut self, instant_ns: u64) {
+        while instant_ns >= self.checkpoint_ns {
+            let Some(course) = &mut self.course else {
+                return;
+            };
+            let step = course.step();
+            self.checkpoint_ns = if step == Step::Ends {
+                u64::MAX
+            } else {
+                course.checkpoint_ns()
+            };
+            match step {
+                Step::Show => course.show(self.observations.batches.clone()),
+                Step::GoesOn(to_ns) => self.go_on(to_ns),
+                Step::Ends => {}
+            }
+        }
+    }
+
+    /// Nothing more will come: what was settled without this thread holds for it, too.
+    pub(crate) fn settle(&mut self) {
+        while let Some(Step::GoesOn(to_ns)) = self.course.as_mut().and_then(Course::step_behind) {
+            self.go_on(to_ns);
+        }
+    }
+
+    /// Nothing will be shown any more to those who look at the load while it runs.
+    pub(crate) fn stop_showing(&mut self) {
+        self.course.iter_mut().for_each(Course::stop_showing);
+    }
+
+    /// The measurement goes on until `to_ns`, twice as far as before.
+    fn go_on(&mut self, to_ns: u64) {
+        self.measure_to_ns = to_ns;
+        let count = (to_ns - self.measure_from_ns).div_ceil(self.interval_ns);
+        self.intervals.resize(
+            usize::try_from(count).unwrap_or(usize::MAX),
+            IntervalRecord::default(),
+        );
+        self.observations.double(to_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+    use crate::plan::{LoadPlan, Phases, Precision};
+    use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
+    use crate::record::possible_ends::Ends;
+    use crate::record::recorder::Phase;
+
+    const S: u64 = NS_PER_S;
+    const START_NS: u64 = 100 * S;
+
+    /// One second before the measurement, and one after it; the measurement takes 2, 4 or 8.
+    fn plan() -> LoadPlan {
+        let precision = Some(Precision {
+            quantile: 0.5,
+            share: 0.1,
+            longest_ns: 9 * S,
+        });
+        let phases = Phases {
+            warmup_ns: S,
+            measure_ns: 2 * S,
+            cooldown_ns: S,
+            drain_ns: None,
+        };
+        LoadPlan {
+            precision,
+            phases,
+            ..LoadPlan::open("http://h/", 10.0, 2 * S)
+        }
+    }
+
+    fn record(recorder: &mut Recorder, seconds: impl IntoIterator<Item = u64>) {
+        for intended_ns in seconds.into_iter().map(|second| START_NS + second * S) {
+            recorder.scheduled(intended_ns);
+            // The answer comes in the next second: some come beyond an end that their request lies
+            // before.
+            let ended_ns = intended_ns + S;
+            let stamps = Stamps {
+                write_start_ns: intended_ns,
+                first_byte_ns: ended_ns,
+                last_byte_ns: ended_ns,
+                ..Stamps::default()
+            };
+            let arrival = Arrival::unqueued(intended_ns, 0);
+            recorder.ended(&Completion {
+                arrival,
+                stamps,
+                outcome: Outcome::Ok,
+                status: Some(200),
+                ended_ns,
+            });
+        }
+    }
+
+    fn counts(recorder: &Recorder) -> [u64; 3] {
+        [Phase::Warmup, Phase::Measure, Phase::Cooldown]
+            .map(|phase| recorder.phase(phase).of(Outcome::Ok))
+    }
+
+    /// A record of a load that may go on, and where it ends.
+    fn that_goes_on() -> (Arc<Ends>, Recorder) {
+        let ends = Ends::of(&plan(), START_NS).expect("a precision");
+        let recorder =
+            Recorder::new(&plan(), START_NS).on(Some(Course::new(Arc::clone(&ends), None)));
+        (ends, recorder)
+    }
+
+    /// A record of a load that was so long from the start.
+    fn of_length(seconds: u64, ended_s: u64) -> Recorder {
+        let phases = Phases {
+            measure_ns: seconds * S,
+            ..plan().phases
+        };
+        let mut recorder = Recorder::new(
+            &LoadPlan {
+                phases,
+                precision: None,
+                ..plan()
+            },
+            START_NS,
+        );
+        record(&mut recorder, 0..ended_s);
+        recorder
+    }
+
+    fn assert_same(one: &Recorder, other: &Recorder) {
+        one.check_conservation()
+            .expect("each arrival has one outcome");
+        assert_eq!(counts(one), counts(other));
+        assert_eq!(
+            (one.window(), one.measured_ns(u64::MAX)),
+            (other.window(), other.measured_ns(u64::MAX))
+        );
+        assert_eq!(one.measures().response, other.measures().response);
+        let slices = |recorder: &Recorder| -> Vec<(u64, u64, u64)> {
+            recorder
+                .intervals(u64::MAX)
+                .map(|(begin_ns, _, slice)| (begin_ns, slice.scheduled, slice.ok))
+                .collect()
+        };
+        assert_eq!(slices(one), slices(other));
+        let in_system = |recorder: &Recorder| recorder.observations().batches.mean_in_system();
+        assert!(
+            (in_system(one) - in_system(other)).abs() < 1e-6,
+            "{} {}",
+            in_system(one),
+            in_system(other)
+        );
+    }
+
+    #[test]
+    fn a_measurement_that_goes_on_to_its_end_is_one_that_was_so_long_from_the_start() {
+        let (ends, mut recorder) = that_goes_on();
+        record(&mut recorder, 0..10);
+        assert_eq!((counts(&recorder), ends.length_ns()), ([1, 8, 1], 8 * S));
+        assert_same(&recorder, &of_length(8, 10));
+    }
+
+    #[test]
+    fn a_measurement_that_was_ended_counts_what_comes_later_as_the_cooldown() {
+        let (ends, mut recorder) = that_goes_on();
+        // Up to the answer of the third second, which comes beyond the first end.
+        record(&mut recorder, 0..3);
+        assert!(
+            ends.end_at(1),
+            "the first end has passed, the second lies ahead"
+        );
+        record(&mut recorder, 3..7);
+        assert_eq!((counts(&recorder), ends.length_ns()), ([1, 4, 2], 4 * S));
+        assert_same(&recorder, &of_length(4, 7));
+    }
+
+    #[test]
+    fn a_record_in_which_nothing_came_later_ends_where_the_others_end() {
+        let ends = Ends::of(&plan(), START_NS).expect("a precision");
+        let course = || Some(Course::new(Arc::clone(&ends), None));
+        let (mut busy, mut idle) = (
+            Recorder::new(&plan(), START_NS).on(course()),
+            Recorder::new(&plan(), START_NS).on(course()),
+        );
+        record(&mut idle, 0..1);
+        record(&mut busy, 1..10);
+        idle.settle();
+        busy.settle();
+        idle.merge(&busy);
+        assert_same(&idle, &of_length(8, 10));
+    }
+
+    #[test]
+    fn what_there_is_before_an_end_is_shown_ahead_of_it() {
+        let ends = Ends::of(&plan(), START_NS).expect("a precision");
+        let (shows, shown) = channel();
+        let mut recorder =
+            Recorder::new(&plan(), START_NS).on(Some(Course::new(ends, Some(shows))));
+        record(&mut recorder, 0..10);
+        assert_eq!(
+            shown.try_iter().count(),
+            2,
+            "ahead of the first end and of the second, and not of the last"
+        );
+        recorder.stop_showing();
+        assert!(
+            shown.recv().is_err(),
+            "whoever looks need not wait any longer"
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! How the measure phase went for one of several requests.
+
+use serde::Serialize;
+
+use crate::plan::LoadPlan;
+use crate::record::exchange::Parts;
+use crate::record::histogram::LatencyHistogram;
+
+/// A histogram that has seen values of a tenth of a second.
+const HISTOGRAM_BYTES_ESTIMATE: usize = 144 * 1024;
+/// With more requests than fit into this, the report has their counts and no quantiles.
+const HISTOGRAMS_BYTES_LIMIT: usize = 256 << 20;
+
+/// Counts and response times of one request, of one thread or of all.
+#[derive(Clone, Debug, Default)]
+pub struct RequestRecord {
+    ok: u64,
+    failed: u64,
+    response: Option<LatencyHistogram>,
+}
+
+/// How one of the plan's several requests fared in the measure phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestReport {
+    /// Its name in the plan, or its method and path.
+    pub name: String,
+    /// Arrivals that were to send it.
+    pub scheduled: u64,
+    /// Of these, answered rightly.
+    pub ok: u64,
+    /// Of these, all others.
+    pub failed: u64,
+    /// Median response time; like the two below `None` without a right answer, or with too many
+    /// requests to keep histograms of each.
+    pub p50_ns: Option<u64>,
+    /// Response time of the 99th of a hundred.
+    pub p99_ns: Option<u64>,
+    /// Largest response time.
+    pub max_ns: Option<u64>,
+}
+
+impl RequestRecord {
+    /// Empty records of the plan's several requests, none where it has only one.
+    pub(crate) fn for_each(plan: &LoadPlan) -> Vec<Self> {
+        let count = plan.listed_requests().count();
+        // Each thread has its own, and so has their sum.
+        let is_affordable =
+            count * (plan.threads + 1) * HISTOGRAM_BYTES_ESTIMATE <= HISTOGRAMS_BYTES_LIMIT;
+        let empty = Self {
+            response: is_affordable.then(LatencyHistogram::new),
+            ..Self::default()
+        };
+        vec![empty; count]
+    }
+
+    /// Counts an end, with the parts of a right answer.
+    pub(crate) fn count(&mut self, parts: Option<&Parts>) {
+        let Some(parts) = parts else {
+            self.failed += 1;
+            return;
+        };
+        self.ok += 1;
+        if let Some(response) = &mut self.response {
+            response.record(parts.response_ns);
+        }
+    }
+
+    /// Adds another thread's record.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.failed += other.failed;
+        if let Some((mine, theirs)) = self.response.as_mut().zip(other.response.as_ref()) {
+            mine.add(theirs);
+        }
+    }
+
+    /// The figures.
+    pub(crate) fn report(&self, name: String) -> RequestReport {
+        let response = self.response.as_ref();
+        RequestReport {
+            name,
+            scheduled: self.ok + self.failed,
+            ok: self.ok,
+            failed: self.failed,
+            p50_ns: response.and_then(|response| response.quantile_ns(0.5)),
+            p99_ns: response.and_then(|response| response.quantile_ns(0.99)),
+            max_ns: response.and_then(LatencyHistogram::max_ns),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A stretch of consecutive sends, as instants: enough to tell whether they are the process that
+//! was asked for.
+
+use crate::base::clock::NS_PER_S;
+use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
+use crate::statistics::arrivals::{
+    anderson_darling, dispersion_deviation, gaps, kolmogorov_distance,
+};
+
+/// The number of gaps for which the method states what the tests find; more would find what harms
+/// nobody.
+const MOST_GAPS: usize = 10_000;
+/// With fewer, the tests find too little.
+const FEWEST_GAPS: usize = 1_000;
+/// The stretch is longer than the gaps need on average, by this share: their number varies.
+const SPARE: f64 = 1.05;
+
+/// Windows whose numbers of sends must scatter as a Poisson process does.
+const WINDOWS_NS: [u64; 3] = [NS_PER_S / 100, NS_PER_S / 10, NS_PER_S];
+
+/// First writes inside one stretch of the measure phase, in no order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SendSample {
+    from_ns: u64,
+    to_ns: u64,
+    instants_ns: Vec<u64>,
+}
+
+/// How the gaps between consecutive sends compare with those of a Poisson process.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct SendGaps {
+    /// Gaps that were looked at.
+    pub count: u64,
+    /// Anderson-Darling statistic against exponential gaps; 1.959 is exceeded by chance once in a
+    /// hundred times.
+    pub anderson_darling: f64,
+    /// Largest distance between their distribution and the exponential one.
+    pub kolmogorov_distance: f64,
+    /// How far the index of dispersion of the sends in 10 ms, 100 ms or 1 s is from 1, in standard
+    /// errors: the largest.
+    pub dispersion_deviation: Option<f64>,
+}
+
+impl SendSample {
+    /// A stretch from the middle of the measure phase; none where the plan asks for no Poisson
+    /// process of one rate.
+    pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
+        let Some(rate_per_s) = poisson_rate_per_s(plan) else {
+            return Self::default();
+        };
+        let (from_ns, to_ns) = plan.measure_window();
+        let needed_ns = (MOST_GAPS as f64 * SPARE / rate_per_s * NS_PER_S as f64) as u64;
+        let spare_ns = (to_ns - from_ns).saturating_sub(needed_ns);
+        let from_ns = start_ns + from_ns + spare_ns / 2;
+        Self {
+            from_ns,
+            to_ns: (from_ns + needed_ns).min(start_ns + to_ns),
+            instants_ns: Vec::new(),
+        }
+    }
+
+    pub fn note(&mut self, write_start_ns: u64) {
+        if (self.from_ns..self.to_ns).contains(&write_start_ns) {
+            self.instants_ns.push(write_start_ns);
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.instants_ns.extend(&other.instants_ns);
+    }
+
+    /// Tests the gaps; `None` where they are too few.
+    pub fn test(&self) -> Option<SendGaps> {
+        let mut instants_ns = self.instants_ns.clone();
+        instants_ns.sort_unstable();
+        instants_ns.truncate(MOST_GAPS + 1);
+        let gaps = gaps(&instants_ns);
+        if gaps.len() < FEWEST_GAPS {
+            return None;
+        }
+        Some(SendGaps {
+            count: gaps.len() as u64,
+            anderson_darling: anderson_darling(&gaps),
+            kolmogorov_distance: kolmogorov_distance(&gaps),
+            dispersion_deviation: WINDOWS_NS
+                .into_iter()
+                .filter_map(|window_ns| dispersion_deviation(&instants_ns, window_ns))
+                .reduce(f64::max),
+        })
+    }
+}
+
+/// The rate of a plan whose sends should be a Poisson process: one rate, and one request for each
+/// arrival.
+pub(crate) fn poisson_rate_per_s(plan: &LoadPlan) -> Option<f64> {
+    let LoadModel::Open(open) = &plan.load else {
+        return None;
+    };
+    match open.profile {
+        LoadProfile::Flat { rate_per_s }
+            if open.arrivals == Arrivals::Poisson && plan.sessions.is_empty() =>
+        {
+            Some(rate_per_s)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sends(plan: &LoadPlan, late_ns: impl Fn(u64) -> u64) -> SendSample {
+        let mut sample = SendSample::new(plan, 0);
+        let LoadModel::Open(open) = &plan.load else {
+            panic!("an open loop")
+        };
+        let schedule = crate::arrivals::schedule::Schedule::new(open, plan.seed, &plan.phases);
+        schedule.for_each(|offset_ns| sample.note(late_ns(offset_ns)));
+        sample
+    }
+
+    #[test]
+    fn ten_thousand_gaps_are_taken_whatever_the_length() {
+        let plan = LoadPlan::open("http://h/", 1_000.0, 60 * NS_PER_S);
+        let gaps = sends(&plan, |at_ns| at_ns).test().expect("enough sends");
+        assert_eq!(gaps.count, MOST_GAPS as u64);
+        assert!(
+            gaps.anderson_darling < 2.5 && gaps.kolmogorov_distance < 0.02,
+            "{gaps:?}"
+        );
+        assert!(gaps.dispersion_deviation < Some(4.0), "{gaps:?}");
+        let ticks = sends(&plan, |at_ns| at_ns.next_multiple_of(NS_PER_S / 1_000))
+            .test()
+            .expect("enough sends");
+        assert!(ticks.kolmogorov_distance > 0.3, "{ticks:?}");
+    }
+
+    #[test]
+    fn only_a_poisson_process_of_one_rate_is_looked_at() {
+        let short = LoadPlan::open("http://h/", 100.0, 5 * NS_PER_S);
+        assert_eq!(sends(&short, |at_ns| at_ns).test(), None, "too few gaps");
+        let closed = LoadPlan::closed("http://h/", 4, NS_PER_S);
+        assert_eq!(poisson_rate_per_s(&closed), None);
+        let mut even = LoadPlan::open("http://h/", 100.0, NS_PER_S);
+        if let LoadModel::Open(open) = &mut even.load {
+            open.arrivals = Arrivals::Constant;
+        }
+        assert_eq!(poisson_rate_per_s(&even), None);
+    }
+}

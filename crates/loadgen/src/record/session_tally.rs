@@ -1,0 +1,35 @@
+//! What became of sessions, in numbers.
+
+use crate::record::histogram::LatencyHistogram;
+
+/// Sessions that began in the measure phase, of one thread or of all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionTally {
+    pub(crate) started: u64,
+    pub(crate) failed: u64,
+    pub(crate) requests_planned: u64,
+    pub(crate) requests_scheduled: u64,
+    /// From the intended beginning of each completed session to its last answer.
+    pub(crate) completed: LatencyHistogram,
+}
+
+impl SessionTally {
+    /// A session whose every request was answered rightly.
+    pub(crate) fn complete(&mut self, duration_ns: u64) {
+        self.completed.record(duration_ns);
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.started += other.started;
+        self.failed += other.failed;
+        self.requests_planned += other.requests_planned;
+        self.requests_scheduled += other.requests_scheduled;
+        self.completed.add(&other.completed);
+    }
+
+    /// How many began.
+    pub(crate) fn started(&self) -> u64 {
+        self.started
+    }
+}
