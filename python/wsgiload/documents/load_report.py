@@ -292,7 +292,7 @@ class LocalPorts(Document, frozen=True, kw_only=True):
     `/proc/sys/net/ipv4`, `/proc/net/tcp`."""
     needed_at_most: NonNegativeInt
     """Most that the plan could hold at once. Unit: ports. Source: derived."""
-    remark: str | None
+    warning: str | None
     """That they may run out, and what helps. Source: derived. Null: they suffice."""
 
 
@@ -490,14 +490,14 @@ class Stalls(Document, frozen=True, kw_only=True):
     """TODO."""
     arrivals: NonNegativeInt
     """TODO."""
-    answers: NonNegativeInt
+    responses: NonNegativeInt
     """TODO."""
 
 
 class StampDoubts(Document, frozen=True, kw_only=True):
     """StampDoubts."""
 
-    disbelieved: NonNegativeInt
+    rejected: NonNegativeInt
     """TODO."""
     clock_steps: NonNegativeInt
     """TODO."""
@@ -554,7 +554,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """How often a spin was cut short by a nap, because a real-time thread that may not give its
     priority up and take it back had slept for less than 7 % of the time; hardly any makes a
     send late. Unit: looks. Source: generator."""
-    hiccups: Stalls
+    stalls: Stalls
     """Stalls of the generator's own loop of more than 5 ms: `count`, `total_ns`, `longest_ns`,
     measured `arrivals` that were intended in one, and measured `answers` that may have come
     in one and waited to be read, where their instant is our own, or connections that may have
@@ -566,13 +566,13 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """Whose instants the right answers have, most of them: `kernel`, `sampled` (our own; one
     connection in sixteen is also stamped by the kernel, for `receive_delay_ns`) or `user`
     (our own). Source: generator."""
-    own_instants: NonNegativeInt
+    user_timestamps: NonNegativeInt
     """Right answers that have our own instant, so that a delay of the generator's may be in
     their response time: all of them unless `receive_stamps` is `kernel`; otherwise those that
     the server ended by closing the connection, and those whose stamp was missing or in doubt.
     Unit: requests. Source: generator."""
     stamp_doubts: StampDoubts
-    """`disbelieved`: stamps of the kernel outside the exchange they belong to, or that could not
+    """`rejected`: stamps of the kernel outside the exchange they belong to, or that could not
     be carried over to our clock; `clock_steps`: steps of the wall clock. Such answers have
     our own instants. Unit: counts. Source: generator."""
 
@@ -624,7 +624,7 @@ class LoadReport(Document, frozen=True, kw_only=True):
     receive_delay_ns: Distribution | None
     """How much later than the kernel the generator had the last byte of an answer. With the
     kernel's stamps (`client.receive_stamps`) it is part of the response time of no answer
-    that has one (`client.own_instants` says how many have none); with sampled ones it is part
+    that has one (`client.user_timestamps` says how many have none); with sampled ones it is part
     of every response time. Unit: ns. Source: kernel receive stamps. Null: no kernel stamp:
     Unix sockets, TLS, HTTP/2, hyper, answers that end with their connection,
     `--receive-stamps user`."""

@@ -1,5 +1,4 @@
-"""Version 1 of the stored documents as version 2: checks got names, and findings of the doctor a
-``fix``."""
+"""Version 1 of the stored documents as version 2: checks got names, and some keys plainer ones."""
 
 from __future__ import annotations
 
@@ -19,15 +18,22 @@ def migrate_load(load: Json) -> Json:
         "plan": plan | {"thresholds": thresholds},
         "verdict": _verdict(load["verdict"]),
         "not_checked": _not_checked(load["not_checked"]),
+        "connections": _connections(load["connections"]),
+        "client": _client(load["client"]),
     }
 
 
 def migrate_summary(summary: Json) -> Json:
     """A summary.json of version 1."""
-    return summary | {
-        "schema_version": 2,
-        "cells": [_cell(cell) for cell in summary["cells"]],
-    }
+    cells = [_cell(cell) for cell in summary["cells"]]
+    renamed = _renamed(summary, {"power": "efficiency"}) | {"schema_version": 2, "cells": cells}
+    if renamed.get("efficiency") is not None:
+        renamed["efficiency"] = [_efficiency(one) for one in renamed["efficiency"]]
+    if renamed.get("recommendations") is not None:
+        renamed["recommendations"] = [_recommendation(one) for one in renamed["recommendations"]]
+    if renamed.get("interventions") is not None:
+        renamed["interventions"] = [_intervention(one) for one in renamed["interventions"]]
+    return renamed
 
 
 def migrate_run(run: Json) -> Json:
@@ -39,13 +45,59 @@ def migrate_run(run: Json) -> Json:
 def migrate_capacity(capacity: Json) -> Json:
     """A capacity.json of version 1."""
     servers = [one | {"verdict": _verdict(one["verdict"])} for one in capacity["servers"]]
-    return capacity | {"schema_version": 2, "servers": servers}
+    recommendations = [_recommendation(one) for one in capacity["recommendations"]]
+    return capacity | {
+        "schema_version": 2,
+        "servers": servers,
+        "recommendations": recommendations,
+    }
+
+
+def _renamed(plain: Json, names: dict[str, str]) -> Json:
+    return {names.get(key, key): value for key, value in plain.items()}
 
 
 def _cell(cell: Json) -> Json:
-    return cell | {
+    renamed = _renamed(cell, {"outside_counts": "external_counts", "capacity": "concurrency"})
+    concurrency = renamed.get("concurrency")
+    if concurrency is not None:
+        concurrency = _renamed(concurrency, {"connections_answered": "connections_served"})
+    return renamed | {
+        "concurrency": concurrency,
         "verdict": _verdict(cell["verdict"]),
         "not_checked": _not_checked(cell.get("not_checked")),
+    }
+
+
+def _intervention(intervention: Json) -> Json:
+    return intervention | {
+        half: [_cell(cell) for cell in intervention[half]] for half in ("limited", "lifted")
+    }
+
+
+def _efficiency(efficiency: Json) -> Json:
+    names = {"power_per_s2": "efficiency_per_s2"}
+    return efficiency | {"points": [_renamed(point, names) for point in efficiency["points"]]}
+
+
+def _recommendation(recommendation: Json) -> Json:
+    recommended, refused = recommendation["recommended"], recommendation["refused"]
+    return recommendation | {
+        "recommended": recommended and _renamed(recommended, {"alike": "tied"}),
+        "refused": refused and _renamed(refused, {"settle": "needs"}),
+    }
+
+
+def _connections(connections: Json) -> Json:
+    ports = connections["local_ports"]
+    return connections | {"local_ports": ports and _renamed(ports, {"remark": "warning"})}
+
+
+def _client(client: Json) -> Json:
+    names = {"hiccups": "stalls", "own_instants": "user_timestamps"}
+    return _renamed(client, names) | {
+        "stalls": _renamed(client["hiccups"], {"answers": "responses"}),
+        "stamp_doubts": _renamed(client["stamp_doubts"], {"disbelieved": "rejected"}),
     }
 
 

@@ -234,7 +234,7 @@ class EfficiencyPoint(Document, frozen=True, kw_only=True):
 
     rate: NonNegativeFloat
     """Offered rate. Unit: 1/s. Source: plan."""
-    power_per_s2: NonNegativeFloat
+    efficiency_per_s2: NonNegativeFloat
     """Power, median over runs. Unit: 1/s². Source: cells."""
 
 
@@ -264,7 +264,7 @@ class NoRecommendation(Document, frozen=True, kw_only=True):
 
     why: str
     """What the cells do not say. Source: cells."""
-    settle: str
+    needs: str
     """What would settle it. Source: cells."""
     is_missed: bool
     """The cells say that no setting holds the objective; the command ends with 99. Source:
@@ -281,7 +281,7 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
     requests_at_once: NonNegativeInt | None
     """The most requests that were inside the app at one instant. Unit: requests. Source: the
     app's own stamps. Null: no answer came in time."""
-    connections_answered: NonNegativeInt | None
+    connections_served: NonNegativeInt | None
     """Connections, opened one after the other and left open, that were answered before one was
     not. Unit: connections. Source: probe. Null: it keeps no connections."""
     connections_kept: NonNegativeInt | None
@@ -481,13 +481,13 @@ class CellResult(Document, frozen=True, kw_only=True):
     not_checked: tuple[NotChecked, ...] | None = None
     """As in a load, with the checks of the sweep (C17, C18) that could not look. Source: checks.
     Null: nothing was measured."""
-    outside_counts: ExternalCounts | None = None
+    external_counts: ExternalCounts | None = None
     """What others than the generator counted over the whole load, warm-up and cool-down included
     (C17, C18). Source: app, kernel. Null: nothing was measured."""
     backlog: NonNegativeInt | None = None
     """How many connections one listening socket of the server lets wait. Unit: connections.
     Source: kernel. Null: it could not be read."""
-    capacity: MeasuredConcurrency | None = None
+    concurrency: MeasuredConcurrency | None = None
     """How much the server serves at once. Source: probe before its first cell. Null: tuned
     profile, or it could not be probed."""
     notes: tuple[str, ...]
@@ -597,7 +597,7 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     control group. Null: a part: not measured, or no limit."""
     runner_up: str | None
     """The next best setting. Source: cells. Null: there is none."""
-    alike: tuple[str, ...]
+    tied: tuple[str, ...]
     """Settings that hold the objective as well as far as can be told, and need more memory,
     workers or threads. Source: cells."""
     fewest_beyond: NonNegativeInt | None
@@ -665,7 +665,7 @@ class Summary(Document, frozen=True, kw_only=True):
     overload: tuple[Overload, ...] | None = None
     """What the servers did that were driven beyond their capacity. Source: cells. Null: the
     sweep has not ended: absent."""
-    power: tuple[Efficiency, ...] | None = None
+    efficiency: tuple[Efficiency, ...] | None = None
     """The rate at which each server is used best; servers measured at fewer than three rates are
     left out. Source: cells. Null: the sweep has not ended: absent."""
     recommendations: tuple[Recommendation, ...] | None = None
