@@ -21,7 +21,9 @@ def test_record_is_dated_and_listed(path: Path) -> None:
     head = HEAD.match(path.read_text())
     assert head is not None
     assert path.name.startswith(f"{int(head['number']):04}-")
-    row = f"| {head['number']} | [{head['title']}]({path.name}) | {head['date']} | {head['status']} |"
+    row = (
+        f"| {head['number']} | [{head['title']}]({path.name}) | {head['date']} | {head['status']} |"
+    )
     assert row in (FOLDER / "README.md").read_text().splitlines()
 
 
