@@ -15,7 +15,7 @@ export CARGO_TERM_COLOR ?= auto
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-sweep: build ## Measure every server of the catalogue, uWSGI included, at 1000, 2000 and 3000 requests per second
+sweep: build ## Measure the default servers and uWSGI at 1000, 2000 and 3000 requests per second
 	@tools/sweep $(BIN)/wsgiload sweep --servers default,uwsgi $(SWEEP_ARGUMENTS)
 
 test: build ## Run the tests; test-long and test-vm run the rest
@@ -40,8 +40,8 @@ check: build ## Formatting, lints, types, the docs of the crates and the stub of
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
-	$(BIN)/ruff format --check python servers tests tools bench
-	$(BIN)/ruff check python servers tests tools bench
+	$(BIN)/ruff format --check python servers tests tools bench examples
+	$(BIN)/ruff check python servers tests tools bench examples
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen

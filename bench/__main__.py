@@ -27,11 +27,11 @@ from bench import sampler
 from bench.awake import cores_awake
 from bench.custom import read_description
 from bench.generators import Generator, Missing, find_generators, find_program, read_given
-from bench.host import host_facts, slug, versions
+from bench.host import commit_time, host_facts, versions
 from bench.placement import Placement, choose_cores, real_time_permitted
 from bench.plan import SECTIONS, Scope, Step, duration_s, steps
 from bench.run import Bench, carry_out, tell_on_stderr
-from bench.store import RESULTS, new_path, write
+from bench.store import RESULTS, new_path, readable_name, write
 from bench.tables import render
 
 _REAL_TIME = (
@@ -203,6 +203,7 @@ def _results(
         "client_core": client,
         "server_core": server,
         "host": host_facts(),
+        "commit_time": commit_time(),
         "versions": versions(generators),
         "left_out": left_out,
         "runs": [],
@@ -223,11 +224,8 @@ def _wakefulness(awake: bool) -> Iterator[None]:
 
 
 def _file(arguments: argparse.Namespace, results: dict[str, Any]) -> Path:
-    parts = [results["date"], slug(results["host"])]
-    if arguments.sections and "all" not in arguments.sections:
-        parts += arguments.sections
-    parts += [name for name in ("awake", "quick") if getattr(arguments, name)]
-    return new_path(arguments.output, parts, results["versions"].get("wsgiload commit"))
+    sections = SECTIONS if "all" in arguments.sections else arguments.sections or SECTIONS
+    return new_path(arguments.output, readable_name(results, sections))
 
 
 def _carry_out(planned: Sequence[Step], results: dict[str, Any], path: Path, again: int) -> None:

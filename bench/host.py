@@ -3,10 +3,12 @@ path."""
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,16 @@ def versions(generators: list[Generator]) -> dict[str, str | None]:
     return found
 
 
+def commit_time() -> str | None:
+    """When the commit under test was made, in UTC; None where there is no repository."""
+    seconds = _git("show", "--no-patch", "--format=%ct", "HEAD")
+    if seconds is None:
+        return None
+    return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
+
+
 def generator_version(generator: Generator) -> str | None:
     """What the program says of itself, or else what Go wrote into it."""
     if generator.dialect.version:
@@ -54,15 +66,10 @@ def generator_version(generator: Generator) -> str | None:
     return module[1] if module else None
 
 
-def slug(facts: dict[str, Any]) -> str:
-    """The machine in a file name: its processor and how many cores."""
-    model = re.sub(
-        r"\((R|TM)\)|processor|cpu|@.*|\d+-core",
-        " ",
-        facts["cpu_model"] or "unknown",
-        flags=re.IGNORECASE,
-    )
-    return re.sub(r"[^a-z0-9]+", "-", f"{model} {facts['cores']} cores".lower()).strip("-")
+def processor_maker(facts: Mapping[str, Any]) -> str:
+    """The machine in a file name: the first word of its processor, as in ``amd`` and ``intel``."""
+    words = re.findall(r"[a-z0-9]+", (facts["cpu_model"] or "unknown").lower())
+    return str(words[0])
 
 
 def _said(path: Path | None, arguments: tuple[str, ...]) -> str | None:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.generators import ROOT
-from bench.host import host_facts, slug, versions
+from bench.host import commit_time, host_facts, versions
 from bench.measure import run_child
 from bench.placement import Placement, choose_cores
-from bench.store import RESULTS, new_path, write
+from bench.store import RESULTS, new_path, readable_name, write
 from bench.tables import render
 
 INTERVALS_MS = (0, 100, 10)
@@ -49,8 +49,7 @@ def main(words: Sequence[str]) -> int:
             results["runs"].append(record)
     results["took_s"] = round(time.monotonic() - began_s)
     page = render(results)
-    parts = [results["date"], slug(results["host"]), "sampler"]
-    path = new_path(RESULTS, parts, results["versions"]["wsgiload commit"])
+    path = new_path(RESULTS, readable_name(results, ["sampler"]))
     write(path, results, page)
     print(page, end="")
     print(f"written: {path} and {path.with_suffix('.md').name}", file=sys.stderr)
@@ -66,6 +65,7 @@ def _facts(cores: tuple[int, int]) -> Record:
         "client_core": cores[0],
         "server_core": cores[1],
         "host": host_facts(),
+        "commit_time": commit_time(),
         "versions": {
             name: said for name, said in versions([]).items() if name == "wsgiload commit"
         },

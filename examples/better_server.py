@@ -1,0 +1,39 @@
+"""Measure two servers with one app and print the better one: python better_server.py
+[MODULE:CALLABLE].
+
+One run is a quick look. `wsgiload sweep --compare` makes enough runs to rank the servers.
+"""
+
+import json
+import sys
+
+import wsgiload
+
+SERVERS = ["gunicorn-gthread", "waitress"]
+RATE = 200
+
+
+def main(app: str | None) -> None:
+    result = wsgiload.sweep(app=app, rates=[RATE], servers=SERVERS)
+    # The file has a documented schema: `cells` has one entry per server, rate and run.
+    summary = json.loads((result.run_dir / "summary.json").read_text())
+
+    p99_ms = {}
+    for cell in summary["cells"]:
+        name, status = cell["id"].partition("@")[0], cell["verdict"]["status"]
+        if cell["failure"] is not None:
+            print(f"{name}: {cell['failure']['message']}")
+            continue
+        p99_ns = cell["offered_quantiles_ns"]["0.99"][
+            "high"
+        ]  # None: no upper bound, requests failed
+        p99_ms[name] = float("inf") if p99_ns is None else p99_ns / 1e6
+        print(f"{name}: p99 {p99_ms[name]:.2f} ms at {RATE}/s, {status}")
+
+    if p99_ms:
+        print(f"better in this run: {min(p99_ms, key=p99_ms.__getitem__)}")
+    print(f"report: {result.run_dir / 'report.html'}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else None)

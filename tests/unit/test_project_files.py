@@ -1,0 +1,49 @@
+"""What the project's files for others say agrees with the code: version, addresses, and what a change must pass."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+def package() -> dict[str, Any]:
+    """The workspace's own facts."""
+    facts: dict[str, Any] = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    return facts
+
+
+def test_citation_names_the_version_and_the_repository() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {package()['version']}\n" in citation
+    assert f'\nrepository-code: "{package()["repository"]}"\n' in citation
+    licences = re.findall(r"^  - (MIT|Apache-2.0)$", citation, re.MULTILINE)
+    assert " OR ".join(licences) == package()["license"]
+
+
+def test_addresses_are_those_of_the_repository() -> None:
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert urls["Repository"] == package()["repository"]
+    assert all(url.startswith(package()["repository"]) for url in urls.values())
+    assert package()["repository"] in (ROOT / "SECURITY.md").read_text()
+
+
+def test_the_workflow_runs_what_every_change_must_pass() -> None:
+    assert re.search(
+        r"bash \.ci/run$", (ROOT / ".github/workflows/ci.yml").read_text(), re.MULTILINE
+    )
+
+
+def test_hooks_are_local() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.findall(r"repo: (.+)", hooks) == ["local"]
+    assert "cargo fmt" in hooks
+    assert ".venv/bin/ruff" in hooks
+
+
+def test_the_changelog_heads_with_the_coming_version() -> None:
+    titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert titles[0] in (package()["version"], f"Unreleased ({package()['version']})")
