@@ -21,12 +21,12 @@ CARRIED = (
     "wsgiload/_servers/locks/gunicorn.txt",
     "wsgiload/_servers/runners/run_gevent.py",
     "wsgiload/_servers/runners/node_hello.js",
-    "wsgiload/apps/conformance.py",
-    "wsgiload/apps/counted.py",
-    "wsgiload/apps/json1k.py",
+    "wsgiload/catalogue/apps/conformance.py",
+    "wsgiload/catalogue/apps/counted.py",
+    "wsgiload/catalogue/apps/json1k.py",
     "wsgiload/report/template.html.j2",
-    "wsgiload/schema/capacity-1.json",
-    "wsgiload/schema/load-1.json",
+    "wsgiload/documents/schema/capacity-1.json",
+    "wsgiload/documents/schema/load-1.json",
     "wsgiload/py.typed",
     "wsgiload/_loadgen.pyi",
 )
@@ -98,7 +98,7 @@ def test_it_sweeps_from_an_empty_folder(installed: Path, tmp_path: Path) -> None
 
 def test_it_loads_a_url_from_python(installed: Path, tmp_path: Path) -> None:
     program = (
-        "import wsgiload, wsgiload.schema; "
+        "import wsgiload, wsgiload.documents.schema; "
         "report = wsgiload.load('http://127.0.0.1:9/', rate=50, duration=0.2); "
         "print(report.outcomes['refused'] == report.outcomes['scheduled'], wsgiload.__file__)"
     )
