@@ -1,8 +1,8 @@
-//! When bytes arrived: once as the server read them, and once as the kernel queued them for it.
+//! When bytes arrived: once when the server read them, and once when the kernel queued them.
 //!
-//! Reading has to wait until this thread has its core, on a halted virtual one for tens of
-//! microseconds. The kernel's stamp does not, so it tells how evenly a client sends, whatever
-//! becomes of the server meanwhile.
+//! A read has to wait until the thread has its core, on a halted virtual one for tens of
+//! microseconds. The kernel timestamp does not, so it shows how evenly a client sends, whatever
+//! delays the server.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -15,8 +15,8 @@ use crate::clock::{NS_PER_S, now_ns, realtime_ahead_ns};
 
 const RECEIVE_BYTES: usize = 4096;
 
-/// How far a stamp may lie outside its wait before it is not believed: clocks are read together to
-/// so much.
+/// How far a timestamp may lie outside its wait before it is rejected: the accuracy of reading two
+/// clocks together.
 const TOLERANCE_NS: u64 = 5_000;
 
 /// When bytes arrived. Nanoseconds of `CLOCK_MONOTONIC`.
@@ -24,13 +24,13 @@ const TOLERANCE_NS: u64 = 5_000;
 pub(crate) struct Arrival {
     /// Right after the recv that delivered the last of them.
     pub read_ns: u64,
-    /// When the kernel had queued the last bytes of that recv; `None` where it was not asked or is
-    /// not to be believed.
+    /// When the kernel had queued the last bytes of that recv; `None` if not requested, or if
+    /// rejected.
     pub queued_ns: Option<u64>,
 }
 
 impl Arrival {
-    /// Of bytes that are here and were not stamped.
+    /// For bytes that are already here and have no timestamp.
     pub(crate) fn now() -> Self {
         Self {
             read_ns: now_ns(),
@@ -39,18 +39,17 @@ impl Arrival {
     }
 }
 
-/// Asks the kernel to stamp what comes on the connections of this listener. Asked for the first
-/// time on a machine, it begins some milliseconds later: too late, if it were asked for each
-/// connection.
+/// Requests kernel timestamps for the connections of this listener. The first request on a machine
+/// takes effect some milliseconds later: too late to request them per connection.
 pub(crate) fn ask_for_stamps(listener: &impl AsFd) -> io::Result<()> {
     Ok(setsockopt(listener, ReceiveTimestampns, &true)?)
 }
 
-/// What receives on a connection whose listener was asked for stamps.
+/// Receives on a connection whose listener requested kernel timestamps.
 #[derive(Debug)]
 pub(crate) struct StampedReceiver {
     control: Vec<u8>,
-    /// What is still to come was hardly queued before.
+    /// Bytes yet to be received were hardly queued earlier.
     last_read_ns: u64,
 }
 
@@ -62,7 +61,7 @@ impl StampedReceiver {
         }
     }
 
-    /// Appends what has come to `received`; `None` at the end of the connection.
+    /// Appends what has arrived to `received`; `None` at the end of the connection.
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -77,15 +76,17 @@ impl StampedReceiver {
             MsgFlags::empty(),
         )?;
         let read_ns = now_ns();
-        let (count, stamp_ns) = (message.bytes, message.cmsgs()?.find_map(stamp_of));
+        let count = message.bytes;
+        let stamp_ns = message.cmsgs()?.find_map(stamp_of);
         received.extend_from_slice(&buffer[..count]);
         let queued_ns = stamp_ns.and_then(|stamp_ns| self.believed(stamp_ns, read_ns));
         self.last_read_ns = read_ns;
+
         Ok((count > 0).then_some(Arrival { read_ns, queued_ns }))
     }
 
-    /// A stamp on `CLOCK_REALTIME` as an instant of our clock; `None` if the two clocks could not
-    /// be read together, or if a step of the former has put it before the last read or after this
+    /// Converts a `CLOCK_REALTIME` timestamp to `CLOCK_MONOTONIC`; `None` if the two clocks could
+    /// not be read together, or if a step of the former puts it before the last read or after this
     /// one.
     fn believed(&self, stamp_ns: u64, read_ns: u64) -> Option<u64> {
         let queued_ns = stamp_ns.checked_sub(realtime_ahead_ns()?)?;
@@ -100,6 +101,7 @@ fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
     let ControlMessageOwned::ScmTimestampns(stamp) = message else {
         return None;
     };
+
     let (seconds, nanoseconds) = (
         u64::try_from(stamp.tv_sec()).ok()?,
         u64::try_from(stamp.tv_nsec()).ok()?,
@@ -141,7 +143,7 @@ mod tests {
         });
         let (from_ns, queued_ns, sent_ns, read_ns) = arrival.expect("loopback has stamps");
         assert_eq!(received, b"ping");
-        // Within the send, but for the two readings of the clocks.
+        // Within the send, except for the two readings of the clocks.
         assert!(
             from_ns <= queued_ns + 5_000 && queued_ns <= sent_ns + 5_000,
             "{from_ns} {queued_ns} {sent_ns}"
@@ -165,6 +167,7 @@ mod tests {
         let ahead_ns = realtime_ahead_ns().expect("both clocks");
         let stamped = |queued_ns: u64| receiver.believed(queued_ns + ahead_ns, read_ns);
         let inside_ns = receiver.last_read_ns + 500_000_000;
+
         assert!(stamped(inside_ns).expect("believed").abs_diff(inside_ns) < 100_000);
         assert_eq!(stamped(receiver.last_read_ns - 100_000_000), None);
         assert_eq!(stamped(read_ns + 100_000_000), None);

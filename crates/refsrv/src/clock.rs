@@ -1,21 +1,20 @@
-//! The one clock of the server: `CLOCK_MONOTONIC`, in nanoseconds, as the load generator reads it.
+//! The server's only clock: `CLOCK_MONOTONIC` in nanoseconds, as the load generator reads it.
 //!
-//! `std::time::Instant` reads the same clock but hides the number, and the number is what a
-//! log entry and a client's time stamp must have in common.
+//! `std::time::Instant` reads the same clock but hides the number, and a log entry and a client's
+//! timestamp have to share that number.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Nanoseconds per second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
-/// Two looks at one clock that are no further apart than this had nothing in between but the other
-/// clock.
+/// Two readings of one clock no further apart than this had nothing in between but the other clock.
 const CLOSE_READING_NS: u64 = 1_000;
 
-/// Two looks that are further apart had something else in between, such as another program.
+/// Two readings further apart were interrupted, for example by another program.
 const WIDEST_READING_NS: u64 = 5_000;
 
-/// So often is it tried to read both clocks closely.
+/// Attempts to read both clocks closely together.
 const MOST_READINGS: usize = 10;
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
@@ -24,9 +23,9 @@ pub fn now_ns() -> u64 {
     to_ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// How far `CLOCK_REALTIME` is ahead, in nanoseconds, usually to a tenth of a microsecond; `None`
-/// on a core that is too busy to read both clocks together, and where the wall clock is behind the
-/// time since the start.
+/// How far `CLOCK_REALTIME` is ahead, in nanoseconds, usually accurate to a tenth of a microsecond;
+/// `None` on a core too busy to read both clocks together, or if the wall clock is behind the time
+/// since boot.
 pub(crate) fn realtime_ahead_ns() -> Option<u64> {
     let mut closest: Option<(u64, u64, u64)> = None;
     for _ in 0..MOST_READINGS {
@@ -40,6 +39,7 @@ pub(crate) fn realtime_ahead_ns() -> Option<u64> {
             break;
         }
     }
+
     let (between_ns, before_ns, realtime_ns) =
         closest.filter(|(between_ns, ..)| *between_ns <= WIDEST_READING_NS)?;
     realtime_ns.checked_sub(before_ns + between_ns / 2)

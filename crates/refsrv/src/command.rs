@@ -1,10 +1,10 @@
-//! What the owner of a running server may ask of it.
+//! Commands from the owner of a running server.
 
 use std::sync::mpsc as reply;
 
 use crate::shared::{Report, Stats};
 
-/// What the server's thread is asked.
+/// A command to the server's thread.
 #[derive(Debug)]
 pub(crate) enum Command {
     Report(reply::Sender<Report>),
@@ -12,20 +12,16 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// Whether a loop goes on.
+/// Whether a loop continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Continue,
     Stop,
 }
 
-/// Carries out a command.
-pub(crate) fn answer_command(
-    command: Command,
-    stats: Stats,
-    report: impl FnOnce() -> Report,
-) -> Ending {
-    // Who does not wait for the reply needs none.
+/// Executes a command.
+pub(crate) fn execute(command: Command, stats: Stats, report: impl FnOnce() -> Report) -> Ending {
+    // A sender that does not wait for the reply needs none.
     match command {
         Command::Report(sender) => drop(sender.send(report())),
         Command::Stats(sender) => drop(sender.send(stats)),

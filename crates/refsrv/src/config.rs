@@ -1,47 +1,47 @@
-//! What a server is to do, checked before anything is opened.
+//! The configuration of a server, checked before anything is opened.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use crate::answer::Framing;
 use crate::endpoint::Endpoint;
 use crate::error::ConfigError;
 use crate::fault::FaultPlan;
+use crate::response::Framing;
 use crate::service::Service;
 
-/// Everything that decides how the server behaves.
+/// Everything that determines the server's behaviour.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Where to listen; loopback only.
     pub listen: Endpoint,
     /// How long each request is held.
     pub service: Service,
-    /// How many servers stand behind the queue; `None` for infinitely many.
+    /// Number of servers behind the queue; `None` for infinitely many.
     pub servers: Option<usize>,
     /// What goes wrong, and when.
     pub faults: FaultPlan,
-    /// The body of every good answer.
+    /// The body of every normal response.
     pub body: Vec<u8>,
     /// How the end of the body is marked.
     pub framing: Framing,
-    /// Whether answers carry X-Id, X-Arrive, X-Hold and X-Write.
+    /// Whether responses carry X-Id, X-Arrive, X-Hold and X-Write.
     pub stamp_headers: bool,
-    /// Close a connection after this many answers; `Some(1)` closes after each.
+    /// Close a connection after this many responses; `Some(1)` closes after each.
     pub requests_per_connection: Option<u64>,
-    /// Whether the last answer on a connection says `Connection: close`. Without it, the client
-    /// learns of the close as it would of any server that drops idle connections.
+    /// Whether the last response on a connection says `Connection: close`. Without it, the client
+    /// notices the close as with any server that drops idle connections.
     pub announce_close: bool,
-    /// CPU time to use up before each answer. It blocks the one thread, so answers come later
-    /// than the queue planned: for CPU quota tests, not for queueing ones.
+    /// CPU time to use before each response. It blocks the one thread, so responses come later than
+    /// the queue planned: for CPU quota tests, not for queueing tests.
     pub cpu_ns: u64,
-    /// How long before an answer is due to stop sleeping and spin; 0 never spins.
+    /// How long before a response is due to stop sleeping and spin; 0 never spins.
     pub spin_ns: u64,
     /// Whether to keep the log.
     pub log: bool,
-    /// Whether the log also has the kernel's instants of arrival, over TCP
+    /// Whether the log also has kernel timestamps of arrivals, over TCP
     /// ([`crate::LogEntry::queued_ns`]).
     pub log_queued: bool,
-    /// Answer fixed bytes to every blank line and do nothing else: no plan, no faults, no log,
-    /// no request bodies. `body` is still honoured.
+    /// Send a fixed response to every blank line and do nothing else: no plan, no faults, no log,
+    /// no request bodies. `body` still applies.
     pub fast: bool,
 }
 
@@ -59,7 +59,7 @@ impl Default for Config {
             requests_per_connection: None,
             announce_close: true,
             cpu_ns: 0,
-            // Covers the 20-40 us a timerfd wakes late on an idle virtual CPU.
+            // Covers the 20 us to 40 us that a timerfd wakes late on an idle virtual CPU.
             spin_ns: 60_000,
             log: true,
             log_queued: false,
@@ -69,7 +69,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what cannot be carried out as written.
+    /// Rejects configurations that cannot be carried out as written.
     ///
     /// # Errors
     /// Names the offending field and what it must be.
@@ -80,24 +80,28 @@ impl Config {
                 must_be: "at least 1, or None for infinite",
             });
         }
+
         if self.requests_per_connection == Some(0) {
             return Err(ConfigError {
                 field: "requests_per_connection",
                 must_be: "at least 1",
             });
         }
+
         if matches!(self.listen, Endpoint::Unix(_)) && self.faults.resets() {
             return Err(ConfigError {
                 field: "faults",
                 must_be: "without reset: only TCP aborts a connection",
             });
         }
+
         if matches!(self.listen, Endpoint::Unix(_)) && self.log_queued {
             return Err(ConfigError {
                 field: "log_queued",
                 must_be: "off: the kernel stamps only TCP",
             });
         }
+
         self.service.validate()?;
         self.faults.validate()
     }
@@ -121,6 +125,7 @@ mod tests {
             faults,
             ..Config::default()
         };
+
         assert_eq!(
             config.validate().expect_err("must be refused").field,
             "faults"
@@ -147,6 +152,7 @@ mod tests {
             ..Config::default()
         };
         let refusal = config.validate().expect_err("must be refused");
+
         assert_eq!(
             refusal.to_string(),
             "servers must be at least 1, or None for infinite"

@@ -1,4 +1,4 @@
-//! One connection: receive a request, wait for its planned finish, answer or misbehave as planned.
+//! One connection: receive a request, wait for its planned finish, respond or misbehave as planned.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,24 +8,24 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::answer::{Answer, Framing, Layout, reason};
 use crate::arrival::{Arrival, StampedReceiver};
 use crate::clock::{burn_cpu, now_ns};
 use crate::fault::Fault;
 use crate::http::{HeadError, RequestHead, parse_head};
 use crate::log::Outcome;
 use crate::queue::Slot;
+use crate::response::{Framing, Layout, Response, reason};
 use crate::shared::Shared;
 
 const RECEIVE_BYTES: usize = 4096;
-/// How much longer, and how many more bytes, a refused client is listened to. Closing with
-/// bytes unread would abort the connection, and the refusal be lost.
+/// How much longer, and for how many more bytes, a rejected client is read. Closing with unread
+/// bytes would abort the connection and lose the error response.
 const LINGER_NS: u64 = 1_000_000_000;
 const LINGER_BYTES: usize = 1 << 20;
 
 /// A connection over TCP or over a Unix socket.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + AsFd + Unpin {
-    /// Calls `read` when something may have come, and again as long as it would block.
+    /// Calls `read` when bytes may have arrived, and again whenever it would block.
     async fn when_readable<T>(&self, read: impl FnMut() -> io::Result<T>) -> io::Result<T>;
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn serve(stream: impl Stream, shared: Rc<Shared>) {
         stamped,
         shared,
         received: Vec::new(),
-        answered: 0,
+        responses: 0,
         is_stale: false,
     };
     connection.run().await;
@@ -57,13 +57,13 @@ pub(crate) async fn serve(stream: impl Stream, shared: Rc<Shared>) {
 
 struct Connection<S> {
     stream: S,
-    /// Receives, where the kernel's stamps are wanted.
+    /// Receives with kernel timestamps, if requested.
     stamped: Option<StampedReceiver>,
     shared: Rc<Shared>,
-    /// Received but not yet used.
+    /// Received but not yet processed.
     received: Vec<u8>,
-    answered: u64,
-    /// The next request is to find the connection closed.
+    responses: u64,
+    /// The next request will find the connection closed.
     is_stale: bool,
 }
 
@@ -100,7 +100,7 @@ impl<S: Stream> Connection<S> {
     }
 
     async fn next_request(&mut self) -> Next {
-        // A pipelined request is here already and arrives, for the queue, now.
+        // A pipelined request is already here and arrives, for the queue, now.
         let mut arrival = Arrival::now();
         loop {
             match parse_head(&self.received) {
@@ -125,6 +125,7 @@ impl<S: Stream> Connection<S> {
             let count = self.stream.read_buf(&mut self.received).await.ok()?;
             return (count > 0).then(Arrival::now);
         };
+
         let (stream, received) = (&self.stream, &mut self.received);
         stream
             .when_readable(|| stamped.receive(stream.as_fd(), received))
@@ -135,8 +136,8 @@ impl<S: Stream> Connection<S> {
     async fn exchange(&mut self, head: RequestHead, arrival: Arrival) -> Then {
         let (slot, fault) = self.shared.arrive(arrival.read_ns);
         let is_last = self.is_last(&head);
-        // Laid out while there is time, so that nothing but the write is left when it is due.
-        let mut answer = self.lay_out(&head, &slot, fault, is_last);
+        // Laid out in advance, so that only the write is left when it is due.
+        let mut response = self.lay_out(&head, &slot, fault, is_last);
         if !self.discard_body(head.body_bytes).await {
             self.shared.depart(now_ns());
             self.shared
@@ -148,14 +149,14 @@ impl<S: Stream> Connection<S> {
 
         let write_ns = now_ns();
         self.shared.depart(write_ns);
-        answer.stamp_write(write_ns);
-        let outcome = self.deliver(&answer, fault).await;
+        response.stamp_write(write_ns);
+        let outcome = self.deliver(&response, fault).await;
         let attempted_ns = (outcome != Outcome::NeverAnswered).then_some(write_ns);
-        // Logged before the client can see the close, so that a client that has seen
-        // everything finds everything in the log.
+        // Logged before the client can see the close, so that a client that has seen everything
+        // finds everything in the log.
         self.shared
             .record(&slot, arrival.queued_ns, attempted_ns, outcome);
-        self.answered += 1;
+        self.responses += 1;
         self.is_stale = outcome == Outcome::StaleClose;
         match outcome {
             Outcome::NeverAnswered => Then::HoldOpen,
@@ -172,7 +173,7 @@ impl<S: Stream> Connection<S> {
         let config = &self.shared.config;
         let is_full = config
             .requests_per_connection
-            .is_some_and(|most| self.answered + 1 >= most);
+            .is_some_and(|most| self.responses + 1 >= most);
         is_full || !head.keep_alive || config.framing == Framing::UntilClose
     }
 
@@ -182,7 +183,7 @@ impl<S: Stream> Connection<S> {
         slot: &Slot,
         fault: Option<Fault>,
         is_last: bool,
-    ) -> Answer {
+    ) -> Response {
         let config = &self.shared.config;
         let (status, body) = match fault {
             Some(Fault::Status(status)) => (status, reason(status).as_bytes()),
@@ -190,12 +191,13 @@ impl<S: Stream> Connection<S> {
             _ => (200, config.body.as_slice()),
         };
         let connection = if is_last {
-            // A client that asked for the close is told of it in any case.
+            // A client that requested the close gets the announcement in any case.
             (config.announce_close || !head.keep_alive).then_some("close")
         } else {
             head.is_http_1_0.then_some("keep-alive")
         };
-        Answer::lay_out(&Layout {
+
+        Response::lay_out(&Layout {
             status,
             body,
             framing: config.framing,
@@ -205,7 +207,7 @@ impl<S: Stream> Connection<S> {
         })
     }
 
-    /// Reads the request body away; false if the connection ended within it.
+    /// Reads and discards the request body; false if the connection ended within it.
     async fn discard_body(&mut self, body_bytes: u64) -> bool {
         let mut left = body_bytes;
         loop {
@@ -222,25 +224,25 @@ impl<S: Stream> Connection<S> {
         }
     }
 
-    async fn deliver(&mut self, answer: &Answer, fault: Option<Fault>) -> Outcome {
+    async fn deliver(&mut self, response: &Response, fault: Option<Fault>) -> Outcome {
         let (sent, outcome) = match fault {
             Some(Fault::NeverAnswer) => return Outcome::NeverAnswered,
             Some(Fault::Reset) => (self.abort_on_close(), Outcome::Reset),
             Some(Fault::ResetMidBody) => {
-                let sent = self.stream.write_all(answer.first_half()).await;
+                let sent = self.stream.write_all(response.first_half()).await;
                 (
                     sent.and_then(|()| self.abort_on_close()),
                     Outcome::ResetMidBody,
                 )
             }
             Some(Fault::Truncate) => (
-                self.stream.write_all(answer.first_half()).await,
+                self.stream.write_all(response.first_half()).await,
                 Outcome::Truncated,
             ),
-            Some(Fault::Status(status)) => (self.send(answer).await, Outcome::Status(status)),
-            Some(Fault::WrongBody) => (self.send(answer).await, Outcome::WrongBody),
-            Some(Fault::StaleClose) => (self.send(answer).await, Outcome::StaleClose),
-            Some(Fault::HoldFor(_)) | None => (self.send(answer).await, Outcome::Answered),
+            Some(Fault::Status(status)) => (self.send(response).await, Outcome::Status(status)),
+            Some(Fault::WrongBody) => (self.send(response).await, Outcome::WrongBody),
+            Some(Fault::StaleClose) => (self.send(response).await, Outcome::StaleClose),
+            Some(Fault::HoldFor(_)) | None => (self.send(response).await, Outcome::Answered),
         };
         if sent.is_ok() {
             outcome
@@ -249,8 +251,8 @@ impl<S: Stream> Connection<S> {
         }
     }
 
-    async fn send(&mut self, answer: &Answer) -> io::Result<()> {
-        self.stream.write_all(answer.bytes()).await
+    async fn send(&mut self, response: &Response) -> io::Result<()> {
+        self.stream.write_all(response.bytes()).await
     }
 
     /// Makes the coming close an abort: the kernel sends RST instead of FIN.
@@ -260,7 +262,7 @@ impl<S: Stream> Connection<S> {
 
     async fn refuse(&mut self, error: HeadError) {
         self.shared.count(|stats| stats.refused_heads += 1);
-        let answer = Answer::lay_out(&Layout {
+        let response = Response::lay_out(&Layout {
             status: error.status(),
             body: error.to_string().as_bytes(),
             framing: Framing::ContentLength,
@@ -268,9 +270,10 @@ impl<S: Stream> Connection<S> {
             connection: Some("close"),
             head_only: false,
         });
-        if self.send(&answer).await.is_err() || self.stream.shutdown().await.is_err() {
+        if self.send(&response).await.is_err() || self.stream.shutdown().await.is_err() {
             return;
         }
+
         let shared = Rc::clone(&self.shared);
         tokio::select! {
             () = shared.timer.sleep_until(now_ns() + LINGER_NS) => {}

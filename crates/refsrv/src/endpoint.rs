@@ -1,4 +1,4 @@
-//! Where a server listens: a loopback address, or a Unix socket. Nothing here serves.
+//! Where a server listens: a loopback address, or a Unix socket.
 
 use std::fmt;
 use std::io;
@@ -8,11 +8,11 @@ use std::str::FromStr;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// The kernel cuts it to `net.core.somaxconn`. A burst of connections must not wait for SYN
+/// The kernel limits it to `net.core.somaxconn`. A burst of connections must not wait for a SYN
 /// retransmission, which would be measured as a second of connect time.
 const BACKLOG: i32 = 65_535;
 
-/// What comes before the path of a Unix socket.
+/// Prefix of the path of a Unix socket.
 const UNIX_PREFIX: &str = "unix:";
 
 /// Where a server listens.
@@ -20,12 +20,12 @@ const UNIX_PREFIX: &str = "unix:";
 pub enum Endpoint {
     /// A loopback address; port 0 takes a free one.
     Tcp(SocketAddr),
-    /// The path of a Unix socket, which must not exist; it is removed when the server stops.
+    /// The path of a Unix socket, which must not exist yet; it is removed when the server stops.
     Unix(PathBuf),
 }
 
 impl Endpoint {
-    /// The address that may not be listened on, because others could reach it.
+    /// The address that must not be listened on, because others could reach it.
     pub(crate) fn beyond_loopback(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(addr) if !addr.ip().is_loopback() => Some(*addr),
@@ -33,7 +33,7 @@ impl Endpoint {
         }
     }
 
-    /// Listens without blocking; returns the socket and where it listens in fact.
+    /// Listens without blocking; returns the socket and its actual endpoint.
     pub(crate) fn listen(&self) -> io::Result<(Socket, Self)> {
         let (socket, address) = match self {
             Self::Tcp(addr) => {
@@ -53,6 +53,7 @@ impl Endpoint {
             .local_addr()?
             .as_socket()
             .map_or_else(|| self.clone(), Self::Tcp);
+
         Ok((socket, bound))
     }
 }
@@ -72,7 +73,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A text that names no place to listen.
+/// A text that is not an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address such as 127.0.0.1:8000 nor unix:/path")]
 pub struct EndpointError(String);

@@ -1,7 +1,7 @@
-//! Fast mode: the same bytes for every blank line, and nothing else.
+//! Fast mode: the same response to every blank line, and nothing else.
 //!
-//! It measures the ceiling of a load generator, so each request must cost next to nothing: one
-//! `read` and one `write` on a bare `epoll`, no runtime, no allocation, no clock.
+//! It measures the maximum rate of a load generator, so each request must cost as little as
+//! possible: one `read` and one `write` on a bare `epoll`, no runtime, no allocation, no clock.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,23 +15,23 @@ use rustix::io::{Errno, read, write};
 use socket2::Socket;
 use tokio::sync::mpsc;
 
-use crate::answer::{Answer, Framing, Layout};
-use crate::command::{Command, Ending, answer_command};
+use crate::command::{Command, Ending, execute};
+use crate::response::{Framing, Layout, Response};
 use crate::shared::{Report, Stats};
 
-/// Also the most events that are taken from the kernel at once.
+/// Also the most events taken from the kernel at once.
 const EXPECTED_CONNECTIONS: usize = 1024;
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// As many answers as are laid out side by side for one write.
+/// Number of responses laid out side by side for one write.
 const BATCH: usize = 64;
-/// Pause after a failed accept; without it, a lack of file descriptors would be a busy loop.
+/// Pause after a failed accept; otherwise, running out of file descriptors would cause a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// What an event is about, where it is not a connection.
+/// The token of an event that is not for a connection.
 const LISTENER: u64 = u64::MAX;
 const COMMANDS: u64 = u64::MAX - 1;
 
-/// Wakes the loop for a command. Cloned into the hand that sends commands.
+/// Wakes the loop for a command. Cloned into the handle that sends commands.
 pub(crate) type Waker = Arc<OwnedFd>;
 
 /// The server of fast mode, opened but not yet running.
@@ -40,7 +40,7 @@ pub(crate) struct FastServer {
     epoll: OwnedFd,
     listener: Socket,
     waker: Waker,
-    answers: Answers,
+    responses: Responses,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     received: Vec<u8>,
@@ -59,11 +59,12 @@ impl FastServer {
             EventFlags::IN,
         )?;
         epoll::add(&epoll, &waker, EventData::new_u64(COMMANDS), EventFlags::IN)?;
+
         Ok(Self {
             epoll,
             listener,
             waker,
-            answers: Answers::new(body),
+            responses: Responses::new(body),
             connections: Vec::with_capacity(EXPECTED_CONNECTIONS),
             free: Vec::new(),
             received: vec![0; RECEIVE_BYTES],
@@ -76,32 +77,34 @@ impl FastServer {
         Arc::clone(&self.waker)
     }
 
-    /// Serves until told to stop, or until nobody is left to tell.
+    /// Serves until told to stop, or until no handle is left.
     pub(crate) fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) -> Report {
         let mut events = Vec::with_capacity(EXPECTED_CONNECTIONS);
         loop {
             events.clear();
-            // A signal is no reason to end; nothing else can fail here.
+            // A signal is no reason to stop; nothing else can fail here.
             let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), None);
             for Event { flags, data } in events.drain(..) {
                 match data.u64() {
                     LISTENER => self.accept(),
-                    COMMANDS if self.obey(&mut inbox) == Ending::Stop => return self.report(),
+                    COMMANDS if self.handle_commands(&mut inbox) == Ending::Stop => {
+                        return self.report();
+                    }
                     COMMANDS => {}
-                    // A number that was once the length of a Vec fits.
+                    // A number that was the length of a Vec fits.
                     connection => self.serve(connection as usize, flags),
                 }
             }
         }
     }
 
-    fn obey(&self, inbox: &mut mpsc::UnboundedReceiver<Command>) -> Ending {
-        // It only clears the readiness; the commands say how many there are.
+    fn handle_commands(&self, inbox: &mut mpsc::UnboundedReceiver<Command>) -> Ending {
+        // This only clears the readiness; the command channel has the count.
         let _ = read(&self.waker, &mut [0; 8]);
         loop {
             match inbox.try_recv() {
                 Ok(command) => {
-                    if answer_command(command, self.stats, || self.report()) == Ending::Stop {
+                    if execute(command, self.stats, || self.report()) == Ending::Stop {
                         return Ending::Stop;
                     }
                 }
@@ -130,13 +133,13 @@ impl FastServer {
 
     fn add(&mut self, socket: Socket) {
         self.stats.connections += 1;
-        // A Unix socket has no such option, and where TCP refuses it the client is gone already.
+        // A Unix socket has no such option, and if TCP rejects it the client is already gone.
         let _ = socket.set_tcp_nodelay(true);
         let index = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
         });
-        // Edges only: the kernel need not ask again after each answer whether more has come.
+        // Edge-triggered: the kernel need not check for more after each response.
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let is_watched = socket.set_nonblocking(true).is_ok()
             && epoll::add(
@@ -146,6 +149,7 @@ impl FastServer {
                 interest,
             )
             .is_ok();
+
         if is_watched {
             self.connections[index] = Some(Connection {
                 socket: socket.into(),
@@ -161,44 +165,46 @@ impl FastServer {
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
             return;
         };
+
         let mut exchange = Exchange {
             received: &mut self.received,
             pieces: &mut self.pieces,
-            answers: &self.answers,
+            responses: &self.responses,
             stats: &mut self.stats,
         };
         let may_have_ended =
             flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+
         if connection.exchange(&mut exchange, may_have_ended) == Ending::Stop {
-            // Dropping it closes it and takes it out of the epoll.
+            // Dropping it closes it and removes it from the epoll.
             self.connections[index] = None;
             self.free.push(index);
         }
     }
 }
 
-/// What all connections of a server use in turn.
+/// Buffers that all connections of a server share.
 struct Exchange<'a> {
     received: &'a mut [u8],
     pieces: &'a mut Pieces,
-    answers: &'a Answers,
+    responses: &'a Responses,
     stats: &'a mut Stats,
 }
 
 #[derive(Debug)]
 struct Connection {
     socket: OwnedFd,
-    /// Answers not yet taken by the kernel, in bytes.
+    /// Responses not yet taken by the kernel, in bytes.
     owed_bytes: usize,
     /// See [`count_blank_lines`].
     matched: u8,
 }
 
 impl Connection {
-    /// Reads and answers until there is nothing to read or the client does not read.
+    /// Reads and responds until there is nothing to read or the client does not read.
     fn exchange(&mut self, shared: &mut Exchange<'_>, may_have_ended: bool) -> Ending {
         loop {
-            if self.owed_bytes > 0 && self.pay(shared.answers) == Ending::Stop {
+            if self.owed_bytes > 0 && self.pay(shared.responses) == Ending::Stop {
                 return Ending::Stop;
             }
             if self.owed_bytes > 0 {
@@ -215,18 +221,18 @@ impl Connection {
                 .pieces
                 .count(&mut self.matched, &shared.received[..count]);
             shared.stats.arrivals += requests as u64;
-            self.owed_bytes = requests * shared.answers.answer_bytes;
+            self.owed_bytes = requests * shared.responses.response_bytes;
             let is_drained = count < shared.received.len() && !may_have_ended;
             if is_drained {
-                return self.pay(shared.answers);
+                return self.pay(shared.responses);
             }
         }
     }
 
-    /// Writes what is owed, as far as the kernel takes it; an edge tells when it takes more.
-    fn pay(&mut self, answers: &Answers) -> Ending {
+    /// Writes what is owed, as far as the kernel takes it; an edge reports when it takes more.
+    fn pay(&mut self, responses: &Responses) -> Ending {
         while self.owed_bytes > 0 {
-            match write(&self.socket, answers.next(self.owed_bytes)) {
+            match write(&self.socket, responses.next(self.owed_bytes)) {
                 Ok(count) => self.owed_bytes -= count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ending::Continue,
@@ -237,16 +243,16 @@ impl Connection {
     }
 }
 
-/// The bytes of one answer, and of a whole batch.
+/// The bytes of one response, and of a whole batch.
 #[derive(Debug)]
-struct Answers {
+struct Responses {
     batch: Vec<u8>,
-    answer_bytes: usize,
+    response_bytes: usize,
 }
 
-impl Answers {
+impl Responses {
     fn new(body: &[u8]) -> Self {
-        let answer = Answer::lay_out(&Layout {
+        let response = Response::lay_out(&Layout {
             status: 200,
             body,
             framing: Framing::ContentLength,
@@ -255,20 +261,21 @@ impl Answers {
             head_only: false,
         });
         Self {
-            batch: answer.bytes().repeat(BATCH),
-            answer_bytes: answer.bytes().len(),
+            batch: response.bytes().repeat(BATCH),
+            response_bytes: response.bytes().len(),
         }
     }
 
-    /// What to write next, of `owed_bytes` that end with the end of an answer.
+    /// What to write next, of `owed_bytes` that end at the end of a response.
     fn next(&self, owed_bytes: usize) -> &[u8] {
-        let written = (self.answer_bytes - owed_bytes % self.answer_bytes) % self.answer_bytes;
+        let written =
+            (self.response_bytes - owed_bytes % self.response_bytes) % self.response_bytes;
         &self.batch[written..self.batch.len().min(written + owed_bytes)]
     }
 }
 
-/// Counts requests in what was read. Requests of one client are alike, so a piece that equals
-/// the one before is not looked through again.
+/// Counts requests in what was read. Requests of one client are alike, so a piece that equals the
+/// previous one is not scanned again.
 #[derive(Debug, Default)]
 struct Pieces {
     last: Vec<u8>,
@@ -280,6 +287,7 @@ impl Pieces {
         if *matched == 0 && piece == self.last {
             return self.requests_in_last;
         }
+
         let was_between_requests = *matched == 0;
         let requests = count_blank_lines(matched, piece);
         if was_between_requests && *matched == 0 {
@@ -287,31 +295,33 @@ impl Pieces {
             self.last.extend_from_slice(piece);
             self.requests_in_last = requests;
         }
+
         requests
     }
 }
 
-/// Counts blank lines in a stream that is cut into pieces anywhere; `matched` is how many bytes
-/// of CR LF CR LF were seen last.
+/// Counts blank lines in a stream split anywhere; `matched` is how many bytes of CR LF CR LF were
+/// seen last.
 fn count_blank_lines(matched: &mut u8, piece: &[u8]) -> usize {
-    let mut found = 0;
+    let mut count = 0;
     for &byte in piece {
         *matched = match (*matched, byte) {
             (0 | 2, b'\r') | (1, b'\n') => *matched + 1,
             (3, b'\n') => {
-                found += 1;
+                count += 1;
                 0
             }
             (_, b'\r') => 1,
             _ => 0,
         };
     }
-    found
+
+    count
 }
 
-/// Tells the loop that there is a command.
+/// Wakes the loop for a command.
 pub(crate) fn wake(waker: &Waker) {
-    // It fails only where 2^64 commands are waiting.
+    // It fails only if 2^64 commands are waiting.
     let _ = write(waker.as_fd(), &1_u64.to_ne_bytes());
 }
 
@@ -324,19 +334,23 @@ mod tests {
         let stream = b"GET / HTTP/1.1\r\nA: b\r\n\r\nGET / HTTP/1.1\r\r\n\r\n\r\n\r\n";
         for cut in 0..=stream.len() {
             let (first, second) = stream.split_at(cut);
-            let (mut pieces, mut matched) = (Pieces::default(), 0);
-            let found = pieces.count(&mut matched, first) + pieces.count(&mut matched, second);
-            assert_eq!(found, 3, "cut at {cut}");
+            let mut pieces = Pieces::default();
+            let mut matched = 0;
+            let count = pieces.count(&mut matched, first) + pieces.count(&mut matched, second);
+            assert_eq!(count, 3, "cut at {cut}");
         }
     }
 
     #[test]
     fn a_piece_that_comes_again_is_counted_again() {
-        let (mut pieces, mut matched) = (Pieces::default(), 0);
+        let mut pieces = Pieces::default();
+        let mut matched = 0;
         let counts =
             [b"a\r\n\r\nb\r\n\r\n".as_slice(); 3].map(|piece| pieces.count(&mut matched, piece));
+
         assert_eq!(counts, [2, 2, 2]);
-        // The same bytes within a request are another matter.
+
+        // The same bytes within a request are different.
         let halves = [b"\r\n".as_slice(), b"\r\n", b"\r\n", b"\r\n"];
         assert_eq!(
             halves.map(|piece| pieces.count(&mut matched, piece)),
@@ -346,14 +360,20 @@ mod tests {
 
     #[test]
     fn what_is_owed_goes_on_where_the_kernel_stopped() {
-        let answers = Answers::new(b"hello");
-        let (mut owed_bytes, mut sent) = (100 * answers.answer_bytes, Vec::new());
+        let responses = Responses::new(b"hello");
+        let mut owed_bytes = 100 * responses.response_bytes;
+        let mut sent = Vec::new();
+
         while owed_bytes > 0 {
-            let next = answers.next(owed_bytes);
+            let next = responses.next(owed_bytes);
             let taken = &next[..next.len().min(7)];
             sent.extend_from_slice(taken);
             owed_bytes -= taken.len();
         }
-        assert_eq!(sent, answers.batch[..answers.answer_bytes].repeat(100));
+
+        assert_eq!(
+            sent,
+            responses.batch[..responses.response_bytes].repeat(100)
+        );
     }
 }

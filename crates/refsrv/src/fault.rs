@@ -1,14 +1,14 @@
-//! Fault plans: which arrivals are answered wrongly, and how. Pure; nothing here touches a socket.
+//! Fault plans: which arrivals get a faulty response, and how. No I/O.
 
 use crate::error::ConfigError;
 
 /// What goes wrong with one request.
 ///
-/// Except for [`Fault::Status`], the request takes its turn in the queue as any other and the
+/// Except for [`Fault::Status`], the request takes its turn in the queue like any other and the
 /// fault shows at its planned finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Answer this status at once, taking no server.
+    /// Respond with this status at once, without occupying a server.
     Status(u16),
     /// Abort the connection (RST) without a response byte.
     Reset,
@@ -16,14 +16,15 @@ pub enum Fault {
     ResetMidBody,
     /// Announce the whole body, send half of it, close in order (FIN).
     Truncate,
-    /// Never answer; the connection stays open until the client gives up.
+    /// Never respond; the connection stays open until the client gives up.
     NeverAnswer,
-    /// Hold the request this many nanoseconds instead of what the service plan says.
+    /// Hold the request for this many nanoseconds instead of the time in the service plan.
     HoldFor(u64),
-    /// The right length, but not the right bytes.
+    /// The correct length, but wrong bytes.
     WrongBody,
-    /// Answer well and keep the connection; close it, without an answer, when the next request
-    /// on it arrives. That request takes no arrival number, so the plan's counts stay exact.
+    /// Respond normally and keep the connection; close it, without a response, when the next
+    /// request on it arrives. That request takes no arrival number, so the plan's counts stay
+    /// exact.
     StaleClose,
 }
 
@@ -68,10 +69,10 @@ impl When {
     }
 }
 
-/// One kind of fault and the arrivals it befalls.
+/// One kind of fault and the arrivals it affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultRule {
-    /// The arrivals hit.
+    /// The affected arrivals.
     pub when: When,
     /// What happens to them.
     pub fault: Fault,
@@ -91,7 +92,7 @@ impl FaultPlan {
         Self::default()
     }
 
-    /// Adds a rule behind those already there.
+    /// Adds a rule after the existing ones.
     #[must_use]
     pub fn with(mut self, fault: Fault, when: When) -> Self {
         self.rules.push(FaultRule { when, fault });
@@ -114,7 +115,7 @@ impl FaultPlan {
             .any(|rule| matches!(rule.fault, Fault::Reset | Fault::ResetMidBody))
     }
 
-    /// Refuses rules that cannot hit or that HTTP forbids.
+    /// Rejects rules that cannot hit or that HTTP forbids.
     ///
     /// # Errors
     /// Names the offending field and what it must be.
@@ -139,7 +140,7 @@ impl FaultPlan {
             if let Fault::Status(code) = rule.fault
                 && !(200..=599).contains(&code) | matches!(code, 204 | 304)
             {
-                // 1xx, 204 and 304 have no body, so the framing would not be what was configured.
+                // 1xx, 204 and 304 have no body, so the framing would not be as configured.
                 return Err(ConfigError {
                     field: "status",
                     must_be: "200-599, not 204 or 304",

@@ -1,6 +1,6 @@
 //! Request heads: bytes in, what the server needs to know out. No sockets, no clock.
 
-/// A head longer than this is refused with 431.
+/// A longer head is rejected with 431.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
 
@@ -13,13 +13,13 @@ pub struct RequestHead {
     pub body_bytes: u64,
     /// Whether the client is willing to send another request on this connection.
     pub keep_alive: bool,
-    /// HTTP/1.0 keeps a connection only if the answer says so.
+    /// HTTP/1.0 keeps a connection only if the response says so.
     pub is_http_1_0: bool,
-    /// HEAD: the answer has a body length but no body.
+    /// HEAD: the response has a body length but no body.
     pub wants_no_body: bool,
 }
 
-/// Why a request is not served. Each is answered with its status, then the connection is closed.
+/// Why a request is rejected. Each gets a response with its status, then the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
     /// Not HTTP/1.x, or contradictory about the length of its body.
@@ -34,7 +34,7 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// The status that answers it.
+    /// The status of the response.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -45,10 +45,10 @@ impl HeadError {
     }
 }
 
-/// Reads a request head; `Ok(None)` while it is incomplete.
+/// Parses a request head; `Ok(None)` while it is incomplete.
 ///
 /// # Errors
-/// When no further byte could make it a request that is served.
+/// If no further byte could make it a valid request.
 pub fn parse_head(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut fields);
@@ -60,6 +60,7 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<RequestHead>, HeadError> {
         }
         Err(_) => return Err(HeadError::Malformed),
     };
+
     Ok(Some(RequestHead {
         head_bytes,
         body_bytes: body_bytes(request.headers)?,
@@ -77,13 +78,14 @@ fn body_bytes(fields: &[httparse::Header<'_>]) -> Result<u64, HeadError> {
         }
         if field.name.eq_ignore_ascii_case("content-length") {
             let value = decimal(field.value).ok_or(HeadError::Malformed)?;
-            // Two lengths that differ are how requests are smuggled (RFC 9112, 6.3).
+            // Two different lengths enable request smuggling (RFC 9112, 6.3).
             if length.is_some_and(|earlier| earlier != value) {
                 return Err(HeadError::Malformed);
             }
             length = Some(value);
         }
     }
+
     Ok(length.unwrap_or(0))
 }
 
@@ -126,6 +128,7 @@ mod tests {
             is_http_1_0: false,
             wants_no_body: false,
         };
+
         assert_eq!(parsed(text), expected);
     }
 
@@ -154,6 +157,7 @@ mod tests {
         for end in 0..text.len() {
             assert_eq!(parse_head(&text[..end]), Ok(None), "{end} bytes");
         }
+
         assert_eq!(
             parse_head(text)
                 .expect("good")

@@ -1,12 +1,12 @@
-//! A reference HTTP/1.1 server whose every answer time is known exactly.
+//! A reference HTTP/1.1 server whose response times are all known exactly.
 //!
-//! A load generator can only be proved right against a server about which nothing is
-//! guessed. `refsrv` keeps a queue in *virtual time*: a request that arrives at `a` starts at
-//! `max(a, earliest free server)`, finishes `hold` later, and its answer is written at that
-//! ABSOLUTE instant. Lateness of one timer therefore never delays the next request, and the
-//! queue follows its formula (M/M/1, M/D/1, a periodic stall…) however busy the machine is.
-//! What the machine did add is stated, per request: planned finish and actual write time are
-//! both in the log and in the response headers.
+//! A load generator can only be proved correct against a server whose behaviour is known exactly.
+//! `refsrv` keeps a queue in *virtual time*: a request that arrives at `a` starts at `max(a,
+//! earliest free server)`, finishes `hold` later, and its response is written at that ABSOLUTE
+//! time. One late timer therefore never delays the next request, and the queue follows its formula
+//! (M/M/1, M/D/1, a periodic stall…) however busy the machine is. The machine's own delay is
+//! documented per request: planned finish and actual write time are both in the log and in the
+//! response headers.
 //!
 //! ```no_run
 //! use refsrv::{Config, ReferenceServer, Service};
@@ -24,12 +24,11 @@
 //! ```
 //!
 //! # Limits, on purpose
-//! - Loopback addresses and Unix sockets only: any other address is refused.
-//! - One thread. A request pipelined behind another on the same connection is taken up, and
-//!   its arrival stamped, when the answer before it has gone out.
+//! - Loopback addresses and Unix sockets only: any other address is rejected.
+//! - One thread. A request pipelined behind another on the same connection is processed, and its
+//!   arrival timestamped, once the previous response has been sent.
 //! - All times are integer nanoseconds of `CLOCK_MONOTONIC`.
 
-mod answer;
 mod arrival;
 pub mod clock;
 mod command;
@@ -44,6 +43,7 @@ pub mod log;
 pub mod occupancy;
 pub mod queue;
 pub mod random;
+mod response;
 mod server;
 pub mod service;
 mod shared;
@@ -51,13 +51,13 @@ pub mod spec;
 pub mod theory;
 mod timer;
 
-pub use answer::Framing;
 pub use config::Config;
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::ConfigError;
 pub use fault::{Fault, FaultPlan, FaultRule, When};
 pub use log::{Lateness, LogEntry, Outcome};
 pub use queue::{Slot, VirtualQueue};
+pub use response::Framing;
 pub use server::{ReferenceServer, StartError};
 pub use service::Service;
 pub use shared::Stats;

@@ -1,28 +1,28 @@
-//! The log: one entry per request, and its form as CSV.
+//! The log: one entry per request, and its CSV form.
 
 use std::fmt;
 use std::io::{self, Write};
 
-/// What became of a request, as the server saw it.
+/// The outcome of a request, as the server saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered well: the kernel took the whole answer.
+    /// Normal response: the kernel took all of it.
     Answered,
-    /// Answered with this status, by plan.
+    /// Response with this status, by plan.
     Status(u16),
     /// Connection aborted before a response byte, by plan.
     Reset,
     /// Connection aborted within the body, by plan.
     ResetMidBody,
-    /// Half an answer, then an orderly close, by plan.
+    /// Half a response, then an orderly close, by plan.
     Truncated,
-    /// Not answered, by plan.
+    /// No response, by plan.
     NeverAnswered,
-    /// Answered with wrong bytes, by plan.
+    /// Response with a wrong body, by plan.
     WrongBody,
-    /// Answered well; the next request on its connection is met by a close, by plan.
+    /// Normal response; the next request on its connection will find it closed, by plan.
     StaleClose,
-    /// The client was gone before the answer could be handed over. NOT by plan.
+    /// The client was gone before the response could be written. NOT by plan.
     ClientGone,
 }
 
@@ -50,18 +50,18 @@ pub struct LogEntry {
     pub id: u64,
     /// Right after the recv that completed the request head; also X-Arrive.
     pub arrive_ns: u64,
-    /// When the kernel had queued what the read that completed the head delivered last, however
-    /// late that read was; `None` where it was not asked ([`crate::Config::log_queued`]), for a
-    /// pipelined request, and where its stamp is not to be believed.
+    /// When the kernel had queued the last bytes of the read that completed the head, however late
+    /// that read was; `None` if not requested ([`crate::Config::log_queued`]), for a pipelined
+    /// request, or if the timestamp was rejected.
     pub queued_ns: Option<u64>,
     /// How long it occupied a server; also X-Hold.
     pub hold_ns: u64,
-    /// When the answer was due.
+    /// When the response was due.
     pub finish_ns: u64,
-    /// Right before the answer was written, never before `finish_ns`; also X-Write. `None` if
-    /// nothing was attempted. A reset counts: it is the instant of the abort.
+    /// Immediately before the response was written, never before `finish_ns`; also X-Write. `None`
+    /// if nothing was attempted. A reset counts: it is the time of the abort.
     pub write_ns: Option<u64>,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
@@ -74,27 +74,29 @@ impl LogEntry {
     }
 }
 
-/// How late a server wrote its answers, over a whole log: whether it may serve as a reference.
+/// How late a server wrote its responses, over a whole log: whether it is accurate enough as a
+/// reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lateness {
-    /// Answers counted: those with a write time.
+    /// Responses counted: those with a write time.
     pub count: usize,
     /// Quantile 0.5, nearest rank.
     pub median_ns: u64,
     /// Quantile 0.99, nearest rank.
     pub p99_ns: u64,
-    /// The latest of all.
+    /// The largest delay.
     pub max_ns: u64,
 }
 
 impl Lateness {
-    /// Of the entries that were written; `None` if there are none.
+    /// For the entries that were written; `None` if there are none.
     #[must_use]
     pub fn of(entries: &[LogEntry]) -> Option<Self> {
         let mut late_ns: Vec<u64> = entries.iter().filter_map(LogEntry::late_ns).collect();
         late_ns.sort_unstable();
         let count = late_ns.len();
         let at_rank = |rank: usize| late_ns.get(rank.saturating_sub(1)).copied();
+
         Some(Self {
             count,
             median_ns: at_rank(count.div_ceil(2))?,
@@ -122,7 +124,7 @@ impl fmt::Display for Lateness {
 /// Writes a log as CSV with a header line; an absent time is an empty cell.
 ///
 /// # Errors
-/// Whatever the target says.
+/// Any error of the target.
 pub fn write_csv(mut target: impl Write, entries: &[LogEntry]) -> io::Result<()> {
     writeln!(
         target,
@@ -144,6 +146,7 @@ pub fn write_csv(mut target: impl Write, entries: &[LogEntry]) -> io::Result<()>
             "{id},{arrive_ns},{hold_ns},{finish_ns},{write_ns},{outcome},{queued_ns}"
         )?;
     }
+
     target.flush()
 }
 
@@ -176,6 +179,7 @@ mod tests {
         write_csv(&mut csv, &[entry, late]).expect("a Vec takes everything");
         let expected = "id,arrive_ns,hold_ns,finish_ns,write_ns,outcome,queued_ns\n\
                         0,5,2,7,,never-answered,\n0,5,2,7,9,status-503,4\n";
+
         assert_eq!(String::from_utf8(csv).expect("ASCII"), expected);
         assert_eq!((entry.late_ns(), late.late_ns()), (None, Some(2)));
     }
@@ -198,6 +202,7 @@ mod tests {
             p99_ns: 198,
             max_ns: 200,
         };
+
         assert_eq!(Lateness::of(&log), Some(expected));
         assert_eq!(Lateness::of(&log[..1]), None);
     }

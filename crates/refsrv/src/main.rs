@@ -13,7 +13,7 @@ use refsrv::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What the fast mode does not do.
+/// Options that have no effect in fast mode.
 const NOT_IN_FAST_MODE: [&str; 13] = [
     "hold",
     "seed",
@@ -30,7 +30,7 @@ const NOT_IN_FAST_MODE: [&str; 13] = [
     "log_queued",
 ];
 
-/// A reference HTTP/1.1 server whose every answer time is known exactly.
+/// A reference HTTP/1.1 server whose response times are all known exactly.
 ///
 /// Prints `listening on ADDRESS` and serves until SIGTERM, SIGINT, or the end of --for.
 /// Durations take units: 1.5s, 20ms, 60us, 100ns, 2min.
@@ -50,7 +50,7 @@ struct Arguments {
     /// Servers behind the queue [default: infinitely many]
     #[arg(long)]
     servers: Option<usize>,
-    /// Begin no service for a while, periodically: 1s/10s (length, period) or 1s/10s+5s (first
+    /// Start no service for a while, periodically: 1s/10s (length, period) or 1s/10s+5s (first
     /// after 5 s); needs a constant --hold
     #[arg(long, value_parser = spec::parse_stall)]
     stall: Option<Stall>,
@@ -58,7 +58,7 @@ struct Arguments {
     /// wrong-body, stale-close. WHEN: every:100, every:100+7, or arrival numbers 3,9,27 (from 0)
     #[arg(long = "fault", value_name = "FAULT@WHEN", value_parser = spec::parse_fault_rule)]
     faults: Vec<FaultRule>,
-    /// Body of every good answer
+    /// Body of every normal response
     #[arg(long, default_value = "hello", conflicts_with = "body_bytes")]
     body: String,
     /// Body of this many bytes instead
@@ -67,31 +67,32 @@ struct Arguments {
     /// How the end of the body is marked: content-length, chunked, until-close
     #[arg(long, default_value = "content-length", value_parser = spec::parse_framing)]
     framing: Framing,
-    /// Leave out X-Id, X-Arrive, X-Hold and X-Write
+    /// Omit X-Id, X-Arrive, X-Hold and X-Write
     #[arg(long)]
     no_stamps: bool,
-    /// Close a connection after this many answers; 1 closes after each
+    /// Close a connection after this many responses; 1 closes after each
     #[arg(long, value_name = "K")]
     requests_per_connection: Option<u64>,
-    /// Do not say `Connection: close` on the last answer
+    /// Do not say `Connection: close` on the last response
     #[arg(long)]
     no_announce_close: bool,
-    /// CPU time to burn before each answer, on the one thread
+    /// CPU time to burn before each response, on the one thread
     #[arg(long, default_value = "0", value_parser = spec::parse_duration_ns)]
     cpu: u64,
-    /// Spin this long before an answer is due; 0 only sleeps
+    /// Spin this long before a response is due; 0 only sleeps
     #[arg(long, default_value = "60us", value_parser = spec::parse_duration_ns)]
     spin: u64,
-    /// Answer fixed bytes to every blank line: no holds, faults, stamps or log
+    /// Send a fixed response to every blank line: no holds, faults, timestamps or log
     #[arg(long, conflicts_with_all = NOT_IN_FAST_MODE)]
     fast: bool,
-    /// End after this long
+    /// Stop after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = spec::parse_duration_ns)]
     run_for: Option<u64>,
-    /// Write one CSV line per request here, at the end, and to stderr how late the answers were
+    /// Write one CSV line per request to this file at the end, and report to stderr how late the
+    /// responses were
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Log also when the kernel had each request, however late it was read; over TCP
+    /// Also log when the kernel received each request, however late it was read; over TCP
     #[arg(long, requires = "log")]
     log_queued: bool,
 }
@@ -105,6 +106,7 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(message) => return fail(USAGE, &message),
     };
+
     match serve(config, arguments.run_for, arguments.log.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Start(error @ refsrv::StartError::Io { .. })) => fail(1, &error.to_string()),
@@ -114,7 +116,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(code: u8, message: &str) -> ExitCode {
-    // Nothing is left to be done if stderr is closed as well.
+    // Nothing is left to do if stderr is closed as well.
     let _ = writeln!(io::stderr(), "refsrv: {message}");
     ExitCode::from(code)
 }
@@ -158,6 +160,7 @@ fn service(arguments: &Arguments) -> Result<Service, String> {
     let Service::Constant { hold_ns: base_ns } = service else {
         return Err("--stall needs a constant --hold, such as 1ms".to_owned());
     };
+
     Ok(Service::PeriodicStall {
         base_ns,
         period_ns,
@@ -194,10 +197,11 @@ fn serve(config: Config, run_for: Option<u64>, log_file: Option<&Path>) -> Resul
             writeln!(io::stderr(), "refsrv: {lateness}")?;
         }
     }
+
     Ok(())
 }
 
-/// Calls `ready` once the signals are caught, then waits for one or for the time to be up.
+/// Calls `ready` once the signals are caught, then waits for one of them or until the time is up.
 fn wait_for_end(run_for: Option<u64>, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,7 +1,7 @@
 //! The integral over time of the number of requests in the system, for Little's law.
 //!
-//! Kept as a running integral, not as the sum of stays, so that the two can be checked against
-//! each other.
+//! Kept as a running integral, not as the sum of response times, so that the two can be checked
+//! against each other.
 
 /// Counts requests in the system and integrates that count over time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// One request came in. Events must come in order of time.
+    /// A request arrived. Events must be in order of time.
     pub fn arrive(&mut self, at_ns: u64) {
         self.advance(at_ns);
         self.in_system += 1;
@@ -24,7 +24,7 @@ impl Occupancy {
         self.in_system = self.in_system.saturating_sub(1);
     }
 
-    /// How many are in the system.
+    /// Number of requests in the system.
     #[must_use]
     pub fn in_system(&self) -> u64 {
         self.in_system
@@ -55,7 +55,9 @@ mod tests {
         occupancy.depart(20);
         occupancy.arrive(25);
         occupancy.depart(31);
+
         assert_eq!(occupancy.in_system(), 1);
+
         occupancy.depart(40);
         // First in first out: 10..20, 14..31, 25..40.
         assert_eq!(occupancy.integral_ns(), 10 + 17 + 15);

@@ -1,7 +1,6 @@
-//! The queue in virtual time: from arrival instants to planned finish instants, by arithmetic
-//! alone.
+//! The queue in virtual time: from arrival times to planned finish times, by arithmetic alone.
 //!
-//! It reads no clock and sleeps never, so the same code is proved against queueing theory in
+//! It never reads a clock and never sleeps, so the same code is checked against queueing theory in
 //! virtual time and run against a real client.
 
 use std::cmp::Reverse;
@@ -19,9 +18,9 @@ pub struct Slot {
     pub arrive_ns: u64,
     /// When a server was free for it.
     pub start_ns: u64,
-    /// How long it occupies that server, a stall at its beginning included.
+    /// How long it occupies that server, including a stall at its start.
     pub hold_ns: u64,
-    /// When its answer is due.
+    /// When its response is due.
     pub finish_ns: u64,
 }
 
@@ -50,7 +49,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Takes in the next arrival. Arrivals must come in order of time.
+    /// Queues the next arrival. Arrivals must be in order of time.
     pub fn arrive(&mut self, arrive_ns: u64) -> (Slot, Option<Fault>) {
         let id = self.next_id;
         self.next_id += 1;
@@ -66,6 +65,7 @@ impl VirtualQueue {
             Some(Fault::HoldFor(hold_ns)) => self.occupy(id, arrive_ns, hold_ns),
             _ => self.occupy(id, arrive_ns, self.service.hold_ns(id)),
         };
+
         (slot, fault)
     }
 
@@ -80,6 +80,7 @@ impl VirtualQueue {
         if let Some(mut free) = earliest {
             *free = Reverse(finish_ns);
         }
+
         Slot {
             id,
             arrive_ns,
@@ -144,6 +145,7 @@ mod tests {
             hold_ns: 10,
             finish_ns: 120,
         };
+
         assert_eq!((slot, fault), (expected, None));
     }
 
@@ -175,7 +177,7 @@ mod tests {
             [1_050, 1_061, 1_061, 1_061]
         );
 
-        // One server: those who waited out the stall are then served one by one.
+        // One server: the requests that waited for the end of the stall are then served one by one.
         let mut queue = VirtualQueue::new(stall, Some(1), FaultPlan::none(), 1_000);
         assert_eq!(
             finishes(&mut queue, &[1_049, 1_050, 1_059, 1_060]),

@@ -1,8 +1,8 @@
-//! Random numbers addressed by index: draw `i` of a seed is the same whoever asks, in any order.
+//! Random numbers addressed by index: draw `i` of a seed is always the same, in any order.
 //!
-//! A test can so compute the hold of request `i` without replaying requests `0..i`. The
-//! generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-//! OOPSLA 2014), whose state after `i` steps is `seed + i * GOLDEN`: random access comes free.
+//! A test can thus compute the hold of request `i` without replaying requests `0..i`. The generator
+//! is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014),
+//! whose state after `i` steps is `seed + i * GOLDEN`: random access is free.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -54,6 +54,7 @@ mod tests {
             ("exponential", exponential, 1.0, 1.0),
             ("normal", normal, 0.0, 1.0),
         ];
+
         for (name, draw, mean, variance) in cases {
             let (got_mean, got_variance) = mean_and_variance(|i| draw(7, i));
             assert!((got_mean - mean).abs() < 0.006, "{name}: mean {got_mean}");

@@ -1,4 +1,4 @@
-//! The server as a thing to start, ask and stop. Its thread, its listener, its end.
+//! The server's handle: start, query and stop. Its thread and its listener.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 use crate::arrival::ask_for_stamps;
 use crate::clock::now_ns;
-use crate::command::{Command, Ending, answer_command};
+use crate::command::{Command, Ending, execute};
 use crate::config::Config;
 use crate::connection;
 use crate::endpoint::Endpoint;
@@ -24,7 +24,7 @@ use crate::log::LogEntry;
 use crate::shared::{Report, Shared, Stats};
 use crate::timer::{Timer, TimerFd, open_timer_fd};
 
-/// Pause after a failed accept; without it, a lack of file descriptors would be a busy loop.
+/// Pause after a failed accept; otherwise, running out of file descriptors would cause a busy loop.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 
 /// Why a server could not be started.
@@ -36,27 +36,27 @@ pub enum StartError {
     /// The configuration cannot be carried out as written.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The system refused a socket, a timer or a thread; most often the port is taken, or the
-    /// path of the Unix socket.
+    /// The system refused a socket, a timer or a thread; usually the port is taken, or the path of
+    /// the Unix socket exists.
     #[error("cannot listen on {endpoint}: {source}")]
     Io {
-        /// Where it was to listen.
+        /// The configured endpoint.
         endpoint: Endpoint,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// A running server on a thread of its own. Dropping it stops it.
+/// A running server in its own thread. Dropping it stops it.
 #[derive(Debug)]
 pub struct ReferenceServer {
     endpoint: Endpoint,
     epoch_ns: u64,
     commands: mpsc::UnboundedSender<Command>,
-    /// What wakes the thread for a command, where the channel itself does not.
+    /// Wakes the thread for a command, if the channel itself does not.
     waker: Option<Waker>,
     thread: Option<JoinHandle<Report>>,
-    /// What was left when the thread ended.
+    /// The state when the thread ended.
     last_report: Report,
 }
 
@@ -64,7 +64,7 @@ impl ReferenceServer {
     /// Starts a server; when this returns, it accepts connections.
     ///
     /// # Errors
-    /// If the address is not loopback, the configuration is unsound, or the system refuses.
+    /// If the address is not loopback, the configuration is invalid, or the system refuses.
     pub fn start(config: Config) -> Result<Self, StartError> {
         if let Some(addr) = config.listen.beyond_loopback() {
             return Err(StartError::NotLoopback(addr));
@@ -79,6 +79,7 @@ impl ReferenceServer {
         if config.log_queued {
             ask_for_stamps(&listener)?;
         }
+
         let epoch_ns = now_ns();
         let (commands, inbox) = mpsc::unbounded_channel();
         let builder = std::thread::Builder::new().name("refsrv".to_owned());
@@ -95,6 +96,7 @@ impl ReferenceServer {
             )
         };
         let last_report = Report::default();
+
         Ok(Self {
             endpoint,
             epoch_ns,
@@ -114,7 +116,7 @@ impl ReferenceServer {
     /// The address on which it listens.
     ///
     /// # Panics
-    /// If it listens on a Unix socket; then ask [`Self::endpoint`].
+    /// If it listens on a Unix socket; use [`Self::endpoint`] instead.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         match &self.endpoint {
@@ -125,7 +127,7 @@ impl ReferenceServer {
         }
     }
 
-    /// The instant from which stall windows count.
+    /// The time from which stall windows count.
     #[must_use]
     pub fn epoch_ns(&self) -> u64 {
         self.epoch_ns
@@ -133,10 +135,10 @@ impl ReferenceServer {
 
     /// The requests that have left the system, in order of arrival. Also after [`Self::stop`].
     ///
-    /// Copying a long log holds up the server's thread: ask when no load is on.
+    /// Copying a long log blocks the server's thread: call it when there is no load.
     #[must_use]
     pub fn log(&self) -> Vec<LogEntry> {
-        let report = self.ask(Command::Report);
+        let report = self.query(Command::Report);
         let mut log = report.map_or_else(|| self.last_report.log.clone(), |report| report.log);
         log.sort_unstable_by_key(|entry| entry.id);
         log
@@ -145,7 +147,7 @@ impl ReferenceServer {
     /// The counts so far. Also after [`Self::stop`].
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.ask(Command::Stats).unwrap_or(self.last_report.stats)
+        self.query(Command::Stats).unwrap_or(self.last_report.stats)
     }
 
     /// Closes every connection and ends the thread. Requests still held are not logged.
@@ -153,24 +155,26 @@ impl ReferenceServer {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        // It fails only if the thread has ended, which is what is wanted.
-        let _ = self.tell(Command::Stop);
+
+        // It fails only if the thread has already ended, which is the goal.
+        let _ = self.send(Command::Stop);
         if let Ok(report) = thread.join() {
             self.last_report = report;
         }
+
         if let Endpoint::Unix(path) = &self.endpoint {
-            // Somebody may have removed it already.
+            // It may have been removed already.
             let _ = std::fs::remove_file(path);
         }
     }
 
-    fn ask<T>(&self, question: impl FnOnce(reply::Sender<T>) -> Command) -> Option<T> {
+    fn query<T>(&self, question: impl FnOnce(reply::Sender<T>) -> Command) -> Option<T> {
         let (sender, receiver) = reply::channel();
-        self.tell(question(sender))?;
+        self.send(question(sender))?;
         receiver.recv().ok()
     }
 
-    fn tell(&self, command: Command) -> Option<()> {
+    fn send(&self, command: Command) -> Option<()> {
         self.commands.send(command).ok()?;
         self.waker.iter().for_each(wake);
         Some(())
@@ -183,7 +187,7 @@ impl Drop for ReferenceServer {
     }
 }
 
-/// What has to be opened before the thread starts, so that a failure is the caller's to see.
+/// Everything to open before the thread starts, so that the caller sees a failure.
 struct Parts {
     listener: Listener,
     timer_fd: TimerFd,
@@ -215,7 +219,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // It fails only if the client is gone already.
+                // It fails only if the client is already gone.
                 let _ = stream.set_nodelay(true);
                 spawn_local(connection::serve(stream, Rc::clone(shared)));
             }
@@ -241,16 +245,17 @@ fn run(
     let (driver, acceptor) = (Rc::clone(&shared), Rc::clone(&shared));
     tasks.spawn_local(async move { driver.timer.drive().await });
     tasks.spawn_local(accept(parts.listener, acceptor));
-    tasks.block_on(runtime, obey(inbox, &shared));
+    tasks.block_on(runtime, handle_commands(inbox, &shared));
     // Dropping the tasks closes the listener and every connection.
     drop(tasks);
+
     shared.report()
 }
 
-/// Answers questions until told to stop, or until nobody is left to tell.
-async fn obey(mut inbox: mpsc::UnboundedReceiver<Command>, shared: &Shared) {
+/// Handles commands until told to stop, or until no handle is left.
+async fn handle_commands(mut inbox: mpsc::UnboundedReceiver<Command>, shared: &Shared) {
     while let Some(command) = inbox.recv().await {
-        if answer_command(command, shared.stats(), || shared.report()) == Ending::Stop {
+        if execute(command, shared.stats(), || shared.report()) == Ending::Stop {
             return;
         }
     }

@@ -1,6 +1,7 @@
 //! Service plans: how long request `i` is held, as a pure function of `i`.
 //!
-//! This module knows no clock and no queue; it answers "how long" and "may service begin now".
+//! This module uses no clock and no queue; it computes how long a service takes and when it may
+//! start.
 
 use crate::error::ConfigError;
 use crate::random;
@@ -13,7 +14,7 @@ pub enum Service {
         /// The hold of every request.
         hold_ns: u64,
     },
-    /// Holds given one by one, cycled.
+    /// Explicit holds, cycled.
     List {
         /// Request `i` is held `holds_ns[i % len]`.
         holds_ns: Vec<u64>,
@@ -54,25 +55,25 @@ pub enum Service {
         /// The stream of draws.
         seed: u64,
     },
-    /// Nothing begins during the stall windows `[k * period + offset, … + stall)`, counted from
-    /// the server's epoch; what would, begins at the window's end. A service already begun is
-    /// not interrupted.
+    /// Nothing starts during the stall windows `[k * period + offset, … + stall)`, counted from the
+    /// server's epoch; instead it starts at the window's end. A service already started is not
+    /// interrupted.
     PeriodicStall {
         /// The hold outside the stalls.
         base_ns: u64,
-        /// Distance between the beginnings of two stalls.
+        /// Time between the starts of two stalls.
         period_ns: u64,
         /// Length of a stall, less than the period.
         stall_ns: u64,
-        /// Beginning of the first stall after the epoch.
+        /// Start of the first stall after the epoch.
         offset_ns: u64,
     },
 }
 
 impl Service {
-    /// The hold of arrival number `index`, stalls left out.
+    /// The hold of arrival number `index`, excluding stalls.
     ///
-    /// An empty list holds nothing; [`Service::validate`] refuses it.
+    /// An empty list holds nothing; [`Service::validate`] rejects it.
     #[must_use]
     pub fn hold_ns(&self, index: u64) -> u64 {
         match *self {
@@ -104,7 +105,7 @@ impl Service {
         }
     }
 
-    /// The first instant at or after `since_epoch_ns` at which a service may begin.
+    /// The first time at or after `since_epoch_ns` at which a service may start.
     #[must_use]
     pub fn may_begin_ns(&self, since_epoch_ns: u64) -> u64 {
         let Self::PeriodicStall {
@@ -116,19 +117,22 @@ impl Service {
         else {
             return since_epoch_ns;
         };
+
         if period_ns == 0 {
             return since_epoch_ns;
         }
+
         let (now, begin) = (since_epoch_ns % period_ns, offset_ns % period_ns);
         let into_period = if now >= begin {
             now - begin
         } else {
             period_ns - (begin - now)
         };
+
         since_epoch_ns.saturating_add(stall_ns.saturating_sub(into_period))
     }
 
-    /// Refuses plans that cannot be carried out as written.
+    /// Rejects plans that cannot be carried out as written.
     ///
     /// # Errors
     /// Names the offending field and what it must be.
@@ -181,7 +185,7 @@ fn scaled(unit_ns: u64, factor: f64) -> u64 {
 fn truncated_pareto(alpha: f64, min_ns: u64, max_ns: u64, uniform: f64) -> u64 {
     let mass_below_max = 1.0 - (min_ns as f64 / max_ns as f64).powf(alpha);
     let hold_ns = scaled(min_ns, (1.0 - uniform * mass_below_max).powf(-1.0 / alpha));
-    // Rounding alone can step over an end.
+    // Rounding can exceed the bounds.
     hold_ns.max(min_ns).min(max_ns)
 }
 
@@ -205,6 +209,7 @@ mod tests {
             slow_every: 200,
         };
         let slow = (0..10_000).filter(|&i| service.hold_ns(i) == 50).count();
+
         assert_eq!(slow, 50);
         assert_eq!(service.hold_ns(199), 50);
         assert_eq!(service.hold_ns(0), 1);
@@ -250,6 +255,7 @@ mod tests {
         );
         let median = holds[100_000] as f64;
         let one_sigma_up = holds[(0.841_344_7 * 200_000.0) as usize] as f64;
+
         assert!((median / 1e6 - 1.0).abs() < 0.02, "{median}");
         assert!(
             (one_sigma_up / 1e6 / 1.5_f64.exp() - 1.0).abs() < 0.03,
@@ -266,7 +272,9 @@ mod tests {
             seed: 1,
         };
         let holds = sorted_holds(&service, 200_000);
+
         assert!(holds[0] >= MS && holds[199_999] <= 60_000 * MS);
+
         let median = holds[100_000] as f64;
         assert!(
             (median / 1e6 / 2_f64.powf(1.0 / 1.5) - 1.0).abs() < 0.02,
@@ -291,6 +299,7 @@ mod tests {
             (129, 129),
             (135, 140),
         ];
+
         for (at, expected) in cases {
             assert_eq!(service.may_begin_ns(at), expected, "at {at}");
         }

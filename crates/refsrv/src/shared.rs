@@ -1,4 +1,4 @@
-//! What all connections of one server share: the queue, the log, the counts, the timer.
+//! State that all connections of one server share: the queue, the log, the counts, the timer.
 //!
 //! One thread owns it, so there is no lock; no borrow is held across an await.
 
@@ -16,13 +16,14 @@ use crate::timer::Timer;
 pub struct Stats {
     /// Connections accepted.
     pub connections: u64,
-    /// Requests that took an arrival number; in fast mode, answers.
+    /// Requests that took an arrival number; in fast mode, responses.
     pub arrivals: u64,
-    /// Requests that have left the system, whatever became of them.
+    /// Requests that have left the system, whatever their outcome.
     pub departures: u64,
-    /// Requests met by a close because of an earlier [`Fault::StaleClose`]; not in `arrivals`.
+    /// Requests that found their connection closed because of an earlier [`Fault::StaleClose`]; not
+    /// in `arrivals`.
     pub stale_closed: u64,
-    /// Heads refused with 400, 411 or 431; not in `arrivals`.
+    /// Heads rejected with 400, 411 or 431; not in `arrivals`.
     pub refused_heads: u64,
     /// Requests between arrival and write.
     pub in_system: u64,
@@ -31,7 +32,7 @@ pub struct Stats {
     pub in_system_integral_ns: u128,
 }
 
-/// The log and the counts at one moment.
+/// The log and the counts at one point in time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     pub log: Vec<LogEntry>,
@@ -42,7 +43,7 @@ pub(crate) struct Report {
 pub(crate) struct Shared {
     pub config: Config,
     pub timer: Timer,
-    /// The body, altered in its last byte.
+    /// The body with its last byte altered.
     pub wrong_body: Vec<u8>,
     state: RefCell<State>,
 }
@@ -57,11 +58,13 @@ struct State {
 
 impl Shared {
     pub(crate) fn new(config: Config, timer: Timer, epoch_ns: u64) -> Self {
-        let (service, faults) = (config.service.clone(), config.faults.clone());
+        let service = config.service.clone();
+        let faults = config.faults.clone();
         let mut wrong_body = config.body.clone();
         if let Some(last) = wrong_body.last_mut() {
             *last ^= 1;
         }
+
         let state = RefCell::new(State {
             queue: VirtualQueue::new(service, config.servers, faults, epoch_ns),
             occupancy: Occupancy::default(),
@@ -76,8 +79,8 @@ impl Shared {
         }
     }
 
-    /// Takes a request into the queue. Call it right after the stamp was taken, without an
-    /// await in between: arrivals have to come in order of time.
+    /// Queues a request. Call it immediately after its arrival was timestamped, without an await in
+    /// between: arrivals must be in order of time.
     pub(crate) fn arrive(&self, arrive_ns: u64) -> (Slot, Option<Fault>) {
         let mut state = self.state.borrow_mut();
         state.stats.arrivals += 1;
@@ -85,14 +88,14 @@ impl Shared {
         state.queue.arrive(arrive_ns)
     }
 
-    /// Notes that a request left the system; as with [`Shared::arrive`], at once.
+    /// Records that a request left the system; like [`Shared::arrive`], immediately.
     pub(crate) fn depart(&self, at_ns: u64) {
         let mut state = self.state.borrow_mut();
         state.stats.departures += 1;
         state.occupancy.depart(at_ns);
     }
 
-    /// Logs what became of a request.
+    /// Logs the outcome of a request.
     pub(crate) fn record(
         &self,
         slot: &Slot,
@@ -103,6 +106,7 @@ impl Shared {
         if !self.config.log {
             return;
         }
+
         let Slot {
             id,
             arrive_ns,
@@ -122,7 +126,7 @@ impl Shared {
         self.state.borrow_mut().log.push(entry);
     }
 
-    /// Changes the counts.
+    /// Updates the counts.
     pub(crate) fn count(&self, change: impl FnOnce(&mut Stats)) {
         change(&mut self.state.borrow_mut().stats);
     }

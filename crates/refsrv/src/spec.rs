@@ -1,10 +1,10 @@
-//! Plans written as text, for the command line. Pure.
+//! Plans in text form, for the command line. No I/O.
 
-use crate::answer::Framing;
 use crate::fault::{Fault, FaultRule, When};
+use crate::response::Framing;
 use crate::service::Service;
 
-/// A text that says no plan. The message shows the forms that do.
+/// A text that is not a plan. The message shows the valid forms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {expected}")]
 pub struct SpecError {
@@ -31,7 +31,7 @@ const UNITS_NS: [(&str, f64); 7] = [
     ("h", 3600e9),
 ];
 
-/// Reads a duration: `1.5s`, `20ms`, `60us`, `100ns`, `2min`, `1h`, or a plain `0`.
+/// Parses a duration: `1.5s`, `20ms`, `60us`, `100ns`, `2min`, `1h`, or a plain `0`.
 ///
 /// # Errors
 /// If it is none of these.
@@ -46,6 +46,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, SpecError> {
     if text_trimmed == "0" {
         return Ok(0);
     }
+
     let unit_begins = text_trimmed
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .ok_or_else(error)?;
@@ -55,10 +56,11 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, SpecError> {
         .iter()
         .find(|(name, _)| *name == unit)
         .ok_or_else(error)?;
+
     Ok((number * unit_ns).round() as u64)
 }
 
-/// Reads a service plan: `2ms`, `exp:2ms`, `bimodal:1ms,50ms,200`, `list:1ms,2ms`,
+/// Parses a service plan: `2ms`, `exp:2ms`, `bimodal:1ms,50ms,200`, `list:1ms,2ms`,
 /// `lognormal:1ms,1.5` (median, sigma) or `pareto:1.5,1ms,60s` (alpha, least, most).
 ///
 /// # Errors
@@ -75,6 +77,7 @@ pub fn parse_service(text: &str, seed: u64) -> Result<Service, SpecError> {
         let hold_ns = parse_duration_ns(text).map_err(|_| error())?;
         return Ok(Service::Constant { hold_ns });
     };
+
     let values: Vec<&str> = values.split(',').collect();
     Ok(match (kind, values.as_slice()) {
         ("exp", [mean]) => Service::Exponential {
@@ -108,18 +111,18 @@ pub fn parse_service(text: &str, seed: u64) -> Result<Service, SpecError> {
     })
 }
 
-/// A periodic stall, without the hold it interrupts.
+/// A periodic stall, without the service time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
     /// Length of a stall.
     pub stall_ns: u64,
-    /// Distance between the beginnings of two stalls.
+    /// Time between the starts of two stalls.
     pub period_ns: u64,
-    /// Beginning of the first stall after the server's start.
+    /// Start of the first stall after the server's start.
     pub offset_ns: u64,
 }
 
-/// Reads a stall: `1s/10s` (length, period), or `1s/10s+5s` with the first one after 5 s.
+/// Parses a stall: `1s/10s` (length, period), or `1s/10s+5s` with the first one after 5 s.
 ///
 /// # Errors
 /// If it is neither.
@@ -127,6 +130,7 @@ pub fn parse_stall(text: &str) -> Result<Stall, SpecError> {
     let error = || SpecError::new(text, "a stall such as 1s/10s or 1s/10s+5s");
     let (stall, rest) = text.split_once('/').ok_or_else(error)?;
     let (period, offset) = rest.split_once('+').unwrap_or((rest, "0"));
+
     Ok(Stall {
         stall_ns: parse_duration_ns(stall)?,
         period_ns: parse_duration_ns(period)?,
@@ -134,7 +138,7 @@ pub fn parse_stall(text: &str) -> Result<Stall, SpecError> {
     })
 }
 
-/// Reads a fault rule, `FAULT@WHEN`.
+/// Parses a fault rule, `FAULT@WHEN`.
 ///
 /// FAULT is a status such as `503`, `reset`, `reset-mid-body`, `truncate`, `never`, `hold:5s`,
 /// `wrong-body` or `stale-close`. WHEN is `every:100` (the last of each 100), `every:100+7`
@@ -153,10 +157,11 @@ pub fn parse_fault_rule(text: &str) -> Result<FaultRule, SpecError> {
     let (fault, when) = text.split_once('@').ok_or_else(error)?;
     let fault = parse_fault(fault)?.ok_or_else(error)?;
     let when = parse_when(when).ok_or_else(error)?;
+
     Ok(FaultRule { when, fault })
 }
 
-/// Reads a framing: `content-length`, `chunked` or `until-close`.
+/// Parses a framing: `content-length`, `chunked` or `until-close`.
 ///
 /// # Errors
 /// If it is none of these.
@@ -223,6 +228,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(parse_duration_ns(text), Ok(expected), "{text}");
         }
+
         for text in ["", "5", "ms", "-1s", "1 fortnight", "1..2s", "nan"] {
             assert!(parse_duration_ns(text).is_err(), "{text:?}");
         }
@@ -274,6 +280,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(parse_service(text, 9), Ok(expected), "{text}");
         }
+
         for text in ["exp:", "exp:1ms,2ms", "bimodal:1ms", "gauss:1ms", "list:"] {
             assert!(parse_service(text, 9).is_err(), "{text:?}");
         }
@@ -333,13 +340,14 @@ mod tests {
             when("reset@every:100+7"),
             Ok(When::Every { n: 100, offset: 7 })
         );
+
         for text in ["reset", "reset@", "reset@every:x", "oops@1", "@1"] {
             assert!(parse_fault_rule(text).is_err(), "{text:?}");
         }
     }
 
     #[test]
-    fn an_error_shows_what_would_be_right() {
+    fn an_error_shows_what_would_be_valid() {
         let error = parse_framing("gzip").expect_err("no such framing");
         assert_eq!(
             error.to_string(),

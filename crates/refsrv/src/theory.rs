@@ -1,33 +1,34 @@
-//! Response times that queueing theory knows: what a queue's numbers have to be, before any server
-//! ran.
+//! Response times according to queueing theory: the expected numbers of a queue, before any server
+//! runs.
 //!
 //! Times are in mean service times. Each queue is first come, first served, in equilibrium, and
-//! named in Kendall's notation: arrivals / holds / servers, M for exponential and D for constant.
+//! named in Kendall's notation: arrivals / service times / servers, M for exponential and D for
+//! constant.
 
-/// A queue whose distribution of response times has a formula.
+/// A queue whose response time distribution has a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownQueue {
-    /// Poisson arrivals and exponential holds; M/M/1 with one server.
+    /// Poisson arrivals and exponential service times; M/M/1 with one server.
     Mmc {
-        /// How many requests are served at once.
+        /// Number of servers.
         servers: u32,
     },
-    /// Poisson arrivals, constant holds, one server.
+    /// Poisson arrivals, constant service times, one server.
     Md1,
-    /// Even arrivals, exponential holds, one server.
+    /// Even arrivals, exponential service times, one server.
     Dm1,
 }
 
-/// No quantile that anyone asks for is larger, and halving it so often leaves nothing.
+/// Larger than any quantile in use, and small enough for the bisection to converge.
 const LONGEST: f64 = 1e9;
 const HALVINGS: usize = 100;
 
 impl KnownQueue {
-    /// The response time that a share `quantile` of all requests does not exceed, in mean service
-    /// times, where the servers are busy for a share `utilisation` of the time.
+    /// The given quantile of the response time, in mean service times, if the servers are busy for
+    /// a share `utilisation` of the time.
     ///
     /// # Panics
-    /// Where one of the two does not lie between 0 and 1: no queue has such a time.
+    /// If one of the two is not between 0 and 1: no queue has such a time.
     #[must_use]
     pub fn response_quantile(self, utilisation: f64, quantile: f64) -> f64 {
         let is_a_share = |number: f64| number > 0.0 && number < 1.0;
@@ -35,12 +36,11 @@ impl KnownQueue {
             is_a_share(utilisation) && is_a_share(quantile),
             "utilisation {utilisation}, quantile {quantile}"
         );
+
         let is_within: Box<dyn Fn(f64) -> f64> = match self {
             Self::Mmc { servers } => {
-                let (waiting, drain) = (
-                    erlang_c(servers, utilisation),
-                    f64::from(servers) * (1.0 - utilisation),
-                );
+                let waiting = erlang_c(servers, utilisation);
+                let drain = f64::from(servers) * (1.0 - utilisation);
                 Box::new(move |time| 1.0 - mmc_beyond(waiting, drain, time))
             }
             Self::Md1 => Box::new(move |time| md1_waits_within(utilisation, time - 1.0)),
@@ -50,13 +50,15 @@ impl KnownQueue {
             }
         };
         let (mut below, mut above) = (0.0, 1.0);
+
         while is_within(above) < quantile && above < LONGEST {
             (below, above) = (above, above * 2.0);
         }
+
         bisect(below, above, |time| is_within(time) < quantile)
     }
 
-    /// The mean response time, in mean service times, where the servers are busy for a share
+    /// The mean response time, in mean service times, if the servers are busy for a share
     /// `utilisation` of the time (M/M/c by Erlang's C; M/D/1 by Pollaczek and Khinchine; D/M/1 by
     /// the root of its equation).
     #[must_use]
@@ -72,7 +74,7 @@ impl KnownQueue {
 }
 
 /// Where `is_below` changes from true to false, between a number for which it is true and one for
-/// which it is not.
+/// which it is false.
 fn bisect(mut below: f64, mut above: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = (below + above) / 2.0;
@@ -85,7 +87,7 @@ fn bisect(mut below: f64, mut above: f64, is_below: impl Fn(f64) -> bool) -> f64
     above
 }
 
-/// Share of the requests that have to wait in M/M/c: Erlang's C, by the recursion of his B.
+/// Share of requests that have to wait in M/M/c: Erlang's C, by the recursion of Erlang's B.
 #[must_use]
 pub fn erlang_c(servers: u32, utilisation: f64) -> f64 {
     let offered = f64::from(servers) * utilisation;
@@ -95,8 +97,8 @@ pub fn erlang_c(servers: u32, utilisation: f64) -> f64 {
     blocked / (1.0 - utilisation * (1.0 - blocked))
 }
 
-/// Share of the requests of M/M/c that take longer: an exponential hold, after an exponential wait
-/// of rate `drain` for the share `waiting` of them.
+/// Share of requests of M/M/c that take longer: an exponential service time, after an exponential
+/// wait of rate `drain` for the share `waiting` of them.
 fn mmc_beyond(waiting: f64, drain: f64, time: f64) -> f64 {
     let of_a_hold = (-time).exp();
     let of_both = if (drain - 1.0).abs() < 1e-9 {
@@ -110,44 +112,49 @@ fn mmc_beyond(waiting: f64, drain: f64, time: f64) -> f64 {
 /// The root below 1 of `x = exp(-(1 - x) / utilisation)`: a response time of D/M/1 is exponential
 /// with the rate `1 - x` (Kleinrock, Queueing Systems I, 1975, G/M/1).
 fn dm1_root(utilisation: f64) -> f64 {
-    // From 0 to where both sides grow equally fast, left and right change places once.
+    // From 0 to the point where both sides grow equally fast, left and right cross once.
     bisect(0.0, 1.0 + utilisation * utilisation.ln(), |x| {
         x < (-(1.0 - x) / utilisation).exp()
     })
 }
 
-/// Share of the requests of M/D/1 that wait no longer than `wait`: Franx, A simple solution for the
+/// Share of requests of M/D/1 that wait no longer than `wait`: Franx, A simple solution for the
 /// M/D/c waiting time distribution, Operations Research Letters 29 (2001). Unlike the alternating
-/// sum of the textbooks it cancels nothing.
+/// sum of the textbooks it has no cancellation.
 fn md1_waits_within(utilisation: f64, wait: f64) -> f64 {
     if wait < 0.0 {
         return 0.0;
     }
+
     let periods = wait.floor() as usize + 1;
     let queued = md1_queued_at_most(utilisation, periods);
     let arrivals = utilisation * (periods as f64 - wait);
     let mut probability = (-arrivals).exp();
     let mut sum = 0.0;
+
     for (count, at_most) in queued.iter().rev().enumerate() {
         sum += probability * at_most;
         probability *= arrivals / (count + 1) as f64;
     }
+
     sum.min(1.0)
 }
 
-/// For each number below `count`, the probability that no more than so many requests of M/D/1 wait
-/// for the server.
+/// For each number below `count`, the probability that at most that many requests of M/D/1 wait for
+/// the server.
 fn md1_queued_at_most(utilisation: f64, count: usize) -> Vec<f64> {
     let (exactly, at_least) = poisson(utilisation, count + 2);
     let mut present = vec![1.0 - utilisation];
+
     for level in 0..count {
-        // What is left behind at departures rises above a level as often as it falls back to it.
+        // The number left behind at departures rises above a level as often as it falls back to it.
         let from_nobody = present[0] * at_least[level + 1];
         let from_some: f64 = (1..=level)
             .map(|left| present[left] * at_least[level + 2 - left])
             .sum();
         present.push((from_nobody + from_some) / exactly[0]);
     }
+
     let mut sum = present[0];
     present[1..]
         .iter()
@@ -158,19 +165,22 @@ fn md1_queued_at_most(utilisation: f64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Probabilities that a Poisson variable of this mean is each number below `count`, and that it is
-/// no smaller.
+/// Probabilities that a Poisson variable of this mean equals each number below `count`, and that it
+/// is at least that large.
 fn poisson(mean: f64, count: usize) -> (Vec<f64>, Vec<f64>) {
-    // Far enough that what lies beyond is nothing, for means up to 1.
+    // Far enough that the remainder is negligible, for means up to 1.
     const BEYOND: usize = 40;
     let mut exactly = vec![(-mean).exp()];
+
     for number in 1..count + BEYOND {
         exactly.push(exactly[number - 1] * mean / number as f64);
     }
+
     let mut at_least = exactly.clone();
     for number in (0..at_least.len() - 1).rev() {
         at_least[number] += at_least[number + 1];
     }
+
     (exactly, at_least)
 }
 
@@ -180,11 +190,11 @@ mod tests {
 
     const QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
-    /// Compares with figures that are rounded in the last of so many digits.
-    fn assert_rounded(found: f64, printed: f64, digit: f64) {
+    /// Compares with figures rounded to this many digits.
+    fn assert_rounded(actual: f64, printed: f64, digit: f64) {
         assert!(
-            (found - printed).abs() <= 0.51 * digit,
-            "{found}, not {printed}"
+            (actual - printed).abs() <= 0.51 * digit,
+            "{actual}, not {printed}"
         );
     }
 
@@ -199,8 +209,8 @@ mod tests {
         ];
         for (utilisation, printed) in table {
             for (quantile, printed) in QUANTILES.into_iter().zip(printed) {
-                let found = KnownQueue::Md1.response_quantile(utilisation, quantile);
-                assert_rounded(found, printed, if printed < 10.0 { 1e-4 } else { 1e-3 });
+                let actual = KnownQueue::Md1.response_quantile(utilisation, quantile);
+                assert_rounded(actual, printed, if printed < 10.0 { 1e-4 } else { 1e-3 });
             }
         }
     }
@@ -223,20 +233,22 @@ mod tests {
                 );
             }
         }
+
         for (utilisation, mean) in [(0.5, 2.0), (0.8, 5.0)] {
             for quantile in QUANTILES {
-                let found = KnownQueue::Mmc { servers: 1 }.response_quantile(utilisation, quantile);
+                let actual =
+                    KnownQueue::Mmc { servers: 1 }.response_quantile(utilisation, quantile);
                 assert!(
-                    (found / (-(1.0 - quantile).ln() * mean) - 1.0).abs() < 1e-9,
-                    "{found}"
+                    (actual / (-(1.0 - quantile).ln() * mean) - 1.0).abs() < 1e-9,
+                    "{actual}"
                 );
             }
         }
-        // As many servers as make the wait drain as fast as a hold ends.
-        let (near, at) = (
-            KnownQueue::Mmc { servers: 2 },
-            KnownQueue::Mmc { servers: 2 }.response_quantile(0.5, 0.9),
-        );
+
+        // Enough servers for the wait to drain as fast as a service ends.
+        let near = KnownQueue::Mmc { servers: 2 };
+        let at = KnownQueue::Mmc { servers: 2 }.response_quantile(0.5, 0.9);
+
         assert!((near.response_quantile(0.500_001, 0.9) / at - 1.0).abs() < 1e-5);
     }
 
@@ -245,11 +257,13 @@ mod tests {
         for (utilisation, root) in [(0.5, 0.2032), (0.7, 0.4670), (0.8, 0.6286), (0.9, 0.8069)] {
             assert_rounded(dm1_root(utilisation), root, 1e-4);
         }
+
         assert_rounded(
             KnownQueue::Dm1.response_quantile(0.8, 0.99) * 2.0,
             24.80,
             1e-2,
         );
+
         // Close to 1 the rate is 2 (1 - utilisation), to the first order.
         let rate = 1.0 - dm1_root(0.999_9);
         assert!((rate / 2e-4 - 1.0).abs() < 1e-3, "{rate}");

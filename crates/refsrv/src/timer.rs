@@ -1,8 +1,8 @@
-//! Waiting until an absolute instant, to the microsecond.
+//! Waits until an absolute time, to the microsecond.
 //!
-//! `tokio::time` is a wheel of 1 ms and would be late by half of that. Here one timerfd wakes
-//! the thread a little early, and the rest is spun away; each turn of the spin lets the other
-//! tasks and the sockets have theirs, so arrivals are stamped on time meanwhile.
+//! `tokio::time` is a wheel of 1 ms and would be late by half of that. Here one timerfd wakes the
+//! thread slightly early, and it spins for the rest; each iteration of the spin yields to the other
+//! tasks and the sockets, so arrivals are timestamped on time meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -41,7 +41,7 @@ pub(crate) struct Timer {
     spin_ns: u64,
     waits: RefCell<BinaryHeap<Reverse<Wait>>>,
     next_number: Cell<u64>,
-    /// The earliest wait is another one now.
+    /// The earliest wait has changed.
     changed: Notify,
 }
 
@@ -67,7 +67,7 @@ impl Timer {
         let _ = woken.await;
     }
 
-    /// Wakes the waits, for ever.
+    /// Wakes the waits, forever.
     pub(crate) async fn drive(&self) {
         loop {
             self.wake_due();
@@ -76,7 +76,7 @@ impl Timer {
                 continue;
             };
             let rise_ns = deadline_ns.saturating_sub(self.spin_ns);
-            // A timer that cannot be set is replaced by spinning: costly, but still on time.
+            // If the timer cannot be set, spin instead: costly, but still on time.
             if now_ns() >= rise_ns || self.set(rise_ns).is_err() {
                 tokio::task::yield_now().await;
             } else {
@@ -95,6 +95,7 @@ impl Timer {
             number,
             wake,
         }));
+
         if is_earliest {
             self.changed.notify_one();
         }
@@ -111,7 +112,7 @@ impl Timer {
             .is_some_and(|wait| now_ns() >= wait.0.deadline_ns)
         {
             if let Some(Reverse(wait)) = waits.pop() {
-                // The sleeper may have been dropped; then nobody is to be woken.
+                // The sleeper may have been dropped; then there is nothing to wake.
                 let _ = wait.wake.send(());
             }
         }
@@ -125,6 +126,7 @@ impl Timer {
             it_value,
         };
         timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::ABSTIME, &once)?;
+
         Ok(())
     }
 
@@ -132,8 +134,8 @@ impl Timer {
         tokio::select! {
             ready = self.fd.readable() => {
                 if let Ok(mut ready) = ready {
-                    // Reading clears the readiness. "Would block" is a stale wake-up: the
-                    // timer was set anew after it had gone off, and the loop looks again.
+                    // Reading clears the readiness. "Would block" is a stale wake-up: the timer was
+                    // set anew after it had expired, and the loop checks again.
                     let _ = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut [0; 8])?));
                 }
             }
@@ -182,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// Sleeps for each of `delays_ns` at once; returns the delays in the order of waking.
+    /// Sleeps for each of `delays_ns` concurrently; returns the delays in the order of waking.
     fn order_of_waking(spin_ns: u64, delays_ns: &[u64]) -> Vec<u64> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()

@@ -32,13 +32,14 @@ fn start(arguments: &[&str]) -> Running {
     let addr = line
         .strip_prefix("listening on ")
         .and_then(|addr| addr.trim().parse().ok());
+
     Running {
         child,
         addr: addr.unwrap_or_else(|| panic!("no address in {line:?}")),
     }
 }
 
-/// A file of our own, gone when the test is.
+/// A temporary file, removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -71,7 +72,7 @@ fn it_serves_until_a_signal_and_then_writes_its_log() {
         let mut running = start(&arguments);
         let mut client = Client::connect(running.addr);
         let statuses: Vec<_> = (0..4)
-            .map(|_| client.get().expect("an answer").status)
+            .map(|_| client.get().expect("a response").status)
             .collect();
         assert_eq!(statuses, [200, 503, 200, 503]);
 
@@ -96,7 +97,7 @@ fn it_ends_by_itself_when_the_time_is_up() {
 }
 
 #[test]
-fn usage_errors_exit_with_2_and_say_what_would_be_right() {
+fn usage_errors_exit_with_2_and_say_what_would_be_valid() {
     let cases: [(&[&str], &str); 9] = [
         (&["--listen", "0.0.0.0:0"], "not a loopback address"),
         (&["--hold", "fast"], "a hold such as 2ms"),

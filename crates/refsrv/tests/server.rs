@@ -1,5 +1,5 @@
-//! The server on real sockets. Counts and orders are exact; times are only bounded from below,
-//! because the machine may be busy with something else.
+//! The server on real sockets. Counts and orders are exact; times only have lower bounds, because
+//! the machine may be busy with something else.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn constant(hold_ns: u64) -> Config {
     }
 }
 
-/// One fault, on arrival number 1 of few.
+/// One fault, on arrival number 1.
 fn faulty(fault: Fault) -> ReferenceServer {
     start(Config {
         faults: FaultPlan::none().with(fault, When::at(vec![1])),
@@ -49,7 +49,7 @@ fn a_hold_is_respected_and_never_cut_short() {
     let mut client = Client::connect(server.addr());
     for _ in 0..50 {
         let sent_ns = clock::now_ns();
-        let response = client.get().expect("an answer");
+        let response = client.get().expect("a response");
         let received_ns = clock::now_ns();
 
         assert_eq!(
@@ -80,17 +80,20 @@ fn the_headers_say_what_the_log_says() {
         ..Config::default()
     });
     let mut client = Client::connect(server.addr());
-    let responses: Vec<_> = (0..100).map(|_| client.get().expect("an answer")).collect();
+    let responses: Vec<_> = (0..100)
+        .map(|_| client.get().expect("a response"))
+        .collect();
     let log = log_of(&server, 100);
+
     for (id, (response, entry)) in (0..).zip(responses.iter().zip(&log)) {
-        let said = ["X-Id", "X-Arrive", "X-Hold", "X-Write"].map(|name| response.number(name));
+        let fields = ["X-Id", "X-Arrive", "X-Hold", "X-Write"].map(|name| response.number(name));
         let logged = [
             entry.id,
             entry.arrive_ns,
             entry.hold_ns,
             entry.write_ns.unwrap_or(0),
         ];
-        assert_eq!(said, logged);
+        assert_eq!(fields, logged);
         assert_eq!((entry.id, entry.hold_ns), (id, service.hold_ns(id)));
         assert_eq!(entry.outcome, Outcome::Answered);
     }
@@ -103,14 +106,17 @@ fn one_server_serves_many_connections_in_order_of_arrival() {
         ..constant(2 * MS)
     });
     let mut clients: Vec<_> = (0..20).map(|_| Client::connect(server.addr())).collect();
+
     for client in &mut clients {
         client.send(GET);
     }
     for client in &mut clients {
-        assert_eq!(client.response().expect("an answer").status, 200);
+        assert_eq!(client.response().expect("a response").status, 200);
     }
+
     let log = log_of(&server, 20);
     assert_never_early(&log);
+
     for pair in log.windows(2) {
         let start_ns = pair[1].arrive_ns.max(pair[0].finish_ns);
         assert_eq!(pair[1].finish_ns, start_ns + 2 * MS);
@@ -124,17 +130,20 @@ fn littles_law_holds_to_the_nanosecond() {
         ..constant(MS)
     });
     let mut clients: Vec<_> = (0..8).map(|_| Client::connect(server.addr())).collect();
+
     for _ in 0..10 {
         clients.iter_mut().for_each(|client| client.send(GET));
         for client in &mut clients {
-            client.response().expect("an answer");
+            client.response().expect("a response");
         }
     }
+
     let stays = log_of(&server, 80)
         .iter()
         .map(|entry| u128::from(entry.write_ns.expect("written") - entry.arrive_ns))
         .sum::<u128>();
     let stats = server.stats();
+
     assert_eq!(stats.in_system_integral_ns, stays);
     assert_eq!(
         (stats.arrivals, stats.departures, stats.in_system),
@@ -155,11 +164,14 @@ fn a_stall_holds_back_what_arrives_in_it() {
         ..Config::default()
     });
     let mut client = Client::connect(server.addr());
+
     for _ in 0..20 {
-        client.get().expect("an answer");
+        client.get().expect("a response");
     }
+
     let log = log_of(&server, 20);
     assert_never_early(&log);
+
     for entry in &log {
         let begin_ns = stall.may_begin_ns(entry.arrive_ns - server.epoch_ns());
         assert_eq!(entry.finish_ns, server.epoch_ns() + begin_ns + MS);
@@ -175,9 +187,11 @@ fn an_error_status_comes_at_once_and_keeps_the_connection() {
     });
     let mut client = Client::connect(server.addr());
     let statuses: Vec<_> = (0..6)
-        .map(|_| client.get().expect("an answer").status)
+        .map(|_| client.get().expect("a response").status)
         .collect();
+
     assert_eq!(statuses, [200, 503, 200, 503, 200, 503]);
+
     let log = log_of(&server, 6);
     assert_eq!(log[1].outcome, Outcome::Status(503));
     assert_eq!(log[1].finish_ns, log[1].arrive_ns);
@@ -187,9 +201,10 @@ fn an_error_status_comes_at_once_and_keeps_the_connection() {
 fn a_reset_ends_the_connection_without_a_byte() {
     let server = faulty(Fault::Reset);
     let mut client = Client::connect(server.addr());
-    client.get().expect("arrival 0 is answered");
+    client.get().expect("arrival 0 gets a response");
     client.send(GET);
     let (bytes, end) = client.rest();
+
     assert_eq!(bytes, b"");
     assert_eq!(end.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
     assert_eq!(log_of(&server, 2)[1].outcome, Outcome::Reset);
@@ -197,7 +212,7 @@ fn a_reset_ends_the_connection_without_a_byte() {
     assert_eq!(
         Client::connect(server.addr())
             .get()
-            .expect("an answer")
+            .expect("a response")
             .number("X-Id"),
         2
     );
@@ -207,9 +222,10 @@ fn a_reset_ends_the_connection_without_a_byte() {
 fn a_reset_within_the_body_comes_after_half_of_it() {
     let server = faulty(Fault::ResetMidBody);
     let mut client = Client::connect(server.addr());
-    client.get().expect("arrival 0 is answered");
+    client.get().expect("arrival 0 gets a response");
     client.send(GET);
     let (bytes, end) = client.rest();
+
     assert!(
         bytes.ends_with(b"\r\n\r\nhe"),
         "{:?}",
@@ -220,17 +236,19 @@ fn a_reset_within_the_body_comes_after_half_of_it() {
 }
 
 #[test]
-fn a_truncated_answer_announces_more_than_it_sends() {
+fn a_truncated_response_announces_more_than_it_sends() {
     let server = faulty(Fault::Truncate);
     let mut client = Client::connect(server.addr());
-    client.get().expect("arrival 0 is answered");
+    client.get().expect("arrival 0 gets a response");
     client.send(GET);
     let (bytes, end) = client.rest();
     let text = String::from_utf8(bytes).expect("ASCII");
+
     assert!(
         text.contains("Content-Length: 5\r\n") && text.ends_with("\r\n\r\nhe"),
         "{text}"
     );
+
     end.expect("an orderly close");
     assert_eq!(log_of(&server, 2)[1].outcome, Outcome::Truncated);
 }
@@ -239,12 +257,14 @@ fn a_truncated_answer_announces_more_than_it_sends() {
 fn a_request_never_answered_leaves_the_connection_open() {
     let server = faulty(Fault::NeverAnswer);
     let mut client = Client::connect(server.addr());
-    client.get().expect("arrival 0 is answered");
+    client.get().expect("arrival 0 gets a response");
     client.send(GET);
     client.set_read_timeout(Duration::from_millis(100));
     let (bytes, end) = client.rest();
+
     assert_eq!(bytes, b"");
     assert_eq!(end.expect_err("still open").kind(), ErrorKind::WouldBlock);
+
     let log = log_of(&server, 2);
     assert_eq!(
         (log[1].outcome, log[1].write_ns),
@@ -257,18 +277,18 @@ fn a_single_request_can_be_held_longer() {
     let server = faulty(Fault::HoldFor(50 * MS));
     let mut client = Client::connect(server.addr());
     let holds: Vec<_> = (0..3)
-        .map(|_| client.get().expect("an answer").number("X-Hold"))
+        .map(|_| client.get().expect("a response").number("X-Hold"))
         .collect();
     assert_eq!(holds, [MS, 50 * MS, MS]);
     assert_never_early(&log_of(&server, 3));
 }
 
 #[test]
-fn a_wrong_body_has_the_right_length() {
+fn a_wrong_body_has_the_correct_length() {
     let server = faulty(Fault::WrongBody);
     let mut client = Client::connect(server.addr());
     let bodies: Vec<_> = (0..3)
-        .map(|_| client.get().expect("an answer").body)
+        .map(|_| client.get().expect("a response").body)
         .collect();
     assert_eq!(bodies, [b"hello", b"helln", b"hello"]);
     assert_eq!(log_of(&server, 3)[1].outcome, Outcome::WrongBody);
@@ -278,19 +298,23 @@ fn a_wrong_body_has_the_right_length() {
 fn a_stale_connection_is_closed_when_the_next_request_arrives() {
     let server = faulty(Fault::StaleClose);
     let mut client = Client::connect(server.addr());
-    client.get().expect("arrival 0 is answered");
-    let last = client.get().expect("arrival 1 is answered");
+    client.get().expect("arrival 0 gets a response");
+    let last = client.get().expect("arrival 1 gets a response");
+
     assert_eq!((last.status, last.field("Connection")), (200, None));
+
     client.send(GET);
     let (bytes, end) = client.rest();
+
     assert_eq!(bytes, b"");
+
     end.expect("an orderly close");
     assert_eq!(server.stats().stale_closed, 1);
-    // The request that met the close took no arrival number.
+    // The request that found the connection closed took no arrival number.
     assert_eq!(
         Client::connect(server.addr())
             .get()
-            .expect("an answer")
+            .expect("a response")
             .number("X-Id"),
         2
     );
@@ -299,7 +323,7 @@ fn a_stale_connection_is_closed_when_the_next_request_arrives() {
 
 #[test]
 fn connections_close_after_their_share_with_and_without_saying_so() {
-    for (announce_close, said) in [(true, Some("close")), (false, None)] {
+    for (announce_close, announced) in [(true, Some("close")), (false, None)] {
         let requests_per_connection = Some(3);
         let config = Config {
             requests_per_connection,
@@ -312,12 +336,12 @@ fn connections_close_after_their_share_with_and_without_saying_so() {
             .map(|_| {
                 client
                     .get()
-                    .expect("an answer")
+                    .expect("a response")
                     .field("Connection")
                     .map(str::to_owned)
             })
             .collect();
-        assert_eq!(fields, [None, None, said.map(str::to_owned)]);
+        assert_eq!(fields, [None, None, announced.map(str::to_owned)]);
         let (bytes, end) = client.rest();
         assert_eq!(bytes, b"");
         end.expect("an orderly close");
@@ -329,7 +353,7 @@ fn a_client_that_asks_for_the_close_gets_it() {
     let server = start(Config::default());
     let mut client = Client::connect(server.addr());
     client.send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
-    let response = client.response().expect("an answer");
+    let response = client.response().expect("a response");
     assert_eq!(response.field("Connection"), Some("close"));
     client.rest().1.expect("an orderly close");
 }
@@ -338,10 +362,11 @@ fn a_client_that_asks_for_the_close_gets_it() {
 fn http_1_0_keeps_the_connection_on_request() {
     let server = start(Config::default());
     let mut client = Client::connect(server.addr());
+
     for _ in 0..2 {
         client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
         assert_eq!(
-            client.response().expect("an answer").field("Connection"),
+            client.response().expect("a response").field("Connection"),
             Some("keep-alive")
         );
     }
@@ -359,6 +384,7 @@ fn a_body_framed_by_the_close_is_all_there_is() {
     client.send(GET);
     let (bytes, end) = client.rest();
     end.expect("an orderly close");
+
     assert_eq!(
         bytes.iter().filter(|&&byte| byte == b'z').count(),
         3_000_000
@@ -372,7 +398,7 @@ fn the_stamps_can_be_left_out() {
         stamp_headers: false,
         ..Config::default()
     });
-    let response = Client::connect(server.addr()).get().expect("an answer");
+    let response = Client::connect(server.addr()).get().expect("a response");
     assert!(!response.head.contains("X-"), "{}", response.head);
 }
 
@@ -382,9 +408,9 @@ fn request_bodies_are_read_away_and_do_not_delay_the_arrival() {
     let mut client = Client::connect(server.addr());
     client.send(b"POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n");
     client.send(&[b'x'; 100_000]);
-    assert_eq!(client.response().expect("an answer").number("X-Id"), 0);
-    // Not a byte of the body is left to be taken for a request.
-    assert_eq!(client.get().expect("an answer").number("X-Id"), 1);
+    assert_eq!(client.response().expect("a response").number("X-Id"), 0);
+    // No byte of the body is left to be mistaken for a request.
+    assert_eq!(client.get().expect("a response").number("X-Id"), 1);
 }
 
 #[test]
@@ -392,11 +418,13 @@ fn pipelined_and_dribbled_requests_are_all_answered_in_order() {
     let server = start(constant(MS));
     let mut client = Client::connect(server.addr());
     client.send(&GET.repeat(5));
+
     for byte in GET {
         client.send(&[*byte]);
     }
+
     let ids: Vec<_> = (0..6)
-        .map(|_| client.response().expect("an answer").number("X-Id"))
+        .map(|_| client.response().expect("a response").number("X-Id"))
         .collect();
     assert_eq!(ids, [0, 1, 2, 3, 4, 5]);
     assert_never_early(&log_of(&server, 6));
@@ -416,17 +444,19 @@ fn what_is_no_request_is_refused_and_the_server_goes_on() {
             431,
         ),
     ];
+
     for (bytes, status) in refusals {
         let mut client = Client::connect(server.addr());
         client.send(bytes);
         assert_eq!(client.response().expect("a refusal").status, status);
         client.rest().1.expect("an orderly close");
     }
+
     assert_eq!(server.stats().refused_heads, 3);
     assert_eq!(
         Client::connect(server.addr())
             .get()
-            .expect("an answer")
+            .expect("a response")
             .number("X-Id"),
         0
     );
@@ -439,6 +469,7 @@ fn a_client_that_leaves_within_its_body_is_logged_as_gone() {
     client.send(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
     drop(client);
     let log = log_of(&server, 1);
+
     assert_eq!(
         (log[0].outcome, log[0].write_ns),
         (Outcome::ClientGone, None)
@@ -447,20 +478,23 @@ fn a_client_that_leaves_within_its_body_is_logged_as_gone() {
 }
 
 #[test]
-fn fast_mode_answers_every_blank_line() {
+fn fast_mode_responses_every_blank_line() {
     let server = start(Config {
         fast: true,
         ..Config::default()
     });
     let mut client = Client::connect(server.addr());
     client.send(&GET.repeat(500));
+
     for _ in 0..500 {
-        assert_eq!(client.response().expect("an answer").body, b"hello");
+        assert_eq!(client.response().expect("a response").body, b"hello");
     }
+
     let (begin, end) = GET.split_at(GET.len() - 2);
     client.send(begin);
     client.send(end);
-    assert_eq!(client.response().expect("an answer").status, 200);
+
+    assert_eq!(client.response().expect("a response").status, 200);
     assert_eq!(server.stats().arrivals, 501);
 }
 
@@ -479,12 +513,13 @@ fn fast_mode_waits_for_a_client_that_does_not_read() {
     let mut sender = slow.try_clone();
     std::thread::scope(|scope| {
         scope.spawn(move || sender.send(&GET.repeat(REQUESTS)));
-        // 20 MB of answers fit into no socket buffer, and the other client is answered meanwhile.
-        assert_eq!(other.get().expect("an answer").body.len(), 1_000);
+        // 20 MB of responses fit into no socket buffer, and the other client is served meanwhile.
+        assert_eq!(other.get().expect("a response").body.len(), 1_000);
         for _ in 0..REQUESTS {
-            assert_eq!(slow.response().expect("an answer").body.len(), 1_000);
+            assert_eq!(slow.response().expect("a response").body.len(), 1_000);
         }
     });
+
     assert_eq!(server.stats().arrivals, REQUESTS as u64 + 1);
 }
 
@@ -497,9 +532,10 @@ fn fast_mode_takes_the_place_of_a_client_that_left() {
     for _ in 0..3 {
         let mut clients: Vec<_> = (0..50).map(|_| Client::connect(server.addr())).collect();
         for client in &mut clients {
-            assert_eq!(client.get().expect("an answer").body, b"hello");
+            assert_eq!(client.get().expect("a response").body, b"hello");
         }
     }
+
     server.stop();
     assert_eq!(
         (server.stats().arrivals, server.stats().connections),
@@ -529,11 +565,11 @@ fn a_unix_socket_serves_as_an_address_does_and_is_gone_at_the_end() {
             .expect("a timeout can be set");
         for _ in 0..2 {
             stream.write_all(GET).expect("the request can be sent");
-            let mut answer = [0; 4096];
-            let count = stream.read(&mut answer).expect("an answer");
+            let mut response = [0; 4096];
+            let count = stream.read(&mut response).expect("a response");
             assert!(
-                answer[..count].starts_with(b"HTTP/1.1 200 OK\r\n")
-                    && answer[..count].ends_with(b"hello")
+                response[..count].starts_with(b"HTTP/1.1 200 OK\r\n")
+                    && response[..count].ends_with(b"hello")
             );
         }
         assert_eq!(
@@ -570,7 +606,7 @@ fn an_unsound_configuration_is_refused() {
 fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     let mut server = start(constant(MS));
     let mut client = Client::connect(server.addr());
-    client.get().expect("an answer");
+    client.get().expect("a response");
     server.stop();
     assert_eq!((server.log().len(), server.stats().arrivals), (1, 1));
     client.get().expect_err("the connection is closed");
@@ -583,28 +619,28 @@ fn a_stopped_server_keeps_its_log_and_frees_its_port() {
     assert_eq!(
         Client::connect(again.addr())
             .get()
-            .expect("an answer")
+            .expect("a response")
             .number("X-Id"),
         0
     );
 }
 
-/// What two readings of two clocks may be apart.
+/// Maximum difference between two readings of two clocks.
 const CLOCKS_NS: u64 = 5_000;
 
 #[test]
 fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
-    // Burning CPU time before each answer keeps the one thread from reading what the others send
+    // Burning CPU time before each response keeps the one thread from reading what the others send
     // meanwhile.
     let server = start(Config {
         log_queued: true,
         cpu_ns: 20 * MS,
         ..constant(0)
     });
-    // The kernel begins to stamp a moment after it was asked.
+    // The kernel starts to timestamp a moment after the request.
     let mut warm_up = Client::connect(server.addr());
     let warmed = (0..100).position(|number| {
-        warm_up.get().expect("an answer");
+        warm_up.get().expect("a response");
         log_of(&server, number + 1)[number].queued_ns.is_some()
     });
     let warmed = warmed.expect("loopback has stamps") + 1;
@@ -619,7 +655,7 @@ fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
         })
         .collect();
     for client in &mut clients {
-        client.response().expect("an answer");
+        client.response().expect("a response");
     }
     let log = log_of(&server, warmed + 4);
     let mut queued: Vec<_> = log[warmed..]

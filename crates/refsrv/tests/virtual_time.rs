@@ -1,6 +1,6 @@
-//! The queue against queueing theory, in virtual time: no network, no clock, no tolerance for
-//! the machine. What is left is sampling error, and the tolerances are four times that, as
-//! simulations with different draws show it (docs: method, tier T; F4 to F10).
+//! The queue against queueing theory, in virtual time: no network, no clock, no tolerance for the
+//! machine. What remains is sampling error, and the tolerances are four times that, as simulations
+//! with different draws show it (docs: method, tier T; F4 to F10).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use refsrv::{FaultPlan, KnownQueue, Service, VirtualQueue, random};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Instants of a Poisson process of `rate_per_s`.
+/// Arrival times of a Poisson process of `rate_per_s`.
 fn poisson(rate_per_s: f64, seed: u64, count: u64) -> impl Iterator<Item = u64> {
     (0..count).scan(0.0, move |now, i| {
         *now += random::exponential(seed, i) / rate_per_s;
@@ -18,7 +18,7 @@ fn poisson(rate_per_s: f64, seed: u64, count: u64) -> impl Iterator<Item = u64> 
     })
 }
 
-/// Evenly spaced instants, in the middle of their intervals: none falls on a window's edge.
+/// Evenly spaced times, in the middle of their intervals: none is on a window's edge.
 fn evenly(rate_per_s: u64, count: u64) -> impl Iterator<Item = u64> {
     let gap_ns = SECOND / rate_per_s;
     (0..count).map(move |i| i * gap_ns + gap_ns / 2)
@@ -75,6 +75,7 @@ fn f4_a_stall_before_infinite_servers_shows_its_length_in_the_tail() {
         (0.99, 901.0),
         (0.999, 991.0),
     ];
+
     assert_quantiles(&sorted, &expected.map(|(p, ms)| (p, ms, 0.01)));
     assert_eq!(sorted.iter().filter(|&&ns| ns > MS).count(), 6_000);
 }
@@ -87,7 +88,8 @@ fn f5_a_stall_before_one_server_lasts_until_the_queue_has_drained() {
         stall_ns: SECOND,
         offset_ns: 5 * SECOND,
     };
-    // R_p = H - (1 - p)(1 - rho) P: above it by one service at most, below by half an arrival gap.
+    // R_p = H - (1 - p)(1 - rho) P: above it by at most one service time, below by half an
+    // inter-arrival time.
     for (rate_per_s, gap_ms) in [(500, 2.0), (100, 10.0)] {
         let rho = rate_per_s as f64 / 1_000.0;
         let sorted = responses(stall.clone(), Some(1), evenly(rate_per_s, rate_per_s * 600));
@@ -102,7 +104,7 @@ fn f5_a_stall_before_one_server_lasts_until_the_queue_has_drained() {
     }
 }
 
-/// Where the method states quantiles.
+/// The quantiles that the method states.
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 const REPLICATIONS: u64 = 16;
 
@@ -115,12 +117,13 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
         .map(|value| (value - mean).powi(2))
         .sum::<f64>()
         / (n - 1.0);
+
     (mean, (variance / n).sqrt())
 }
 
-/// Response times of one simulation of the queue with holds of 2 ms, ascending.
+/// Response times of one simulation of the queue with service times of 2 ms, ascending.
 fn simulate(queue: KnownQueue, utilisation: f64, replication: u64) -> Vec<u64> {
-    // The busier, the longer one wait depends on those before.
+    // The busier the queue, the longer one wait depends on earlier ones.
     let count = if utilisation < 0.9 {
         600_000
     } else {
@@ -136,13 +139,14 @@ fn simulate(queue: KnownQueue, utilisation: f64, replication: u64) -> Vec<u64> {
         mean_ns: 2 * MS,
         seed: 2 * replication,
     };
-    let random_instants = poisson(rate_per_s, 2 * replication + 1, count);
+    let random_arrivals = poisson(rate_per_s, 2 * replication + 1, count);
+
     match queue {
-        KnownQueue::Mmc { .. } => responses(random_holds, Some(servers as usize), random_instants),
+        KnownQueue::Mmc { .. } => responses(random_holds, Some(servers as usize), random_arrivals),
         KnownQueue::Md1 => responses(
             Service::Constant { hold_ns: 2 * MS },
             Some(1),
-            random_instants,
+            random_arrivals,
         ),
         KnownQueue::Dm1 => responses(
             random_holds,
@@ -152,7 +156,7 @@ fn simulate(queue: KnownQueue, utilisation: f64, replication: u64) -> Vec<u64> {
     }
 }
 
-/// On the average of simulations with different draws each quantile is that of theory, within four
+/// The mean of each quantile over simulations with different draws is that of theory, within four
 /// standard errors.
 fn assert_follows_theory(queue: KnownQueue, utilisations: &[f64]) {
     for &utilisation in utilisations {
@@ -171,7 +175,7 @@ fn assert_follows_theory(queue: KnownQueue, utilisations: &[f64]) {
         for (index, quantile) in QUANTILES.into_iter().enumerate() {
             let ratios: Vec<f64> = simulations
                 .iter()
-                .map(|(found_ms, _)| found_ms[index] / expected_ms[index])
+                .map(|(actual_ms, _)| actual_ms[index] / expected_ms[index])
                 .collect();
             assert_is_one(
                 &format!("{queue:?} at {utilisation}, p{}", quantile * 100.0),
@@ -180,7 +184,7 @@ fn assert_follows_theory(queue: KnownQueue, utilisations: &[f64]) {
         }
         let ratios: Vec<f64> = simulations
             .iter()
-            .map(|(_, found_ms)| found_ms / expected_mean_ms)
+            .map(|(_, actual_ms)| actual_ms / expected_mean_ms)
             .collect();
         assert_is_one(&format!("{queue:?} at {utilisation}, mean"), &ratios);
     }
@@ -190,7 +194,7 @@ fn mean_ms(responses_ns: &[u64]) -> f64 {
     responses_ns.iter().sum::<u64>() as f64 / responses_ns.len() as f64 / MS as f64
 }
 
-/// These shares of what theory says have a mean of 1, within four standard errors.
+/// These ratios to theory have a mean of 1, within four standard errors.
 fn assert_is_one(what: &str, ratios: &[f64]) {
     let (mean, error) = mean_and_error(ratios);
     assert!(error < 0.05, "too few to tell: {what}: {mean} ± {error}");
@@ -221,6 +225,7 @@ fn closed_loop(users: usize, seed: u64, count: u64) -> (f64, Vec<u64>) {
         })
         .collect();
     responses.sort_unstable();
+
     (count as f64 / (last_ns as f64 / 1e9), responses)
 }
 
@@ -232,15 +237,15 @@ fn f10_users_who_think_follow_mean_value_analysis() {
         (10, 392.71, 5.464, ten),
         (20, 499.07, 20.075, &[(0.99, 43.71)]),
     ] {
-        let (found_per_s, sorted) = closed_loop(users, 11, 4_000_000);
+        let (actual_per_s, sorted) = closed_loop(users, 11, 4_000_000);
         assert!(
-            (found_per_s / per_s - 1.0).abs() < 0.01,
-            "{users} users: {found_per_s} per second, not {per_s}"
+            (actual_per_s / per_s - 1.0).abs() < 0.01,
+            "{users} users: {actual_per_s} per second, not {per_s}"
         );
-        let found_ms = mean_ms(&sorted);
+        let actual_ms = mean_ms(&sorted);
         assert!(
-            (found_ms / response_ms - 1.0).abs() < 0.02,
-            "{users} users: {found_ms} ms, not {response_ms}"
+            (actual_ms / response_ms - 1.0).abs() < 0.02,
+            "{users} users: {actual_ms} ms, not {response_ms}"
         );
         assert_quantiles(
             &sorted,

@@ -1,4 +1,4 @@
-//! A client of one connection, plain enough to be trusted: std sockets, no HTTP library.
+//! A client with one connection, simple enough to be trusted: std sockets, no HTTP library.
 
 #![allow(
     dead_code,
@@ -69,16 +69,17 @@ impl Client {
             .set_read_timeout(Some(PATIENCE))
             .expect("a timeout can be set");
         stream.set_nodelay(true).expect("nodelay can be set");
+
         Self {
             stream,
             received: Vec::new(),
         }
     }
 
-    /// A second hand on the same connection.
+    /// A second handle to the same connection.
     pub fn try_clone(&self) -> Self {
         Self {
-            stream: self.stream.try_clone().expect("a descriptor"),
+            stream: self.stream.try_clone().expect("a file descriptor"),
             received: Vec::new(),
         }
     }
@@ -114,11 +115,14 @@ impl Client {
             body: Vec::new(),
         };
         let end = head_bytes + response.number("Content-Length") as usize;
+
         while self.received.len() < end {
             self.receive()?;
         }
+
         response.body = self.received[head_bytes..end].to_vec();
         self.received.drain(..end);
+
         Ok(response)
     }
 

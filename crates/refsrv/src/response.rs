@@ -1,13 +1,13 @@
-//! Response messages, laid out whole before they are due.
+//! Response messages, laid out completely before they are due.
 //!
-//! Only the write stamp is left open, in a field of fixed width: filling it in takes no
-//! allocation and moves no body byte, so a large body does not make the stamp stale.
+//! Only the write timestamp is left open, in a fixed-width field: filling it in takes no allocation
+//! and moves no body byte, so a large body does not make the timestamp stale.
 
 use std::ops::Range;
 
 use crate::queue::Slot;
 
-/// Digits of the largest u64. The stamp is padded on the left with blanks, which HTTP discards.
+/// Digits of the largest u64. The timestamp is padded on the left with blanks, which HTTP discards.
 const STAMP_WIDTH: usize = 20;
 
 /// How the end of a response body is marked.
@@ -18,7 +18,8 @@ pub enum Framing {
     ContentLength,
     /// `Transfer-Encoding: chunked`, the body in one chunk.
     Chunked,
-    /// By closing the connection, as HTTP/1.0 did. A truncation cannot be told from the end.
+    /// By closing the connection, as in HTTP/1.0. A truncation cannot be distinguished from the
+    /// end.
     UntilClose,
 }
 
@@ -28,9 +29,9 @@ pub(crate) struct Layout<'a> {
     pub status: u16,
     pub body: &'a [u8],
     pub framing: Framing,
-    /// The request to stamp into the headers, if they are wanted.
+    /// The request to stamp into the headers, if requested.
     pub stamps: Option<&'a Slot>,
-    /// The Connection field, if there is to be one.
+    /// The value of the Connection field, if there is one.
     pub connection: Option<&'static str>,
     /// Leave the body out, as HEAD asks.
     pub head_only: bool,
@@ -38,13 +39,13 @@ pub(crate) struct Layout<'a> {
 
 /// A response ready to be sent.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     bytes: Vec<u8>,
     stamp: Option<Range<usize>>,
     head_bytes: usize,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn lay_out(layout: &Layout<'_>) -> Self {
         let mut bytes = Vec::with_capacity(256 + layout.body.len());
         let stamp = put_head(&mut bytes, layout);
@@ -52,6 +53,7 @@ impl Answer {
         if !layout.head_only {
             put_body(&mut bytes, layout);
         }
+
         Self {
             bytes,
             stamp,
@@ -59,7 +61,7 @@ impl Answer {
         }
     }
 
-    /// Fills in when the write begins.
+    /// Fills in the start of the write.
     pub(crate) fn stamp_write(&mut self, write_ns: u64) {
         if let Some(field) = self.stamp.clone() {
             let mut target = &mut self.bytes[field];
@@ -83,7 +85,7 @@ impl Answer {
     }
 }
 
-/// The usual words for a status; the number alone counts, so the rest share one.
+/// The usual reason phrase of a status; only the number matters, so the rest share one.
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -100,13 +102,14 @@ pub(crate) fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Returns where the write stamp goes.
+/// Returns the position of the write timestamp.
 fn put_head(bytes: &mut Vec<u8>, layout: &Layout<'_>) -> Option<Range<usize>> {
     put(
         bytes,
         format_args!("HTTP/1.1 {} {}\r\n", layout.status, reason(layout.status)),
     );
     put(bytes, format_args!("Content-Type: text/plain\r\n"));
+
     match layout.framing {
         Framing::ContentLength => put(
             bytes,
@@ -115,11 +118,14 @@ fn put_head(bytes: &mut Vec<u8>, layout: &Layout<'_>) -> Option<Range<usize>> {
         Framing::Chunked => put(bytes, format_args!("Transfer-Encoding: chunked\r\n")),
         Framing::UntilClose => {}
     }
+
     if let Some(option) = layout.connection {
         put(bytes, format_args!("Connection: {option}\r\n"));
     }
+
     let stamp = layout.stamps.map(|slot| put_stamps(bytes, slot));
     put(bytes, format_args!("\r\n"));
+
     stamp
 }
 
@@ -131,6 +137,7 @@ fn put_stamps(bytes: &mut Vec<u8>, slot: &Slot) -> Range<usize> {
     put(bytes, format_args!("X-Hold: {}\r\nX-Write: ", slot.hold_ns));
     let begin = bytes.len();
     put(bytes, format_args!("{:>STAMP_WIDTH$}\r\n", 0));
+
     begin..begin + STAMP_WIDTH
 }
 
@@ -139,17 +146,19 @@ fn put_body(bytes: &mut Vec<u8>, layout: &Layout<'_>) {
         bytes.extend_from_slice(layout.body);
         return;
     }
-    // A chunk of length 0 would already be the end.
+
+    // A chunk of length 0 would be the end of the body.
     if !layout.body.is_empty() {
         put(bytes, format_args!("{:x}\r\n", layout.body.len()));
         bytes.extend_from_slice(layout.body);
         put(bytes, format_args!("\r\n"));
     }
+
     put(bytes, format_args!("0\r\n\r\n"));
 }
 
 fn put(target: &mut impl std::io::Write, text: std::fmt::Arguments<'_>) {
-    // A Vec takes everything, and the stamp field is as wide as the widest stamp.
+    // A Vec takes everything, and the timestamp field fits the largest timestamp.
     let _ = target.write_fmt(text);
 }
 
@@ -167,11 +176,11 @@ mod tests {
     };
 
     fn text(layout: &Layout<'_>) -> String {
-        String::from_utf8(Answer::lay_out(layout).bytes).expect("ASCII")
+        String::from_utf8(Response::lay_out(layout).bytes).expect("ASCII")
     }
 
     #[test]
-    fn a_plain_answer_is_what_rfc_9112_says() {
+    fn a_plain_response_is_what_rfc_9112_says() {
         let expected =
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
         assert_eq!(text(&PLAIN), expected);
@@ -186,14 +195,15 @@ mod tests {
             hold_ns: 20,
             finish_ns: 30,
         };
-        let mut answer = Answer::lay_out(&Layout {
+        let mut response = Response::lay_out(&Layout {
             stamps: Some(&slot),
             ..PLAIN
         });
-        let length = answer.bytes().len();
+        let length = response.bytes().len();
+
         for write_ns in [31, u64::MAX] {
-            answer.stamp_write(write_ns);
-            let text = String::from_utf8(answer.bytes().to_vec()).expect("ASCII");
+            response.stamp_write(write_ns);
+            let text = String::from_utf8(response.bytes().to_vec()).expect("ASCII");
             let value = text
                 .split("X-Write:")
                 .nth(1)
@@ -201,7 +211,7 @@ mod tests {
             assert_eq!(value.map(str::trim), Some(write_ns.to_string().as_str()));
             assert!(text.contains("X-Id: 7\r\nX-Arrive: 10\r\nX-Hold: 20\r\n"));
             assert!(text.ends_with("\r\n\r\nhello"));
-            assert_eq!(answer.bytes().len(), length);
+            assert_eq!(response.bytes().len(), length);
         }
     }
 
@@ -222,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_answer_announces_the_length_and_sends_no_body() {
+    fn a_head_response_announces_the_length_and_sends_no_body() {
         let text = text(&Layout {
             head_only: true,
             ..PLAIN
@@ -231,10 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn half_an_answer_is_never_the_whole() {
+    fn half_a_response_is_never_the_whole() {
         for body in [b"".as_slice(), b"h", b"hello"] {
-            let answer = Answer::lay_out(&Layout { body, ..PLAIN });
-            assert!(answer.first_half().len() < answer.bytes().len());
+            let response = Response::lay_out(&Layout { body, ..PLAIN });
+            assert!(response.first_half().len() < response.bytes().len());
         }
     }
 }
