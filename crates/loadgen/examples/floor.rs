@@ -1,9 +1,9 @@
-//! The least that a client of these system calls costs: one thread, one `epoll_pwait2` for whatever
-//! is ready, and per answer one `recv`, two readings of the clock and one `send`. It decodes
-//! nothing, checks nothing and records nothing, so it is no load generator: `bench` runs it beside
-//! them, and what they cost beyond it is their own doing.
+//! The syscall baseline, the lower bound of a client with these system calls: one thread, one
+//! `epoll_pwait2` for whatever is ready, and per response one `recv`, two readings of the clock and
+//! one `send`. It decodes nothing, checks nothing and records nothing, so it is not a load
+//! generator: `bench` runs it beside load generators, and their cost above it is their own.
 //!
-//! `floor URL CONNECTIONS SECONDS` prints `{"requests": …, "elapsed_s": …}`. Every answer has to be
+//! `floor URL CONNECTIONS SECONDS` prints `{"requests": …, "elapsed_s": …}`. Every response must be
 //! as long as the first.
 
 use std::error::Error;
@@ -18,7 +18,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-/// How long the server has to be silent before its first answer counts as whole.
+/// How long the server must be silent before its first response counts as complete.
 const SILENCE: Duration = Duration::from_millis(50);
 const BATCH: usize = 256;
 const WAIT: Timespec = Timespec {
@@ -26,7 +26,7 @@ const WAIT: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// One connection and what it still awaits.
+/// One connection and how many bytes it still awaits.
 struct Exchange {
     socket: OwnedFd,
     missing_bytes: usize,
@@ -44,27 +44,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     let request = format!("GET / HTTP/1.1\r\nhost: {address}\r\n\r\n").into_bytes();
-    let answer_bytes = length_of_answer(address, &request)?;
+    let response_bytes = response_length(address, &request)?;
     let mut exchanges = Vec::new();
+
     for _ in 0..connections.parse()? {
         let socket = connected(address)?.into();
         exchanges.push(Exchange {
             socket,
-            missing_bytes: answer_bytes,
+            missing_bytes: response_bytes,
         });
     }
-    let begin = Instant::now();
+
+    let start = Instant::now();
     let requests = drive(
         &mut exchanges,
         &request,
-        answer_bytes,
-        begin + Duration::from_secs(seconds.parse()?),
+        response_bytes,
+        start + Duration::from_secs(seconds.parse()?),
     )?;
-    let elapsed_s = begin.elapsed().as_secs_f64();
+    let elapsed_s = start.elapsed().as_secs_f64();
     writeln!(
         std::io::stdout(),
         r#"{{"requests": {requests}, "elapsed_s": {elapsed_s}}}"#
     )?;
+
     Ok(())
 }
 
@@ -74,32 +77,35 @@ fn connected(address: &str) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn length_of_answer(address: &str, request: &[u8]) -> Result<usize, Box<dyn Error>> {
+fn response_length(address: &str, request: &[u8]) -> Result<usize, Box<dyn Error>> {
     let mut stream = connected(address)?;
     stream.write_all(request)?;
     let mut buffer = vec![0; 64 * 1024];
     let mut length = stream.read(&mut buffer)?;
     stream.set_read_timeout(Some(SILENCE))?;
+
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         length += count;
     }
+
     if length == 0 {
-        Err("the server closed the connection without an answer".into())
+        Err("the server closed the connection without a response".into())
     } else {
         Ok(length)
     }
 }
 
-/// Every connection asks, and asks again as soon as it is answered; how many answers came until
-/// `end`.
+/// Every connection sends a request, and the next one as soon as it has the response; returns how
+/// many responses arrived until `end`.
 fn drive(
     exchanges: &mut [Exchange],
     request: &[u8],
-    answer_bytes: usize,
+    response_bytes: usize,
     end: Instant,
 ) -> Result<u64, Box<dyn Error>> {
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+
     for (index, exchange) in exchanges.iter().enumerate() {
         epoll::add(
             &epoll,
@@ -109,32 +115,37 @@ fn drive(
         )?;
         send(&exchange.socket, request, SendFlags::NOSIGNAL)?;
     }
-    let (mut events, mut buffer, mut requests) = (Vec::with_capacity(BATCH), vec![0; 64 * 1024], 0);
+
+    let mut events = Vec::with_capacity(BATCH);
+    let mut buffer = vec![0; 64 * 1024];
+    let mut requests = 0;
+
     while Instant::now() < end {
         events.clear();
         match epoll::wait(&epoll, spare_capacity(&mut events), Some(&WAIT)) {
-            // A process that was stopped and goes on has waited no longer than this.
+            // A process that was stopped and resumed has waited no longer than this.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         for event in &events {
             let exchange = &mut exchanges[event.data.u64() as usize];
             let (count, _) = recv(&exchange.socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
-            // A generator has to know when the answer was there, and when it asked again.
+            // A generator must know when the response arrived, and when it sent the next request.
             std::hint::black_box(Instant::now());
             if count == 0 || count > exchange.missing_bytes {
                 return Err(
-                    "the server ended a connection, or sent an answer of another length".into(),
+                    "the server ended a connection, or sent a response of another length".into(),
                 );
             }
             exchange.missing_bytes -= count;
             if exchange.missing_bytes == 0 {
                 requests += 1;
-                exchange.missing_bytes = answer_bytes;
+                exchange.missing_bytes = response_bytes;
                 std::hint::black_box(Instant::now());
                 send(&exchange.socket, request, SendFlags::NOSIGNAL)?;
             }
         }
     }
+
     Ok(requests)
 }

@@ -1,8 +1,8 @@
-//! Reads files and asks the kernel about sockets at fixed moments, in a thread of its own.
+//! Reads files and queries the kernel about sockets at fixed times, in a separate thread.
 //!
-//! It understands nothing of what it reads: that is left to whoever takes the looks when the load
-//! is over. In Rust because an interpreter that wakes up for it takes several times the CPU time,
-//! on the core that the generator needs.
+//! It does not interpret what it reads: that is left to whoever takes the samples when the load is
+//! over. Written in Rust because waking up an interpreter takes several times the CPU time, on the
+//! core that the generator needs.
 
 use std::fs::File;
 use std::io;
@@ -25,45 +25,44 @@ const NS_PER_S: u64 = 1_000_000_000;
 const READ_BYTES: usize = 16_384;
 const ANSWER_BYTES: usize = 65_536;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
-/// `NLMSG_ERROR` and `NLMSG_DONE` end an answer; either comes in a datagram of its own.
+/// `NLMSG_ERROR` and `NLMSG_DONE` end a response; either is in its own datagram.
 const ENDS: [u16; 2] = [2, 3];
-/// Where the flags of a request are, and those that ask for such an end: `NLM_F_ACK` and
+/// Position of the flags of a request, and those that request such an end: `NLM_F_ACK` and
 /// `NLM_F_DUMP`.
 const FLAGS: Range<usize> = 6..8;
 const ASKS_FOR_END: u16 = 0x004 | 0x300;
 
-/// A file, and the time between two of its readings; 0 for every look.
+/// A file, and the time between two readings of it; 0 for every sample.
 pub type Spaced = (PathBuf, u64);
 
-/// What is to be read, and how often.
+/// What to read, and how often.
 #[derive(Clone, Debug)]
 pub struct SamplerPlan {
-    /// Files; one that cannot be opened is left out, and one that can no longer be read is given
-    /// up.
+    /// Files; one that cannot be opened is left out, and one that can no longer be read is dropped.
     pub files: Vec<Spaced>,
-    /// Requests to the kernel's socket diagnostics, as it takes them.
+    /// Requests to the kernel's socket diagnostics, in wire format.
     pub queries: Vec<Vec<u8>>,
-    /// Time between two looks.
+    /// Time between two samples.
     pub interval_ns: u64,
 }
 
-/// What was there at one moment.
+/// One sample.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// When it was planned.
+    /// Its scheduled time.
     pub due_ns: u64,
-    /// When it began.
+    /// When it started.
     pub begun_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// Contents, each with the file's place in the plan; none of a file that was not due or could
+    /// Contents, each with the file's index in the plan; none for a file that was not due or could
     /// not be read.
     pub texts: Vec<(usize, Vec<u8>)>,
-    /// The kernel's answers, datagram by datagram; none where it did not answer.
+    /// The kernel's responses, datagram by datagram; none if it did not respond.
     pub answers: Vec<Vec<u8>>,
 }
 
-/// A thread that looks until it is stopped.
+/// A thread that samples until it is stopped.
 #[derive(Debug)]
 pub struct Sampler {
     is_stopping: Arc<AtomicBool>,
@@ -72,17 +71,19 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins; the first look is taken at once, at everything.
+    /// Starts; the first sample is taken at once and includes everything.
     ///
     /// # Errors
     /// No thread could be started.
     pub fn start(plan: SamplerPlan) -> io::Result<Self> {
         let is_stopping = Arc::new(AtomicBool::new(false));
         let added = Arc::new(Mutex::new(Vec::new()));
-        let (asked, wanted) = (Arc::clone(&is_stopping), Arc::clone(&added));
+        let stop = Arc::clone(&is_stopping);
+        let files = Arc::clone(&added);
         let thread = std::thread::Builder::new()
             .name("sampler".to_owned())
-            .spawn(move || run(plan, &asked, &wanted))?;
+            .spawn(move || run(plan, &stop, &files))?;
+
         Ok(Self {
             is_stopping,
             added,
@@ -90,8 +91,8 @@ impl Sampler {
         })
     }
 
-    /// Reads these, too, together with the others of their spacing; they take the next places in
-    /// the plan.
+    /// Also reads these files, together with the others of their spacing; they get the next indices
+    /// in the plan.
     pub fn add(&self, files: Vec<Spaced>) {
         self.added
             .lock()
@@ -99,8 +100,8 @@ impl Sampler {
             .extend(files);
     }
 
-    /// Takes a last look at everything, and gives back all; none if the thread panicked, which it
-    /// never should.
+    /// Takes a last sample of everything, and returns all samples; none if the thread panicked,
+    /// which it never should.
     #[must_use]
     pub fn stop(self) -> Vec<Look> {
         self.is_stopping.store(true, Ordering::Release);
@@ -137,7 +138,8 @@ fn run(plan: SamplerPlan, is_stopping: &AtomicBool, added: &Mutex<Vec<Spaced>>) 
     let interval_ns = plan.interval_ns.max(1);
     let mut due_ns = monotonic_ns();
     let mut reader = Reader::new(plan, due_ns);
-    let mut looks = Vec::new();
+    let mut samples = Vec::new();
+
     while !is_stopping.load(Ordering::Acquire) {
         let now_ns = monotonic_ns();
         if now_ns < due_ns {
@@ -146,16 +148,18 @@ fn run(plan: SamplerPlan, is_stopping: &AtomicBool, added: &Mutex<Vec<Spaced>>) 
         }
         let more = std::mem::take(&mut *added.lock().unwrap_or_else(PoisonError::into_inner));
         reader.open(more, due_ns);
-        looks.push(reader.look(due_ns));
-        // Moments that have already passed are left out, not caught up on.
+        samples.push(reader.sample(due_ns));
+        // Times that have already passed are skipped, not caught up on.
         due_ns += (monotonic_ns().saturating_sub(due_ns) / interval_ns + 1) * interval_ns;
     }
+
     reader
         .files
         .iter_mut()
         .for_each(|watched| watched.due_ns = 0);
-    looks.push(reader.look(monotonic_ns()));
-    looks
+    samples.push(reader.sample(monotonic_ns()));
+
+    samples
 }
 
 impl Reader {
@@ -170,11 +174,12 @@ impl Reader {
             buffer,
         };
         reader.open(plan.files, begun_ns);
+
         reader
     }
 
-    fn open(&mut self, wanted: Vec<Spaced>, now_ns: u64) {
-        for (path, spacing_ns) in wanted {
+    fn open(&mut self, files: Vec<Spaced>, now_ns: u64) {
+        for (path, spacing_ns) in files {
             if let Ok(file) = File::open(path) {
                 let due_ns = self.moment_from(now_ns, spacing_ns);
                 self.files.push(Watched {
@@ -188,25 +193,26 @@ impl Reader {
         }
     }
 
-    /// All files of one spacing are read at the same moments, whenever they were added.
+    /// All files of one spacing are read at the same times, whenever they were added.
     fn moment_from(&self, now_ns: u64, spacing_ns: u64) -> u64 {
         self.begun_ns + (now_ns - self.begun_ns).next_multiple_of(spacing_ns.max(1))
     }
 
-    fn look(&mut self, due_ns: u64) -> Look {
+    fn sample(&mut self, due_ns: u64) -> Look {
         let begun_ns = monotonic_ns();
         let texts = self.read_files(due_ns);
-        // Whatever is left of an answer must not be read as that to the next question.
-        let answers = self.ask().unwrap_or_else(|_| {
+        // A leftover of one response must not be read as the response to the next query.
+        let responses = self.query().unwrap_or_else(|_| {
             self.netlink = None;
             Vec::new()
         });
+
         Look {
             due_ns,
             begun_ns,
             ended_ns: monotonic_ns(),
             texts,
-            answers,
+            answers: responses,
         }
     }
 
@@ -228,19 +234,21 @@ impl Reader {
                     texts.push((watched.place, self.buffer[..length].to_vec()));
                     true
                 }
-                // A thread that ended, a group that was removed: neither comes back.
+                // A thread that ended, a cgroup that was removed: neither comes back.
                 Err(error) => error.kind() == io::ErrorKind::Interrupted,
             }
         });
         self.files = files;
+
         texts
     }
 
-    fn ask(&mut self) -> io::Result<Vec<Vec<u8>>> {
-        let mut answers = Vec::new();
+    fn query(&mut self) -> io::Result<Vec<Vec<u8>>> {
+        let mut responses = Vec::new();
         if self.queries.is_empty() {
-            return Ok(answers);
+            return Ok(responses);
         }
+
         let netlink = match self.netlink.take() {
             Some(netlink) => netlink,
             None => open_diagnostics()?,
@@ -252,18 +260,19 @@ impl Reader {
                 let datagram = &self.buffer[..length];
                 let is_end = !asks_for_end(query)
                     || number_at(datagram, 4..6).is_none_or(|kind| ENDS.contains(&kind));
-                answers.push(datagram.to_vec());
+                responses.push(datagram.to_vec());
                 if is_end {
                     break;
                 }
             }
         }
+
         self.netlink = Some(netlink);
-        Ok(answers)
+        Ok(responses)
     }
 }
 
-/// Otherwise the answer is a single datagram: an end of its own would be one more to make and to
+/// Otherwise the response is a single datagram: a separate end would be one more to send and to
 /// read.
 fn asks_for_end(query: &[u8]) -> bool {
     number_at(query, FLAGS).is_some_and(|flags| flags & ASKS_FOR_END != 0)
@@ -284,6 +293,7 @@ fn open_diagnostics() -> io::Result<OwnedFd> {
         Some(netlink::SOCK_DIAG),
     )?;
     set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_TIMEOUT))?;
+
     Ok(socket)
 }
 
@@ -293,18 +303,18 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn moments_of(looks: &[Look], place: usize) -> Vec<usize> {
-        let has_it = |look: &Look| look.texts.iter().any(|(there, _)| *there == place);
-        looks
+    fn times_of(samples: &[Look], place: usize) -> Vec<usize> {
+        let has_it = |sample: &Look| sample.texts.iter().any(|(there, _)| *there == place);
+        samples
             .iter()
             .enumerate()
-            .filter(|(_, look)| has_it(look))
+            .filter(|(_, sample)| has_it(sample))
             .map(|(number, _)| number)
             .collect()
     }
 
     #[test]
-    fn looks_come_at_their_moments_and_files_as_rarely_as_asked() {
+    fn samples_come_at_their_times_and_files_at_their_spacing() {
         let missing = PathBuf::from("/does/not/exist");
         let plan = SamplerPlan {
             files: vec![
@@ -319,31 +329,38 @@ mod tests {
         std::thread::sleep(Duration::from_millis(15));
         sampler.add(vec![("/proc/uptime".into(), 40 * MS)]);
         std::thread::sleep(Duration::from_millis(85));
-        let looks = sampler.stop();
-        assert!(looks.len() >= 3, "{}", looks.len());
-        assert!(looks.is_sorted_by_key(|look| look.begun_ns));
+        let samples = sampler.stop();
+
+        assert!(samples.len() >= 3, "{}", samples.len());
+        assert!(samples.is_sorted_by_key(|sample| sample.begun_ns));
         assert!(
-            looks
-                .iter()
-                .all(|look| look.due_ns <= look.begun_ns && look.begun_ns <= look.ended_ns)
+            samples.iter().all(
+                |sample| sample.due_ns <= sample.begun_ns && sample.begun_ns <= sample.ended_ns
+            )
         );
-        assert_eq!(moments_of(&looks, 0), (0..looks.len()).collect::<Vec<_>>());
-        let rare = moments_of(&looks, 2);
+        assert_eq!(
+            times_of(&samples, 0),
+            (0..samples.len()).collect::<Vec<_>>()
+        );
+
+        let rare = times_of(&samples, 2);
         assert_eq!(
             (rare.first(), rare.last()),
-            (Some(&0), Some(&(looks.len() - 1))),
+            (Some(&0), Some(&(samples.len() - 1))),
             "all at either end"
         );
+
         let slots: Vec<_> = rare
             .iter()
-            .map(|look| (looks[*look].due_ns - looks[0].due_ns) / (40 * MS))
+            .map(|sample| (samples[*sample].due_ns - samples[0].due_ns) / (40 * MS))
             .collect();
         assert!(
             slots[..slots.len() - 1].is_sorted_by(|early, late| early < late),
             "{slots:?}"
         );
-        // What was added is read together with its like from then on.
-        let added = moments_of(&looks, 3);
+
+        // From then on, an added file is read together with those of its spacing.
+        let added = times_of(&samples, 3);
         assert!(
             !added.is_empty() && rare.ends_with(&added),
             "{added:?} of {rare:?}"
@@ -353,31 +370,35 @@ mod tests {
     #[test]
     fn a_file_that_can_no_longer_be_read_is_given_up() {
         let (ended, end) = std::sync::mpsc::channel::<()>();
-        let (told, tell) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || {
             let stat = PathBuf::from("/proc/thread-self/schedstat");
-            told.send(std::fs::canonicalize(stat).expect("the path of this thread"))
+            sender
+                .send(std::fs::canonicalize(stat).expect("the path of this thread"))
                 .expect("a listener");
             let _ = end.recv();
         });
         let mut reader = Reader::new(
             SamplerPlan {
-                files: vec![(tell.recv().expect("a path"), 0)],
+                files: vec![(receiver.recv().expect("a path"), 0)],
                 queries: Vec::new(),
                 interval_ns: MS,
             },
             0,
         );
-        assert_eq!(reader.look(0).texts.len(), 1);
+
+        assert_eq!(reader.sample(0).texts.len(), 1);
+
         drop(ended);
         other.join().expect("its end");
-        // The kernel may take a moment to forget the thread.
-        let is_given_up = (1..1_000_000).any(|due_ns| reader.look(due_ns).texts.is_empty());
+        // The kernel may take a moment to release the thread.
+        let is_given_up = (1..1_000_000).any(|due_ns| reader.sample(due_ns).texts.is_empty());
+
         assert!(is_given_up && reader.files.is_empty());
     }
 
     #[test]
-    fn only_a_question_that_asks_for_it_has_an_end_to_its_answer() {
+    fn only_a_question_that_asks_for_it_has_an_end_to_its_response() {
         let flagged = |flags: u16| [&[0; 6][..], &flags.to_ne_bytes(), &[0; 8]].concat();
         let asks = [0x001, 0x005, 0x301].map(|flags| asks_for_end(&flagged(flags)));
         assert_eq!(asks, [false, true, true]);
