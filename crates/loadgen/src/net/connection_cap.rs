@@ -1,42 +1,43 @@
-//! How many connections a load may have, as far as the process may open so many descriptors.
+//! How many connections a load may have, given how many file file_descriptors the process may open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::base::error::LoadError;
 use crate::plan::{LoadModel, LoadPlan};
 
-/// Descriptors that the process needs for other things than connections.
-const SPARE_DESCRIPTORS: u64 = 64;
+/// File file_descriptors that the process needs for anything but connections.
+const SPARE_FILE_DESCRIPTORS: u64 = 64;
 
-/// More connections than this are only opened when asked for: no backlog holds more.
+/// More connections than this are only opened on request: no backlog holds more.
 const AUTOMATIC_MAX_CONNECTIONS: usize = 4_096;
 
-/// Connections that the plan asks for by number, and the most that are opened without: both within
-/// what the process may open.
+/// The number of connections the plan requests, if any, and the most that are opened without a
+/// request: both within what the process may open.
 pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), LoadError> {
-    let descriptors = raise_descriptor_limit();
-    let possible =
-        usize::try_from(descriptors.saturating_sub(SPARE_DESCRIPTORS)).unwrap_or(usize::MAX);
-    let asked = match &plan.load {
+    let file_descriptors = raise_file_descriptor_limit();
+    let possible = usize::try_from(file_descriptors.saturating_sub(SPARE_FILE_DESCRIPTORS))
+        .unwrap_or(usize::MAX);
+    let requested = match &plan.load {
         LoadModel::Open(open) => open.max_connections,
         LoadModel::Closed(closed) => Some(closed.connections),
     };
-    let least = asked.unwrap_or(plan.threads);
+    let least = requested.unwrap_or(plan.threads);
     if least > possible {
         return Err(LoadError::Plan(format!(
-            "{least} connections need more descriptors than the {descriptors} this process may \
-            open; raise the limit with: ulimit -n {}",
-            least as u64 + SPARE_DESCRIPTORS
+            "{least} connections need more file descriptors than this process may open \
+            ({file_descriptors}); raise the limit with: ulimit -n {}",
+            least as u64 + SPARE_FILE_DESCRIPTORS
         )));
     }
+
     Ok((
-        asked,
+        requested,
         AUTOMATIC_MAX_CONNECTIONS.max(plan.threads).min(possible),
     ))
 }
 
-/// Raises the soft limit on descriptors to the hard one; returns what holds.
-fn raise_descriptor_limit() -> u64 {
+/// Raises the soft limit on file file_descriptors to the hard limit; returns the effective limit.
+fn raise_file_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
@@ -45,5 +46,6 @@ fn raise_descriptor_limit() -> u64 {
     if setrlimit(Resource::Nofile, raised).is_ok() {
         return limit.maximum.unwrap_or(u64::MAX);
     }
+
     limit.current.unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
-//! How full the kernel's table of tracked connections is. Beyond its end the kernel drops what
-//! would open another one, and the server looks slow.
+//! How full the kernel's connection tracking table is. Once it is full, the kernel drops new
+//! connections and the server looks slow.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,20 @@ use serde::Serialize;
 
 const FOLDER: &str = "/proc/sys/net/netfilter";
 
-/// The kernel's table of tracked connections, before and after a load.
+/// The kernel's connection tracking table, before and after a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TrackedConnections {
-    /// Entries before the first connection of the load, whosever they were.
+    /// Entries before the load's first connection, from whatever source.
     pub before: u64,
-    /// Entries after the last: the kernel keeps one for a while when its connection has ended, two
-    /// minutes as a rule.
+    /// Entries after its last: the kernel keeps an entry for a while after its connection has
+    /// ended, usually two minutes.
     pub after: u64,
-    /// Most that the table holds.
+    /// Capacity of the table.
     pub max: u64,
 }
 
 impl TrackedConnections {
-    /// What two looks at the table say.
+    /// Combines two readings of the table.
     pub(crate) fn between(before: TrackingTable, after: TrackingTable) -> Self {
         Self {
             before: before.entries,
@@ -31,7 +31,7 @@ impl TrackedConnections {
     }
 }
 
-/// The table at one instant.
+/// One reading of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrackingTable {
     entries: u64,
@@ -39,7 +39,7 @@ pub(crate) struct TrackingTable {
 }
 
 impl TrackingTable {
-    /// Reads it; `None` where the kernel tracks no connections, or does not tell.
+    /// Reads the table; `None` if the kernel tracks no connections, or does not report it.
     pub fn read() -> Option<Self> {
         Self::read_in(Path::new(FOLDER))
     }
@@ -67,13 +67,16 @@ mod tests {
     fn the_kernels_figures_are_read_and_their_lack_is_not_zero() {
         let folder = std::env::temp_dir().join(format!("loadgen-tracking-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("create a folder");
+
         assert_eq!(
             TrackingTable::read_in(&folder),
             None,
             "the module is not loaded"
         );
+
         fs::write(folder.join("nf_conntrack_count"), "17\n").expect("write");
         assert_eq!(TrackingTable::read_in(&folder), None, "its size is hidden");
+
         fs::write(folder.join("nf_conntrack_max"), "262144\n").expect("write");
         let table = TrackingTable::read_in(&folder).expect("both are there");
         fs::remove_dir_all(&folder).expect("remove the folder");
@@ -82,6 +85,7 @@ mod tests {
             ..table
         };
         let seen = TrackedConnections::between(table, later);
+
         assert_eq!(
             seen,
             TrackedConnections {

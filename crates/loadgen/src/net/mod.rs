@@ -1,4 +1,4 @@
-//! How to get to the server: sockets, TLS, addresses and ports.
+//! Reaching the server: sockets, TLS, addresses and ports.
 
 pub(crate) mod connection_cap;
 pub(crate) mod conntrack;

@@ -8,27 +8,27 @@ use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
 use serde::Serialize;
 
-/// The ports that connections come from, as known before the first was opened.
+/// The local ports for connections, as known before the first was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourcePorts {
-    /// Local addresses that connections came from in turn; `None` where the kernel chose.
+    /// Local addresses of the connections, used in rotation; `None` if the kernel chose.
     pub source_addresses: Option<Vec<String>>,
     /// Ports that were free for connections to this server.
     pub free: u64,
-    /// Most that the plan could hold at once.
+    /// Most ports that the plan could hold at once.
     pub needed_at_most: u64,
-    /// In words, where these might have run out.
+    /// Explanation, if the ports might have run out.
     pub remark: Option<String>,
 }
 
-/// How long the kernel keeps the port of a connection that we ended.
+/// How long the kernel keeps the port of a connection that the client closed.
 const TIME_WAIT_NS: u64 = 60 * NS_PER_S;
 
-/// New connections per second of a closed loop that takes one per request: nobody knows its rate
-/// beforehand.
+/// New connections per second of a closed loop that opens one per request: its rate is not known in
+/// advance.
 const CLOSED_LOOP_RATE_PER_S: f64 = 50_000.0;
 
-/// The kernel's figures, as far as they concern connections to one server.
+/// The kernel's port settings and usage that affect connections to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LocalPorts {
     first: u16,
@@ -40,7 +40,7 @@ pub(crate) struct LocalPorts {
 }
 
 impl LocalPorts {
-    /// Reads the kernel's figures; `None` where it does not tell.
+    /// Reads the kernel's settings and usage; `None` if they are not available.
     pub fn read(server: &SocketAddr) -> Option<Self> {
         let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
         let mut ends = range
@@ -60,6 +60,7 @@ impl LocalPorts {
             (first, last),
             reuse.is_some(),
         );
+
         Some(Self {
             first,
             last,
@@ -73,29 +74,31 @@ impl LocalPorts {
         u64::from(self.last.saturating_sub(self.first)) + 1
     }
 
-    /// Ports that this many source addresses have left.
+    /// Free ports of this many source addresses.
     pub fn free(&self, addresses: u64) -> u64 {
         self.per_address()
             .saturating_mul(addresses)
             .saturating_sub(self.in_use)
     }
 
-    /// Most ports that the plan may hold at once: its connections, and those that it has ended but
-    /// that still hold theirs. It is the most, because a connection that the server ends holds none
-    /// of ours.
+    /// Most ports that the plan may hold at once: its connections, and those it has closed whose
+    /// ports are still held. An upper bound, because a connection that the server closes holds none
+    /// of the client's ports.
     pub fn needed(&self, plan: &LoadPlan, connections: u64) -> u64 {
         let Some(opened) = connections_per_arrival(plan) else {
             return connections;
         };
+
         let rate_per_s = match &plan.load {
             LoadModel::Open(open) => open.profile.peak_rate_per_s(),
             LoadModel::Closed(_) => CLOSED_LOOP_RATE_PER_S,
         };
         let held_s = self.held_ns.min(plan.longest_phases().load_ns()) as f64 / NS_PER_S as f64;
+
         connections.saturating_add((rate_per_s * opened * held_s).ceil() as u64)
     }
 
-    /// In words, for errors and remarks.
+    /// Description for errors and warnings.
     pub fn describe(&self) -> String {
         format!(
             "net.ipv4.ip_local_port_range {}-{}, {} in use",
@@ -104,8 +107,8 @@ impl LocalPorts {
     }
 }
 
-/// Connections that an arrival opens and we end, on average; `None` where connections are kept. A
-/// session has its own, and as many more as its requests ask for.
+/// Mean number of connections per arrival that the client opens and closes; `None` if connections
+/// are kept. A session has its own connection, plus one for each request that closes one.
 fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
     let per_connection = match plan.keepalive {
         Keepalive::On => None,
@@ -115,6 +118,7 @@ fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
     if plan.sessions.is_empty() {
         return per_connection.map(|requests| 1.0 / f64::from(requests));
     }
+
     let opened = |session: &SessionPlan| {
         per_connection.map_or(1, |requests| {
             session.steps.len().div_ceil(requests as usize)
@@ -126,11 +130,12 @@ fn connections_per_arrival(plan: &LoadPlan) -> Option<f64> {
         .iter()
         .map(|session| session.weight * opened(session))
         .sum();
+
     Some(weighted / weight)
 }
 
-/// When the kernel lets a new connection have the port of one that has ended; `None` when it waits
-/// for its release.
+/// When the kernel lets a new connection reuse the port of a closed one; `None` if only after its
+/// release.
 fn reuse_after_ns(server: IpAddr) -> Option<u64> {
     let setting = |name: &str| -> Option<u64> {
         fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"))
@@ -144,10 +149,12 @@ fn reuse_after_ns(server: IpAddr) -> Option<u64> {
         2 => server.is_loopback(),
         _ => true,
     };
-    // Reuse rests on timestamps: without them the peer could not tell old segments from new.
+    // Reuse relies on TCP timestamps: without them the peer could not distinguish old segments from
+    // new ones.
     if !is_reused || setting("tcp_timestamps") == Some(0) {
         return None;
     }
+
     Some(
         setting("tcp_tw_reuse_delay")
             .unwrap_or(1_000)
@@ -155,7 +162,7 @@ fn reuse_after_ns(server: IpAddr) -> Option<u64> {
     )
 }
 
-/// An address as the kernel's table writes it: words in the byte order of the machine.
+/// An address as written in the kernel's table: words in native byte order.
 fn table_address(server: &SocketAddr) -> String {
     let octets = match server.ip() {
         IpAddr::V4(address) => address.octets().to_vec(),
@@ -165,11 +172,12 @@ fn table_address(server: &SocketAddr) -> String {
         .chunks_exact(4)
         .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
     let address: String = words.map(|word| format!("{word:08X}")).collect();
+
     format!("{address}:{:04X}", server.port())
 }
 
-/// Local ports of the range that connections to this server hold; those about to be released only
-/// where they are not given away early.
+/// Local ports of the range that connections to this server hold; those about to be released count
+/// only if they cannot be reused early.
 fn count_in_use(sockets: &str, server: &str, (first, last): (u16, u16), is_reused: bool) -> u64 {
     const TIME_WAIT: &str = "06";
     let holds_port = |line: &&str| {
@@ -220,11 +228,13 @@ mod tests {
     fn a_connection_per_request_needs_ports_for_as_long_as_they_are_held() {
         let kept = LoadPlan::open("http://127.0.0.1/", 1_000.0, 10 * NS_PER_S);
         assert_eq!(LOOPBACK.needed(&kept, 64), 64);
+
         let each = LoadPlan {
             keepalive: Keepalive::Off,
             ..kept.clone()
         };
         assert_eq!(LOOPBACK.needed(&each, 64), 1_064);
+
         let network = LocalPorts {
             held_ns: TIME_WAIT_NS,
             ..LOOPBACK
@@ -234,6 +244,7 @@ mod tests {
             10_064,
             "the load ends before the first port comes back"
         );
+
         let tenth = LoadPlan {
             keepalive: Keepalive::Requests(10),
             ..kept
@@ -257,6 +268,7 @@ mod tests {
             sessions,
             ..LoadPlan::open("http://127.0.0.1/", 1_000.0, 10 * NS_PER_S)
         };
+
         for (keepalive, needed) in [
             (Keepalive::On, 1_064),
             (Keepalive::Off, 3_064),
@@ -286,7 +298,9 @@ mod tests {
         let held: Vec<TcpStream> = (0..3)
             .map(|_| TcpStream::connect(server).expect("connect"))
             .collect();
+
         assert_eq!(LocalPorts::read(&server).expect("Linux").in_use, before + 3);
+
         drop(held);
     }
 
@@ -300,6 +314,7 @@ mod tests {
             " 3: 0100007F:0400 0100007F:1F90 01\n",
         );
         let count = |is_reused| count_in_use(table, "0100007F:1F90", (32_768, 60_999), is_reused);
+
         assert_eq!((count(true), count(false)), (1, 2));
     }
 }

@@ -1,4 +1,4 @@
-//! How connections get to the server: its address, their own addresses, and what wraps them.
+//! How connections reach the server: its address, their source addresses, and TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use crate::net::source_addresses::SourceAddresses;
 use crate::net::tls::TlsClient;
 use crate::plan::LoadPlan;
 
-/// More loopback addresses than this are only taken when asked for.
+/// More loopback addresses than this are only used on request.
 const AUTOMATIC_ADDRESSES: u64 = 254;
 
-/// The way to the server, the same for each connection of a load.
+/// The route to the server, the same for each connection of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub endpoint: Endpoint,
@@ -26,7 +26,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Checks that the way exists, as far as that can be known without connecting.
+    /// Checks that the route exists, as far as possible without connecting.
     pub fn prepare(
         plan: &LoadPlan,
         endpoint: Endpoint,
@@ -43,6 +43,7 @@ impl Route {
             (Endpoint::Unix(path), None) => require_socket(path)?,
             (Endpoint::Tcp(_), None) => {}
         }
+
         Ok(Self {
             endpoint,
             sources,
@@ -50,7 +51,7 @@ impl Route {
         })
     }
 
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn connect(&self) -> io::Result<Socket> {
         match &self.sources {
             None => Socket::connect(&self.endpoint),
@@ -58,7 +59,7 @@ impl Route {
         }
     }
 
-    /// The kernel's table of tracked connections, which a Unix socket never enters.
+    /// The kernel's connection tracking table, which a Unix socket never enters.
     pub fn tracking_table(&self) -> Option<TrackingTable> {
         match self.endpoint {
             Endpoint::Tcp(_) => TrackingTable::read(),
@@ -66,36 +67,39 @@ impl Route {
         }
     }
 
-    /// Settles from which addresses and over how many connections the load goes, before it begins.
-    /// `asked` connections are needed for certain; without it, `possible` are enough.
+    /// Decides the source addresses and the number of connections before the load starts.
+    /// `requested` connections are required; without it, `possible` are enough.
     pub fn fit_ports(
         &mut self,
         plan: &LoadPlan,
-        asked: Option<usize>,
+        requested: Option<usize>,
         possible: usize,
     ) -> Result<(usize, Option<SourcePorts>), LoadError> {
-        let connections = asked.unwrap_or(possible);
+        let connections = requested.unwrap_or(possible);
         let Endpoint::Tcp(server) = self.endpoint else {
             return Ok((connections, None));
         };
         let Some(ports) = LocalPorts::read(&server) else {
             return Ok((connections, None));
         };
+
         let needed = ports.needed(plan, connections as u64);
         if self.sources.is_none() {
             self.sources = spread(&server, &ports, needed);
         }
+
         let addresses = self.sources.as_ref().map_or(1, SourceAddresses::count);
         let free = ports.free(addresses);
-        let least = asked.unwrap_or(plan.threads) as u64;
+        let least = requested.unwrap_or(plan.threads) as u64;
         if least > free {
             let description = ports.describe();
             return Err(LoadError::Plan(format!(
-                "{least} connections need more local ports than the {free} that {addresses} \
-                source address(es) have left ({description}); {}",
-                cure(&server)
+                "{least} connections need more local ports than are free ({free} on {addresses} \
+                source addresses; {description}); {}",
+                hint(&server)
             )));
         }
+
         let remark = (needed > free).then(|| remark(needed, free, &ports, &server));
         let source_addresses = self.sources.as_ref().map(SourceAddresses::texts);
         let facts = SourcePorts {
@@ -104,6 +108,7 @@ impl Route {
             needed_at_most: needed,
             remark,
         };
+
         Ok((
             connections.min(usize::try_from(free).unwrap_or(usize::MAX)),
             Some(facts),
@@ -118,6 +123,7 @@ fn spread(server: &SocketAddr, ports: &LocalPorts, needed: u64) -> Option<Source
     if !is_loopback || needed <= comfortable {
         return None;
     }
+
     Some(SourceAddresses::loopback(
         needed
             .div_ceil(ports.per_address() / 2)
@@ -128,17 +134,17 @@ fn spread(server: &SocketAddr, ports: &LocalPorts, needed: u64) -> Option<Source
 fn remark(needed: u64, free: u64, ports: &LocalPorts, server: &SocketAddr) -> String {
     let description = ports.describe();
     format!(
-        "up to {needed} local ports may be held at once and {free} are free ({description}); if \
-        they run out, {}",
-        cure(server)
+        "the load may need {needed} local ports but only {free} are free ({description}); if they \
+        run out, {}",
+        hint(server)
     )
 }
 
-fn cure(server: &SocketAddr) -> &'static str {
+fn hint(server: &SocketAddr) -> &'static str {
     if server.is_ipv4() && server.ip().is_loopback() {
-        "take more addresses: --source-addresses 127.0.0.0/8"
+        "add source addresses: --source-addresses 127.0.0.0/8"
     } else {
-        "take more addresses of this machine with --source-addresses, or widen \
+        "add addresses of this machine with --source-addresses, or widen \
         net.ipv4.ip_local_port_range"
     }
 }
@@ -150,8 +156,8 @@ fn require_socket(path: &Path) -> Result<(), LoadError> {
             path.display()
         ))
     };
-    let found = std::fs::metadata(path).map_err(|error| bad(&error.to_string()))?;
-    if found.file_type().is_socket() {
+    let metadata = std::fs::metadata(path).map_err(|error| bad(&error.to_string()))?;
+    if metadata.file_type().is_socket() {
         Ok(())
     } else {
         Err(bad("not a socket"))
@@ -176,7 +182,9 @@ mod tests {
     fn one_address_serves_an_ordinary_load() {
         let (plan, mut route) = route("127.0.0.1:9", &[]);
         let (connections, facts) = route.fit_ports(&plan, None, 4_096).expect("fits");
+
         assert_eq!(connections, 4_096);
+
         let facts = facts.expect("Linux");
         assert_eq!(
             (facts.source_addresses, facts.needed_at_most, facts.remark),
@@ -209,6 +217,7 @@ mod tests {
             .fit_ports(&plan, Some(100_000), 4_096)
             .expect_err("too many")
             .to_string();
+
         assert!(
             error.contains("100000 connections") && error.contains("--source-addresses"),
             "{error}"

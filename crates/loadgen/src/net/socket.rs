@@ -1,4 +1,4 @@
-//! A socket that never blocks: connect, send, receive.
+//! A non-blocking socket: connect, send, receive.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,33 +21,33 @@ pub(crate) enum Endpoint {
     Unix(PathBuf),
 }
 
-/// What a call on the socket came to.
+/// The result of a call on the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transfer {
-    /// This many bytes went through, at least one.
+    /// This many bytes were transferred, at least one.
     Bytes(usize),
-    /// Nothing now; the reactor will tell.
+    /// Nothing now; the reactor will report.
     NotNow,
-    /// The connection is over: nothing more is taken, or the peer has ended its side.
+    /// The connection is closed: no more bytes are taken, or the peer has closed its side.
     Over,
-    /// The connection was broken off while it was read, as by a reset: what came last may have been
-    /// cut off.
+    /// The connection broke while it was read, for example by a reset: the latest bytes may be
+    /// truncated.
     Broken,
 }
 
 /// One connection's socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    descriptor: OwnedFd,
+    fd: OwnedFd,
 }
 
 impl Socket {
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn connect(endpoint: &Endpoint) -> io::Result<Self> {
         Self::connect_from(endpoint, None)
     }
 
-    /// Begins to connect, from a local address.
+    /// Starts to connect from a local address.
     pub fn connect_from(endpoint: &Endpoint, source: Option<IpAddr>) -> io::Result<Self> {
         let family = match endpoint {
             Endpoint::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
@@ -55,51 +55,53 @@ impl Socket {
             Endpoint::Unix(_) => AddressFamily::UNIX,
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let descriptor = socket_with(family, SocketType::STREAM, flags, None)?;
+        let fd = socket_with(family, SocketType::STREAM, flags, None)?;
         if let Some(source) = source {
-            // The port is chosen by `connect`, which can share one among servers; `bind` could not.
-            setsockopt(&descriptor, IpBindAddressNoPort, &true)?;
-            bind(&descriptor, &SocketAddr::new(source, 0))?;
+            // `connect` chooses the port, and can share one among servers; `bind` could not.
+            setsockopt(&fd, IpBindAddressNoPort, &true)?;
+            bind(&fd, &SocketAddr::new(source, 0))?;
         }
+
         let begun = match endpoint {
             Endpoint::Tcp(address) => {
-                set_tcp_nodelay(&descriptor, true)?;
-                connect(&descriptor, address)
+                set_tcp_nodelay(&fd, true)?;
+                connect(&fd, address)
             }
-            Endpoint::Unix(path) => match connect(&descriptor, &SocketAddrUnix::new(path)?) {
-                // The backlog is full; unlike TCP's, it turns away at once.
+            Endpoint::Unix(path) => match connect(&fd, &SocketAddrUnix::new(path)?) {
+                // The backlog is full; unlike TCP, it rejects at once.
                 Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
                 other => other,
             },
         };
         match begun {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self { descriptor }),
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self { fd }),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Whether the connection is made by now; over loopback it usually is when `connect` returns.
+    /// Whether the connection is established by now; over loopback it usually is when `connect`
+    /// returns.
     pub fn is_connected(&self) -> io::Result<bool> {
-        match getpeername(&self.descriptor) {
+        match getpeername(&self.fd) {
             Ok(_) => Ok(true),
             Err(Errno::NOTCONN) => {
-                socket_error(&self.descriptor)??;
+                socket_error(&self.fd)??;
                 Ok(false)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Asks the kernel to note when bytes come; whether it does.
+    /// Asks the kernel to timestamp arriving bytes; returns whether it does.
     pub fn stamp_arrivals(&self) -> bool {
-        setsockopt(&self.descriptor, ReceiveTimestampns, &true).is_ok()
+        setsockopt(&self.fd, ReceiveTimestampns, &true).is_ok()
     }
 
-    /// Hands bytes to the kernel, as many as it takes.
+    /// Passes bytes to the kernel, as many as it takes.
     #[inline(always)]
     pub fn send(&self, bytes: &[u8]) -> Transfer {
         loop {
-            match send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
+            match send(&self.fd, bytes, SendFlags::NOSIGNAL) {
                 Ok(0) | Err(Errno::AGAIN) => return Transfer::NotNow,
                 Ok(count) => return Transfer::Bytes(count),
                 Err(Errno::INTR) => {}
@@ -108,11 +110,11 @@ impl Socket {
         }
     }
 
-    /// Takes what has come, as much as `buffer` holds.
+    /// Takes what has arrived, as much as `buffer` holds.
     #[inline(always)]
     pub fn receive(&self, buffer: &mut [u8]) -> Transfer {
         loop {
-            match recv(&self.descriptor, &mut *buffer, RecvFlags::empty()) {
+            match recv(&self.fd, &mut *buffer, RecvFlags::empty()) {
                 Ok((0, _)) => return Transfer::Over,
                 Ok((count, _)) => return Transfer::Bytes(count),
                 Err(Errno::AGAIN) => return Transfer::NotNow,
@@ -125,7 +127,7 @@ impl Socket {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+        self.fd.as_fd()
     }
 }
 
@@ -141,17 +143,23 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let socket = Socket::connect(&Endpoint::Tcp(listener.local_addr().expect("address")))
             .expect("connect");
+
         assert!(socket.is_connected().expect("no failure"));
         assert_eq!(socket.send(b"ping"), Transfer::Bytes(4));
+
         let (mut peer, _) = listener.accept().expect("accept");
         let mut buffer = [0; 8];
+
         assert_eq!(socket.receive(&mut buffer), Transfer::NotNow);
+
         peer.read_exact(&mut buffer[..4]).expect("read");
         peer.write_all(b"pong!").expect("write");
+
         assert_eq!(
             (socket.receive(&mut buffer), &buffer[..5]),
             (Transfer::Bytes(5), b"pong!".as_slice())
         );
+
         drop(peer);
         assert_eq!(socket.receive(&mut buffer), Transfer::Over);
     }
@@ -174,6 +182,7 @@ mod tests {
             .expect("address");
         let refused =
             Socket::connect(&Endpoint::Tcp(address)).and_then(|socket| socket.is_connected());
+
         assert_eq!(
             refused.expect_err("refused").kind(),
             io::ErrorKind::ConnectionRefused

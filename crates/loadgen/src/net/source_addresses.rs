@@ -1,5 +1,5 @@
-//! Local addresses that connections come from, in turn: each has ports of its own, so more
-//! addresses are more ports.
+//! Local addresses of the connections, used in rotation: each has its own ports, so more addresses
+//! mean more ports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use crate::base::error::LoadError;
 
-/// Addresses and whose turn it is; clones take turns with each other.
+/// Addresses and the next one to use; clones share the rotation.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceAddresses {
     ranges: Vec<Range>,
@@ -17,7 +17,7 @@ pub(crate) struct SourceAddresses {
     turn: Arc<AtomicU64>,
 }
 
-/// Neighbouring addresses of one family.
+/// Consecutive addresses of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     first: IpAddr,
@@ -25,7 +25,7 @@ struct Range {
 }
 
 impl SourceAddresses {
-    /// Reads `127.0.0.2`, `127.0.0.2-127.0.0.50` and `127.0.0.0/24`; `None` for none at all.
+    /// Parses `127.0.0.2`, `127.0.0.2-127.0.0.50` and `127.0.0.0/24`; `None` for an empty list.
     pub fn parse(texts: &[String]) -> Result<Option<Self>, LoadError> {
         let ranges: Vec<Range> = texts
             .iter()
@@ -51,12 +51,12 @@ impl SourceAddresses {
         }
     }
 
-    /// How many there are.
+    /// Number of addresses.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The address whose turn it is.
+    /// The next address in the rotation.
     pub fn next(&self) -> IpAddr {
         let mut place = self.turn.fetch_add(1, Ordering::Relaxed) % self.count;
         for range in &self.ranges {
@@ -68,7 +68,7 @@ impl SourceAddresses {
         unreachable!("the count is that of all ranges")
     }
 
-    /// As people write them.
+    /// The addresses in text form.
     pub fn texts(&self) -> Vec<String> {
         let text = |range: &Range| match range.count {
             1 => range.first.to_string(),
@@ -77,23 +77,21 @@ impl SourceAddresses {
         self.ranges.iter().map(text).collect()
     }
 
-    /// An address has its ports once, however often it is named.
+    /// Listing an address twice adds no ports.
     fn require_distinct(&self) -> Result<(), LoadError> {
         let mut ranges = self.ranges.clone();
         ranges.sort_by_key(|range| (range.first.is_ipv6(), number(range.first)));
+
         for (one, next) in ranges.iter().zip(ranges.iter().skip(1)) {
             let is_same_family = one.first.is_ipv4() == next.first.is_ipv4();
             if is_same_family && number(next.first) - number(one.first) < u128::from(one.count) {
-                return Err(bad(format!(
-                    "{} is named twice; name each once",
-                    next.first
-                )));
+                return Err(bad(format!("{} is listed twice", next.first)));
             }
         }
         Ok(())
     }
 
-    /// Refuses addresses that a connection to `server` cannot come from.
+    /// Rejects addresses that a connection to `server` cannot come from.
     pub fn check(&self, server: &SocketAddr) -> Result<(), LoadError> {
         self.require_distinct()?;
         for range in &self.ranges {
@@ -114,16 +112,17 @@ impl SourceAddresses {
                 })?;
             }
         }
+
         Ok(())
     }
 }
 
-/// Refuses what a socket may be bound to, but no packet can come from.
+/// Rejects addresses that a socket can be bound to but no packet can come from.
 fn require_host(address: IpAddr) -> Result<(), LoadError> {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     if address.is_unspecified() || address.is_multicast() || is_broadcast {
-        let cure = "give addresses of this machine (list them with: ip address)";
-        return Err(bad(format!("{address} is no machine's own; {cure}")));
+        let hint = "give addresses of this machine (list them with: ip address)";
+        return Err(bad(format!("{address} cannot belong to a machine; {hint}")));
     }
     Ok(())
 }
@@ -145,7 +144,8 @@ fn bindable(address: IpAddr) -> std::io::Result<()> {
 fn parse_range(text: &str) -> Result<Range, LoadError> {
     let unreadable = || {
         bad(format!(
-            "{text:?} is none; write 127.0.0.2, 127.0.0.2-127.0.0.50 or 127.0.0.0/24"
+            "{text:?} is not an address, range or network; write 127.0.0.2, 127.0.0.2-127.0.0.50 or \
+            127.0.0.0/24"
         ))
     };
     let address = |part: &str| part.trim().parse::<IpAddr>().map_err(|_| unreadable());
@@ -153,6 +153,7 @@ fn parse_range(text: &str) -> Result<Range, LoadError> {
         let length = length.trim().parse().map_err(|_| unreadable())?;
         return network_range(address(network)?, length).ok_or_else(unreadable);
     }
+
     let (first, last) = match text.split_once('-') {
         Some((first, last)) => (address(first)?, address(last)?),
         None => (address(text)?, address(text)?),
@@ -166,16 +167,18 @@ fn parse_range(text: &str) -> Result<Range, LoadError> {
         .ok()
         .and_then(|beyond| beyond.checked_add(1))
         .ok_or_else(unreadable)?;
+
     Ok(Range { first, count })
 }
 
-/// The hosts of a network: neither its own address nor that for all of its hosts.
+/// The hosts of a network, without its own address and its broadcast address.
 fn network_range(address: IpAddr, length: u32) -> Option<Range> {
     let bits: u32 = if address.is_ipv4() { 32 } else { 128 };
     let host_bits = bits.checked_sub(length)?;
     if host_bits > 32 {
         return None;
     }
+
     let size = 1_u64 << host_bits;
     let network = number(address) & !u128::from(size - 1);
     let (first, count) = if host_bits > 1 {
@@ -183,6 +186,7 @@ fn network_range(address: IpAddr, length: u32) -> Option<Range> {
     } else {
         (network, size)
     };
+
     Some(Range {
         first: from_number(first, address.is_ipv4()),
         count,
@@ -226,12 +230,13 @@ mod tests {
         let sources =
             sources(&["127.0.0.2-127.0.0.3", "127.0.1.0/30", "127.9.9.9"]).expect("addresses");
         assert_eq!(sources.count(), 5);
+
         let clone = sources.clone();
         assert_eq!(turns(&sources, 3), ["127.0.0.2", "127.0.0.3", "127.0.1.1"]);
         assert_eq!(
             turns(&clone, 3),
             ["127.0.1.2", "127.9.9.9", "127.0.0.2"],
-            "clones take turns with each other"
+            "clones share the rotation"
         );
         assert_eq!(
             sources.texts(),
@@ -281,23 +286,26 @@ mod tests {
                 .map_err(|error| error.to_string())
                 .expect_err("refused")
         };
+
         for texts in [
             &["127.0.0.5", "127.0.0.5"][..],
             &["127.0.0.9", "127.0.0.5", "127.0.0.0-127.0.0.8"],
         ] {
             assert!(
-                refused(texts).contains("127.0.0.5 is named twice"),
+                refused(texts).contains("127.0.0.5 is listed twice"),
                 "{}",
                 refused(texts)
             );
         }
+
         for text in ["0.0.0.0", "224.0.0.1", "255.255.255.255"] {
             assert!(
-                refused(&[text]).contains("is no machine's own"),
+                refused(&[text]).contains("cannot belong to a machine"),
                 "{}",
                 refused(&[text])
             );
         }
+
         sources(&["127.0.0.6-127.0.0.9", "127.0.0.5"])
             .expect("parsed")
             .check(&server)
@@ -316,10 +324,12 @@ mod tests {
             .check(&server)
             .expect_err("not ours")
             .to_string();
+
         assert!(
             foreign.contains("192.0.2.1") && foreign.contains("ip address"),
             "{foreign}"
         );
+
         let family = sources(&["::1"])
             .expect("parsed")
             .check(&server)

@@ -1,6 +1,6 @@
-//! TLS over a socket that never blocks: rustls turns bytes into records, the socket carries them.
+//! TLS over a non-blocking socket: rustls handles records, the socket transfers them.
 //!
-//! Knows nothing of HTTP but the name under which it is agreed on (ALPN).
+//! Independent of HTTP, except for the protocol name it negotiates (ALPN).
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::plan::{HttpVersion, TlsOptions};
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 const ALPN_HTTP2: &[u8] = b"h2";
 
-/// What is the same for each TLS connection of a load.
+/// Settings common to all TLS connections of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsClient {
     config: Arc<ClientConfig>,
@@ -43,8 +43,9 @@ impl TlsClient {
         let needs_http2 = version == HttpVersion::Http2;
         let mut config = client_config(provider, options)?;
         config.alpn_protocols = vec![if needs_http2 { ALPN_HTTP2 } else { ALPN_HTTP1 }.to_vec()];
-        // Each connection stands for another visitor, who has not been here before.
+        // Each connection represents a different visitor, who has not been here before.
         config.resumption = Resumption::disabled();
+
         Ok(Self {
             config: Arc::new(config),
             name,
@@ -84,6 +85,7 @@ fn client_config(
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth());
     }
+
     let roots = match &options.ca_file {
         Some(path) => roots_of_file(path)?,
         None => roots_of_system()?,
@@ -95,10 +97,12 @@ fn roots_of_file(path: &str) -> Result<RootCertStore, LoadError> {
     let unreadable =
         |error: &dyn std::fmt::Display| bad(format!("ca file {path}: {error}; give a PEM file"));
     let mut roots = RootCertStore::empty();
+
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
         roots.add(certificate).map_err(|error| unreadable(&error))?;
     }
+
     if roots.is_empty() {
         Err(unreadable(&"no certificate in it"))
     } else {
@@ -110,15 +114,16 @@ fn roots_of_system() -> Result<RootCertStore, LoadError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        let cure = "install them (package ca-certificates), or give --ca-file FILE or --insecure";
+        let hint = "install them (package ca-certificates), or give --ca-file FILE or --insecure";
         return Err(bad(format!(
-            "this system has no trusted certificates; {cure}"
+            "this system has no trusted certificates; {hint}"
         )));
     }
+
     Ok(roots)
 }
 
-/// Whether the server said that it ends the connection, or it broke off.
+/// Whether the server announced the end of the connection, or it broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Announced,
@@ -130,17 +135,18 @@ pub(crate) struct TlsSession {
     session: ClientConnection,
     needs_http2: bool,
     is_tcp_ready: bool,
-    /// After the read that brought the latest plaintext.
+    /// Time of the read that returned the latest plaintext.
     received_ns: u64,
     end: Option<End>,
 }
 
 impl TlsSession {
-    /// Goes on with the handshake; whether it is done.
+    /// Continues the handshake; returns whether it is complete.
     pub fn is_connected(&mut self, socket: &Socket) -> io::Result<bool> {
         if !self.is_tcp_ready {
             self.is_tcp_ready = socket.is_connected()?;
         }
+
         while self.is_tcp_ready && self.session.is_handshaking() {
             if self.flush(socket) == Transfer::Over {
                 return Err(broken_off());
@@ -150,23 +156,25 @@ impl TlsSession {
                 Ok(Transfer::NotNow) => return Ok(false),
                 Ok(Transfer::Over | Transfer::Broken) => return Err(broken_off()),
                 Err(error) => {
-                    // The server learns by an alert why we go.
+                    // An alert tells the server why the client closes.
                     self.flush(socket);
                     return Err(explained(&error));
                 }
             }
         }
+
         if self.is_tcp_ready {
             self.flush(socket);
             self.require_protocol()?;
         }
+
         Ok(self.is_tcp_ready)
     }
 
     fn require_protocol(&self) -> io::Result<()> {
         if self.needs_http2 && self.session.alpn_protocol() != Some(ALPN_HTTP2) {
             return Err(io::Error::other(
-                "the server does not offer HTTP/2 over TLS (ALPN h2); leave out --http2",
+                "the server does not offer HTTP/2 over TLS (ALPN h2); omit --http2",
             ));
         }
         Ok(())
@@ -182,22 +190,23 @@ impl TlsSession {
         }
     }
 
-    /// Sends what is encrypted and still here.
+    /// Sends what is encrypted but not yet sent.
     pub fn flush(&mut self, socket: &Socket) -> Transfer {
         let mut sent = 0;
         while self.session.wants_write() {
             match self.session.write_tls(&mut Carrier(socket)) {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Transfer::NotNow,
-                // Part of it may have arrived: whether an answer comes is for the reader to find.
+                // Part of it may have arrived: the reader finds out whether a response arrives.
                 Err(_) if sent > 0 => return Transfer::Bytes(sent),
                 Err(_) => return Transfer::Over,
             }
         }
+
         Transfer::Bytes(sent)
     }
 
-    /// Takes plaintext, as soon as there is any.
+    /// Returns plaintext as soon as there is any.
     pub fn receive(&mut self, socket: &Socket, buffer: &mut [u8]) -> Transfer {
         self.flush(socket);
         loop {
@@ -216,7 +225,7 @@ impl TlsSession {
             match self.pull(socket) {
                 Ok(Transfer::Bytes(_)) => {}
                 Ok(Transfer::NotNow) => return Transfer::NotNow,
-                // What came before the end is still to be read.
+                // What arrived before the end is still to be read.
                 Ok(Transfer::Over | Transfer::Broken) | Err(_) => self.end = Some(End::Truncated),
             }
         }
@@ -233,26 +242,28 @@ impl TlsSession {
             }
             Err(error) => return Err(Error::General(error.to_string())),
         }
+
         let now_ns = monotonic_ns();
         let state = self.session.process_new_packets()?;
         if state.plaintext_bytes_to_read() > 0 {
             self.received_ns = now_ns;
         }
+
         Ok(Transfer::Bytes(1))
     }
 
-    /// After the read that brought the latest plaintext.
+    /// Time of the read that returned the latest plaintext.
     pub fn received_ns(&self) -> u64 {
         self.received_ns
     }
 
-    /// Whether the connection ended without the server saying so: what came last may have been cut
-    /// off.
+    /// Whether the connection ended without a close_notify of the server: the latest bytes may be
+    /// truncated.
     pub fn is_truncated(&self) -> bool {
         self.end == Some(End::Truncated)
     }
 
-    /// Tells the server that the end is meant.
+    /// Announces the close to the server.
     pub fn close(&mut self, socket: &Socket) {
         if self.end.is_none() && self.is_tcp_ready && !self.session.is_handshaking() {
             self.session.send_close_notify();
@@ -261,7 +272,7 @@ impl TlsSession {
     }
 }
 
-/// The socket as rustls wants it.
+/// The socket with the interface that rustls needs.
 struct Carrier<'a>(&'a Socket);
 
 impl Read for Carrier<'_> {
@@ -296,7 +307,7 @@ fn broken_off() -> io::Error {
     )
 }
 
-/// A failed handshake, with its cure.
+/// A failed handshake, with a hint.
 fn explained(error: &Error) -> io::Error {
     io::Error::other(match error {
         Error::InvalidCertificate(
@@ -311,8 +322,8 @@ fn explained(error: &Error) -> io::Error {
             --ca-file FILE, or switch the check off with --insecure"
         ),
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            "the server does not offer the version of HTTP that was asked for (ALPN); try with or \
-            without --http2"
+            "the server does not offer the requested HTTP version (ALPN); try with or without \
+            --http2"
                 .to_owned()
         }
         Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),

@@ -1,4 +1,4 @@
-//! What carries a connection's bytes: the socket itself, or TLS over it. Without TLS it adds a
+//! Transfers a connection's bytes: the socket itself, or TLS over it. Without TLS it adds one
 //! comparison per call.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn connect(route: &Route) -> io::Result<Self> {
         let tls = route
             .tls
@@ -30,7 +30,7 @@ impl Transport {
         })
     }
 
-    /// Goes on connecting, the handshake of TLS included.
+    /// Continues connecting, including the TLS handshake.
     pub fn is_connected(&self) -> io::Result<bool> {
         match &self.tls {
             None => self.socket.is_connected(),
@@ -56,21 +56,20 @@ impl Transport {
         }
     }
 
-    /// Sends what was accepted and is still here; whether all of it is out.
+    /// Sends what was accepted but not yet sent; returns whether all of it is sent.
     pub fn flush(&self) -> bool {
         self.tls
             .as_ref()
             .is_none_or(|tls| tls.borrow_mut().flush(&self.socket) != Transfer::NotNow)
     }
 
-    /// As [`Socket::stamp_arrivals`]. Under TLS the stamp of one record would be taken for that of
-    /// another.
+    /// As [`Socket::stamp_arrivals`]. Under TLS the timestamp of one record would be mistaken for
+    /// that of another.
     pub fn stamp_arrivals(&self) -> bool {
         self.tls.is_none() && self.socket.stamp_arrivals()
     }
 
-    /// When the socket delivered what `receive` has just returned: under TLS, before it was
-    /// decrypted.
+    /// When the socket delivered what `receive` has just returned: under TLS, before decryption.
     #[inline(always)]
     pub fn received_ns(&self) -> u64 {
         match &self.tls {
@@ -84,7 +83,7 @@ impl Transport {
         self.tls.is_none()
     }
 
-    /// Whether the end of the connection may have cut something off; TCP alone cannot tell.
+    /// Whether the end of the connection may have truncated something; TCP alone cannot tell.
     pub fn is_truncated(&self) -> bool {
         self.tls
             .as_ref()

@@ -1,4 +1,4 @@
-//! Certificates taken as they come, for `--insecure`.
+//! Accepts any certificate, for `--insecure`.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Accepts every certificate. The signatures of the handshake are still checked: they cost what
-/// they cost a visitor.
+/// Accepts any certificate. Handshake signatures are still verified, at the cost that a visitor
+/// would pay.
 #[derive(Debug)]
 pub(crate) struct Unverified(pub Arc<CryptoProvider>);
 
