@@ -1,8 +1,7 @@
 //! The one clock: integer nanoseconds of `CLOCK_MONOTONIC`.
 //!
-//! The clock is read raw, not through `std::time::Instant`, because an instant
-//! must be comparable with the ones that other processes on this host stamp
-//! (resource samples, a server's own log).
+//! The clock is read directly, not through `std::time::Instant`, because timestamps must be
+//! comparable with those of other processes on this host (resource samples, a server's own log).
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -24,7 +23,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// `CLOCK_REALTIME` now, in nanoseconds since the Unix epoch. For the anchor in a report's header,
-/// and to carry the kernel's stamps over.
+/// and to convert kernel timestamps.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     read_ns(ClockId::Realtime)

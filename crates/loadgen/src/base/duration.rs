@@ -1,4 +1,4 @@
-//! Durations as people write them.
+//! Durations in text form.
 
 /// `30s`, `250ms`, `1.5`, `2m`: seconds without a unit; nanoseconds out.
 ///
@@ -23,6 +23,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     if !(value.is_finite() && value >= 0.0) {
         return Err(format!("{text:?} is not a duration like 30s or 250ms"));
     }
+
     Ok((value * scale_ns).round() as u64)
 }
 
@@ -45,6 +46,7 @@ mod tests {
         for (text, expected_ns) in cases {
             assert_eq!(parse_duration_ns(text), Ok(expected_ns as u64), "{text}");
         }
+
         for text in ["", "ten", "5 parsecs", "-1s", "nan", "inf", "1e", "1e999"] {
             assert!(parse_duration_ns(text).is_err(), "{text}");
         }

@@ -1,16 +1,16 @@
-//! Why a run cannot start or go on. A failed request is an outcome, never one of these.
+//! Why a run cannot start or continue. A failed request is an outcome, never one of these.
 
 use thiserror::Error;
 
-/// A run that could not be carried out.
+/// A run that failed.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A field of the plan is out of range or contradicts another; the text says which and what is
     /// allowed.
     #[error("plan: {0}")]
     Plan(String),
-    /// A file of targets or sessions cannot be read; the text names the file, the line and what is
-    /// wrong with it.
+    /// A file of targets or sessions cannot be read; the text names the file, the line and the
+    /// problem.
     #[error("{0}")]
     RequestsFile(String),
     /// The host name of the target has no address. Check the spelling, or give an address.
@@ -18,7 +18,7 @@ pub enum LoadError {
     Resolve {
         /// The host as given in the URL.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         source: std::io::Error,
     },
     /// The operating system refused something the generator itself needs (a timer, a thread).
@@ -26,11 +26,11 @@ pub enum LoadError {
     System {
         /// What was attempted.
         action: &'static str,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// More requests were scheduled than outcomes were recorded, or the reverse: a defect, so no
-    /// report is made.
+    /// The numbers of scheduled requests and recorded outcomes differ: a defect, so there is no
+    /// report.
     #[error(
         "bookkeeping defect in the {phase} phase: {scheduled} requests scheduled, {accounted} \
         accounted for; please report this"

@@ -1,4 +1,4 @@
-//! What every other module may use: clocks, errors, durations, and the request to stop.
+//! What every other module may use: clocks, errors, durations, and the stop signal.
 
 pub mod clock;
 pub(crate) mod duration;

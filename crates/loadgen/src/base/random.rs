@@ -1,10 +1,10 @@
-//! Random numbers of one seed: separate streams, and numbers by their place.
+//! Random numbers from one seed: separate streams, and numbers by index.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Separate random streams from one seed, so that adding a consumer does not change another's
-/// numbers.
+/// Separate random streams from one seed, so that adding a consumer does not change the numbers of
+/// another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
     Gaps,
@@ -34,7 +34,7 @@ pub(crate) fn exponential(random: &mut ChaCha8Rng, mean: f64) -> f64 {
     -(1.0 - random.random::<f64>()).ln() * mean
 }
 
-/// SplitMix64 at a place: a stream of random numbers that can be entered anywhere.
+/// SplitMix64 at an index: a stream of random numbers with random access.
 pub(crate) fn scatter(key: u64, place: u64) -> u64 {
     let mut point = key.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     point = (point ^ (point >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

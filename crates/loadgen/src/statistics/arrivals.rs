@@ -1,9 +1,9 @@
-//! Are these gaps those of a Poisson process? Three looks at the instants of sends or of arrivals.
+//! Are these gaps those of a Poisson process? Three tests of the timestamps of sends or arrivals.
 
-/// The Anderson-Darling statistic of gaps against the exponential law with their own mean,
+/// The Anderson-Darling statistic of gaps against the exponential distribution with their own mean,
 /// corrected for their number (Stephens 1974). Its critical values are 1.321 at 5 % and 1.959 at 1
-/// %. It finds ticks, serial sends and stalls; it cannot find independent lateness of less than
-/// half a gap, which leaves a Poisson process one.
+/// %. It detects ticks, serial sends and stalls; it cannot detect independent delays of less than
+/// half a gap, which leave a Poisson process one.
 #[must_use]
 pub fn anderson_darling(gaps: &[f64]) -> f64 {
     let in_means = sorted_in_means(gaps);
@@ -17,11 +17,12 @@ pub fn anderson_darling(gaps: &[f64]) -> f64 {
                 // ln F(low) + ln (1 - F(high)), F(x) = 1 - exp(-x).
                 (2 * index + 1) as f64 * ((-(-low).exp_m1()).max(f64::MIN_POSITIVE).ln() - high)
             });
+
     (-n - terms.sum::<f64>() / n) * (1.0 + 0.6 / n)
 }
 
-/// The largest distance between the distribution of gaps and the exponential law with their own
-/// mean.
+/// The Kolmogorov distance between the distribution of gaps and the exponential distribution with
+/// their own mean.
 #[must_use]
 pub fn kolmogorov_distance(gaps: &[f64]) -> f64 {
     let in_means = sorted_in_means(gaps);
@@ -30,6 +31,7 @@ pub fn kolmogorov_distance(gaps: &[f64]) -> f64 {
         let law = -(-gap).exp_m1();
         (law - index as f64 / n).max((index + 1) as f64 / n - law)
     };
+
     in_means
         .iter()
         .enumerate()
@@ -37,22 +39,27 @@ pub fn kolmogorov_distance(gaps: &[f64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// How far the index of dispersion (variance by mean, 1 for a Poisson process) of the numbers of
-/// instants in windows of this length lies from 1, in units of its standard error. `None` with
-/// fewer than ten windows, or with less than one instant in each.
+/// How far the index of dispersion (variance by mean, 1 for a Poisson process) of the number of
+/// timestamps per window of this length is from 1, in units of its standard error. `None` with
+/// fewer than ten windows, or with fewer than one timestamp per window.
 #[must_use]
-pub fn dispersion_deviation(sorted_instants_ns: &[u64], window_ns: u64) -> Option<f64> {
-    let (first_ns, last_ns) = (*sorted_instants_ns.first()?, *sorted_instants_ns.last()?);
+pub fn dispersion_deviation(sorted_timestamps_ns: &[u64], window_ns: u64) -> Option<f64> {
+    let (first_ns, last_ns) = (
+        *sorted_timestamps_ns.first()?,
+        *sorted_timestamps_ns.last()?,
+    );
     let windows = ((last_ns - first_ns) / window_ns.max(1)) as usize;
-    if windows < 10 || sorted_instants_ns.len() < windows {
+    if windows < 10 || sorted_timestamps_ns.len() < windows {
         return None;
     }
+
     let mut counts = vec![0.0_f64; windows];
-    for instant_ns in sorted_instants_ns {
-        if let Some(count) = counts.get_mut(((instant_ns - first_ns) / window_ns) as usize) {
+    for timestamp_ns in sorted_timestamps_ns {
+        if let Some(count) = counts.get_mut(((timestamp_ns - first_ns) / window_ns) as usize) {
             *count += 1.0;
         }
     }
+
     let mean = counts.iter().sum::<f64>() / windows as f64;
     let degrees = (windows - 1) as f64;
     let variance = counts
@@ -60,6 +67,7 @@ pub fn dispersion_deviation(sorted_instants_ns: &[u64], window_ns: u64) -> Optio
         .map(|count| (count - mean).powi(2))
         .sum::<f64>()
         / degrees;
+
     Some((variance / mean - 1.0).abs() / (2.0 / degrees).sqrt())
 }
 
@@ -70,10 +78,10 @@ fn sorted_in_means(gaps: &[f64]) -> Vec<f64> {
     in_means
 }
 
-/// Gaps between ascending instants.
+/// Gaps between ascending timestamps.
 #[must_use]
-pub fn gaps(sorted_instants_ns: &[u64]) -> Vec<f64> {
-    sorted_instants_ns
+pub fn gaps(sorted_timestamps_ns: &[u64]) -> Vec<f64> {
+    sorted_timestamps_ns
         .windows(2)
         .map(|pair| (pair[1] - pair[0]) as f64)
         .collect()
@@ -85,14 +93,14 @@ mod tests {
 
     const CRITICAL_1_PERCENT: f64 = 1.959;
 
-    /// Ten thousand gaps, as many as the method's table of power is for.
+    /// Ten thousand gaps, as in the method's table of power.
     fn exponential_gaps(seed: u64) -> Vec<f64> {
         (0..10_000)
             .map(|index| refsrv::random::exponential(seed, index))
             .collect()
     }
 
-    fn instants_ns(gaps: &[f64]) -> Vec<u64> {
+    fn timestamps_ns(gaps: &[f64]) -> Vec<u64> {
         let sum = |at: &mut f64, gap: &f64| {
             *at += gap * 1e6;
             Some(*at as u64)
@@ -107,13 +115,16 @@ mod tests {
             .count();
         // Binomial(400, 0.01): mean 4, standard deviation 2.
         assert!((1..=10).contains(&alarms), "{alarms} of 400");
+
         let farthest = (0..100)
             .map(|seed| kolmogorov_distance(&exponential_gaps(seed)))
             .fold(0.0, f64::max);
         assert!(farthest < 0.02, "{farthest}");
+
         for window_ns in [10_000_000, 100_000_000] {
-            let deviations = (0..100)
-                .map(|seed| dispersion_deviation(&instants_ns(&exponential_gaps(seed)), window_ns));
+            let deviations = (0..100).map(|seed| {
+                dispersion_deviation(&timestamps_ns(&exponential_gaps(seed)), window_ns)
+            });
             let outside = deviations
                 .flatten()
                 .filter(|deviation| *deviation > 4.0)
@@ -139,6 +150,7 @@ mod tests {
             "{}",
             kolmogorov_distance(&spaced)
         );
+
         // Even spacing: 4,500 and 0.62 in the table.
         let even = vec![1.0; 10_000];
         assert!(anderson_darling(&even) > 4_000.0 && kolmogorov_distance(&even) > 0.6);
@@ -146,17 +158,18 @@ mod tests {
 
     #[test]
     fn bursts_and_even_spacing_have_another_dispersion() {
-        let even = instants_ns(&vec![1.0; 10_000]);
+        let even = timestamps_ns(&vec![1.0; 10_000]);
         assert!(
             dispersion_deviation(&even, 100_000_000) > Some(4.0),
             "nothing scatters"
         );
+
         let bursts: Vec<f64> = exponential_gaps(2)
             .iter()
             .zip(0..)
             .map(|(gap, index)| gap * f64::from(1 + index / 500 % 2))
             .collect();
-        assert!(dispersion_deviation(&instants_ns(&bursts), 100_000_000) > Some(4.0));
+        assert!(dispersion_deviation(&timestamps_ns(&bursts), 100_000_000) > Some(4.0));
         assert_eq!(dispersion_deviation(&even[..50], 100_000_000), None);
     }
 }

@@ -1,27 +1,26 @@
-//! Does a series stay what it is? A test for a level that wanders, and a search for instants at
-//! which it changed.
+//! Is a series stationary? A test for a wandering level, and a search for level changes.
 
-/// Fewer values than this make no stretch of their own between two changes.
-pub const SHORTEST_STRETCH: usize = 5;
+/// A segment between two changes has at least this many values.
+pub const SHORTEST_SEGMENT: usize = 5;
 
 /// Critical value of [`kpss`] at 1 % (Kwiatkowski, Phillips, Schmidt and Shin 1992, table 1, level
 /// stationarity).
 pub const KPSS_1_PERCENT: f64 = 0.739;
 
-/// What a change must gain, in variances times the logarithm of the length.
+/// The minimum gain of a change, in variances times the logarithm of the length.
 const PENALTY: f64 = 3.0;
 
-/// Of the steps between neighbours, one in so many is taken for a change and left out of their
+/// One in this many steps between neighbours is considered a change and excluded from their
 /// variance.
 const STEPS_TO_ONE_CHANGE: usize = 20;
 
-/// How alike neighbours may be taken to be. From some dozens of steps that is known so badly that
-/// more would hide changes.
+/// Upper bound of the autocorrelation of neighbours. From a few dozen steps it is known so
+/// imprecisely that a larger one would hide changes.
 const MOST_ALIKE: f64 = 0.5;
 
 /// The statistic of Kwiatkowski, Phillips, Schmidt and Shin: its null hypothesis is a constant
-/// level, so that failing to reject it is no proof of a trend. Long-run variance by Newey and West
-/// with `4 (n / 100)^(1/4)` lags.
+/// level, so failing to reject it is no proof of a trend. Long-run variance by Newey and West with
+/// `4 (n / 100)^(1/4)` lags.
 #[must_use]
 pub fn kpss(values: &[f64]) -> f64 {
     let n = values.len() as f64;
@@ -40,6 +39,7 @@ pub fn kpss(values: &[f64]) -> f64 {
         *sum += value;
         Some(*sum)
     });
+
     if long_run > 0.0 {
         sums.map(|sum| sum * sum).sum::<f64>() / (n * n * long_run)
     } else {
@@ -47,37 +47,40 @@ pub fn kpss(values: &[f64]) -> f64 {
     }
 }
 
-/// Places at which the level of a series changes, ascending: each begins a new stretch of
-/// [`SHORTEST_STRETCH`] values or more. Binary segmentation, with three times the logarithm of the
+/// Indices at which the level of a series changes, ascending: each starts a new segment of
+/// [`SHORTEST_SEGMENT`] values or more. Binary segmentation, with three times the logarithm of the
 /// length as the penalty (Killick, Fearnhead and Eckley 2012 discuss such penalties). The variance
-/// is that of neighbouring differences, which a change hardly touches, made larger where neighbours
-/// are alike.
+/// is that of neighbouring differences, which a change hardly affects, increased if neighbours are
+/// correlated.
 #[must_use]
 pub fn changes(values: &[f64]) -> Vec<usize> {
     let least_gain = PENALTY * (values.len().max(1) as f64).ln() * long_run_variance(values);
-    let mut found = Vec::new();
-    let mut stretches = vec![(0, values.len())];
-    while let Some((begin, end)) = stretches.pop() {
+    let mut changes_at = Vec::new();
+    let mut segments = vec![(0, values.len())];
+
+    while let Some((begin, end)) = segments.pop() {
         if let Some((at, _)) =
             best_split(&values[begin..end]).filter(|(_, gain)| *gain > least_gain)
         {
-            found.push(begin + at);
-            stretches.extend([(begin, begin + at), (begin + at, end)]);
+            changes_at.push(begin + at);
+            segments.extend([(begin, begin + at), (begin + at, end)]);
         }
     }
-    found.sort_unstable();
-    found
+
+    changes_at.sort_unstable();
+    changes_at
 }
 
-/// The split that leaves the least squares, and by how much less they are; `None` where the values
-/// are too few.
+/// The split that minimises the sum of squares, and the reduction; `None` if there are too few
+/// values.
 fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     let all: f64 = values.iter().sum();
     let (mut left, mut best): (f64, Option<(usize, f64)>) = (0.0, None);
+
     for (at, value) in values.iter().enumerate() {
-        if at.min(values.len() - at) >= SHORTEST_STRETCH {
+        if at.min(values.len() - at) >= SHORTEST_SEGMENT {
             let (before, after) = (at as f64, (values.len() - at) as f64);
-            // Squares about one mean, less squares about two.
+            // Squares about one mean, minus squares about two.
             let gain =
                 before * after / (before + after) * (left / before - (all - left) / after).powi(2);
             if best.is_none_or(|(_, most)| gain > most) {
@@ -86,12 +89,13 @@ fn best_split(values: &[f64]) -> Option<(usize, f64)> {
         }
         left += value;
     }
+
     best
 }
 
-/// Variance that a mean of many values has per value. With neighbours that are alike by `r`, the
-/// steps between them have the variance `2 v (1 - r)` and the correlation `-(1 - r) / 2` with each
-/// other; the mean has `v (1 + r) / (1 - r)`. The largest steps are changes rather than variance.
+/// Variance per value of a mean of many values. If neighbours have the correlation `r`, the steps
+/// between them have the variance `2 v (1 - r)` and the correlation `-(1 - r) / 2` with each other;
+/// the mean has `v (1 + r) / (1 - r)`. The largest steps are changes rather than variance.
 fn long_run_variance(values: &[f64]) -> f64 {
     let steps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let mut sizes: Vec<f64> = steps.iter().map(|step| step.abs()).collect();
@@ -100,6 +104,7 @@ fn long_run_variance(values: &[f64]) -> f64 {
     let Some(&largest) = sizes[..kept].last() else {
         return 0.0;
     };
+
     let mean_of = |terms: &mut dyn Iterator<Item = (f64, f64)>| {
         let (sum, count) = terms
             .filter(|(left, right)| left.abs().max(right.abs()) <= largest)
@@ -113,6 +118,7 @@ fn long_run_variance(values: &[f64]) -> f64 {
     if square == 0.0 {
         return 0.0;
     }
+
     let alike = (1.0 + 2.0 * product / square).clamp(0.0, MOST_ALIKE);
     square / (2.0 * (1.0 - alike)) * (1.0 + alike) / (1.0 - alike)
 }
@@ -124,8 +130,8 @@ pub fn drift(values: &[f64]) -> f64 {
     mean(&values[values.len() - third..]) - mean(&values[..third])
 }
 
-/// The median slope between any two values, per step (Theil 1950, Sen 1968): a bump that is short
-/// moves it little.
+/// The median slope between any two values, per step (Theil 1950, Sen 1968): robust against short
+/// bumps.
 #[must_use]
 pub fn median_slope(values: &[f64]) -> f64 {
     let slopes = |early: usize| {
@@ -135,7 +141,7 @@ pub fn median_slope(values: &[f64]) -> f64 {
     median((0..values.len()).flat_map(slopes).collect())
 }
 
-/// The median; 0 of nothing.
+/// The median; 0 if there are no values.
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -164,7 +170,7 @@ mod tests {
             .collect()
     }
 
-    /// Values that carry this share of the one before.
+    /// Values that carry over this share of the previous one.
     fn alike(share: f64, values: &[f64]) -> Vec<f64> {
         let next = |before: &mut f64, value: &f64| {
             *before = share * *before + value;
@@ -178,9 +184,10 @@ mod tests {
         let rejected = (0..1_000)
             .filter(|&seed| kpss(&noise(seed, 60)) > KPSS_1_PERCENT)
             .count();
-        // Binomial(1000, 0.01) has the standard deviation 3; so few values reject less often than
-        // the limit says.
+        // Binomial(1000, 0.01) has the standard deviation 3; with so few values the test rejects
+        // less often than its level.
         assert!(rejected <= 19, "{rejected}");
+
         let walks = (0..100)
             .filter(|&seed| kpss(&alike(1.0, &noise(seed, 60))) > KPSS_1_PERCENT)
             .count();
@@ -202,16 +209,20 @@ mod tests {
                 .zip(0..)
                 .map(|(value, at)| value + if at < 20 { 6.0 } else { 0.0 })
                 .collect();
-            let found = changes(&step);
-            assert!(found.iter().any(|at| at.abs_diff(20) <= 1), "{found:?}");
+            let changes_at = changes(&step);
+            assert!(
+                changes_at.iter().any(|at| at.abs_diff(20) <= 1),
+                "{changes_at:?}"
+            );
         }
+
         // 36 times a chi-square's tail beyond 3 ln 60 = 12.3, in effect some 2 %.
         assert!(false_alarms <= 15, "{false_alarms} of 300");
         assert!(alarms_where_alike <= 30, "{alarms_where_alike} of 300");
     }
 
     #[test]
-    fn the_shortest_stretch_is_found_at_either_end() {
+    fn the_shortest_segment_is_detected_at_either_end() {
         let step = |at: usize| -> Vec<f64> {
             noise(3, 40)
                 .iter()
@@ -228,6 +239,7 @@ mod tests {
     fn a_short_bump_leaves_the_slope_alone() {
         let mut line: Vec<f64> = (0..30).map(|at| f64::from(at) * 0.5).collect();
         assert!((median_slope(&line) - 0.5).abs() < 1e-12);
+
         (20..24).for_each(|at| line[at] += 100.0);
         assert!(
             (median_slope(&line) - 0.5).abs() < 0.05,

@@ -1,12 +1,12 @@
 //! The mathematics of the method: pure functions of numbers, each with the source of its formula.
 //!
-//! Nothing here knows a load, a plan or a report.
+//! Nothing here depends on a load, a plan or a report.
 
 pub mod arrivals;
 pub mod changes;
 pub mod over_dispersion;
 
-/// The values in groups of `size`; what is left at the end belongs to none.
+/// The values in groups of `size`; a remainder is left out.
 pub(crate) fn group<T>(values: &[T], size: usize) -> impl Iterator<Item = &[T]> {
     values.chunks_exact(size.max(1))
 }

@@ -1,55 +1,55 @@
-//! How far a quantile of dependent data may be off: the over-dispersion interval.
+//! The uncertainty of a quantile of dependent data: the over-dispersion interval.
 //!
-//! The requests of one load are not independent: whoever waits, waits behind others who wait. The
-//! textbook interval of a quantile takes them for independent and covers the truth in a fifth of
-//! the cases where it promises 19 of 20. Here the counts of exceedances in equal stretches of time
-//! tell by how much they scatter more than independent ones would, and the number of requests is
-//! divided by that factor before the textbook is opened.
+//! The requests of one load are not independent: a waiting request waits behind others that wait.
+//! The textbook interval of a quantile assumes independence and covers the true value in a fifth of
+//! the cases instead of the promised 19 of 20. Here the over-dispersion of exceedance counts in
+//! equal batches of time is estimated, and the number of requests is divided by that factor before
+//! the textbook formula is applied.
 
 use crate::statistics::group;
 
-/// Stretches that exceedances are counted in.
+/// Number of batches in which exceedances are counted.
 pub const BATCHES: usize = 120;
 
-/// Into how many stretches the counts are put together, one after the other; the widest scatter
-/// counts.
+/// Numbers of batches into which neighbouring counts are combined; the largest dispersion counts.
 const BATCH_COUNTS: [usize; 3] = [30, 60, 120];
 
-/// Student's t for 95 % with 29 degrees of freedom, those of the fewest stretches.
+/// Student's t for 95 % with 29 degrees of freedom, those of the smallest number of batches.
 const T_95_PERCENT: f64 = 2.045;
 
-/// Fewer requests than ten in each of the fewest stretches say nothing of their scatter.
+/// Fewer than ten requests in each of the smallest number of batches give no estimate of the
+/// dispersion.
 const FEWEST_REQUESTS: f64 = 300.0;
 
-/// One stretch: how many requests it had, and how many of them lie beyond the quantile.
+/// One batch: its number of requests, and how many of them are beyond the quantile.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Requests.
     pub requests: f64,
-    /// Of these, beyond the quantile; the bucket that holds the quantile is shared out.
+    /// Of these, beyond the quantile; the bucket that holds the quantile is split proportionally.
     pub beyond: f64,
 }
 
-/// What the scatter over [`BATCHES`] stretches says of one quantile.
+/// The dispersion of one quantile over [`BATCHES`] batches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dispersion {
-    /// As many independent requests would know the quantile as well.
+    /// The number of independent requests that would give the same precision.
     pub effective_requests: f64,
-    /// The quantile that is the lower end of the 95 % interval.
+    /// The quantile at the lower end of the 95 % interval.
     pub low: f64,
-    /// The quantile that is its upper end; 1 or more: unbounded.
+    /// The quantile at its upper end; unbounded if 1 or more.
     pub high: f64,
 }
 
 impl Dispersion {
-    /// Judges the scatter of what lies beyond `quantile`; `None` where there are too few requests
-    /// to.
+    /// Estimates the dispersion of the requests beyond `quantile`; `None` if there are too few.
     #[must_use]
     pub fn of(batches: &[Batch; BATCHES], quantile: f64) -> Option<Self> {
         let requests: f64 = batches.iter().map(|batch| batch.requests).sum();
         if requests < FEWEST_REQUESTS {
             return None;
         }
+
         let independent = quantile * (1.0 - quantile) / requests;
         let widest = BATCH_COUNTS
             .into_iter()
@@ -57,6 +57,7 @@ impl Dispersion {
             .fold(0.0, f64::max);
         let effective_requests = requests / (widest / independent).max(1.0);
         let reach = T_95_PERCENT * (quantile * (1.0 - quantile) / effective_requests).sqrt();
+
         Some(Self {
             effective_requests,
             low: (quantile - reach).max(0.0),
@@ -64,25 +65,26 @@ impl Dispersion {
         })
     }
 
-    /// Independent requests that lie beyond the quantile: below 10 the interval covers too rarely.
+    /// Independent requests beyond the quantile: below 10 the interval's coverage is too low.
     #[must_use]
     pub fn effective_beyond(&self, quantile: f64) -> f64 {
         self.effective_requests * (1.0 - quantile)
     }
 }
 
-/// Variance of the share beyond the quantile, from this many stretches.
+/// Variance of the share beyond the quantile, from this many batches.
 fn variance(batches: &[Batch; BATCHES], count: usize) -> f64 {
     let grouped: Vec<Batch> = group(batches, BATCHES / count).map(Batch::sum).collect();
     let all = Batch::sum(&grouped);
     let share = all.beyond / all.requests;
-    // With the share of the whole, these differences have the mean 0.
+    // Relative to the overall share, these differences have the mean 0.
     let squares: f64 = grouped
         .iter()
         .map(|batch| (batch.beyond - share * batch.requests).powi(2))
         .sum();
-    let stretches = count as f64;
-    stretches * squares / (stretches - 1.0) / all.requests.powi(2)
+    let batch_count = count as f64;
+
+    batch_count * squares / (batch_count - 1.0) / all.requests.powi(2)
 }
 
 impl Batch {
@@ -117,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn the_stretches_that_scatter_most_decide() {
-        // Blocks of four stretches with 30 and with 0: at 30 stretches the scatter is that of whole
+    fn the_batches_with_the_largest_dispersion_decide() {
+        // Blocks of four batches with 30 and with 0: at 30 batches the dispersion is that of whole
         // blocks.
         let dispersion = Dispersion::of(
             &batches(|index| if index / 4 % 3 == 0 { 30.0 } else { 0.0 }),
@@ -129,6 +131,7 @@ mod tests {
         // from the mean.
         let squares = 10.0 * 80.0_f64.powi(2) + 20.0 * 40.0_f64.powi(2);
         let inflation = 30.0 * squares / 29.0 / 120_000.0_f64.powi(2) / (0.99 * 0.01 / 120_000.0);
+
         assert!(
             (dispersion.effective_requests - 120_000.0 / inflation).abs() < 1e-6,
             "{dispersion:?}"
@@ -142,11 +145,13 @@ mod tests {
             beyond: 0.0,
         });
         assert_eq!(Dispersion::of(&few, 0.5), None);
+
         let tail = std::array::from_fn(|_| Batch {
             requests: 3.0,
             beyond: 0.03,
         });
         let dispersion = Dispersion::of(&tail, 0.99).expect("360 requests");
+
         assert!(
             dispersion.high >= 1.0 && dispersion.effective_beyond(0.99) < 4.2,
             "{dispersion:?}"
