@@ -1,36 +1,37 @@
-//! How the threads of a load wait for the instants of their sends: decided once, before its start.
+//! How the threads of a load wait for their sends: decided once, before it starts.
 
 use rustix::thread::sched_getaffinity;
 
 use crate::pacing::idle_cores::IdleWatch;
 use crate::pacing::pacer::{MOST_SPIN_SHARE, Pacer, Spin, SpinReason};
-use crate::pacing::rt_budget::Rest;
+use crate::pacing::rt_budget::RtBudget;
 use crate::plan::{LoadModel, LoadPlan};
 
-/// How the threads of a load wait, and who watches whether they may.
+/// How the threads of a load wait, and the watch that decides whether they may spin.
 pub(crate) struct Pacing {
     spin: Spin,
-    /// Every thread waits by a copy of it.
+    /// Every thread waits with a copy of it.
     pub pacer: Pacer,
     idle_watch: Option<IdleWatch>,
 }
 
 impl Pacing {
-    /// Decides for a plan, and begins to watch the cores' idle time where nobody asked for the
+    /// Decides for a plan, and starts to watch the cores' idle time unless the plan sets the spin
     /// window.
     pub fn of(plan: &LoadPlan) -> Self {
         let thread_rate_per_s = match &plan.load {
             LoadModel::Open(open) => Some(open.profile.peak_rate_per_s() / plan.threads as f64),
             LoadModel::Closed(_) => None,
         };
-        let has_own_core = !plan.shares_cores && has_core_for_each(plan.threads);
-        let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_own_core);
+        let has_spare_core = !plan.shares_cores && has_core_for_each(plan.threads);
+        let spin = Spin::decide(plan.spin_window_ns, thread_rate_per_s, has_spare_core);
         let idle_watch = (spin.reason == SpinReason::Automatic)
             .then(|| IdleWatch::start(plan.threads, MOST_SPIN_SHARE));
         let idle_time = idle_watch.as_ref().map(IdleWatch::seen);
         let pacer = Pacer::new(spin.window_ns)
             .within(idle_time)
-            .resting(Rest::for_heirs());
+            .with_rt_budget(RtBudget::for_inheriting_threads());
+
         Self {
             spin,
             pacer,
@@ -38,23 +39,25 @@ impl Pacing {
         }
     }
 
-    /// Ends the watch: what was decided, and the CPU time that watching took, in nanoseconds.
+    /// Ends the watch; returns what was decided, and the CPU time of the watch in nanoseconds.
     pub fn end(self) -> (Spin, u64) {
         (self.spin, self.idle_watch.map_or(0, IdleWatch::end))
     }
 }
 
 /// Whether each generator thread has a core that it does not take from the server: more cores than
-/// threads, or cores that were set aside for it.
+/// threads, or reserved cores.
 fn has_core_for_each(threads: usize) -> bool {
     let Ok(allowed) = sched_getaffinity(None) else {
         return false;
     };
+
     let allowed = allowed.count() as usize;
     let configured = std::fs::read_to_string("/proc/stat").map(|text| {
         text.lines()
             .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "))
             .count()
     });
+
     allowed > threads || configured.is_ok_and(|all| allowed < all && allowed >= threads)
 }

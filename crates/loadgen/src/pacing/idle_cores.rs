@@ -1,4 +1,4 @@
-//! Whether the cores of the generator have idle time left: a spin may take that, and nothing else.
+//! Whether the generator's cores have idle time left: a spin may use only idle time.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::base::clock::thread_cpu_ns;
 
-/// How often a look is taken. The kernel counts in hundredths of a second, so each tells the share
-/// to 2 %.
+/// How often idle time is sampled. The kernel counts in hundredths of a second, so each sample has
+/// a resolution of 2 %.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Cores per spinning thread: where less is idle, somebody wants what the spin takes.
+/// Idle cores per spinning thread: with less idle time, the spin takes CPU time from others.
 const LEAST_IDLE_CORES: f64 = 0.1;
 
-/// What was seen of the cores, for the threads that spin on them.
+/// The observed idle time, for the threads that spin.
 #[derive(Debug)]
 pub(crate) struct IdleTime {
-    /// So much is idle without the spin where enough would be left with it.
+    /// Idle time that would be needed without the spin to leave enough with it.
     enough_idle_cores: f64,
     is_gone: AtomicBool,
     is_known: AtomicBool,
 }
 
 impl IdleTime {
-    /// Nothing was seen yet; a thread spins for `spin_share` of a core at most.
+    /// No sample yet; a thread spins for `spin_share` of a core at most.
     pub fn new(spin_share: f64) -> Self {
         let enough_idle_cores = LEAST_IDLE_CORES + spin_share;
         Self {
@@ -38,17 +38,17 @@ impl IdleTime {
         }
     }
 
-    /// Whether there was hardly any at the latest look.
+    /// Whether the latest sample had hardly any idle time.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }
 
-    /// Whether there has been a look.
+    /// Whether there is a sample.
     pub fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Notes how many cores per spinning thread were idle of late.
+    /// Records how many cores per spinning thread were idle lately.
     pub fn note(&self, idle_cores: f64) {
         let least = if self.is_gone() {
             self.enough_idle_cores
@@ -60,20 +60,20 @@ impl IdleTime {
     }
 }
 
-/// A thread that looks at the cores of its process until this is dropped.
+/// A thread that samples the idle time of the process's cores until this is dropped.
 pub(crate) struct IdleWatch {
     seen: Arc<IdleTime>,
     running: Option<(Sender<()>, JoinHandle<u64>)>,
 }
 
 impl IdleWatch {
-    /// Begins to look, for so many threads that spin, each for `spin_share` of a core at most.
-    /// Where the kernel does not say, or there is no thread to be had, nothing is ever seen.
+    /// Starts sampling for this many spinning threads, each spinning for `spin_share` of a core at
+    /// most. If the kernel reports no idle time, or no thread can be started, there are no samples.
     pub fn start(spinning: usize, spin_share: f64) -> Self {
         let seen = Arc::new(IdleTime::new(spin_share));
         let (end, ended) = mpsc::channel();
-        let noting = Arc::clone(&seen);
-        let look = move || {
+        let idle_time = Arc::clone(&seen);
+        let watch = move || {
             let Ok(cores) = sched_getaffinity(None) else {
                 return 0;
             };
@@ -84,7 +84,7 @@ impl IdleWatch {
                     .zip(now)
                     .and_then(|(before, now)| now.idle_cores_since(&before))
                 {
-                    noting.note(idle / spinning as f64);
+                    idle_time.note(idle / spinning as f64);
                 }
                 before = now;
             }
@@ -92,20 +92,21 @@ impl IdleWatch {
         };
         let thread = thread::Builder::new()
             .name("loadgen-idle".to_owned())
-            .spawn(look)
+            .spawn(watch)
             .ok();
+
         Self {
             seen,
             running: thread.map(|thread| (end, thread)),
         }
     }
 
-    /// What it sees.
+    /// The observed idle time.
     pub fn seen(&self) -> Arc<IdleTime> {
         Arc::clone(&self.seen)
     }
 
-    /// Ends it. How much CPU time it took, in nanoseconds.
+    /// Ends the watch; returns its CPU time in nanoseconds.
     pub fn end(mut self) -> u64 {
         self.join()
     }
@@ -115,7 +116,7 @@ impl IdleWatch {
             return 0;
         };
         drop(end);
-        // A panic in it has been told.
+        // A panic in it has already been reported.
         thread.join().unwrap_or(0)
     }
 }
@@ -166,7 +167,7 @@ impl CoreTicks {
         stat.lines().filter_map(of_core).reduce(sum)
     }
 
-    /// How many of the cores were idle on the average; `None` where no tick has passed.
+    /// The mean number of idle cores; `None` if no tick has passed.
     fn idle_cores_since(&self, before: &Self) -> Option<f64> {
         let all = self.all.saturating_sub(before.all);
         let idle = self.idle.saturating_sub(before.idle) as f64;
@@ -189,7 +190,7 @@ intr 5 0 0\n";
 
     #[test]
     fn only_the_cores_that_may_be_used_count() {
-        let of = |wanted: &[usize]| CoreTicks::parse(STAT, |core| wanted.contains(&core));
+        let of = |cores: &[usize]| CoreTicks::parse(STAT, |core| cores.contains(&core));
         assert_eq!(
             of(&[0]),
             Some(CoreTicks {
@@ -226,6 +227,7 @@ intr 5 0 0\n";
             idle: 425,
             all: 1_100,
         };
+
         assert_eq!(now.idle_cores_since(&before), Some(1.0));
         assert_eq!(now.idle_cores_since(&now), None);
     }
@@ -234,6 +236,7 @@ intr 5 0 0\n";
     fn a_spin_that_was_given_up_is_taken_up_again_only_where_there_is_room_for_it() {
         let seen = IdleTime::new(0.2);
         assert!(!seen.is_gone() && !seen.is_known());
+
         let is_gone = [0.5, 0.11, 0.09, 0.29, 0.31].map(|cores| {
             seen.note(cores);
             seen.is_gone()
@@ -245,11 +248,17 @@ intr 5 0 0\n";
     #[test]
     fn a_watch_looks_until_it_is_dropped() {
         let watch = IdleWatch::start(1, 0.2);
-        let (seen, begin) = (watch.seen(), Instant::now());
+        let seen = watch.seen();
+        let begin = Instant::now();
+
         while !seen.is_known() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "it never looked");
+            assert!(
+                begin.elapsed() < Duration::from_secs(20),
+                "it never sampled"
+            );
             thread::sleep(Duration::from_millis(10));
         }
+
         assert!(watch.end() > 0, "it costs something");
         assert_eq!(Arc::strong_count(&seen), 1, "its thread has ended");
     }

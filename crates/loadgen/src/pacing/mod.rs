@@ -1,4 +1,4 @@
-//! How threads wait for the next send: how much is slept, how much is spun.
+//! How threads wait for the next send: how long they sleep, and how long they spin.
 
 pub(crate) mod decision;
 pub(crate) mod idle_cores;

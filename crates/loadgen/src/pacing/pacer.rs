@@ -1,5 +1,4 @@
-//! How to wait for an instant: sleep for the long part, and look again and again for the last few
-//! microseconds.
+//! How to wait for a timestamp: sleep most of the time, and spin for the last few microseconds.
 
 use std::sync::Arc;
 
@@ -7,60 +6,60 @@ use serde::Serialize;
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::pacing::idle_cores::IdleTime;
-use crate::pacing::rt_budget::Rest;
+use crate::pacing::rt_budget::RtBudget;
 
-/// A wait is cut into slices of this length, so that a stop is noticed soon.
+/// A wait is split into parts of this length, so that a stop is noticed soon.
 const SLICE_NS: u64 = 50 * NS_PER_MS;
 
-/// The spin that bridges the wake-up time of an idle core, about 20 µs to 50 µs.
+/// The spin that covers the wake-up time of an idle core, about 20 µs to 50 µs.
 const DEFAULT_SPIN_WINDOW_NS: u64 = 60_000;
 
-/// Above this share of a core the spin would cost more than the lateness it removes.
+/// Above this share of a core the spin would cost more than the lag it removes.
 pub(crate) const MOST_SPIN_SHARE: f64 = 0.2;
 
-/// A look that took longer than this was no spin: something else ran.
-const LONGEST_LOOK_NS: u64 = 10_000;
+/// A poll that took longer than this was no spin: something else ran.
+const LONGEST_POLL_NS: u64 = 10_000;
 
-/// Why the spin window is what it is.
+/// Why the spin window has its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpinReason {
-    /// The plan asked for it.
+    /// The plan sets it.
     Asked,
-    /// The usual window.
+    /// The default window.
     Automatic,
-    /// Off: at this rate it would eat a fifth of a core or more.
+    /// Off: at this rate it would use a fifth of a core or more.
     OffAtThisRate,
-    /// Off: the plan says that others work on these cores, or there are no more cores than
-    /// generator threads; it would take the server's time.
+    /// Off: the plan says that the cores are shared, or there are no more cores than generator
+    /// threads; it would take CPU time from the server.
     OffOnSharedCores,
 }
 
-/// How long before a send a thread looks again and again instead of sleeping.
+/// How long before a send a thread spins instead of sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spin {
     /// The window; 0: none.
     pub window_ns: u64,
-    /// Who decided so.
+    /// Why it has this length.
     pub reason: SpinReason,
 }
 
 impl Spin {
-    /// The window that was asked for, or else the usual one where it costs nobody anything.
+    /// The window that the plan sets, or else the default one if it takes no CPU time from others.
     pub(crate) fn decide(
-        asked_ns: Option<u64>,
+        requested_ns: Option<u64>,
         thread_rate_per_s: Option<f64>,
-        has_own_core: bool,
+        has_spare_core: bool,
     ) -> Self {
         let share = thread_rate_per_s.map_or(1.0, |rate| {
             rate * DEFAULT_SPIN_WINDOW_NS as f64 / NS_PER_S as f64
         });
-        match asked_ns {
+        match requested_ns {
             Some(window_ns) => Self {
                 window_ns,
                 reason: SpinReason::Asked,
             },
-            None if !has_own_core => Self {
+            None if !has_spare_core => Self {
                 window_ns: 0,
                 reason: SpinReason::OffOnSharedCores,
             },
@@ -76,20 +75,21 @@ impl Spin {
     }
 }
 
-/// A sleep that is shorter than this is all falling asleep and waking up.
+/// A sleep shorter than this is spent entirely on falling asleep and waking up.
 const LEAST_NAP_NS: u64 = 5_000;
 
-/// A host that wakes us later than this now and then does so whenever the timer is set.
+/// A host that sometimes wakes the thread later than this does so wherever the timer is set.
 const MOST_NAP_LEAD_NS: u64 = 30_000;
 
-/// What waking up costs at least is told from so many wake-ups, so about one in as many comes too
+/// The minimum wake-up time is estimated from this many wake-ups, so about one in as many comes too
 /// early and spins.
 const WAKE_UPS: usize = 16;
 
-/// A host that always wakes us later than this is not idle, and waiting for it would be spinning.
+/// A host that always wakes the thread later than this is not idle, and compensating for it would
+/// be spinning.
 const MOST_LEAD_NS: u64 = 20_000;
 
-/// How late the thread was woken lately.
+/// Recent wake-up latencies of the thread.
 #[derive(Clone, Debug, Default)]
 struct WakeUps {
     late_ns: [u64; WAKE_UPS],
@@ -102,7 +102,7 @@ impl WakeUps {
         self.next = (self.next + 1) % WAKE_UPS;
     }
 
-    /// How much earlier a timer has to be set, so as not to be late by what every wake-up takes.
+    /// How much earlier to set a timer to compensate for the minimum wake-up time.
     fn lead_ns(&self) -> u64 {
         self.late_ns
             .iter()
@@ -111,7 +111,7 @@ impl WakeUps {
             .map_or(0, |least_ns| least_ns.min(MOST_LEAD_NS))
     }
 
-    /// How much earlier it has to be set, so as to be in time whatever the wake-up takes.
+    /// How much earlier to set it to be in time whatever the wake-up takes.
     fn nap_lead_ns(&self) -> u64 {
         self.late_ns
             .iter()
@@ -124,50 +124,50 @@ impl WakeUps {
 /// Decides how each wait is spent.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
-    asked_window_ns: u64,
-    /// What the spin may take, where it has to look at that.
+    requested_window_ns: u64,
+    /// The idle time that the spin may use, if it is limited.
     idle_time: Option<Arc<IdleTime>>,
-    /// What waking up takes at least.
+    /// The minimum wake-up time.
     lead_ns: u64,
     wake_ups: WakeUps,
     spin_ns: u64,
-    rest: Rest,
+    rt_budget: RtBudget,
     curtailed: u64,
-    /// For how long it would have spun before sends, but did not.
+    /// How long it would have spun before sends, but did not.
     off_ns: u64,
 }
 
 impl Pacer {
-    /// A pacer that spins for the last `asked_window_ns` before each send.
-    pub fn new(asked_window_ns: u64) -> Self {
+    /// A pacer that spins for the last `requested_window_ns` before each send.
+    pub fn new(requested_window_ns: u64) -> Self {
         Self {
-            asked_window_ns,
+            requested_window_ns,
             idle_time: None,
             lead_ns: 0,
             wake_ups: WakeUps::default(),
             spin_ns: 0,
-            rest: Rest::not_at_all(),
+            rt_budget: RtBudget::not_at_all(),
             curtailed: 0,
             off_ns: 0,
         }
     }
 
-    /// The same, with no spin while there is hardly any idle time.
+    /// The same, without spinning while there is hardly any idle time.
     pub fn within(self, idle_time: Option<Arc<IdleTime>>) -> Self {
         Self { idle_time, ..self }
     }
 
-    /// The same, with what a thread of its priority owes of rest.
-    pub fn resting(self, rest: Rest) -> Self {
-        Self { rest, ..self }
+    /// The same, with the RT-throttling debt of a thread of its priority.
+    pub fn with_rt_budget(self, rt_budget: RtBudget) -> Self {
+        Self { rt_budget, ..self }
     }
 
-    /// How long before a send it spins now.
+    /// How long before a send it currently spins.
     fn window_ns(&self) -> u64 {
         if self.is_off() {
             0
         } else {
-            self.asked_window_ns
+            self.requested_window_ns
         }
     }
 
@@ -175,8 +175,8 @@ impl Pacer {
         self.idle_time.as_ref().is_some_and(|idle| idle.is_gone())
     }
 
-    /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and something else to do
-    /// at `other_ns`; 0: not at all, for the send is near.
+    /// How long to sleep at most at `now_ns`, with a send due at `due_ns` and other work at
+    /// `other_ns`; 0 means not to sleep, because the send is near.
     pub fn sleep_ns(&mut self, now_ns: u64, due_ns: u64, other_ns: u64) -> u64 {
         let until_ns = |window_ns| {
             due_ns
@@ -186,57 +186,60 @@ impl Pacer {
                 .min(SLICE_NS)
         };
         let sleep_ns = until_ns(self.window_ns() + self.lead_ns);
-        self.rest
+        self.rt_budget
             .change_priority(sleep_ns >= LEAST_NAP_NS && due_ns != u64::MAX);
-        if sleep_ns > 0 || !self.rest.should_sleep() {
+        if sleep_ns > 0 || !self.rt_budget.should_sleep() {
             return sleep_ns;
         }
+
         let nap_ns = until_ns(self.wake_ups.nap_lead_ns());
-        let taken_ns = match (nap_ns >= LEAST_NAP_NS, self.rest.must_sleep()) {
+        let taken_ns = match (nap_ns >= LEAST_NAP_NS, self.rt_budget.must_sleep()) {
             (true, _) => nap_ns,
             (false, true) => until_ns(0),
             (false, false) => 0,
         };
         self.curtailed += u64::from(self.window_ns() > 0 && taken_ns > 0);
+
         taken_ns
     }
 
-    /// Notes that a sleep ended, with nothing to tell, so much later than it was to.
+    /// Records that a sleep ended without an event, this much later than planned.
     pub fn woke(&mut self, late_ns: u64) {
         self.wake_ups.note(late_ns);
         self.lead_ns = self.wake_ups.lead_ns();
     }
 
-    /// Notes a look at the sockets, from `before_ns` to `after_ns`, that found nothing.
+    /// Records a poll of the sockets from `before_ns` to `after_ns` without an event.
     pub fn spun(&mut self, before_ns: u64, after_ns: u64) {
-        self.spin_ns += (after_ns - before_ns).min(LONGEST_LOOK_NS);
+        self.spin_ns += (after_ns - before_ns).min(LONGEST_POLL_NS);
     }
 
-    /// Notes how a stretch of time was spent.
+    /// Records how an interval was spent.
     pub fn passed(&mut self, busy_ns: u64, slept_ns: u64) {
         self.off_ns += if self.is_off() { busy_ns + slept_ns } else { 0 };
-        self.rest.passed(busy_ns, slept_ns);
+        self.rt_budget.passed(busy_ns, slept_ns);
     }
 
-    /// Whether the CPU time of the next sleep has to be counted, with a send due at `due_ns`. It
-    /// matters where there may be too little sleep, not where a thread waits for sockets alone and
-    /// sleeps whenever there is nothing to do.
+    /// Whether the CPU time of the next sleep must be measured, with a send due at `due_ns`. It
+    /// matters if there may be too little sleep, not if a thread only waits for sockets and sleeps
+    /// whenever there is nothing to do.
     pub fn counts_sleep(&self, due_ns: u64) -> bool {
-        due_ns != u64::MAX && self.rest.counts_sleep()
+        due_ns != u64::MAX && self.rt_budget.counts_sleep()
     }
 
-    /// For how long the thread was busy with its real-time priority given up; `None` where it did
-    /// not have to, or could not.
+    /// How long the thread was busy without its real-time priority; `None` if it did not have to
+    /// be, or could not.
     pub fn as_ordinary_ns(&self) -> Option<u64> {
-        self.rest.as_ordinary_ns()
+        self.rt_budget.as_ordinary_ns()
     }
 
-    /// Time spent looking and finding nothing: CPU time that was spent for nothing but precision.
+    /// Time spent polling without an event: CPU time spent only on precision.
     pub fn spin_ns(&self) -> u64 {
         self.spin_ns
     }
 
-    /// For how long the spin was off for want of idle time; `None` where nobody has looked.
+    /// How long the spin was off because there was no idle time; `None` if idle time is not
+    /// watched.
     pub fn off_ns(&self) -> Option<u64> {
         self.idle_time
             .as_ref()
@@ -244,7 +247,7 @@ impl Pacer {
             .then_some(self.off_ns)
     }
 
-    /// How often a spin was cut short so that the thread slept at all.
+    /// How often a spin was shortened so that the thread slept at all.
     pub fn curtailed(&self) -> u64 {
         self.curtailed
     }
@@ -313,12 +316,15 @@ mod tests {
     fn nothing_is_spun_while_the_cores_have_no_idle_time() {
         let idle_time = Arc::new(IdleTime::new(MOST_SPIN_SHARE));
         let mut pacer = Pacer::new(60_000).within(Some(Arc::clone(&idle_time)));
+
         assert_eq!(pacer.off_ns(), None);
+
         for (idle_cores, sleep_ns) in [(0.5, 940_000), (0.01, 1_000_000), (0.5, 940_000)] {
             idle_time.note(idle_cores);
             assert_eq!(pacer.sleep_ns(0, 1_000_000, u64::MAX), sleep_ns);
             pacer.passed(60_000, sleep_ns);
         }
+
         assert_eq!(pacer.off_ns(), Some(1_060_000));
     }
 
@@ -327,10 +333,11 @@ mod tests {
         let mut pacer = Pacer::new(1);
         pacer.spun(0, 400);
         pacer.spun(0, 5_000_000);
-        assert_eq!(pacer.spin_ns(), 400 + LONGEST_LOOK_NS);
+        assert_eq!(pacer.spin_ns(), 400 + LONGEST_POLL_NS);
     }
 
-    /// Spins throughout, with a send every 50 µs for a second: the share of the time that it slept.
+    /// Spins throughout, with a send every 50 µs for a second: returns the share of time that it
+    /// slept.
     fn slept_share(pacer: &mut Pacer) -> f64 {
         let (mut now_ns, mut slept_ns) = (0, 0);
         for send in 1..=20_000 {
@@ -347,12 +354,13 @@ mod tests {
                 now_ns += step_ns;
             }
         }
+
         slept_ns as f64 / now_ns as f64
     }
 
     #[test]
     fn a_real_time_thread_that_only_spins_sleeps_before_it_is_made_to() {
-        let mut pacer = Pacer::new(60_000).resting(Rest::asleep());
+        let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::asleep());
         let share = slept_share(&mut pacer);
         assert!((share - LEAST_REST_SHARE).abs() < 0.01, "{share}");
         assert!(pacer.curtailed() > 1_000, "{}", pacer.curtailed());
@@ -367,7 +375,7 @@ mod tests {
 
     #[test]
     fn who_owes_sleep_naps_where_the_send_is_far_enough_away() {
-        let mut pacer = Pacer::new(60_000).resting(Rest::asleep());
+        let mut pacer = Pacer::new(60_000).with_rt_budget(RtBudget::asleep());
         (0..WAKE_UPS as u64).for_each(|late_us| pacer.woke((5 + late_us) * 1_000));
         pacer.passed(BUDGET_NS / 8, 0);
         assert_eq!(
@@ -404,16 +412,13 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_sleep_is_counted_only_before_a_send_and_where_little_was_slept() {
-        for asked_window_ns in [0, 60_000] {
-            let mut pacer = Pacer::new(asked_window_ns).resting(Rest::asleep());
+        for requested_window_ns in [0, 60_000] {
+            let mut pacer = Pacer::new(requested_window_ns).with_rt_budget(RtBudget::asleep());
             pacer.passed(BUDGET_NS / 16, 0);
             assert!(!pacer.counts_sleep(1), "a short burst");
             pacer.passed(BUDGET_NS / 8, 0);
             assert!(pacer.counts_sleep(1));
-            assert!(
-                !pacer.counts_sleep(u64::MAX),
-                "answers alone are waited for"
-            );
+            assert!(!pacer.counts_sleep(u64::MAX), "it only waits for responses");
             pacer.passed(0, NS_PER_MS);
             assert!(!pacer.counts_sleep(1), "it has slept");
         }
@@ -421,8 +426,8 @@ mod tests {
 
     #[test]
     fn the_spin_is_off_where_it_would_eat_the_core_or_the_servers_time() {
-        let decide = |rate, has_own_core| {
-            let spin = Spin::decide(None, rate, has_own_core);
+        let decide = |rate, has_spare_core| {
+            let spin = Spin::decide(None, rate, has_spare_core);
             (spin.window_ns, spin.reason)
         };
         assert_eq!(
@@ -435,7 +440,11 @@ mod tests {
             decide(Some(1_000.0), false),
             (0, SpinReason::OffOnSharedCores)
         );
-        let asked = Spin::decide(Some(7), Some(20_000.0), false);
-        assert_eq!((asked.window_ns, asked.reason), (7, SpinReason::Asked));
+
+        let requested = Spin::decide(Some(7), Some(20_000.0), false);
+        assert_eq!(
+            (requested.window_ns, requested.reason),
+            (7, SpinReason::Asked)
+        );
     }
 }

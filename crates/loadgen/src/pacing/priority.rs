@@ -7,20 +7,20 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id, thread_schedule_policy_param,
 };
 
-/// How urgent an ordinary thread is that was a real-time one: niceness -10, as the library counts
-/// from 0 to 99. Its neighbours wait until it has had some time, and less long than for a thread
-/// that may sleep only at times. At -20 one of them waited for seconds (decision 6).
+/// Priority of a SCHED_OTHER thread that was a real-time one: niceness -10, on the library's scale
+/// from 0 to 99. Its neighbours wait until it has had some time, but less than for a thread that
+/// may sleep only at times. At -20 one of them waited for seconds (decision 6).
 const URGENT: u8 = 73;
 
-/// Niceness 0, for those who may be real-time threads, but not urgent ones: neighbours interrupt
-/// them for a whole turn.
+/// Niceness 0, for threads that may be real-time but not have a negative niceness: neighbours
+/// interrupt them for a whole time slice.
 const PLAIN: u8 = 47;
 
 fn ordinary(priority: u8) -> Option<ThreadPriority> {
     priority.try_into().ok().map(ThreadPriority::Crossplatform)
 }
 
-/// The real-time priority of a thread, and what it is without.
+/// The real-time priority of a thread, and its niceness without it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RealTime {
     policy: ThreadSchedulePolicy,
@@ -29,7 +29,7 @@ pub(crate) struct RealTime {
 }
 
 impl RealTime {
-    /// That of the calling thread, which those that it starts inherit; `None` at ordinary priority.
+    /// That of the calling thread, which threads it starts inherit; `None` at SCHED_OTHER.
     pub fn of_this_thread() -> Option<Self> {
         let (policy, parameters) = thread_schedule_policy_param(thread_native_id()).ok()?;
         let real_time = Self {
@@ -40,7 +40,7 @@ impl RealTime {
         matches!(policy, ThreadSchedulePolicy::Realtime(_)).then_some(real_time)
     }
 
-    /// The same, as it can be given up and taken back; `None` where it cannot.
+    /// The same, in the form in which it can be given up and taken back; `None` if it cannot.
     pub fn that_can_be_taken_back(self) -> Option<Self> {
         let choices = [self.given_up, ordinary(PLAIN)?];
         choices
@@ -49,8 +49,8 @@ impl RealTime {
             .find(|real_time| real_time.is_permitted())
     }
 
-    /// Whether it may be given up and taken back: tried on a thread that ends at once, because who
-    /// may not has lost it.
+    /// Whether it may be given up and taken back: tried on a short-lived thread, because without
+    /// permission the priority is lost.
     fn is_permitted(self) -> bool {
         let attempt = move || self.give_up().and_then(|()| self.take_back());
         let thread = thread::Builder::new()
@@ -59,14 +59,14 @@ impl RealTime {
         thread.is_ok_and(|thread| thread.join().is_ok_and(|tried| tried.is_ok()))
     }
 
-    /// Makes the calling thread an ordinary one. Who is refused the niceness alone is one all the
-    /// same.
+    /// Makes the calling thread SCHED_OTHER. If only the niceness is refused, it is SCHED_OTHER
+    /// nevertheless.
     pub fn give_up(self) -> Result<(), Error> {
         let ordinary = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
         set_thread_priority_and_policy(thread_native_id(), self.given_up, ordinary)
     }
 
-    /// Makes the calling thread a real-time one again.
+    /// Makes the calling thread a real-time thread again.
     pub fn take_back(self) -> Result<(), Error> {
         set_thread_priority_and_policy(thread_native_id(), self.priority, self.policy)
     }

@@ -1,40 +1,42 @@
-//! How a real-time thread keeps within its time: the kernel keeps a twentieth of each second for
-//! ordinary threads, and stops by force, for tens of milliseconds, who leaves them less.
+//! Keeps a real-time thread within its CPU budget: the kernel reserves a twentieth of each second
+//! for SCHED_OTHER threads, and throttles real-time threads for tens of milliseconds if they leave
+//! less (RT throttling).
 
 use crate::base::clock::{NS_PER_MS, monotonic_ns, thread_cpu_ns};
 use crate::pacing::priority::RealTime;
 
-/// Share of the time in which a real-time thread has to rest: to sleep, or to be an ordinary
-/// thread. A little more than the kernel asks for.
+/// Share of time in which a real-time thread must rest: sleep, or run as SCHED_OTHER. Slightly more
+/// than the kernel requires.
 pub(crate) const LEAST_REST_SHARE: f64 = 0.07;
 
-/// The share is kept over this long, so that a short burst need not rest at all.
+/// The share is kept over this period, so that a short burst need not rest at all.
 pub(crate) const BUDGET_NS: u64 = 20 * NS_PER_MS;
 
-/// Who owes more rest than this has to take it.
+/// A thread with more RT-throttling debt than this must rest.
 const MOST_OWED_NS: f64 = BUDGET_NS as f64 * LEAST_REST_SHARE;
 
-/// Who owes more than this takes it where it makes no send late.
+/// A thread with more debt than this rests if that delays no send.
 const WORTHWHILE_NS: f64 = MOST_OWED_NS / 4.0;
 
-/// Who may give its priority up looks at its CPU time this often.
-const LOOK_NS: u64 = 200_000;
+/// How often a thread that may give up its priority checks its CPU time.
+const CHECK_NS: u64 = 200_000;
 
-/// Of a sleep no more than this brings the next look nearer: who sleeps long has rested anyway.
+/// At most this much of a sleep brings the next check nearer: a thread that sleeps long has rested
+/// anyway.
 const MOST_SLEPT_NS: u64 = 20_000;
 
 /// How a thread rests.
 #[derive(Clone, Copy, Debug)]
-enum Way {
-    /// An ordinary thread need not: the kernel shares the core out as it goes.
+enum RestKind {
+    /// A SCHED_OTHER thread need not: the kernel shares the core fairly.
     NotAtAll,
-    /// It gives its priority up for a while and goes on.
+    /// It gives up its priority for a while and continues.
     AsOrdinary(RealTime),
-    /// It may not take its priority back, so it sleeps.
+    /// It is not permitted to take its priority back, so it sleeps.
     Asleep,
 }
 
-/// Wall and CPU time of the calling thread at an instant.
+/// Wall and CPU time of the calling thread at one point in time.
 #[derive(Clone, Copy, Debug)]
 struct Clocks {
     wall_ns: u64,
@@ -50,104 +52,105 @@ impl Clocks {
     }
 }
 
-/// What a thread owes of rest, and how it takes it.
+/// The RT-throttling debt of a thread, and how it rests.
 #[derive(Clone, Debug)]
-pub(crate) struct Rest {
-    way: Way,
-    /// How much of what is due has not been taken yet; being busy adds to it.
+pub(crate) struct RtBudget {
+    kind: RestKind,
+    /// RtBudget due but not yet taken; being busy increases it.
     owed_ns: f64,
-    is_ordinary: bool,
+    has_given_up_priority: bool,
     as_ordinary_ns: u64,
     read_clocks: fn() -> Clocks,
-    looked: Option<Clocks>,
-    /// How much has happened since.
-    unlooked_ns: u64,
+    last_check: Option<Clocks>,
+    /// Time passed since.
+    unchecked_ns: u64,
 }
 
-impl Rest {
-    /// As threads have to that inherit the calling thread's priority.
-    pub fn for_heirs() -> Self {
+impl RtBudget {
+    /// For threads that inherit the calling thread's priority.
+    pub fn for_inheriting_threads() -> Self {
         Self::by(match RealTime::of_this_thread() {
-            None => Way::NotAtAll,
+            None => RestKind::NotAtAll,
             Some(real_time) => real_time
                 .that_can_be_taken_back()
-                .map_or(Way::Asleep, Way::AsOrdinary),
+                .map_or(RestKind::Asleep, RestKind::AsOrdinary),
         })
     }
 
-    /// For an ordinary thread.
+    /// For a SCHED_OTHER thread.
     pub fn not_at_all() -> Self {
-        Self::by(Way::NotAtAll)
+        Self::by(RestKind::NotAtAll)
     }
 
-    /// For a real-time thread that may not take its priority back.
+    /// For a real-time thread that is not permitted to take its priority back.
     #[cfg(test)]
     pub fn asleep() -> Self {
-        Self::by(Way::Asleep)
+        Self::by(RestKind::Asleep)
     }
 
-    fn by(way: Way) -> Self {
+    fn by(kind: RestKind) -> Self {
         let read_clocks = Clocks::read;
         Self {
-            way,
+            kind,
             owed_ns: 0.0,
-            is_ordinary: false,
+            has_given_up_priority: false,
             as_ordinary_ns: 0,
             read_clocks,
-            looked: None,
-            unlooked_ns: 0,
+            last_check: None,
+            unchecked_ns: 0,
         }
     }
 
-    /// Gives the calling thread's priority up where that is worth while, and takes it back when it
-    /// has rested. Who is about to sleep until a send rests by that, and wakes up sooner as a
+    /// Gives up the calling thread's priority if that is worthwhile, and takes it back when it has
+    /// rested. A thread about to sleep until a send rests by that, and wakes up sooner as a
     /// real-time thread.
     pub fn change_priority(&mut self, is_about_to_sleep: bool) {
-        let Way::AsOrdinary(real_time) = self.way else {
+        let RestKind::AsOrdinary(real_time) = self.kind else {
             return;
         };
-        if self.is_ordinary && (self.owed_ns <= 0.0 || is_about_to_sleep) {
-            self.look();
-            // Who is refused what was permitted before the start stays an ordinary thread, and
+        if self.has_given_up_priority && (self.owed_ns <= 0.0 || is_about_to_sleep) {
+            self.check();
+            // A thread that is refused what was permitted before the start stays SCHED_OTHER, and
             // tries again.
-            self.is_ordinary = real_time.take_back().is_err();
-        } else if !self.is_ordinary && self.owed_ns > WORTHWHILE_NS && !is_about_to_sleep {
-            self.look();
-            // Everyone may become an ordinary thread; an error would be one of the niceness.
+            self.has_given_up_priority = real_time.take_back().is_err();
+        } else if !self.has_given_up_priority && self.owed_ns > WORTHWHILE_NS && !is_about_to_sleep
+        {
+            self.check();
+            // Every thread may become SCHED_OTHER; an error can only concern the niceness.
             let _ = real_time.give_up();
-            self.is_ordinary = true;
+            self.has_given_up_priority = true;
         }
     }
 
-    /// Whether it should sleep if no send is late by it.
+    /// Whether it should sleep if that delays no send.
     pub fn should_sleep(&self) -> bool {
-        matches!(self.way, Way::Asleep) && self.owed_ns > WORTHWHILE_NS
+        matches!(self.kind, RestKind::Asleep) && self.owed_ns > WORTHWHILE_NS
     }
 
-    /// Whether it has to sleep, whoever waits.
+    /// Whether it must sleep, even if that delays a send.
     pub fn must_sleep(&self) -> bool {
-        matches!(self.way, Way::Asleep) && self.owed_ns > MOST_OWED_NS
+        matches!(self.kind, RestKind::Asleep) && self.owed_ns > MOST_OWED_NS
     }
 
-    /// Notes how a stretch of time was spent, as far as is known without looking at CPU time.
+    /// Records how an interval was spent, as far as known without checking CPU time.
     pub fn passed(&mut self, busy_ns: u64, slept_ns: u64) {
-        match self.way {
-            Way::NotAtAll => {}
-            Way::Asleep => self.spent(busy_ns, slept_ns),
-            Way::AsOrdinary(_) => {
-                self.unlooked_ns += busy_ns + slept_ns.min(MOST_SLEPT_NS);
-                if self.unlooked_ns >= LOOK_NS {
-                    self.look();
+        match self.kind {
+            RestKind::NotAtAll => {}
+            RestKind::Asleep => self.spent(busy_ns, slept_ns),
+            RestKind::AsOrdinary(_) => {
+                self.unchecked_ns += busy_ns + slept_ns.min(MOST_SLEPT_NS);
+                if self.unchecked_ns >= CHECK_NS {
+                    self.check();
                 }
             }
         }
     }
 
-    /// Looks at the kernel's account of the time since the last look. What looks like sleep may be
-    /// none: a wait that found something at once, or what going to sleep and waking up took.
-    fn look(&mut self) {
+    /// Checks the kernel's CPU time since the last check. What looks like sleep may not be: a wait
+    /// that returned at once, or the time of falling asleep and waking up.
+    fn check(&mut self) {
         let now = (self.read_clocks)();
-        if let Some(before) = self.looked.replace(now) {
+        if let Some(before) = self.last_check.replace(now) {
             let busy_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
             self.spent(
                 busy_ns,
@@ -156,31 +159,32 @@ impl Rest {
                     .saturating_sub(busy_ns),
             );
         }
-        self.unlooked_ns = 0;
+
+        self.unchecked_ns = 0;
     }
 
     fn spent(&mut self, busy_ns: u64, slept_ns: u64) {
-        let worked_ns = if self.is_ordinary {
+        let worked_ns = if self.has_given_up_priority {
             self.as_ordinary_ns += busy_ns;
             -(busy_ns as f64)
         } else {
             busy_ns as f64 * LEAST_REST_SHARE / (1.0 - LEAST_REST_SHARE)
         };
-        // More of it than was due is credit, for a rest lasts a turn of the loop at least.
+        // Excess rest is a credit, because a rest lasts at least one turn of the loop.
         let owed_ns = (self.owed_ns + worked_ns).max(-(BUDGET_NS as f64));
-        // A long sleep is none: the kernel does not count it as one.
+        // A long sleep is not: the kernel does not credit it.
         self.owed_ns = (owed_ns - slept_ns as f64).max(owed_ns.min(0.0));
     }
 
-    /// Whether the CPU time of the next sleep has to be counted. Going to sleep and waking up take
-    /// some, on some virtual machines 20 µs, and what the kernel takes for sleep is what is left.
+    /// Whether the CPU time of the next sleep must be measured. Falling asleep and waking up take
+    /// some, on some virtual machines 20 µs, and only the remainder is sleep to the kernel.
     pub fn counts_sleep(&self) -> bool {
-        matches!(self.way, Way::Asleep) && self.owed_ns > WORTHWHILE_NS / 2.0
+        matches!(self.kind, RestKind::Asleep) && self.owed_ns > WORTHWHILE_NS / 2.0
     }
 
-    /// For how long it was busy as an ordinary thread; `None` for one that always is, or never.
+    /// How long it was busy as SCHED_OTHER; `None` for a thread that always is, or never.
     pub fn as_ordinary_ns(&self) -> Option<u64> {
-        matches!(self.way, Way::AsOrdinary(_)).then_some(self.as_ordinary_ns)
+        matches!(self.kind, RestKind::AsOrdinary(_)).then_some(self.as_ordinary_ns)
     }
 }
 
@@ -198,29 +202,34 @@ mod tests {
 
     #[test]
     fn an_ordinary_thread_owes_no_rest() {
-        let mut rest = Rest::for_heirs();
-        rest.passed(100 * BUDGET_NS, 0);
-        rest.change_priority(false);
-        assert!(!rest.should_sleep() && !rest.must_sleep() && !rest.counts_sleep());
-        assert_eq!(rest.as_ordinary_ns(), None);
+        let mut budget = RtBudget::for_inheriting_threads();
+        budget.passed(100 * BUDGET_NS, 0);
+        budget.change_priority(false);
+        assert!(!budget.should_sleep() && !budget.must_sleep() && !budget.counts_sleep());
+        assert_eq!(budget.as_ordinary_ns(), None);
     }
 
     #[test]
     fn who_may_not_take_its_priority_back_owes_sleep() {
-        let mut rest = Rest::asleep();
-        rest.passed(BUDGET_NS / 8, 0);
-        assert!(!rest.should_sleep());
-        rest.passed(BUDGET_NS / 4, 0);
-        assert!(rest.should_sleep() && !rest.must_sleep());
-        rest.passed(BUDGET_NS, 0);
-        assert!(rest.must_sleep());
-        rest.passed(0, 2 * BUDGET_NS);
-        rest.passed(BUDGET_NS / 8, 0);
-        assert!(!rest.should_sleep(), "a long sleep");
-        assert_eq!(rest.as_ordinary_ns(), None);
+        let mut budget = RtBudget::asleep();
+        budget.passed(BUDGET_NS / 8, 0);
+
+        assert!(!budget.should_sleep());
+
+        budget.passed(BUDGET_NS / 4, 0);
+        assert!(budget.should_sleep() && !budget.must_sleep());
+
+        budget.passed(BUDGET_NS, 0);
+        assert!(budget.must_sleep());
+
+        budget.passed(0, 2 * BUDGET_NS);
+        budget.passed(BUDGET_NS / 8, 0);
+
+        assert!(!budget.should_sleep(), "a long sleep");
+        assert_eq!(budget.as_ordinary_ns(), None);
     }
 
-    /// Policy and niceness of the calling thread, by the kernel.
+    /// Policy and niceness of the calling thread, according to the kernel.
     fn scheduled() -> (u32, i32) {
         let text = fs::read_to_string("/proc/thread-self/stat").expect("proc");
         let fields: Vec<&str> = text
@@ -239,97 +248,105 @@ mod tests {
         static CLOCKS: Cell<Clocks> = const { Cell::new(Clocks { wall_ns: 0, cpu_ns: 0 }) };
     }
 
-    /// Makes the calling thread a real-time one, whose clocks stand still; `None` where nobody can
-    /// be one.
-    fn real_time_rest() -> Option<Rest> {
+    /// Makes the calling thread a real-time thread with stopped clocks; `None` if that is not
+    /// permitted.
+    fn real_time_budget() -> Option<RtBudget> {
         let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
         let priority = ThreadPriority::Crossplatform(3.try_into().expect("a priority"));
         set_thread_priority_and_policy(thread_native_id(), priority, policy).ok()?;
-        let rest = Rest {
+        let budget = RtBudget {
             read_clocks: || CLOCKS.get(),
-            ..Rest::for_heirs()
+            ..RtBudget::for_inheriting_threads()
         };
-        matches!(rest.way, Way::AsOrdinary(_)).then_some(rest)
+
+        matches!(budget.kind, RestKind::AsOrdinary(_)).then_some(budget)
     }
 
-    /// A stretch of time, of which the thread believes to have slept `slept_ns`.
-    fn pass(rest: &mut Rest, [wall_ns, cpu_ns, slept_ns]: [u64; 3]) {
+    /// An interval in which the thread believes it slept for `slept_ns`.
+    fn pass(budget: &mut RtBudget, [wall_ns, cpu_ns, slept_ns]: [u64; 3]) {
         let before = CLOCKS.get();
         CLOCKS.set(Clocks {
             wall_ns: before.wall_ns + wall_ns,
             cpu_ns: before.cpu_ns + cpu_ns,
         });
-        rest.passed(wall_ns - slept_ns, slept_ns);
+        budget.passed(wall_ns - slept_ns, slept_ns);
     }
 
-    /// The share of the time in which it is an ordinary thread, of so many stretches that are like
-    /// this.
-    fn ordinary_share(stretch: [u64; 3], stretches: u64) -> Option<f64> {
-        let mut rest = real_time_rest()?;
+    /// The share of time in which it is SCHED_OTHER, over this many such intervals.
+    fn ordinary_share(interval: [u64; 3], intervals: u64) -> Option<f64> {
+        let mut budget = real_time_budget()?;
         let mut ordinary = 0;
-        for _ in 0..stretches {
-            rest.change_priority(false);
-            assert!(!rest.should_sleep() && !rest.must_sleep() && !rest.counts_sleep());
+
+        for _ in 0..intervals {
+            budget.change_priority(false);
+            assert!(!budget.should_sleep() && !budget.must_sleep() && !budget.counts_sleep());
             let (policy, niceness) = scheduled();
             assert!(
                 (policy, niceness) == (0, -10) || policy == 2,
                 "round robin: {policy}"
             );
             ordinary += u64::from(policy == 0);
-            pass(&mut rest, stretch);
+            pass(&mut budget, interval);
         }
-        rest.look();
-        let told_ns = rest.as_ordinary_ns().expect("it was one");
+
+        budget.check();
+        let reported_ns = budget.as_ordinary_ns().expect("it was one");
+
         assert!(
-            told_ns.abs_diff(ordinary * stretch[1]) <= LOOK_NS + stretch[1],
-            "{told_ns} {ordinary}"
+            reported_ns.abs_diff(ordinary * interval[1]) <= CHECK_NS + interval[1],
+            "{reported_ns} {ordinary}"
         );
-        Some(ordinary as f64 / stretches as f64)
+
+        Some(ordinary as f64 / intervals as f64)
     }
 
     #[test]
     fn a_busy_real_time_thread_is_an_ordinary_one_for_its_share_however_long_its_turns() {
         let looks_like_sleep = [10_000, 10_000, 7_000];
-        for stretch in [
+        for interval in [
             [10_000, 10_000, 0],
             looks_like_sleep,
             [1_000_000, 1_000_000, 0],
             [2_500_000, 2_500_000, 0],
         ] {
-            let Some(share) = ordinary_share(stretch, 20_000) else {
+            let Some(share) = ordinary_share(interval, 20_000) else {
                 return;
             };
             assert!(
                 (share - LEAST_REST_SHARE).abs() < 0.005,
-                "{stretch:?}: {share}"
+                "{interval:?}: {share}"
             );
         }
     }
 
     #[test]
     fn a_real_time_thread_that_sleeps_for_its_share_stays_one() {
-        for stretch in [[100_000, 92_000, 8_000], [5_000_000, 40_000, 4_960_000]] {
-            let Some(share) = ordinary_share(stretch, 2_000) else {
+        for interval in [[100_000, 92_000, 8_000], [5_000_000, 40_000, 4_960_000]] {
+            let Some(share) = ordinary_share(interval, 2_000) else {
                 return;
             };
-            assert_eq!(share, 0.0, "{stretch:?}");
+            assert_eq!(share, 0.0, "{interval:?}");
         }
     }
 
     #[test]
     fn who_gave_its_priority_up_takes_it_back_before_it_sleeps_and_after() {
-        let Some(mut rest) = real_time_rest() else {
+        let Some(mut budget) = real_time_budget() else {
             return;
         };
-        rest.look();
-        pass(&mut rest, [BUDGET_NS, BUDGET_NS, 0]);
+
+        budget.check();
+        pass(&mut budget, [BUDGET_NS, BUDGET_NS, 0]);
+
         for (is_about_to_sleep, policy) in [(true, 2), (false, 0), (true, 2), (false, 0)] {
-            rest.change_priority(is_about_to_sleep);
+            budget.change_priority(is_about_to_sleep);
             assert_eq!(scheduled().0, policy);
         }
-        pass(&mut rest, [BUDGET_NS, 0, BUDGET_NS]);
-        rest.look();
-        rest.change_priority(false);
+
+        pass(&mut budget, [BUDGET_NS, 0, BUDGET_NS]);
+        budget.check();
+        budget.change_priority(false);
+
         assert_eq!(scheduled().0, 2, "it has slept");
     }
 }

@@ -68,9 +68,12 @@ mod tests {
     fn only_a_long_gap_is_a_hiccup_and_it_owns_the_arrivals_intended_in_it() {
         let mut hiccups = Hiccups::default();
         hiccups.note(0, SHORTEST_NS);
+
         assert_eq!(hiccups, Hiccups::default());
+
         hiccups.note(100, 100 + 2 * SHORTEST_NS);
         let intended_ns = [99, 100, 100 + SHORTEST_NS, 100 + 2 * SHORTEST_NS];
+
         assert_eq!(
             intended_ns.map(|instant_ns| hiccups.has_kept_arrival(instant_ns)),
             [false, true, true, false]
@@ -82,8 +85,10 @@ mod tests {
     fn an_answer_may_have_waited_through_a_hiccup_since_the_last_look_if_its_request_was_out() {
         let mut hiccups = Hiccups::default();
         assert!(!hiccups.may_have_kept_answer(0, 0), "there was none");
+
         hiccups.note(100, 100 + 2 * SHORTEST_NS);
         let ended_ns = 100 + 2 * SHORTEST_NS;
+
         for (sent_ns, looked_ns, expected, case) in [
             (50, 60, true, "out before, looked for before"),
             (100 + SHORTEST_NS, 60, true, "went out meanwhile"),

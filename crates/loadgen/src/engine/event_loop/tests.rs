@@ -15,7 +15,7 @@ use crate::engine::slot::token;
 use crate::http::connection::{ExchangeStamps, Exchanged, NothingSent, Progress};
 use crate::http::request::Request;
 use crate::net::route::Route;
-use crate::pacing::rt_budget::Rest;
+use crate::pacing::rt_budget::RtBudget;
 use crate::plan::ReceiveStamps;
 use crate::record::recorder::Phase;
 
@@ -389,7 +389,7 @@ fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
             |_| {},
             (0, 1),
             |mut engine| {
-                engine.pacer = Pacer::new(0).resting(Rest::asleep());
+                engine.pacer = Pacer::new(0).with_rt_budget(RtBudget::asleep());
                 engine.now_ns = monotonic_ns() - 50 * MS;
                 engine.awake_since_ns = engine.now_ns;
                 engine.waited(&Wait {
