@@ -221,7 +221,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
         let mut recorder = self.books.closed();
         recorder.sessions = self.source.sessions();
-        recorder.stop_showing();
+        recorder.stop_snapshots();
         Ended {
             recorder,
             hiccups: self.hiccups,

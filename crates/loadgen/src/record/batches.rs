@@ -1,19 +1,20 @@
-//! The measure phase in [`BATCHES`] equal stretches: what the statistics of one load are made of.
+//! The measure phase in [`BATCHES`] batches of equal duration: the basis of the statistics of one
+//! load.
 //!
-//! Each stretch has a coarse histogram of the response times and counts who came and who left. Both
-//! cost a request a few additions in memory that is there from the start; nothing is derived before
-//! the load is over.
+//! Each batch has a coarse histogram of response times and counts arrivals and departures. Both
+//! cost a few additions per request in preallocated memory; nothing is derived before the load is
+//! over.
 
 use crate::statistics::over_dispersion::{BATCHES, Batch};
 
-/// Slots of a coarse histogram: 32 to each power of two, so none is wider than a thirtieth of its
+/// Slots of a coarse histogram: 32 per power of two, so none is wider than a thirtieth of its
 /// values.
 const SLOTS: usize = 1_216;
 /// More than an hour.
 const LARGEST_NS: u64 = (1 << 42) - 1;
 
-/// Who came into the system and who left it in one stretch. The offsets, from the stretch's
-/// beginning, make the time that they spent in it.
+/// Arrivals to and departures from the system in one batch. The offsets, from the start of the
+/// batch, sum to the time spent in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     came: u64,
@@ -23,7 +24,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Together with the stretch that follows, `length_ns` later.
+    /// Combined with the following batch, `length_ns` later.
     fn then(&self, next: &Self, length_ns: u64) -> Self {
         let shift_ns = |count: u64| u128::from(count) * u128::from(length_ns);
         Self {
@@ -38,23 +39,23 @@ impl Flow {
 /// Times that requests spent in the system, summed request by request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stays {
-    /// Of those that were not answered rightly.
+    /// Of those without a correct response.
     failed_ns: u128,
-    /// Before the measurement, or after it, of those that came before its end.
+    /// Before or after the measurement, of those that arrived before its end.
     outside_ns: u128,
-    /// Inside the measurement, of those that came before it.
+    /// Inside the measurement, of those that arrived before it.
     carried_in_ns: u128,
 }
 
-/// The stretches of one thread, and after merging of the load.
+/// The batches of one thread, or of the load after merging.
 #[derive(Clone, Debug)]
 pub struct Batches {
     from_ns: u64,
     to_ns: u64,
     length_ns: u64,
-    /// Right answers by stretch and slot.
+    /// Correct responses by batch and slot.
     counts: Vec<u32>,
-    /// All other ends by stretch.
+    /// All other completions by batch.
     failed: [u64; BATCHES],
     flows: [Flow; BATCHES],
     /// In the system when the measurement began.
@@ -63,7 +64,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Empty stretches between two instants.
+    /// Empty batches between two timestamps.
     #[must_use]
     pub fn new(from_ns: u64, to_ns: u64) -> Self {
         Self {
@@ -78,12 +79,13 @@ impl Batches {
         }
     }
 
-    /// Counts a request that was intended at one instant and ended at another; `response_ns` where
-    /// it was answered rightly.
+    /// Counts a request by its intended send and its end; `response_ns` if the response was
+    /// correct.
     pub fn record(&mut self, intended_ns: u64, ended_ns: u64, response_ns: Option<u64>) {
         if intended_ns >= self.to_ns {
             return;
         }
+
         let ended_ns = ended_ns.max(intended_ns);
         if intended_ns < self.from_ns {
             self.record_carried_in(ended_ns);
@@ -100,6 +102,7 @@ impl Batches {
             }
             self.stays.outside_ns += u128::from(ended_ns.saturating_sub(self.to_ns));
         }
+
         if (self.from_ns..self.to_ns).contains(&ended_ns) {
             let (index, offset_ns) = self.place(ended_ns);
             self.flows[index].left += 1;
@@ -114,16 +117,16 @@ impl Batches {
         }
     }
 
-    fn place(&self, instant_ns: u64) -> (usize, u64) {
-        let since_ns = instant_ns - self.from_ns;
+    fn place(&self, timestamp_ns: u64) -> (usize, u64) {
+        let since_ns = timestamp_ns - self.from_ns;
         (
             (since_ns / self.length_ns) as usize,
             since_ns % self.length_ns,
         )
     }
 
-    /// Goes on until `to_ns`, twice as far as before: each two stretches become one, and as many
-    /// empty ones follow.
+    /// Extends the measurement to `to_ns`, twice its length: each two batches become one, followed
+    /// by as many empty ones.
     pub(crate) fn double(&mut self, to_ns: u64) {
         for index in 0..BATCHES / 2 {
             let (first, second) = (2 * index, 2 * index + 1);
@@ -134,13 +137,15 @@ impl Batches {
             self.failed[index] = self.failed[first] + self.failed[second];
             self.flows[index] = self.flows[first].then(&self.flows[second], self.length_ns);
         }
+
         self.counts[BATCHES / 2 * SLOTS..].fill(0);
         self.failed[BATCHES / 2..].fill(0);
         self.flows[BATCHES / 2..].fill(Flow::default());
-        (self.length_ns, self.to_ns) = (2 * self.length_ns, to_ns);
+        self.length_ns *= 2;
+        self.to_ns = to_ns;
     }
 
-    /// Adds another thread's.
+    /// Adds another thread's batches.
     pub fn add(&mut self, other: &Self) {
         self.counts
             .iter_mut()
@@ -150,45 +155,48 @@ impl Batches {
             .iter_mut()
             .zip(&other.failed)
             .for_each(|(mine, theirs)| *mine += theirs);
+
         for (mine, theirs) in self.flows.iter_mut().zip(&other.flows) {
             mine.came += theirs.came;
             mine.left += theirs.left;
             mine.came_offsets_ns += theirs.came_offsets_ns;
             mine.left_offsets_ns += theirs.left_offsets_ns;
         }
+
         self.carried_in += other.carried_in;
         self.stays.failed_ns += other.stays.failed_ns;
         self.stays.outside_ns += other.stays.outside_ns;
         self.stays.carried_in_ns += other.stays.carried_in_ns;
     }
 
-    /// Of each stretch, what lies beyond a quantile of its right answers.
+    /// For each batch, the part of its correct responses beyond a quantile.
     #[must_use]
     pub fn beyond(&self, quantile: f64) -> [Batch; BATCHES] {
         self.beyond_of(quantile, &[0; BATCHES])
     }
 
-    /// Of each stretch, what lies beyond a quantile of all its requests; a failure is beyond every
-    /// answer.
+    /// For each batch, the part of all its requests beyond a quantile; failures rank above every
+    /// response.
     #[must_use]
     pub fn beyond_of_offered(&self, quantile: f64) -> [Batch; BATCHES] {
         self.beyond_of(quantile, &self.failed)
     }
 
     fn beyond_of(&self, quantile: f64, failed: &[u64; BATCHES]) -> [Batch; BATCHES] {
-        let right: [u64; BATCHES] =
+        let correct: [u64; BATCHES] =
             std::array::from_fn(|index| self.slots(index).iter().copied().map(u64::from).sum());
-        let requests: [u64; BATCHES] = std::array::from_fn(|index| right[index] + failed[index]);
+        let requests: [u64; BATCHES] = std::array::from_fn(|index| correct[index] + failed[index]);
         let tail = requests.iter().sum::<u64>() as f64 * (1.0 - quantile);
         let all_failed = failed.iter().sum::<u64>() as f64;
         if all_failed > tail {
-            // The quantile lies among the failures: they are one bucket, shared out.
+            // The quantile is among the failures: they form one bucket, split proportionally.
             let share = tail / all_failed;
             return std::array::from_fn(|index| Batch {
                 requests: requests[index] as f64,
                 beyond: failed[index] as f64 * share,
             });
         }
+
         let (slot, share) = self.slot_at_tail(tail - all_failed);
         std::array::from_fn(|index| {
             let slots = self.slots(index);
@@ -201,8 +209,8 @@ impl Batches {
         })
     }
 
-    /// The slot that this many right answers lie in or above, and the share of it that belongs to
-    /// them.
+    /// The lowest slot of the largest responses that make up this tail, and the share of that slot
+    /// that belongs to them.
     fn slot_at_tail(&self, tail: f64) -> (usize, f64) {
         let mut of_all = vec![0_u64; SLOTS];
         for index in 0..BATCHES {
@@ -211,6 +219,7 @@ impl Batches {
                 .zip(self.slots(index))
                 .for_each(|(all, count)| *all += u64::from(*count));
         }
+
         let mut above = 0.0;
         for slot in (0..SLOTS).rev() {
             let inside = of_all[slot] as f64;
@@ -219,10 +228,11 @@ impl Batches {
             }
             above += inside;
         }
+
         (0, 1.0)
     }
 
-    /// A quantile over all requests, its slot shared out evenly; `None` where it lies among the
+    /// A quantile over all requests, interpolated evenly within its slot; `None` if it is among the
     /// failures.
     pub(crate) fn offered_quantile_ns(&self, quantile: f64) -> Option<f64> {
         let failed = self.failed.iter().sum::<u64>();
@@ -231,8 +241,10 @@ impl Batches {
         if requests == failed || tail < 0.0 {
             return None;
         }
+
         let (slot, share) = self.slot_at_tail(tail);
         let (from_ns, width_ns) = bounds_of(slot);
+
         Some(from_ns as f64 + width_ns as f64 * (1.0 - share))
     }
 
@@ -240,13 +252,13 @@ impl Batches {
         &self.counts[index * SLOTS..(index + 1) * SLOTS]
     }
 
-    /// Time that the requests of the measure phase and those before it spent in the system in each
-    /// stretch, by who came and who left, in nanoseconds.
+    /// Time in the system per batch, in nanoseconds, from arrivals and departures: requests of the
+    /// measure phase and those carried in from before it.
     fn time_in_system_ns(&self) -> [f64; BATCHES] {
         let mut present = i128::from(self.carried_in);
         std::array::from_fn(|index| {
             let flow = &self.flows[index];
-            let length_ns = i128::from(self.stretch_ns(index));
+            let length_ns = i128::from(self.batch_ns(index));
             let (came, left) = (i128::from(flow.came), i128::from(flow.left));
             let came_ns = came * length_ns - flow.came_offsets_ns as i128;
             let left_ns = left * length_ns - flow.left_offsets_ns as i128;
@@ -256,28 +268,28 @@ impl Batches {
         })
     }
 
-    /// The last stretch is shorter where the phase cannot be shared out evenly.
-    fn stretch_ns(&self, index: usize) -> u64 {
+    /// The last batch is shorter if the phase cannot be divided evenly.
+    fn batch_ns(&self, index: usize) -> u64 {
         let begin_ns = self.from_ns + self.length_ns * index as u64;
         self.length_ns.min(self.to_ns.saturating_sub(begin_ns))
     }
 
-    /// Requests in the system, mean over each stretch; a stretch without length has none.
+    /// Mean number of requests in the system per batch; 0 for a batch without length.
     #[must_use]
     pub fn in_system(&self) -> [f64; BATCHES] {
         let times_ns = self.time_in_system_ns();
-        std::array::from_fn(|index| times_ns[index] / self.stretch_ns(index).max(1) as f64)
+        std::array::from_fn(|index| times_ns[index] / self.batch_ns(index).max(1) as f64)
     }
 
-    /// Requests in the system, mean over the measurement.
+    /// Mean number of requests in the system over the measurement.
     #[must_use]
     pub fn mean_in_system(&self) -> f64 {
         self.time_in_system_ns().iter().sum::<f64>() / (self.to_ns - self.from_ns).max(1) as f64
     }
 
-    /// The same from the stay of each request, given the sum of the response times of the right
-    /// answers: Little's law, with what lies outside the measurement taken off and what was carried
-    /// into it added.
+    /// The same from each request's time in the system, given the sum of the response times of the
+    /// correct responses: Little's law, minus time outside the measurement, plus time carried into
+    /// it.
     #[must_use]
     pub fn mean_in_system_by_stays(&self, response_times_ns: u128) -> f64 {
         let stays_ns = response_times_ns + self.stays.failed_ns + self.stays.carried_in_ns;
@@ -286,14 +298,14 @@ impl Batches {
     }
 }
 
-/// Below 64 each value has a slot; above, 32 to each power of two.
+/// Below 64 each value has its own slot; above, there are 32 per power of two.
 fn slot_of(value_ns: u64) -> usize {
     let value_ns = value_ns.min(LARGEST_NS);
     let shift = 58 - (value_ns | 32).leading_zeros();
     (shift * 32) as usize + (value_ns >> shift) as usize
 }
 
-/// The smallest value of a slot, and how many it has.
+/// The smallest value of a slot, and its width.
 fn bounds_of(slot: usize) -> (u64, u64) {
     let shift = (slot / 32).saturating_sub(1);
     (((slot - 32 * shift) as u64) << shift, 1 << shift)
@@ -310,6 +322,7 @@ mod tests {
             (slot_of(LARGEST_NS), slot_of(u64::MAX)),
             (SLOTS - 1, SLOTS - 1)
         );
+
         for value_ns in (100..10_000_000).step_by(997) {
             assert!(slot_of(value_ns) <= slot_of(value_ns + 1));
             assert!(
@@ -340,19 +353,21 @@ mod tests {
         let mut batches = Batches::new(0, 100_000);
         (0..90_000).for_each(|at_ns| batches.record(at_ns, at_ns, Some(at_ns % 1_000 * 1_000)));
         (90_000..100_000).for_each(|at_ns| batches.record(at_ns, at_ns, None));
+
         for (quantile, expected_ns) in [(0.45, 500_000.0), (0.81, 900_000.0)] {
-            let found_ns = batches.offered_quantile_ns(quantile).expect("met");
+            let actual_ns = batches.offered_quantile_ns(quantile).expect("met");
             assert!(
-                (found_ns / expected_ns - 1.0).abs() < 0.01,
-                "{quantile}: {found_ns}"
+                (actual_ns / expected_ns - 1.0).abs() < 0.01,
+                "{quantile}: {actual_ns}"
             );
         }
+
         assert_eq!(batches.offered_quantile_ns(0.91), None);
         assert_eq!(Batches::new(0, 100).offered_quantile_ns(0.5), None);
     }
 
-    /// The same requests, some of them from before and after: with stretches that were doubled
-    /// whenever one came to their end, and with stretches that were long from the start.
+    /// The same requests, some of them from before and after: once with batches that were doubled
+    /// whenever the measurement was extended, once with long batches from the start.
     fn twice(first_to_ns: u64, to_ns: u64) -> (Batches, Batches) {
         let (mut doubled, mut whole) =
             (Batches::new(1_200, first_to_ns), Batches::new(1_200, to_ns));
@@ -366,7 +381,8 @@ mod tests {
             })
             .collect();
         ends.sort_unstable_by_key(|(_, ended_ns, _)| *ended_ns);
-        for (intended_ns, ended_ns, is_right) in ends {
+
+        for (intended_ns, ended_ns, is_correct) in ends {
             while ended_ns >= doubled.to_ns && doubled.to_ns < to_ns {
                 let twice_ns = 2 * doubled.to_ns - 1_200;
                 doubled.double(twice_ns);
@@ -375,15 +391,16 @@ mod tests {
                 batches.record(
                     intended_ns,
                     ended_ns,
-                    is_right.then_some(ended_ns - intended_ns),
+                    is_correct.then_some(ended_ns - intended_ns),
                 );
             }
         }
+
         (doubled, whole)
     }
 
     #[test]
-    fn stretches_that_were_doubled_are_those_that_were_long_from_the_start() {
+    fn doubled_batches_equal_batches_that_were_long_from_the_start() {
         let (doubled, whole) = twice(13_200, 49_200);
         assert_eq!(
             (doubled.to_ns, doubled.length_ns),
@@ -402,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_length_is_no_multiple_of_the_stretches_no_request_is_lost_either() {
+    fn no_request_is_lost_if_the_length_is_no_multiple_of_the_batches() {
         let (doubled, whole) = twice(1_200 + 12_007, 1_200 + 4 * 12_007);
         let all = |batches: &Batches| {
             batches
@@ -411,6 +428,7 @@ mod tests {
                 .map(|batch| batch.requests)
                 .sum::<f64>()
         };
+
         assert_eq!(all(&doubled), all(&whole));
         assert!((doubled.mean_in_system() / whole.mean_in_system() - 1.0).abs() < 1e-9);
     }
@@ -419,6 +437,7 @@ mod tests {
     fn the_share_beyond_a_quantile_is_exact_whatever_the_slots() {
         let mut batches = Batches::new(0, 120_000);
         (0..120_000).for_each(|at_ns| batches.record(at_ns, at_ns + 500, Some(at_ns % 1_000)));
+
         for quantile in [0.5, 0.99, 0.999] {
             let beyond = batches.beyond(quantile);
             assert!(beyond.iter().all(|batch| batch.requests == 1_000.0));
@@ -428,13 +447,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_lie_beyond_every_answer() {
+    fn failures_lie_beyond_every_response() {
         let mut batches = Batches::new(0, 1_200);
-        // One stretch fails altogether, and a single answer in each other is slow.
+        // One batch fails completely, and each other one has a single slow response.
         for at_ns in 0..1_200 {
             let response_ns = if at_ns % 10 == 0 { 1_000_000 } else { 10 };
             batches.record(at_ns, at_ns, (at_ns >= 10).then_some(response_ns));
         }
+
         let beyond = batches.beyond_of_offered(0.9);
         assert_eq!(beyond[0].beyond, 10.0);
         assert!(
@@ -442,7 +462,8 @@ mod tests {
             "{:?}",
             beyond[1]
         );
-        // A hundredth of all is less than those that failed: it lies among them.
+
+        // A hundredth of all requests is less than the failures: it is among them.
         let beyond = batches.beyond_of_offered(0.999);
         assert!((beyond[0].beyond - 1.2).abs() < 1e-9 && beyond[1].beyond == 0.0);
         assert_eq!(batches.beyond(0.9)[0], Batch::default());
@@ -451,34 +472,35 @@ mod tests {
     #[test]
     fn time_in_the_system_is_the_same_by_flows_and_by_stays() {
         let (from_ns, to_ns) = (1_000, 13_007);
-        let (mut batches, mut other, mut right_ns) = (
-            Batches::new(from_ns, to_ns),
-            Batches::new(from_ns, to_ns),
-            0,
-        );
+        let mut batches = Batches::new(from_ns, to_ns);
+        let mut other = Batches::new(from_ns, to_ns);
+        let mut correct_ns = 0;
+
         for at_ns in (0..15_000_u64).step_by(7) {
             let stay_ns = at_ns * at_ns % 3_001;
-            let is_right = !at_ns.is_multiple_of(5);
+            let is_correct = !at_ns.is_multiple_of(5);
             let half = if at_ns % 2 == 0 {
                 &mut batches
             } else {
                 &mut other
             };
-            half.record(at_ns, at_ns + stay_ns, is_right.then_some(stay_ns));
-            if is_right && (from_ns..to_ns).contains(&at_ns) {
-                right_ns += u128::from(stay_ns);
+            half.record(at_ns, at_ns + stay_ns, is_correct.then_some(stay_ns));
+            if is_correct && (from_ns..to_ns).contains(&at_ns) {
+                correct_ns += u128::from(stay_ns);
             }
         }
+
         batches.add(&other);
         let (by_flows, by_stays) = (
             batches.mean_in_system(),
-            batches.mean_in_system_by_stays(right_ns),
+            batches.mean_in_system_by_stays(correct_ns),
         );
+
         assert!((by_flows - by_stays).abs() < 1e-9, "{by_flows} {by_stays}");
-        // One in seven nanoseconds, each for 1,500 or so.
+        // One every seven nanoseconds, each for about 1,500.
         assert!((190.0..240.0).contains(&by_flows), "{by_flows}");
         assert!(
-            batches.mean_in_system_by_stays(right_ns / 2) < by_flows * 0.7,
+            batches.mean_in_system_by_stays(correct_ns / 2) < by_flows * 0.7,
             "what is missing is missed"
         );
     }

@@ -1,15 +1,15 @@
-//! Why connections were not made, in words, and how often: the outcome alone does not tell a person
-//! what to do.
+//! Why connections failed, in words, and how often: the outcome alone does not tell the user what
+//! to do.
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// Different causes that are kept apart; a load with more has not one problem but many.
+/// Distinct causes to keep; a load with more has many problems, not one.
 const MAX_CAUSES: usize = 8;
 
 const FURTHER: &str = "further causes";
 
-/// Causes and how often each was met, over all phases of a load.
+/// Causes with their counts, over all phases of a load.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectFailures(BTreeMap<String, u64>);
 
@@ -19,14 +19,14 @@ impl ConnectFailures {
         self.add_cause(in_words(error), 1);
     }
 
-    /// Adds another thread's.
+    /// Adds another thread's causes.
     pub(crate) fn add(&mut self, other: &Self) {
         for (cause, count) in &other.0 {
             self.add_cause(cause.clone(), *count);
         }
     }
 
-    /// Causes and how often each was met.
+    /// Causes with their counts.
     pub(crate) fn causes(&self) -> &BTreeMap<String, u64> {
         &self.0
     }
@@ -60,19 +60,22 @@ mod tests {
             failures.note(&io::Error::other(format!("cause {number}")));
             failures.note(&io::Error::other("cause 0"));
         }
+
         let mut whole = failures.clone();
         whole.add(&failures);
+
         assert_eq!(whole.causes()["cause 0"], 42);
         assert_eq!(whole.causes().len(), MAX_CAUSES + 1);
         assert_eq!(whole.causes().values().sum::<u64>(), 80);
     }
 
     #[test]
-    fn a_lack_of_ports_comes_with_its_cure() {
+    fn a_lack_of_ports_comes_with_a_hint() {
         let mut failures = ConnectFailures::default();
         failures.note(&io::Error::from_raw_os_error(
             rustix::io::Errno::ADDRNOTAVAIL.raw_os_error(),
         ));
+
         assert!(
             failures
                 .causes()

@@ -1,24 +1,24 @@
 //! How many connections there were, and how long they lived.
 
-/// Life of the connections of one thread.
+/// Connection counts of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionCounts {
-    /// Connections made.
+    /// Connections opened.
     pub opened: u64,
-    /// Requests sent over a kept connection, whatever became of them.
+    /// Requests sent over a kept connection, whatever their outcome.
     pub reused: u64,
-    /// Connections that the server ended, with or without saying so.
+    /// Connections that the server closed, announced or not.
     pub closed_by_server: u64,
-    /// Most connections at once.
+    /// Most connections open at once.
     pub peak: u64,
-    /// Requests sent on the connection that had fewest, of those that ended.
+    /// Fewest requests sent on any closed connection.
     pub fewest_requests: Option<u64>,
-    /// Requests sent on the connection that had most.
+    /// Most requests sent on any closed connection.
     pub most_requests: Option<u64>,
 }
 
 impl ConnectionCounts {
-    /// Notes the end of a connection that has carried `requests`.
+    /// Counts the end of a connection that carried `requests`.
     pub(crate) fn ended(&mut self, requests: u64) {
         self.fewest_requests = Some(
             self.fewest_requests
@@ -34,8 +34,9 @@ impl ConnectionCounts {
         self.opened += other.opened;
         self.reused += other.reused;
         self.closed_by_server += other.closed_by_server;
-        // Threads peak at their own instants, so the sum is an upper bound of the true peak.
+        // Threads peak at different times, so the sum is an upper bound of the true peak.
         self.peak += other.peak;
+
         for requests in [other.fewest_requests, other.most_requests]
             .into_iter()
             .flatten()

@@ -1,37 +1,35 @@
-//! What happened to one request: its outcome, its instants, and the exact split of its response
+//! What happened to one request: its outcome, its timestamps, and the exact split of its response
 //! time.
 
 use serde::Serialize;
 
-/// How a scheduled request ended. Exclusive and complete: every arrival ends in exactly one of
-/// these.
+/// How a scheduled request ended. Exclusive and complete: every arrival has exactly one outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// An accepted status and a right body.
+    /// An accepted status and a correct body.
     Ok,
-    /// A complete answer with a status that is not accepted.
+    /// A complete response with a status that is not accepted.
     HttpStatus,
-    /// A complete answer whose body is not the expected one, or an answer that is not HTTP.
+    /// A complete response with an unexpected body, or a response that is not HTTP.
     BadBody,
     /// The connection was reset or closed after a response byte, or on a fresh connection.
     Reset,
     /// A kept connection was reset or closed before any response byte: the keep-alive race. Not
     /// retried.
     Stale,
-    /// Nothing listened, or the connection was refused.
+    /// Nothing was listening, or the connection was refused.
     Refused,
-    /// The connection was not made within the timeout.
+    /// The connection was not established within the timeout.
     ConnectTimeout,
-    /// The request was on its way, but its answer was not complete within the timeout.
+    /// The request was sent, but its response was not complete within the timeout.
     Timeout,
-    /// Never sent: every connection was busy and it was to be shed, the queue was full, or the
-    /// deadline passed while it waited.
+    /// Never sent: every connection was busy and the policy was to shed it, the queue was full, or
+    /// the deadline passed while it waited.
     Dropped,
     /// Still in flight, or still queued, when the drain ended or the run was stopped.
     Unfinished,
-    /// The generator ran out of something of its own (descriptors, ports, memory): the run is
-    /// invalid.
+    /// The generator ran out of a resource (file descriptors, ports, memory): the run is invalid.
     ClientError,
 }
 
@@ -51,9 +49,9 @@ impl Outcome {
         Self::ClientError,
     ];
 
-    /// Whether an answer might still have come when nobody waited for it any longer: the elapsed
-    /// time is a lower bound of the response time. A dropped arrival was never sent, so it is a
-    /// plain failure.
+    /// Whether the response might still have arrived after the generator stopped waiting: the
+    /// elapsed time is a lower bound of the response time. A dropped arrival was never sent, so it
+    /// is a plain failure.
     #[must_use]
     pub fn is_censored(self) -> bool {
         matches!(
@@ -62,23 +60,22 @@ impl Outcome {
         )
     }
 
-    /// Whether a complete HTTP answer came, right or wrong.
+    /// Whether a complete HTTP response arrived, correct or not.
     #[must_use]
     pub fn is_answered(self) -> bool {
         matches!(self, Self::Ok | Self::HttpStatus | Self::BadBody)
     }
 }
 
-/// An arrival that has to be served: its intended instant and the instant from which it could have
-/// been sent.
+/// An arrival to be served: its intended send time and the time from which it could have been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// When it should have been sent.
     pub intended_ns: u64,
-    /// From when on it would have had to wait for a slot had it been looked at in time: the
-    /// intended instant, or the later one until which a slot was idle.
+    /// When it would have started to wait for a slot if handled on time: the intended send, or a
+    /// later time up to which a slot was idle.
     pub waits_from_ns: u64,
-    /// When a connection slot became free for it; the intended instant unless it had to queue.
+    /// When a connection slot became free for it; the intended send unless it was queued.
     pub eligible_ns: u64,
     /// Which of the target's requests it sends.
     pub request: u32,
@@ -95,7 +92,7 @@ impl Arrival {
         }
     }
 
-    /// An arrival that got its slot at `freed_ns`, after waiting for it from `waits_from_ns` on.
+    /// An arrival that got its slot at `freed_ns`, after waiting for one since `waits_from_ns`.
     pub fn queued(intended_ns: u64, waits_from_ns: u64, freed_ns: u64, request: u32) -> Self {
         let eligible_ns = freed_ns.max(intended_ns);
         Self {
@@ -106,13 +103,14 @@ impl Arrival {
         }
     }
 
-    /// How late it was looked at: while a slot was still idle, it waited for us and for none.
+    /// How late it was handled: while a slot was still idle, it waited for the generator, not for a
+    /// slot.
     pub fn overlooked_ns(&self) -> u64 {
         self.waits_from_ns.saturating_sub(self.intended_ns)
     }
 }
 
-/// Instants of one request, all on `CLOCK_MONOTONIC`; 0 where the request did not get that far.
+/// Timestamps of one request, all on `CLOCK_MONOTONIC`; 0 if the request did not get that far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
     /// Before `connect()`, if this request opened its connection.
@@ -121,24 +119,23 @@ pub(crate) struct Stamps {
     pub connect_ready_ns: u64,
     /// Immediately before the first write of the request to the socket.
     pub write_start_ns: u64,
-    /// When the first byte of the answer came, likewise.
+    /// When the first byte of the response arrived; source as for `last_byte_ns`.
     pub first_byte_ns: u64,
-    /// When the answer was complete: by the kernel's stamp, or else after the read that completed
-    /// it.
+    /// When the response was complete: the kernel timestamp, or else the time after the read that
+    /// completed it.
     pub last_byte_ns: u64,
-    /// How much later than the kernel we had it; `None` where the kernel did not say.
+    /// Delay from the kernel timestamp to our read; `None` without a kernel timestamp.
     pub receive_delay_ns: Option<u64>,
 }
 
-/// One request that has ended.
+/// A completed request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
     pub arrival: Arrival,
     pub stamps: Stamps,
     pub outcome: Outcome,
     pub status: Option<u16>,
-    /// When the outcome was known: the last byte, the failure, or for a timeout the instant it
-    /// expired.
+    /// When the outcome was known: the last byte, the failure, or for a timeout the time of expiry.
     pub ended_ns: u64,
 }
 
@@ -154,12 +151,13 @@ pub(crate) struct Parts {
 }
 
 impl Completion {
-    /// Splits the response time of an answered request:
-    /// `response = pool wait + send lag + connect + time to first byte + transfer`, exactly.
+    /// Splits the response time of a completed request: `response = pool wait + send lag + connect
+    /// + time to first byte + transfer`, exactly.
     ///
-    /// `None` when an instant is missing or out of order, which no answered request can have.
+    /// `None` if a timestamp is missing or out of order, which no request with a response can have.
     pub fn parts(&self) -> Option<Parts> {
-        let (arrival, stamps) = (&self.arrival, &self.stamps);
+        let arrival = &self.arrival;
+        let stamps = &self.stamps;
         let pool_wait_ns = arrival.eligible_ns.checked_sub(arrival.waits_from_ns)?;
         let connect_ns = match stamps.connect_start_ns {
             0 => None,
@@ -173,6 +171,7 @@ impl Completion {
         let response_ns = stamps.last_byte_ns.checked_sub(arrival.intended_ns)?;
         let sum_ns =
             pool_wait_ns + send_lag_ns + connect_ns.unwrap_or(0) + first_byte_ns + transfer_ns;
+
         (sum_ns == response_ns).then_some(Parts {
             response_ns,
             pool_wait_ns,
@@ -188,22 +187,22 @@ impl Completion {
         self.stamps.write_start_ns != 0 && self.stamps.connect_start_ns == 0
     }
 
-    /// Wait for a connection slot; for an arrival that never got one, until its end.
+    /// Wait for a connection slot; for an arrival that never got one, the wait until its end.
     pub fn pool_wait_ns(&self) -> u64 {
         self.arrival
             .eligible_ns
             .saturating_sub(self.arrival.waits_from_ns)
     }
 
-    /// Lateness of our own: before the arrival began to wait for a slot, and from the instant at
-    /// which the request could have gone out to its first write, connecting apart. For an arrival
-    /// that its deadline caught in a slot's hands, until then. `None` where it never got to a slot,
-    /// or where connecting failed.
+    /// The generator's own delay: until the arrival started to wait for a slot, and from when the
+    /// request could have been sent to its first write, excluding connecting. For an arrival
+    /// dropped in a slot at its deadline, the delay until then. `None` if it never got a slot, or
+    /// if connecting failed.
     pub fn send_lag_ns(&self) -> Option<u64> {
         Some(self.slot_lag_ns()? + self.arrival.overlooked_ns())
     }
 
-    /// The part of it since the arrival had a slot.
+    /// The part of the send lag since the arrival had a slot.
     pub fn slot_lag_ns(&self) -> Option<u64> {
         let stamps = &self.stamps;
         if stamps.write_start_ns != 0 {
@@ -215,6 +214,7 @@ impl Completion {
                 .checked_sub(self.arrival.eligible_ns)?
                 .checked_sub(connect_ns);
         }
+
         let is_caught = self.outcome == Outcome::Dropped && stamps.connect_start_ns == 0;
         if is_caught {
             self.ended_ns.checked_sub(self.arrival.eligible_ns)
@@ -223,8 +223,8 @@ impl Completion {
         }
     }
 
-    /// From when on its slot could serve another: one that was dropped in a slot's hands, and not
-    /// while it connected, never used it.
+    /// When its slot was free for another arrival: one that was dropped in a slot, other than while
+    /// connecting, never used it.
     pub fn freed_ns(&self) -> u64 {
         let is_unused = self.outcome == Outcome::Dropped && self.stamps.connect_start_ns == 0;
         if is_unused {
@@ -234,7 +234,7 @@ impl Completion {
         }
     }
 
-    /// Time from the intended send to the end, whatever the end was.
+    /// Time from the intended send to the end, whatever the outcome.
     pub fn elapsed_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.arrival.intended_ns)
     }
@@ -272,6 +272,7 @@ mod tests {
             first_byte_ns: 640,
             service_ns: 1_140,
         };
+
         assert_eq!(parts, expected);
     }
 
@@ -313,6 +314,7 @@ mod tests {
             stamps: Stamps::default(),
             ..connecting
         };
+
         assert_eq!(
             [completion(), connecting, unused].map(|one| one.freed_ns()),
             [2_500, 2_500, 1_300]
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_out_of_order_have_no_parts() {
+    fn timestamps_out_of_order_have_no_parts() {
         let mut completion = completion();
         completion.stamps.write_start_ns = 900;
         assert_eq!(completion.parts(), None);

@@ -1,8 +1,7 @@
-//! When single requests were in flight: the slowest, and as many of all by chance.
+//! When single requests were in flight: the slowest, and an equally large random sample.
 //!
-//! Histograms say how slow, not when exactly. Whether a slow request was under way while the server
-//! was held up can only be told from its own instants; a bounded number of them is kept, whatever
-//! the length of the load.
+//! Histograms show how slow, not when. Only a request's own timestamps show whether it was in
+//! flight while the server stalled; a bounded number is kept, whatever the length of the load.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,10 +14,10 @@ use crate::record::exchange::{Completion, Outcome};
 /// Intended send, and end.
 type Flight = (u64, u64);
 
-/// More than any failure's place among the slowest: failures come first, whenever they ended.
+/// Larger than any rank key of a success: failures sort first, whenever they ended.
 const FAILED: u64 = 1 << 63;
 
-/// Requests of the measure phase, of one thread or of all.
+/// Requests of the measure phase, of one thread or of all threads.
 #[derive(Clone, Debug)]
 pub struct Flights {
     slowest: Largest,
@@ -28,9 +27,9 @@ pub struct Flights {
 /// When requests were in flight: for each, its intended send and its end, on `CLOCK_MONOTONIC`.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlightReport {
-    /// The slowest, slowest first; failures count as slower than any answer.
+    /// The slowest requests, slowest first; failures count as slower than any response.
     pub slowest: Vec<Flight>,
-    /// As many of all requests, drawn without preference, by their intended send.
+    /// An equally large uniform random sample of all requests, by intended send.
     pub sample: Vec<Flight>,
 }
 
@@ -42,7 +41,7 @@ struct Largest {
 }
 
 impl Flights {
-    /// Keeps `most` of either kind; nothing where that is 0.
+    /// Keeps `most` of each kind; `None` if that is 0.
     pub(crate) fn new(most: usize) -> Option<Self> {
         (most > 0).then(|| Self {
             slowest: Largest::new(most),
@@ -50,7 +49,7 @@ impl Flights {
         })
     }
 
-    /// Takes a request of the measure phase into account.
+    /// Considers a request of the measure phase.
     pub(crate) fn record(&mut self, completion: &Completion) {
         let (intended_ns, ended_ns) = (completion.arrival.intended_ns, completion.ended_ns);
         let elapsed_ns = ended_ns.saturating_sub(intended_ns);
@@ -61,12 +60,12 @@ impl Flights {
         };
         let flight = (intended_ns, ended_ns.max(intended_ns));
         self.slowest.offer(place, flight);
-        // Those whose scattered instant is largest are a random sample, and so they are after
-        // threads are merged.
+        // Those with the largest hashed timestamp form a random sample, also after threads are
+        // merged.
         self.sample.offer(scatter(0, intended_ns), flight);
     }
 
-    /// Adds another thread's.
+    /// Adds another thread's requests.
     pub(crate) fn add(&mut self, other: &Self) {
         other
             .slowest
@@ -80,7 +79,7 @@ impl Flights {
             .for_each(|Reverse((key, flight))| self.sample.offer(*key, *flight));
     }
 
-    /// The instants.
+    /// The report.
     pub(crate) fn report(&self) -> FlightReport {
         let slowest = self.slowest.entries.clone().into_sorted_vec();
         let mut sample: Vec<Flight> = self
@@ -90,6 +89,7 @@ impl Flights {
             .map(|Reverse((_, flight))| *flight)
             .collect();
         sample.sort_unstable();
+
         FlightReport {
             slowest: slowest
                 .into_iter()
@@ -136,11 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_are_kept_and_failures_are_slower_than_any_answer() {
+    fn the_slowest_are_kept_and_failures_are_slower_than_any_response() {
         let mut flights = Flights::new(3).expect("some are kept");
         for step in 0..100 {
             flights.record(&ended(step * 1_000, 500 + step * 37 % 100, Outcome::Ok));
         }
+
         flights.record(&ended(7, 1, Outcome::Refused));
         let slowest: Vec<u64> = flights
             .report()
@@ -148,6 +149,7 @@ mod tests {
             .iter()
             .map(|(from, to)| to - from)
             .collect();
+
         assert_eq!(slowest, [1, 599, 598]);
     }
 
@@ -155,8 +157,9 @@ mod tests {
     fn the_sample_prefers_no_request_and_does_not_depend_on_the_threads() {
         let mut whole = Flights::new(200).expect("some are kept");
         let mut parts = [whole.clone(), whole.clone()];
+
         for step in 0..20_000_u64 {
-            // Every tenth is slow; it must not be drawn more often for that.
+            // Every tenth is slow; that must not make it more likely to be drawn.
             let completion = ended(
                 step * 10_000,
                 if step % 10 == 0 { 900 } else { 100 },
@@ -165,12 +168,14 @@ mod tests {
             whole.record(&completion);
             parts[(step % 2) as usize].record(&completion);
         }
+
         let sample = whole.report().sample;
         let slow = sample.iter().filter(|(from, to)| to - from == 900).count();
         let early = sample
             .iter()
             .filter(|(from, _)| *from < 100_000_000)
             .count();
+
         assert_eq!(sample.len(), 200);
         // Five standard deviations of a binomial.
         assert!((1..=41).contains(&slow), "{slow} of 200 are slow");
@@ -178,8 +183,10 @@ mod tests {
             (65..=135).contains(&early),
             "{early} of 200 are of the first half"
         );
+
         let [mut one, other] = parts;
         one.add(&other);
+
         assert_eq!(one.report().sample, sample);
     }
 

@@ -1,5 +1,4 @@
-//! Latency histograms: HDR, three significant digits, nanoseconds, exact minimum and maximum kept
-//! beside.
+//! Latency histograms: HDR, three significant digits, nanoseconds, with exact minimum and maximum.
 //!
 //! Histograms are merged by addition only; percentiles are never averaged.
 
@@ -46,7 +45,7 @@ impl LatencyHistogram {
 
     /// Counts one value.
     pub fn record(&mut self, value_ns: u64) {
-        // A histogram that resizes itself takes every u64, so this cannot fail.
+        // A self-resizing histogram accepts every u64, so this cannot fail.
         let recorded = self.counts.record(value_ns);
         debug_assert!(recorded.is_ok(), "{recorded:?}");
         self.min_ns = self.min_ns.min(value_ns);
@@ -54,7 +53,7 @@ impl LatencyHistogram {
         self.sum_ns += u128::from(value_ns);
     }
 
-    /// Counts one value many times over.
+    /// Counts one value several times.
     pub(crate) fn record_many(&mut self, value_ns: u64, count: u64) {
         if count > 0 {
             let recorded = self.counts.record_n(value_ns, count);
@@ -129,7 +128,7 @@ impl LatencyHistogram {
         self.counts.value_at_quantile(quantile).min(self.max_ns)
     }
 
-    /// How many values are larger than `limit_ns`, to the precision of a slot.
+    /// How many values are larger than `limit_ns`, to the resolution of a slot.
     #[must_use]
     pub fn count_above(&self, limit_ns: u64) -> u64 {
         self.counts
@@ -139,7 +138,7 @@ impl LatencyHistogram {
             .sum()
     }
 
-    /// Every filled slot as `(highest value it stands for, count)`, ascending.
+    /// Every non-empty slot as `(highest value it stands for, count)`, ascending.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         self.counts
@@ -153,14 +152,17 @@ impl LatencyHistogram {
             .collect()
     }
 
-    /// The same in little memory, for keeping.
+    /// A compact copy, for storage.
     pub(crate) fn pack(&self) -> PackedHistogram {
-        let (mut bytes, mut before) = (Vec::new(), 0);
+        let mut bytes = Vec::new();
+        let mut before = 0;
+
         for (value_ns, count) in self.buckets() {
             push_number(&mut bytes, value_ns - before);
             push_number(&mut bytes, count);
             before = value_ns;
         }
+
         let (min_ns, max_ns, sum_ns) = (self.min_ns, self.max_ns, self.sum_ns);
         PackedHistogram {
             bytes: bytes.into_boxed_slice(),
@@ -170,7 +172,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// HDR V2 with DEFLATE, as every reader of the interval log format takes it.
+    /// HDR V2 with DEFLATE, readable by every reader of the interval log format.
     ///
     /// # Errors
     /// [`LoadError::Histogram`] when the encoder refuses.
@@ -190,8 +192,8 @@ impl LatencyHistogram {
         Ok(STANDARD.encode(self.to_hdr_v2()?))
     }
 
-    /// Reads HDR V2 bytes, compressed or not. The format holds no exact extremes, so minimum,
-    /// maximum and mean are those of the slots.
+    /// Reads HDR V2 bytes, compressed or not. The format has no exact extremes, so minimum, maximum
+    /// and mean are those of the slots.
     ///
     /// # Errors
     /// [`LoadError::Histogram`] when the bytes are not such a histogram.
@@ -216,6 +218,7 @@ impl LatencyHistogram {
         grown
             .add(&counts)
             .map_err(|error| LoadError::Histogram(format!("{error:?}")))?;
+
         Ok(Self {
             counts: grown,
             min_ns,
@@ -245,7 +248,7 @@ pub fn rank_of(quantile: f64, count: u64) -> u64 {
     ((exact - exact * 1e-12).ceil() as u64).clamp(1, count.max(1))
 }
 
-/// A histogram that takes no more values: its filled slots only, a few bytes each.
+/// A read-only histogram: its non-empty slots only, a few bytes each.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedHistogram {
     bytes: Box<[u8]>,
@@ -266,22 +269,25 @@ impl Default for PackedHistogram {
 }
 
 impl PackedHistogram {
-    /// The histogram again, exactly.
+    /// Restores the histogram exactly.
     pub fn unpack(&self) -> LatencyHistogram {
         let mut histogram = LatencyHistogram::new();
-        let (mut rest, mut value_ns) = (&self.bytes[..], 0);
+        let mut rest = &self.bytes[..];
+        let mut value_ns = 0;
+
         while !rest.is_empty() {
             value_ns += take_number(&mut rest);
             let recorded = histogram.counts.record_n(value_ns, take_number(&mut rest));
             debug_assert!(recorded.is_ok(), "{recorded:?}");
         }
+
         (histogram.min_ns, histogram.max_ns, histogram.sum_ns) =
             (self.min_ns, self.max_ns, self.sum_ns);
         histogram
     }
 }
 
-/// Seven bits to a byte, the lowest first; the eighth says that more follow.
+/// Seven bits per byte, lowest first; the eighth bit means that more follow.
 fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -300,6 +306,7 @@ fn take_number(bytes: &mut &[u8]) -> u64 {
         }
         shift += 7;
     }
+
     number
 }
 
@@ -317,6 +324,7 @@ mod tests {
     fn packing_loses_nothing() {
         let mut histogram = LatencyHistogram::new();
         assert_eq!(histogram.pack().unpack(), histogram);
+
         for value in [
             0,
             1,
@@ -330,6 +338,7 @@ mod tests {
         ] {
             (0..=value % 300).for_each(|_| histogram.record(value));
         }
+
         assert_eq!(histogram.pack().unpack(), histogram);
     }
 
@@ -366,6 +375,7 @@ mod tests {
                 "quantile {quantile}"
             );
         }
+
         assert_eq!(histogram.quantile_ns(0.0), Some(1));
         assert_eq!(histogram.mean_ns(), Some(500.5));
     }
@@ -373,7 +383,7 @@ mod tests {
     #[test]
     fn every_rank_has_its_value() {
         for count in [1, 2, 3, 10, 999, 1_000, 1_999] {
-            // Below 2,048 a value has a slot of its own.
+            // Below 2,048 each value has its own slot.
             let histogram = filled((0..count).rev());
             for rank in 1..=count {
                 assert_eq!(histogram.at_rank_ns(rank), Some(rank - 1), "of {count}");
@@ -389,10 +399,13 @@ mod tests {
     fn a_large_value_is_within_a_thousandth_and_never_above_the_maximum() {
         let value = 1_234_567_890_123;
         let histogram = filled([1, value]);
+
         assert_eq!(histogram.max_ns(), Some(value));
         assert_eq!(histogram.quantile_ns(1.0), Some(value));
+
         let histogram = filled([value, value * 2]);
         let median = histogram.quantile_ns(0.5).expect("two values");
+
         assert!(
             median >= value && (median - value) * 1_024 <= value,
             "{median}"
@@ -408,6 +421,7 @@ mod tests {
             .for_each(|value| second.record(value));
         let all = filled([9_000_000_000, 5, 1, 7_000_000]);
         first.add(&second);
+
         assert_eq!(first.buckets(), all.buckets());
         assert_eq!(
             (first.min_ns(), first.max_ns(), first.mean_ns()),

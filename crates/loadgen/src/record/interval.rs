@@ -1,20 +1,20 @@
-//! One slice of the measure phase: counts, and the response times of its right answers.
+//! One slice of the measure phase: counts, and the response times of its correct responses.
 //!
-//! A load may last for hours, so a slice that is over is packed: a few kilobytes instead of a whole
+//! A load may last for hours, so a finished slice is packed: a few kilobytes instead of a whole
 //! histogram.
 
 use crate::record::histogram::{LatencyHistogram, PackedHistogram};
 
-/// Arrivals whose intended instant lies in one slice of the measure phase.
+/// Arrivals whose intended send is in one slice of the measure phase.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalRecord {
     /// Arrivals.
     pub scheduled: u64,
     /// Of these, how many reached the socket.
     pub sent: u64,
-    /// Right answers.
+    /// Correct responses.
     pub ok: u64,
-    /// Everything else that has ended.
+    /// All other completions.
     pub failed: u64,
     times: Times,
 }
@@ -32,7 +32,7 @@ impl Default for Times {
 }
 
 impl IntervalRecord {
-    /// Response times of the right answers.
+    /// Response times of the correct responses.
     #[must_use]
     pub fn response(&self) -> LatencyHistogram {
         match &self.times {
@@ -41,7 +41,8 @@ impl IntervalRecord {
         }
     }
 
-    /// Counts the response time of a right answer; whether the slice had to be opened for it.
+    /// Counts the response time of a correct response; returns whether the slice had to be unpacked
+    /// for it.
     pub(crate) fn record(&mut self, response_ns: u64) -> bool {
         let was_packed = match &self.times {
             Times::Open(_) => false,
@@ -53,10 +54,11 @@ impl IntervalRecord {
         if let Times::Open(times) = &mut self.times {
             times.record(response_ns);
         }
+
         was_packed
     }
 
-    /// The slice is over; a late answer opens it again.
+    /// Packs a finished slice; a late response unpacks it again.
     pub(crate) fn pack(&mut self) {
         if let Times::Open(times) = &self.times {
             self.times = Times::Packed(times.pack());
@@ -80,9 +82,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packing_and_late_answers_change_no_figure() {
+    fn packing_and_late_responses_change_no_figure() {
         let (mut packed, mut open) = (IntervalRecord::default(), IntervalRecord::default());
         let mut openings = 0;
+
         for value in (1..2_000_u64).map(|step| step * step * 37 % 90_000_000) {
             openings += u32::from(packed.record(value));
             open.record(value);
@@ -90,8 +93,10 @@ mod tests {
                 packed.pack();
             }
         }
+
         assert!(openings > 100, "{openings}");
         assert_eq!(packed.response(), open.response());
+
         packed.add(&open.clone());
         assert_eq!(packed.response().count(), 2 * open.response().count());
     }

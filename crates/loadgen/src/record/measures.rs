@@ -1,26 +1,26 @@
-//! What is measured of right answers.
+//! Latency measures of correct responses.
 
 use crate::record::exchange::Parts;
 use crate::record::histogram::LatencyHistogram;
 
-/// What is measured of right answers, one histogram each.
+/// Latency measures of correct responses, one histogram each.
 #[derive(Clone, Debug, Default)]
 pub struct Measures {
     /// Intended send to last byte.
     pub response: LatencyHistogram,
     /// Actual send to last byte.
     pub service: LatencyHistogram,
-    /// The generator's own lateness.
+    /// The generator's own send delay.
     pub send_lag: LatencyHistogram,
-    /// Wait for a connection, where connections are capped.
+    /// Wait for a connection, if connections are capped.
     pub pool_wait: LatencyHistogram,
     /// Connecting, for requests that opened a connection.
     pub connect: LatencyHistogram,
     /// Actual send to first byte.
     pub first_byte: LatencyHistogram,
-    /// How much later than the kernel we had the last byte, where the kernel said.
+    /// Delay from the kernel timestamp of the last byte to our read, if there was one.
     pub receive_delay: LatencyHistogram,
-    /// Response time without the generator's own lateness: for the verdict only, never a result.
+    /// Response time minus the generator's send lag: for the verdict only, never a result.
     pub response_without_lag: LatencyHistogram,
 }
 
@@ -38,12 +38,12 @@ impl Measures {
     }
 }
 
-/// The same while a load runs, in as few entries per answer as tell everything: each one costs time
-/// of the generator's. Response times are not in it, because the slices have them.
+/// The same while a load runs, with the fewest histogram entries per response: each entry costs
+/// generator time. Response times are not included, because the slices have them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Of answers that came all at once, to a request that waited for no slot and no connection:
-    /// service time, time to first byte and response time without our lateness are the same.
+    /// Responses that arrived in one piece, to requests that waited for neither a slot nor a
+    /// connection: service time, time to first byte and response time without send lag are equal.
     plain: LatencyHistogram,
     service: LatencyHistogram,
     first_byte: LatencyHistogram,
@@ -58,8 +58,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub fn record(&mut self, parts: &Parts, receive_delay_ns: Option<u64>) {
         let without_lag_ns = parts.response_ns - parts.send_lag_ns;
-        // The parts add up exactly, so this says that there was nothing else: no wait, no
-        // connecting, no transfer.
+        // The parts add up exactly, so there was nothing else: no wait, no connecting, no transfer.
         if parts.first_byte_ns == without_lag_ns {
             self.plain.record(without_lag_ns);
         } else {
@@ -67,12 +66,14 @@ impl Tally {
             self.first_byte.record(parts.first_byte_ns);
             self.response_without_lag.record(without_lag_ns);
         }
+
         self.send_lag.record(parts.send_lag_ns);
         if parts.pool_wait_ns == 0 {
             self.did_not_wait += 1;
         } else {
             self.pool_wait.record(parts.pool_wait_ns);
         }
+
         if let Some(connect_ns) = parts.connect_ns {
             self.connect.record(connect_ns);
         }
@@ -81,7 +82,7 @@ impl Tally {
         }
     }
 
-    /// Adds another thread's.
+    /// Adds another thread's measures.
     pub fn add(&mut self, other: &Self) {
         self.plain.add(&other.plain);
         self.service.add(&other.service);
@@ -94,17 +95,17 @@ impl Tally {
         self.response_without_lag.add(&other.response_without_lag);
     }
 
-    /// The generator's own lateness of right answers.
+    /// The generator's send lag of correct responses.
     pub fn send_lag(&self) -> &LatencyHistogram {
         &self.send_lag
     }
 
-    /// Of how many right answers the kernel said when they came.
+    /// Number of correct responses with a kernel timestamp.
     pub fn receive_delays(&self) -> u64 {
         self.receive_delay.count()
     }
 
-    /// What it comes to, with the response times of the slices.
+    /// The complete measures, given the response times of the slices.
     pub fn measures(&self, response: LatencyHistogram) -> Measures {
         let mut measures = Measures {
             response,
@@ -123,6 +124,7 @@ impl Tally {
         ] {
             measure.add(&self.plain);
         }
+
         measures.pool_wait.record_many(0, self.did_not_wait);
         measures
     }
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_answer_is_in_every_measure_that_it_has() {
+    fn every_response_is_in_every_measure_that_it_has() {
         let (mut tally, mut other) = (Tally::default(), Tally::default());
         let whole = Parts {
             response_ns: 700,
@@ -158,6 +160,7 @@ mod tests {
         let extremes = |histogram: &LatencyHistogram| {
             (histogram.count(), histogram.min_ns(), histogram.max_ns())
         };
+
         assert_eq!(extremes(&measures.service), (2, Some(500), Some(600)));
         assert_eq!(extremes(&measures.first_byte), (2, Some(300), Some(600)));
         assert_eq!(extremes(&measures.send_lag), (2, Some(100), Some(100)));

@@ -1,4 +1,4 @@
-//! What is noted of each request while a load runs; nothing derived is computed here.
+//! What is recorded for each request while a load runs; nothing derived is computed here.
 
 pub(crate) mod batches;
 pub(crate) mod connect_failures;

@@ -1,5 +1,5 @@
-//! What is noted of every request for the checks of the load itself, beside the figures of the
-//! report.
+//! What is recorded for every request for the load's self-checks, in addition to the reported
+//! figures.
 
 use crate::base::clock::NS_PER_MS;
 use crate::plan::LoadPlan;
@@ -7,24 +7,24 @@ use crate::record::batches::Batches;
 use crate::record::exchange::{Completion, Outcome};
 use crate::record::send_sample::SendSample;
 
-/// A send that is later than this after the end of the measurement was missing in it.
+/// A send later than this after the end of the measurement is missing from it.
 const LATE_NS: u64 = NS_PER_MS;
 
-/// Notes of one thread, and after merging of the load.
+/// Observations of one thread, or of the load after merging.
 #[derive(Clone, Debug)]
 pub(crate) struct Observations {
     measure_from_ns: u64,
     measure_to_ns: u64,
     deadline_ns: Option<u64>,
-    /// The measure phase in stretches.
+    /// The measure phase in batches.
     pub batches: Batches,
-    /// Instants of consecutive sends.
+    /// Timestamps of consecutive sends.
     pub sends: SendSample,
-    /// Requests that could have gone out inside the measurement and went out after it, by our own
-    /// lateness.
+    /// Requests that could have been sent within the measurement but were sent after it because the
+    /// generator was late.
     pub late_sends: u64,
-    /// Requests of the measurement that were dropped past their deadline and would have gone out
-    /// but for our lateness.
+    /// Requests of the measurement that were dropped at their deadline and would have been sent if
+    /// the generator had not been late.
     pub late_drops: u64,
 }
 
@@ -42,7 +42,7 @@ impl Observations {
         }
     }
 
-    /// Notes a request that has ended, of any phase; `response_ns` where it was answered rightly.
+    /// Records a completed request of any phase; `response_ns` if the response was correct.
     pub fn ended(&mut self, completion: &Completion, response_ns: Option<u64>) {
         self.batches.record(
             completion.arrival.intended_ns,
@@ -53,12 +53,13 @@ impl Observations {
         if completion.stamps.write_start_ns >= self.measure_to_ns {
             self.late_sends += u64::from(self.is_late(completion));
         }
+
         if completion.outcome == Outcome::Dropped {
             self.late_drops += u64::from(self.is_dropped_by_us(completion));
         }
     }
 
-    /// The measurement goes on until `to_ns`, twice as far as before.
+    /// Extends the measurement to `to_ns`, twice its length.
     pub fn double(&mut self, to_ns: u64) {
         self.measure_to_ns = to_ns;
         self.batches.double(to_ns);
@@ -77,12 +78,14 @@ impl Observations {
         let Some((deadline_ns, lag_ns)) = self.deadline_ns.zip(completion.send_lag_ns()) else {
             return false;
         };
+
         let is_measured =
             (self.measure_from_ns..self.measure_to_ns).contains(&completion.arrival.intended_ns);
         let elapsed_ns = completion.elapsed_ns();
-        // What a full queue turned away missed no deadline.
+        // Arrivals rejected by a full queue missed no deadline.
         let is_missed =
             elapsed_ns >= deadline_ns && elapsed_ns.saturating_sub(lag_ns) < deadline_ns;
+
         is_measured && is_missed && lag_ns > LATE_NS
     }
 
@@ -142,6 +145,7 @@ mod tests {
                 "of the cool-down",
             ),
         ];
+
         for (completion, expected, case) in cases {
             observations.ended(&completion, Some(1));
             assert_eq!(observations.late_sends, expected, "{case}");
@@ -186,7 +190,7 @@ mod tests {
             (
                 dropped(0, 0, 99, 150),
                 1,
-                "had one in time, and was looked at too late",
+                "a slot was free in time, but it was handled too late",
             ),
             (
                 dropped(0, 60, 150, 150),
@@ -197,6 +201,7 @@ mod tests {
             (dropped(0, 0, 0, 50), 2, "found the queue full"),
             (dropped(1_000, 1_000, 1_000, 1_150), 2, "was not measured"),
         ];
+
         for (completion, expected, case) in cases {
             observations.ended(&completion, None);
             assert_eq!(observations.late_drops, expected, "{case}");

@@ -1,10 +1,10 @@
-//! How a measurement ends whose length depends on what it finds: after one of a few lengths, and
-//! nowhere between.
+//! How a measurement of adaptive length ends: after one of a few lengths, and nowhere in between.
 //!
-//! Shortly before each of these ends every thread shows what it has, and whoever looks at all of it
-//! may end the measurement there. Where nobody has by then it goes on: the first thread that comes
-//! to anything later settles it for all. So the phase of every instant is known before anything of
-//! it is counted, and the measurement holds exactly what a load of that length would have held.
+//! Shortly before each possible end every thread submits a snapshot, and the stopping rule may end
+//! the measurement there. If it has not decided by then, the measurement is extended: the first
+//! thread that reaches anything later settles it for all. So the phase of every timestamp is known
+//! before it is counted, and the measurement holds exactly what a load of that fixed length would
+//! have held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,27 +14,28 @@ use crate::base::clock::NS_PER_S;
 use crate::plan::LoadPlan;
 use crate::record::batches::Batches;
 
-/// The longest time before an end at which threads show what they have: enough to look at it.
+/// How long before an end threads submit their snapshots at most: enough time to analyse them.
 const LONGEST_AHEAD_NS: u64 = NS_PER_S;
-/// The same as a part of the shortest length.
+/// The same as a fraction of the shortest length.
 const AHEAD_PARTS: u64 = 10;
 
-/// The instants at which a measurement may end, and which of them it is.
+/// The timestamps at which a measurement may end, and the one at which it does.
 #[derive(Debug)]
 pub(crate) struct Ends {
     from_ns: u64,
     lengths_ns: Vec<u64>,
     cooldown_ns: u64,
-    /// Twice the place of the end that lies ahead, and 1 if the measurement ends there.
+    /// Twice the index of the next end, plus 1 if the measurement ends there.
     settled: AtomicUsize,
 }
 
 impl Ends {
-    /// `None` where the length of the plan's measurement is fixed.
+    /// `None` if the plan fixes the length of the measurement.
     pub fn of(plan: &LoadPlan, start_ns: u64) -> Option<Arc<Self>> {
         let lengths_ns = plan.precision.as_ref()?.lengths_ns(plan.phases.measure_ns);
         let from_ns = start_ns + plan.phases.warmup_ns;
         let settled = AtomicUsize::new(0);
+
         Some(Arc::new(Self {
             from_ns,
             lengths_ns,
@@ -43,7 +44,7 @@ impl Ends {
         }))
     }
 
-    /// Ends the measurement at this place; whether it was not too late to.
+    /// Ends the measurement at this index; returns whether it was in time.
     pub fn end_at(&self, place: usize) -> bool {
         self.settled
             .compare_exchange(
@@ -55,18 +56,19 @@ impl Ends {
             .is_ok()
     }
 
-    /// Whether the measurement goes on beyond this place, which is settled by asking.
-    fn goes_on(&self, place: usize) -> bool {
+    /// Whether the measurement continues beyond this index; asking settles it.
+    fn is_extended(&self, place: usize) -> bool {
         if place + 1 == self.lengths_ns.len() {
             return false;
         }
+
         let next = 2 * (place + 1);
         match self
             .settled
             .compare_exchange(2 * place, next, Ordering::AcqRel, Ordering::Acquire)
         {
             Ok(_) => true,
-            Err(found) => found >= next,
+            Err(settled) => settled >= next,
         }
     }
 
@@ -78,12 +80,12 @@ impl Ends {
         self.from_ns + self.lengths_ns[place]
     }
 
-    /// How long the measurement is, as far as it is settled.
+    /// How long the measurement is, as far as settled.
     pub fn length_ns(&self) -> u64 {
         self.lengths_ns[self.settled.load(Ordering::Acquire) / 2]
     }
 
-    /// From when on nothing is sent, as far as it is settled.
+    /// When sending stops, as far as settled.
     pub fn load_end_ns(&self) -> u64 {
         let settled = self.settled.load(Ordering::Acquire);
         let is_end = settled % 2 == 1 || settled / 2 + 1 == self.lengths_ns.len();
@@ -99,50 +101,50 @@ impl Ends {
     }
 }
 
-/// What one thread has, shortly before the end at this place.
+/// The snapshot of one thread, shortly before the end at this index.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub place: usize,
     pub batches: Batches,
 }
 
-/// What comes next on the way through the ends.
+/// The next step on the way through the ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is time to show what there is.
+    /// It is time to submit a snapshot.
     Show,
-    /// The measurement goes on until this instant.
-    GoesOn(u64),
+    /// The measurement continues until this timestamp.
+    Extended(u64),
     /// It has ended.
     Ends,
 }
 
-/// One thread's way through the ends.
+/// One thread's progress through the possible ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
     ends: Arc<Ends>,
     place: usize,
-    has_shown: bool,
-    shows: Option<Sender<Shown>>,
+    has_submitted: bool,
+    sender: Option<Sender<Shown>>,
 }
 
 impl Course {
-    /// The way from the first end on; without `shows` nothing is ever shown.
-    pub fn new(ends: Arc<Ends>, shows: Option<Sender<Shown>>) -> Self {
+    /// Starts before the first end; without `sender` no snapshot is ever submitted.
+    pub fn new(ends: Arc<Ends>, sender: Option<Sender<Shown>>) -> Self {
         Self {
             ends,
             place: 0,
-            has_shown: false,
-            shows,
+            has_submitted: false,
+            sender,
         }
     }
 
-    /// Where it leads to.
+    /// The possible ends.
     pub fn ends(&self) -> Arc<Ends> {
         Arc::clone(&self.ends)
     }
 
-    /// From when on the next step is due.
+    /// When the next step is due.
     pub fn checkpoint_ns(&self) -> u64 {
         let end_ns = self.ends.end_ns(self.place);
         if self.has_to_show() {
@@ -153,46 +155,47 @@ impl Course {
     }
 
     fn has_to_show(&self) -> bool {
-        self.shows.is_some() && !self.has_shown && self.place + 1 < self.ends.lengths_ns.len()
+        self.sender.is_some() && !self.has_submitted && self.place + 1 < self.ends.lengths_ns.len()
     }
 
     /// Takes that step.
     pub fn step(&mut self) -> Step {
         if self.has_to_show() {
-            self.has_shown = true;
+            self.has_submitted = true;
             return Step::Show;
         }
-        if self.ends.goes_on(self.place) {
+        if self.ends.is_extended(self.place) {
             self.advance()
         } else {
             Step::Ends
         }
     }
 
-    /// The steps that others have settled, where nothing has come since.
+    /// The steps that other threads have settled while this one was idle.
     pub fn step_behind(&mut self) -> Option<Step> {
         self.ends.is_beyond(self.place).then(|| self.advance())
     }
 
     fn advance(&mut self) -> Step {
-        (self.place, self.has_shown) = (self.place + 1, false);
-        Step::GoesOn(self.ends.end_ns(self.place))
+        self.place += 1;
+        self.has_submitted = false;
+        Step::Extended(self.ends.end_ns(self.place))
     }
 
-    /// Shows what there is.
+    /// Submits a snapshot.
     pub fn show(&self, batches: Batches) {
-        if let Some(shows) = &self.shows {
-            // Nobody looks any longer once the load is being given up.
-            let _ = shows.send(Shown {
+        if let Some(sender) = &self.sender {
+            // Nobody receives it any more once the load is being aborted.
+            let _ = sender.send(Shown {
                 place: self.place,
                 batches,
             });
         }
     }
 
-    /// Nothing will be shown any more.
-    pub fn stop_showing(&mut self) {
-        self.shows = None;
+    /// Submits no more snapshots.
+    pub fn stop_snapshots(&mut self) {
+        self.sender = None;
     }
 }
 
@@ -213,11 +216,12 @@ mod tests {
             share,
             longest_ns: 50 * S,
         });
+
         plan
     }
 
     fn ends() -> Arc<Ends> {
-        Ends::of(&plan(0.1), 100 * S).expect("a precision is asked for")
+        Ends::of(&plan(0.1), 100 * S).expect("the plan has a precision")
     }
 
     #[test]
@@ -229,11 +233,11 @@ mod tests {
     fn whoever_is_first_settles_an_end_for_all() {
         let ends = ends();
         assert_eq!((ends.length_ns(), ends.load_end_ns()), (10 * S, u64::MAX));
-        assert!(ends.goes_on(0), "nobody ended it");
+        assert!(ends.is_extended(0), "nobody ended it");
         assert!(!ends.end_at(0), "too late");
-        assert!(ends.goes_on(0), "for a thread that lags behind, too");
+        assert!(ends.is_extended(0), "for a thread that lags behind, too");
         assert!(ends.end_at(1));
-        assert!(!ends.goes_on(1) && ends.goes_on(0));
+        assert!(!ends.is_extended(1) && ends.is_extended(0));
         assert!(!ends.end_at(1), "it ends once");
         assert_eq!(
             (ends.length_ns(), ends.load_end_ns()),
@@ -244,40 +248,46 @@ mod tests {
     #[test]
     fn the_last_end_is_the_last_that_the_longest_duration_allows() {
         let ends = ends();
-        assert!(ends.goes_on(0) && ends.goes_on(1));
+        assert!(ends.is_extended(0) && ends.is_extended(1));
         assert_eq!((ends.length_ns(), ends.load_end_ns()), (40 * S, 147 * S));
-        assert!(!ends.goes_on(2));
+        assert!(!ends.is_extended(2));
     }
 
     #[test]
     fn a_thread_shows_what_it_has_ahead_of_each_end_but_the_last() {
-        let (ends, (shows, shown)) = (ends(), channel());
-        let mut course = Course::new(Arc::clone(&ends), Some(shows));
+        let ends = ends();
+        let (sender, snapshots) = channel();
+        let mut course = Course::new(Arc::clone(&ends), Some(sender));
         let mut steps = Vec::new();
+
         while steps.last().is_none_or(|(_, step)| *step != Step::Ends) {
             steps.push((course.checkpoint_ns() / S, course.step()));
         }
-        let goes_on = |until_s: u64| Step::GoesOn(until_s * S);
+
+        let is_extended = |until_s: u64| Step::Extended(until_s * S);
         assert_eq!(
             steps,
             [
                 (114, Step::Show),
-                (115, goes_on(125)),
+                (115, is_extended(125)),
                 (124, Step::Show),
-                (125, goes_on(145)),
+                (125, is_extended(145)),
                 (145, Step::Ends)
             ]
         );
+
         let mut late = Course::new(ends, None);
         let behind: Vec<Step> = std::iter::from_fn(|| late.step_behind()).collect();
+
         assert_eq!(
             behind,
-            [goes_on(125), goes_on(145)],
+            [is_extended(125), is_extended(145)],
             "where nothing came, others settled it"
         );
+
         drop(course);
         assert!(
-            shown.recv().is_err(),
+            snapshots.recv().is_err(),
             "with the threads ends what they show"
         );
     }

@@ -25,7 +25,7 @@ use crate::record::session_tally::SessionTally;
 /// Statuses have three digits.
 const STATUS_CODES: usize = 1_000;
 
-/// One thread's record of a run, and after merging the whole run's.
+/// One thread's record of a run, or that of the whole run after merging.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     start_ns: u64,
@@ -35,35 +35,35 @@ pub struct Recorder {
     phases: [PhaseCounts; 3],
     tally: Tally,
     intervals: Vec<IntervalRecord>,
-    /// Slices that are not packed, and the latest that an arrival was intended in.
+    /// Slices that are not packed, and the latest slice with an intended send.
     open_intervals: Vec<usize>,
     latest_interval: usize,
-    /// The slice that was asked for last: when it begins, and its place.
+    /// The most recently used slice: its start and its index.
     current_interval: (u64, usize),
     packed_at: usize,
     censored: LatencyHistogram,
-    /// By status; a map would be looked through at every answer.
+    /// By status; a map would need a lookup for every response.
     status_codes: Box<[u64]>,
     window: WindowCounts,
-    /// Lateness of requests that got no right answer; that of the others is in the tally.
+    /// Send lag of requests without a correct response; that of the others is in the tally.
     lag_of_failed: LatencyHistogram,
     waited: u64,
     inconsistent: u64,
     observations: Observations,
-    /// One for each of the plan's several requests; none where it has only one.
+    /// One for each of the plan's several requests; empty if it has only one.
     requests: Vec<RequestRecord>,
-    /// When single requests were in flight, where that was asked for.
+    /// When single requests were in flight, if requested.
     flights: Option<Flights>,
-    /// Before anything from this instant on is counted, it has to be known whether it is still
+    /// Before anything from this timestamp on is counted, it must be settled whether it is still
     /// measured.
     checkpoint_ns: u64,
-    /// How that comes to be known, where the length of the measurement is not fixed.
+    /// How that gets settled, if the length of the measurement is not fixed.
     course: Option<Course>,
-    /// Connection counts; kept by the engine.
+    /// Connection counts; maintained by the engine.
     pub connections: ConnectionCounts,
-    /// Why connections were not made; kept by the engine.
+    /// Causes of failed connections; maintained by the engine.
     pub connect_failures: ConnectFailures,
-    /// Sessions, where the plan has some; kept by their source.
+    /// Sessions, if the plan has any; maintained by their source.
     pub sessions: Option<SessionTally>,
 }
 
@@ -113,13 +113,13 @@ impl Recorder {
         }
     }
 
-    /// Whether an arrival that is intended then belongs to the measurement.
+    /// Whether an arrival with this intended send belongs to the measurement.
     pub(crate) fn is_measured(&self, intended_ns: u64) -> bool {
         self.phase_of(intended_ns) == Phase::Measure
     }
 
-    /// Where in `intervals` an instant of the measure phase belongs; mostly where the one before
-    /// belonged.
+    /// Index in `intervals` of a timestamp in the measure phase; mostly the same as for the
+    /// previous one.
     fn interval_of(&mut self, intended_ns: u64) -> Option<usize> {
         let (from_ns, index) = self.current_interval;
         if intended_ns >= from_ns
@@ -128,14 +128,17 @@ impl Recorder {
         {
             return Some(index);
         }
+
         if self.phase_of(intended_ns) != Phase::Measure {
             return None;
         }
+
         let index =
             usize::try_from((intended_ns - self.measure_from_ns) / self.interval_ns).ok()?;
         if index >= self.intervals.len() {
             return None;
         }
+
         self.current_interval = (
             self.measure_from_ns + index as u64 * self.interval_ns,
             index,
@@ -143,13 +146,13 @@ impl Recorder {
         Some(index)
     }
 
-    fn is_in_window(&self, instant_ns: u64) -> bool {
-        (self.measure_from_ns..self.measure_to_ns).contains(&instant_ns)
+    fn is_in_window(&self, timestamp_ns: u64) -> bool {
+        (self.measure_from_ns..self.measure_to_ns).contains(&timestamp_ns)
     }
 
-    /// Whether something has to be settled before anything at this instant is counted.
-    pub(crate) fn is_at_checkpoint(&self, instant_ns: u64) -> bool {
-        instant_ns >= self.checkpoint_ns
+    /// Whether something must be settled before anything at this timestamp is counted.
+    pub(crate) fn is_at_checkpoint(&self, timestamp_ns: u64) -> bool {
+        timestamp_ns >= self.checkpoint_ns
     }
 
     /// Counts an arrival. Called once for each, before anything can happen to it.
@@ -157,6 +160,7 @@ impl Recorder {
         if self.is_at_checkpoint(intended_ns) {
             self.pass_checkpoints(intended_ns);
         }
+
         self.phases[self.phase_of(intended_ns) as usize].scheduled += 1;
         if let Some(index) = self.interval_of(intended_ns) {
             self.intervals[index].scheduled += 1;
@@ -169,6 +173,7 @@ impl Recorder {
         if self.is_at_checkpoint(completion.ended_ns) {
             self.pass_checkpoints(completion.ended_ns);
         }
+
         let outcome = completion.outcome;
         let phase = self.phase_of(completion.arrival.intended_ns);
         self.connections.reused += u64::from(completion.is_on_kept_connection());
@@ -177,32 +182,39 @@ impl Recorder {
         if phase != Phase::Measure {
             return self.observations.ended(completion, None);
         }
+
         self.waited += u64::from(completion.pool_wait_ns() > 0);
         if let Some(flights) = &mut self.flights {
             flights.record(completion);
         }
+
         if let Some(count) = completion
             .status
             .and_then(|status| self.status_codes.get_mut(usize::from(status)))
         {
             *count += 1;
         }
+
         if outcome.is_censored() {
             self.censored.record(completion.elapsed_ns());
         }
+
         let parts = if outcome == Outcome::Ok {
             completion.parts()
         } else {
             None
         };
         self.inconsistent += u64::from(outcome == Outcome::Ok && parts.is_none());
+
         debug_assert!(
             outcome != Outcome::Ok || parts.is_some(),
-            "instants out of order: {completion:?}"
+            "timestamps out of order: {completion:?}"
         );
+
         if let Some(request) = self.requests.get_mut(completion.arrival.request as usize) {
             request.count(parts.as_ref());
         }
+
         match &parts {
             Some(parts) => self.tally.record(parts, completion.stamps.receive_delay_ns),
             None => completion
@@ -210,6 +222,7 @@ impl Recorder {
                 .into_iter()
                 .for_each(|lag_ns| self.lag_of_failed.record(lag_ns)),
         }
+
         self.observations
             .ended(completion, parts.as_ref().map(|parts| parts.response_ns));
         self.ended_in_interval(completion, parts.as_ref());
@@ -219,6 +232,7 @@ impl Recorder {
         let Some(index) = self.interval_of(completion.arrival.intended_ns) else {
             return;
         };
+
         let interval = &mut self.intervals[index];
         interval.sent += u64::from(completion.stamps.write_start_ns != 0);
         match completion.outcome {
@@ -228,16 +242,18 @@ impl Recorder {
         if parts.is_some_and(|parts| interval.record(parts.response_ns)) {
             self.open_intervals.push(index);
         }
+
         if self.packed_at < self.latest_interval {
             self.pack_intervals();
         }
     }
 
-    /// Packs the slices that are over, but for the one before the latest: its last answers are
-    /// still to come.
+    /// Packs finished slices, except the one before the latest, whose last responses are still
+    /// outstanding.
     fn pack_intervals(&mut self) {
         self.packed_at = self.latest_interval;
-        let (intervals, latest) = (&mut self.intervals, self.latest_interval);
+        let intervals = &mut self.intervals;
+        let latest = self.latest_interval;
         self.open_intervals.retain(|index| {
             let is_over = index + 1 < latest;
             if is_over {
@@ -283,14 +299,16 @@ impl Recorder {
         if let Some((mine, theirs)) = self.flights.as_mut().zip(other.flights.as_ref()) {
             mine.add(theirs);
         }
+
         self.connections.add(&other.connections);
         self.connect_failures.add(&other.connect_failures);
+
         if let Some(theirs) = &other.sessions {
             self.sessions.get_or_insert_default().add(theirs);
         }
     }
 
-    /// Proves that every arrival of every phase has exactly one outcome.
+    /// Checks that every arrival of every phase has exactly one outcome.
     ///
     /// # Errors
     /// [`LoadError::Conservation`] naming the phase in which the counts differ.
@@ -315,10 +333,10 @@ impl Recorder {
         &self.phases[phase as usize]
     }
 
-    /// The slices of the first `measured_ns` of the measure phase, each with the instant at which
-    /// it begins and its length.
+    /// The slices of the first `measured_ns` of the measure phase, each with its start and length.
     pub fn intervals(&self, measured_ns: u64) -> impl Iterator<Item = (u64, u64, &IntervalRecord)> {
-        let (from, step) = (self.measure_from_ns, self.interval_ns);
+        let from = self.measure_from_ns;
+        let step = self.interval_ns;
         self.intervals
             .iter()
             .enumerate()
@@ -329,7 +347,7 @@ impl Recorder {
             })
     }
 
-    /// What was measured of the right answers of the measure phase.
+    /// Latency measures of the correct responses of the measure phase.
     #[must_use]
     pub fn measures(&self) -> Measures {
         let mut response = LatencyHistogram::new();
@@ -339,27 +357,26 @@ impl Recorder {
         self.tally.measures(response)
     }
 
-    /// Of how many right answers of the measure phase the kernel said when they came.
+    /// Number of correct responses of the measure phase with a kernel timestamp.
     #[must_use]
     pub fn receive_delays(&self) -> u64 {
         self.tally.receive_delays()
     }
 
-    /// Elapsed times of the requests of the measure phase whose answer nobody waited for any
-    /// longer.
+    /// Elapsed times of the requests of the measure phase that the generator stopped waiting for.
     #[must_use]
     pub fn censored(&self) -> &LatencyHistogram {
         &self.censored
     }
 
-    /// How often each status came, in the measure phase.
+    /// Count of each status in the measure phase.
     #[must_use]
     pub fn status_codes(&self) -> BTreeMap<usize, u64> {
         let counts = self.status_codes.iter().copied().enumerate();
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// How the measure phase went for each of the plan's several requests.
+    /// The results of the measure phase for each of the plan's several requests.
     #[must_use]
     pub fn requests(&self) -> &[RequestRecord] {
         &self.requests
@@ -371,7 +388,7 @@ impl Recorder {
         self.flights.as_ref()
     }
 
-    /// How the sends of the measure phase went.
+    /// Statistics of the sends of the measure phase.
     #[must_use]
     pub fn sending(&self) -> Sending {
         let mut lag = self.tally.send_lag().clone();
@@ -382,7 +399,7 @@ impl Recorder {
         }
     }
 
-    /// How much of the measure phase had taken place at `now_ns`.
+    /// How much of the measure phase had passed at `now_ns`.
     #[must_use]
     pub fn measured_ns(&self, now_ns: u64) -> u64 {
         now_ns
@@ -390,24 +407,24 @@ impl Recorder {
             .saturating_sub(self.measure_from_ns)
     }
 
-    /// Events inside the measure window.
+    /// Events inside the measurement window.
     #[must_use]
     pub fn window(&self) -> WindowCounts {
         self.window
     }
 
-    /// Right answers whose instants contradict each other: always 0, unless there is a defect.
+    /// Correct responses with contradictory timestamps: always 0, unless there is a defect.
     #[must_use]
     pub fn inconsistent(&self) -> u64 {
         self.inconsistent
     }
 
-    /// What the checks of the load itself are made of.
+    /// The basis of the load's self-checks.
     pub(crate) fn observations(&self) -> &Observations {
         &self.observations
     }
 
-    /// The instant at which the load began.
+    /// When the load began.
     #[must_use]
     pub fn start_ns(&self) -> u64 {
         self.start_ns
@@ -449,16 +466,18 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_told_apart_by_intended_time() {
+    fn phases_are_distinguished_by_intended_time() {
         let mut recorder = Recorder::new(&plan(), 0);
         for second in 0..5 {
             recorder.scheduled(second * NS_PER_S);
             recorder.ended(&ended(second * NS_PER_S, Outcome::Ok));
         }
+
         let counts = Phase::ALL.map(|phase| recorder.phase(phase).of(Outcome::Ok));
         assert_eq!(counts, [1, 3, 1]);
         assert_eq!(recorder.measures().response.count(), 3);
         assert_eq!(recorder.window().ok, 3);
+
         recorder
             .check_conservation()
             .expect("each arrival has one outcome");
@@ -481,6 +500,7 @@ mod tests {
             recorder.scheduled(NS_PER_S);
             recorder.ended(&ended(NS_PER_S, outcome));
         }
+
         assert_eq!(recorder.measures().response.count(), 1);
         assert_eq!(recorder.censored().count(), 3);
         assert_eq!(recorder.phase(Phase::Measure).accounted(), 11);
@@ -496,6 +516,7 @@ mod tests {
             part.connections.ended(3);
             whole.merge(&part);
         }
+
         let sizes: Vec<u64> = whole
             .intervals(3 * NS_PER_S)
             .map(|(_, _, record)| record.ok)

@@ -1,4 +1,4 @@
-//! How the measure phase went for one of several requests.
+//! Results of the measure phase for one of several requests.
 
 use serde::Serialize;
 
@@ -6,12 +6,13 @@ use crate::plan::LoadPlan;
 use crate::record::exchange::Parts;
 use crate::record::histogram::LatencyHistogram;
 
-/// A histogram that has seen values of a tenth of a second.
+/// Size of a histogram with values of a tenth of a second.
 const HISTOGRAM_BYTES_ESTIMATE: usize = 144 * 1024;
-/// With more requests than fit into this, the report has their counts and no quantiles.
+/// If the histograms of all requests do not fit into this, the report has their counts but no
+/// quantiles.
 const HISTOGRAMS_BYTES_LIMIT: usize = 256 << 20;
 
-/// Counts and response times of one request, of one thread or of all.
+/// Counts and response times of one request, of one thread or of all threads.
 #[derive(Clone, Debug, Default)]
 pub struct RequestRecord {
     ok: u64,
@@ -19,46 +20,48 @@ pub struct RequestRecord {
     response: Option<LatencyHistogram>,
 }
 
-/// How one of the plan's several requests fared in the measure phase.
+/// Results of one of the plan's several requests in the measure phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestReport {
     /// Its name in the plan, or its method and path.
     pub name: String,
-    /// Arrivals that were to send it.
+    /// Arrivals of this request.
     pub scheduled: u64,
-    /// Of these, answered rightly.
+    /// Of these, those with a correct response.
     pub ok: u64,
     /// Of these, all others.
     pub failed: u64,
-    /// Median response time; like the two below `None` without a right answer, or with too many
-    /// requests to keep histograms of each.
+    /// Median response time; like the two below `None` without a correct response, or with too many
+    /// requests to keep a histogram of each.
     pub p50_ns: Option<u64>,
-    /// Response time of the 99th of a hundred.
+    /// The 99th percentile of the response time.
     pub p99_ns: Option<u64>,
     /// Largest response time.
     pub max_ns: Option<u64>,
 }
 
 impl RequestRecord {
-    /// Empty records of the plan's several requests, none where it has only one.
+    /// Empty records of the plan's several requests; none if it has only one.
     pub(crate) fn for_each(plan: &LoadPlan) -> Vec<Self> {
         let count = plan.listed_requests().count();
-        // Each thread has its own, and so has their sum.
+        // Each thread has its own copy, and so has their sum.
         let is_affordable =
             count * (plan.threads + 1) * HISTOGRAM_BYTES_ESTIMATE <= HISTOGRAMS_BYTES_LIMIT;
         let empty = Self {
             response: is_affordable.then(LatencyHistogram::new),
             ..Self::default()
         };
+
         vec![empty; count]
     }
 
-    /// Counts an end, with the parts of a right answer.
+    /// Counts a completion, with the parts of a correct response.
     pub(crate) fn count(&mut self, parts: Option<&Parts>) {
         let Some(parts) = parts else {
             self.failed += 1;
             return;
         };
+
         self.ok += 1;
         if let Some(response) = &mut self.response {
             response.record(parts.response_ns);
@@ -74,7 +77,7 @@ impl RequestRecord {
         }
     }
 
-    /// The figures.
+    /// The report of this request.
     pub(crate) fn report(&self, name: String) -> RequestReport {
         let response = self.response.as_ref();
         RequestReport {

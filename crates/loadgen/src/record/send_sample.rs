@@ -1,5 +1,4 @@
-//! A stretch of consecutive sends, as instants: enough to tell whether they are the process that
-//! was asked for.
+//! The timestamps of consecutive sends: enough to test whether they follow the requested process.
 
 use crate::base::clock::NS_PER_S;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
@@ -7,90 +6,93 @@ use crate::statistics::arrivals::{
     anderson_darling, dispersion_deviation, gaps, kolmogorov_distance,
 };
 
-/// The number of gaps for which the method states what the tests find; more would find what harms
-/// nobody.
+/// The number of gaps for which the method states the power of the tests; more would detect
+/// harmless deviations.
 const MOST_GAPS: usize = 10_000;
-/// With fewer, the tests find too little.
+/// With fewer gaps, the tests have too little power.
 const FEWEST_GAPS: usize = 1_000;
-/// The stretch is longer than the gaps need on average, by this share: their number varies.
+/// The window is longer than the gaps need on average, by this factor: their number varies.
 const SPARE: f64 = 1.05;
 
-/// Windows whose numbers of sends must scatter as a Poisson process does.
+/// Windows in which the number of sends is tested against a Poisson process.
 const WINDOWS_NS: [u64; 3] = [NS_PER_S / 100, NS_PER_S / 10, NS_PER_S];
 
-/// First writes inside one stretch of the measure phase, in no order.
+/// First writes inside one window of the measure phase, unordered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendSample {
     from_ns: u64,
     to_ns: u64,
-    instants_ns: Vec<u64>,
+    timestamps_ns: Vec<u64>,
 }
 
 /// How the gaps between consecutive sends compare with those of a Poisson process.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct SendGaps {
-    /// Gaps that were looked at.
+    /// Number of gaps tested.
     pub count: u64,
-    /// Anderson-Darling statistic against exponential gaps; 1.959 is exceeded by chance once in a
-    /// hundred times.
+    /// Anderson-Darling statistic against exponential gaps; exceeds 1.959 by chance once in a
+    /// hundred tests.
     pub anderson_darling: f64,
-    /// Largest distance between their distribution and the exponential one.
+    /// Kolmogorov distance between their distribution and the exponential one.
     pub kolmogorov_distance: f64,
     /// How far the index of dispersion of the sends in 10 ms, 100 ms or 1 s is from 1, in standard
-    /// errors: the largest.
+    /// errors: the largest of the three.
     pub dispersion_deviation: Option<f64>,
 }
 
 impl SendSample {
-    /// A stretch from the middle of the measure phase; none where the plan asks for no Poisson
-    /// process of one rate.
+    /// A window in the middle of the measure phase; empty if the plan requests no Poisson process
+    /// at one rate.
     pub fn new(plan: &LoadPlan, start_ns: u64) -> Self {
         let Some(rate_per_s) = poisson_rate_per_s(plan) else {
             return Self::default();
         };
+
         let (from_ns, to_ns) = plan.measure_window();
         let needed_ns = (MOST_GAPS as f64 * SPARE / rate_per_s * NS_PER_S as f64) as u64;
         let spare_ns = (to_ns - from_ns).saturating_sub(needed_ns);
         let from_ns = start_ns + from_ns + spare_ns / 2;
+
         Self {
             from_ns,
             to_ns: (from_ns + needed_ns).min(start_ns + to_ns),
-            instants_ns: Vec::new(),
+            timestamps_ns: Vec::new(),
         }
     }
 
     pub fn note(&mut self, write_start_ns: u64) {
         if (self.from_ns..self.to_ns).contains(&write_start_ns) {
-            self.instants_ns.push(write_start_ns);
+            self.timestamps_ns.push(write_start_ns);
         }
     }
 
     pub fn add(&mut self, other: &Self) {
-        self.instants_ns.extend(&other.instants_ns);
+        self.timestamps_ns.extend(&other.timestamps_ns);
     }
 
-    /// Tests the gaps; `None` where they are too few.
+    /// Tests the gaps; `None` if there are too few.
     pub fn test(&self) -> Option<SendGaps> {
-        let mut instants_ns = self.instants_ns.clone();
-        instants_ns.sort_unstable();
-        instants_ns.truncate(MOST_GAPS + 1);
-        let gaps = gaps(&instants_ns);
+        let mut timestamps_ns = self.timestamps_ns.clone();
+        timestamps_ns.sort_unstable();
+        timestamps_ns.truncate(MOST_GAPS + 1);
+        let gaps = gaps(&timestamps_ns);
         if gaps.len() < FEWEST_GAPS {
             return None;
         }
+
         Some(SendGaps {
             count: gaps.len() as u64,
             anderson_darling: anderson_darling(&gaps),
             kolmogorov_distance: kolmogorov_distance(&gaps),
             dispersion_deviation: WINDOWS_NS
                 .into_iter()
-                .filter_map(|window_ns| dispersion_deviation(&instants_ns, window_ns))
+                .filter_map(|window_ns| dispersion_deviation(&timestamps_ns, window_ns))
                 .reduce(f64::max),
         })
     }
 }
 
-/// The rate of a plan whose sends should be a Poisson process: one rate, and one request for each
+/// The rate of a plan whose sends should be a Poisson process: one rate, and one request per
 /// arrival.
 pub(crate) fn poisson_rate_per_s(plan: &LoadPlan) -> Option<f64> {
     let LoadModel::Open(open) = &plan.load else {
@@ -124,12 +126,14 @@ mod tests {
     fn ten_thousand_gaps_are_taken_whatever_the_length() {
         let plan = LoadPlan::open("http://h/", 1_000.0, 60 * NS_PER_S);
         let gaps = sends(&plan, |at_ns| at_ns).test().expect("enough sends");
+
         assert_eq!(gaps.count, MOST_GAPS as u64);
         assert!(
             gaps.anderson_darling < 2.5 && gaps.kolmogorov_distance < 0.02,
             "{gaps:?}"
         );
         assert!(gaps.dispersion_deviation < Some(4.0), "{gaps:?}");
+
         let ticks = sends(&plan, |at_ns| at_ns.next_multiple_of(NS_PER_S / 1_000))
             .test()
             .expect("enough sends");
@@ -140,12 +144,15 @@ mod tests {
     fn only_a_poisson_process_of_one_rate_is_looked_at() {
         let short = LoadPlan::open("http://h/", 100.0, 5 * NS_PER_S);
         assert_eq!(sends(&short, |at_ns| at_ns).test(), None, "too few gaps");
+
         let closed = LoadPlan::closed("http://h/", 4, NS_PER_S);
         assert_eq!(poisson_rate_per_s(&closed), None);
+
         let mut even = LoadPlan::open("http://h/", 100.0, NS_PER_S);
         if let LoadModel::Open(open) = &mut even.load {
             open.arrivals = Arrivals::Constant;
         }
+
         assert_eq!(poisson_rate_per_s(&even), None);
     }
 }

@@ -1,25 +1,25 @@
-//! What became of sessions, in numbers.
+//! Session counts.
 
 use crate::record::histogram::LatencyHistogram;
 
-/// Sessions that began in the measure phase, of one thread or of all.
+/// Sessions that started in the measure phase, of one thread or of all threads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionTally {
     pub(crate) started: u64,
     pub(crate) failed: u64,
     pub(crate) requests_planned: u64,
     pub(crate) requests_scheduled: u64,
-    /// From the intended beginning of each completed session to its last answer.
+    /// From the intended start of each completed session to its last response.
     pub(crate) completed: LatencyHistogram,
 }
 
 impl SessionTally {
-    /// A session whose every request was answered rightly.
+    /// Counts a session in which every request got a correct response.
     pub(crate) fn complete(&mut self, duration_ns: u64) {
         self.completed.record(duration_ns);
     }
 
-    /// Adds another thread's.
+    /// Adds another thread's sessions.
     pub(crate) fn add(&mut self, other: &Self) {
         self.started += other.started;
         self.failed += other.failed;
@@ -28,7 +28,7 @@ impl SessionTally {
         self.completed.add(&other.completed);
     }
 
-    /// How many began.
+    /// Number of started sessions.
     pub(crate) fn started(&self) -> u64 {
         self.started
     }

@@ -1,12 +1,12 @@
-//! A record whose measurement may go on: before anything beyond a possible end is counted, it is
-//! settled which it is.
+//! A record whose measurement may be extended: before anything beyond a possible end is counted, it
+//! is settled whether the measurement ends there.
 
 use crate::record::interval::IntervalRecord;
 use crate::record::possible_ends::{Course, Step};
 use crate::record::recorder::Recorder;
 
 impl Recorder {
-    /// The same of a load whose measurement may go on.
+    /// Makes the measurement extendable.
     pub(crate) fn on(self, course: Option<Course>) -> Self {
         let checkpoint_ns = course.as_ref().map_or(u64::MAX, Course::checkpoint_ns);
         Self {
@@ -16,10 +16,10 @@ impl Recorder {
         }
     }
 
-    /// Takes every step that is due before an instant can be counted.
+    /// Takes every step that is due before a timestamp can be counted.
     #[cold]
-    pub(super) fn pass_checkpoints(&mut self, instant_ns: u64) {
-        while instant_ns >= self.checkpoint_ns {
+    pub(super) fn pass_checkpoints(&mut self, timestamp_ns: u64) {
+        while timestamp_ns >= self.checkpoint_ns {
             let Some(course) = &mut self.course else {
                 return;
             };
@@ -31,26 +31,26 @@ impl Recorder {
             };
             match step {
                 Step::Show => course.show(self.observations.batches.clone()),
-                Step::GoesOn(to_ns) => self.go_on(to_ns),
+                Step::Extended(to_ns) => self.extend(to_ns),
                 Step::Ends => {}
             }
         }
     }
 
-    /// Nothing more will come: what was settled without this thread holds for it, too.
+    /// Nothing more will be recorded: what other threads have settled applies to this one, too.
     pub(crate) fn settle(&mut self) {
-        while let Some(Step::GoesOn(to_ns)) = self.course.as_mut().and_then(Course::step_behind) {
-            self.go_on(to_ns);
+        while let Some(Step::Extended(to_ns)) = self.course.as_mut().and_then(Course::step_behind) {
+            self.extend(to_ns);
         }
     }
 
-    /// Nothing will be shown any more to those who look at the load while it runs.
-    pub(crate) fn stop_showing(&mut self) {
-        self.course.iter_mut().for_each(Course::stop_showing);
+    /// Submits no more snapshots while the load runs.
+    pub(crate) fn stop_snapshots(&mut self) {
+        self.course.iter_mut().for_each(Course::stop_snapshots);
     }
 
-    /// The measurement goes on until `to_ns`, twice as far as before.
-    fn go_on(&mut self, to_ns: u64) {
+    /// Extends the measurement to `to_ns`, twice its length.
+    fn extend(&mut self, to_ns: u64) {
         self.measure_to_ns = to_ns;
         let count = (to_ns - self.measure_from_ns).div_ceil(self.interval_ns);
         self.intervals.resize(
@@ -99,8 +99,8 @@ mod tests {
     fn record(recorder: &mut Recorder, seconds: impl IntoIterator<Item = u64>) {
         for intended_ns in seconds.into_iter().map(|second| START_NS + second * S) {
             recorder.scheduled(intended_ns);
-            // The answer comes in the next second: some come beyond an end that their request lies
-            // before.
+            // The response arrives in the next second: some arrive beyond an end that their request
+            // precedes.
             let ended_ns = intended_ns + S;
             let stamps = Stamps {
                 write_start_ns: intended_ns,
@@ -124,15 +124,15 @@ mod tests {
             .map(|phase| recorder.phase(phase).of(Outcome::Ok))
     }
 
-    /// A record of a load that may go on, and where it ends.
-    fn that_goes_on() -> (Arc<Ends>, Recorder) {
+    /// A record of a load that may be extended, and its possible ends.
+    fn extendable() -> (Arc<Ends>, Recorder) {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
         let recorder =
             Recorder::new(&plan(), START_NS).on(Some(Course::new(Arc::clone(&ends), None)));
         (ends, recorder)
     }
 
-    /// A record of a load that was so long from the start.
+    /// A record of a load that had this length from the start.
     fn of_length(seconds: u64, ended_s: u64) -> Recorder {
         let phases = Phases {
             measure_ns: seconds * S,
@@ -147,6 +147,7 @@ mod tests {
             START_NS,
         );
         record(&mut recorder, 0..ended_s);
+
         recorder
     }
 
@@ -159,6 +160,7 @@ mod tests {
             (other.window(), other.measured_ns(u64::MAX))
         );
         assert_eq!(one.measures().response, other.measures().response);
+
         let slices = |recorder: &Recorder| -> Vec<(u64, u64, u64)> {
             recorder
                 .intervals(u64::MAX)
@@ -166,6 +168,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(slices(one), slices(other));
+
         let in_system = |recorder: &Recorder| recorder.observations().batches.mean_in_system();
         assert!(
             (in_system(one) - in_system(other)).abs() < 1e-6,
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_measurement_that_goes_on_to_its_end_is_one_that_was_so_long_from_the_start() {
-        let (ends, mut recorder) = that_goes_on();
+        let (ends, mut recorder) = extendable();
         record(&mut recorder, 0..10);
         assert_eq!((counts(&recorder), ends.length_ns()), ([1, 8, 1], 8 * S));
         assert_same(&recorder, &of_length(8, 10));
@@ -185,13 +188,15 @@ mod tests {
 
     #[test]
     fn a_measurement_that_was_ended_counts_what_comes_later_as_the_cooldown() {
-        let (ends, mut recorder) = that_goes_on();
-        // Up to the answer of the third second, which comes beyond the first end.
+        let (ends, mut recorder) = extendable();
+        // Up to the response of the third second, which arrives beyond the first end.
         record(&mut recorder, 0..3);
+
         assert!(
             ends.end_at(1),
             "the first end has passed, the second lies ahead"
         );
+
         record(&mut recorder, 3..7);
         assert_eq!((counts(&recorder), ends.length_ns()), ([1, 4, 2], 4 * S));
         assert_same(&recorder, &of_length(4, 7));
@@ -210,25 +215,28 @@ mod tests {
         idle.settle();
         busy.settle();
         idle.merge(&busy);
+
         assert_same(&idle, &of_length(8, 10));
     }
 
     #[test]
     fn what_there_is_before_an_end_is_shown_ahead_of_it() {
         let ends = Ends::of(&plan(), START_NS).expect("a precision");
-        let (shows, shown) = channel();
+        let (sender, snapshots) = channel();
         let mut recorder =
-            Recorder::new(&plan(), START_NS).on(Some(Course::new(ends, Some(shows))));
+            Recorder::new(&plan(), START_NS).on(Some(Course::new(ends, Some(sender))));
         record(&mut recorder, 0..10);
+
         assert_eq!(
-            shown.try_iter().count(),
+            snapshots.try_iter().count(),
             2,
             "ahead of the first end and of the second, and not of the last"
         );
-        recorder.stop_showing();
+
+        recorder.stop_snapshots();
         assert!(
-            shown.recv().is_err(),
-            "whoever looks need not wait any longer"
+            snapshots.recv().is_err(),
+            "the stopping rule need not wait any longer"
         );
     }
 }

@@ -1,9 +1,9 @@
-//! What a recorder counts: ends by phase, events by window, and how the sends went.
+//! What a recorder counts: outcomes by phase, events by window, and send statistics.
 
 use crate::record::exchange::Outcome;
 use crate::record::histogram::LatencyHistogram;
 
-/// Which part of the load an arrival belongs to, by its intended instant.
+/// Which part of the load an arrival belongs to, by its intended send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Before the measurement.
@@ -31,18 +31,18 @@ impl Phase {
 pub struct PhaseCounts {
     /// Arrivals.
     pub scheduled: u64,
-    /// Their ends, indexed by [`Outcome`].
+    /// Their outcomes, indexed by [`Outcome`].
     pub outcomes: [u64; Outcome::ALL.len()],
 }
 
 impl PhaseCounts {
-    /// How many ended in this way.
+    /// Count of this outcome.
     #[must_use]
     pub fn of(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize]
     }
 
-    /// All ends together.
+    /// All outcomes together.
     #[must_use]
     pub fn accounted(&self) -> u64 {
         self.outcomes.iter().sum()
@@ -57,26 +57,25 @@ impl PhaseCounts {
     }
 }
 
-/// How the sends of the measure phase went, whatever became of the requests: the basis of the
-/// verdict on ourselves.
+/// Statistics of the sends of the measure phase, whatever the outcome of the requests: the basis of
+/// the verdict on the generator itself.
 #[derive(Clone, Debug, Default)]
 pub struct Sending {
-    /// Lateness of our own, of every request that was sent or that its deadline caught in a slot's
-    /// hands.
+    /// Send lag of every request that was sent or dropped in a slot at its deadline.
     pub lag: LatencyHistogram,
     /// Arrivals that had to wait for a connection.
     pub waited: u64,
 }
 
-/// Events counted at the instant they happened inside the measure window, whenever they were
-/// intended.
+/// Events counted at the time they happened inside the measurement window, whatever their intended
+/// send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowCounts {
     /// First writes.
     pub sent: u64,
-    /// Complete answers, right or wrong.
+    /// Complete responses, correct or not.
     pub answered: u64,
-    /// Right answers.
+    /// Correct responses.
     pub ok: u64,
 }
 
