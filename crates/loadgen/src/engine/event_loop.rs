@@ -59,7 +59,7 @@ impl Orders<'_> {
     /// word.
     fn reactor(&self) -> io::Result<Reactor> {
         let mut reactor = Reactor::new()?;
-        if !self.target.may_have_kernel_instants(self.plan) {
+        if !self.target.may_have_kernel_timestamps(self.plan) {
             reactor.want_heartbeat();
         }
         Ok(reactor)

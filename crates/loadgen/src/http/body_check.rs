@@ -1,34 +1,33 @@
-//! Whether a body is the right one, found out as it arrives. Only a regular expression needs it
-//! kept.
+//! Checks a body as it arrives. Only a regular expression needs it buffered.
 
 use hyper::body::Bytes;
 use regex::bytes::Regex;
 use sha2::{Digest, Sha256};
 
-/// A regular expression looks at this much of a body from its beginning, and at no more.
+/// A regular expression is matched against this much of a body from its beginning, and no more.
 const MATCHED_BYTES: usize = 1024 * 1024;
 
-/// A connection whose last body was longer than this gives its memory back.
+/// A connection whose last body was longer than this releases its buffer.
 const KEPT_CAPACITY_BYTES: usize = 64 * 1024;
 
-/// What a right body looks like: all that is given must hold.
+/// What a correct body looks like: all given conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExpectedBody {
     /// Exactly these bytes.
     pub exact: Option<Bytes>,
-    /// As many bytes.
+    /// This length.
     pub length: Option<u64>,
     /// This hash.
     pub sha256: Option<[u8; 32]>,
-    /// Somewhere in its first [`MATCHED_BYTES`].
+    /// Matches somewhere in its first [`MATCHED_BYTES`].
     pub regex: Option<Regex>,
 }
 
-/// How much of one body was right so far.
+/// Progress of the check of one body.
 #[derive(Debug)]
 pub(crate) struct BodyCheck {
     length: u64,
-    is_right: bool,
+    is_correct: bool,
     seen: Option<Box<Seen>>,
 }
 
@@ -43,14 +42,15 @@ impl BodyCheck {
     pub fn new() -> Self {
         Self {
             length: 0,
-            is_right: true,
+            is_correct: true,
             seen: None,
         }
     }
 
-    /// Forgets the body before, and keeps its memory for the next.
+    /// Forgets the previous body, and keeps its buffer for the next.
     pub fn reset(&mut self) {
-        (self.length, self.is_right) = (0, true);
+        self.length = 0;
+        self.is_correct = true;
         if let Some(seen) = &mut self.seen {
             seen.hash.reset();
             seen.kept.clear();
@@ -63,11 +63,12 @@ impl BodyCheck {
         let from = self.length as usize;
         self.length += part.len() as u64;
         if let Some(whole) = &expected.exact {
-            self.is_right &= whole.get(from..from + part.len()) == Some(part);
+            self.is_correct &= whole.get(from..from + part.len()) == Some(part);
         }
         if expected.sha256.is_some() {
             self.seen.get_or_insert_default().hash.update(part);
         }
+
         if expected.regex.is_some() {
             let kept = &mut self.seen.get_or_insert_default().kept;
             let room = MATCHED_BYTES - kept.len();
@@ -76,9 +77,9 @@ impl BodyCheck {
     }
 
     /// Whether all parts together are the expected body.
-    pub fn is_right(&self, expected: &ExpectedBody) -> bool {
+    pub fn is_correct(&self, expected: &ExpectedBody) -> bool {
         let length = expected.exact.as_ref().map(|whole| whole.len() as u64);
-        self.is_right
+        self.is_correct
             && length.is_none_or(|length| length == self.length)
             && expected.length.is_none_or(|length| length == self.length)
             && expected
@@ -108,15 +109,16 @@ impl BodyCheck {
 mod tests {
     use super::*;
 
-    fn is_right(expected: &ExpectedBody, parts: &[&str]) -> bool {
+    fn is_correct(expected: &ExpectedBody, parts: &[&str]) -> bool {
         let mut check = BodyCheck::new();
-        // What was seen of the body before must not matter.
+        // The previous body must not matter.
         check.take(expected, b"another body, and a longer one");
         check.reset();
         parts
             .iter()
             .for_each(|part| check.take(expected, part.as_bytes()));
-        check.is_right(expected)
+
+        check.is_correct(expected)
     }
 
     fn matching(pattern: &str) -> ExpectedBody {
@@ -136,8 +138,9 @@ mod tests {
             sha256: Some(Sha256::digest("hello").into()),
             ..ExpectedBody::default()
         };
+
         for expected in [exact, hash, matching("^hello$")] {
-            for (parts, right) in [
+            for (parts, expected_result) in [
                 (vec!["hello"], true),
                 (vec!["he", "", "llo"], true),
                 (vec!["hel"], false),
@@ -146,13 +149,14 @@ mod tests {
                 (vec![], false),
             ] {
                 assert_eq!(
-                    is_right(&expected, &parts),
-                    right,
+                    is_correct(&expected, &parts),
+                    expected_result,
                     "{parts:?} by {expected:?}"
                 );
             }
         }
-        assert!(is_right(&ExpectedBody::default(), &[]));
+
+        assert!(is_correct(&ExpectedBody::default(), &[]));
     }
 
     #[test]
@@ -161,14 +165,15 @@ mod tests {
             length: Some(5),
             ..ExpectedBody::default()
         };
-        assert!(is_right(&length, &["wor", "ld"]));
-        assert!(!is_right(&length, &["worl"]));
-        assert!(!is_right(&length, &["worlds"]));
+        assert!(is_correct(&length, &["wor", "ld"]));
+        assert!(!is_correct(&length, &["worl"]));
+        assert!(!is_correct(&length, &["worlds"]));
+
         let empty = ExpectedBody {
             sha256: Some(Sha256::digest("").into()),
             ..ExpectedBody::default()
         };
-        assert!(is_right(&empty, &[]));
+        assert!(is_correct(&empty, &[]));
     }
 
     #[test]
@@ -177,9 +182,9 @@ mod tests {
             length: Some(5),
             ..matching("l+o")
         };
-        assert!(is_right(&both, &["hello"]));
-        assert!(!is_right(&both, &["hello!"]));
-        assert!(!is_right(&both, &["world"]));
+        assert!(is_correct(&both, &["hello"]));
+        assert!(!is_correct(&both, &["hello!"]));
+        assert!(!is_correct(&both, &["world"]));
     }
 
     #[test]
@@ -189,8 +194,10 @@ mod tests {
         let mut check = BodyCheck::new();
         check.take(&expected, &hay);
         check.take(&expected, b"needle");
-        assert!(!check.is_right(&expected), "it lies across the bound");
+
+        assert!(!check.is_correct(&expected), "it lies across the bound");
         assert_eq!(check.kept().len(), MATCHED_BYTES);
+
         check.reset();
         assert!(
             check

@@ -1,23 +1,23 @@
-//! Finds the end of a chunked body: one state, and the state after each byte that is not data.
-//! Pure.
+//! Finds the end of a chunked body: one state, and the state after each byte that is not data. No
+//! I/O.
 //!
-//! Nothing is kept, so nothing can grow; lengths are limited all the same, so that an endless line
-//! is refused and not waited for. Rules: RFC 9112, section 7.1.
+//! Nothing is buffered, so nothing can grow; lengths are limited nevertheless, so that an endless
+//! line is rejected instead of awaited. Rules: RFC 9112, section 7.1.
 
 use super::malformed::{MAX_FIELDS, Malformed};
 
 /// More bytes than this in a chunk's size line, or in the trailer section, are refused.
 pub(crate) const MAX_LINE_BYTES: usize = 16 * 1024;
 
-/// Where in a chunked body the next byte stands.
+/// Position of the next byte in a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chunked {
-    /// In the digits of a chunk's size; `line` bytes of its line have come.
+    /// In the digits of a chunk's size; `line` bytes of its line have been read.
     Size {
         value: u64,
         line: usize,
     },
-    /// In the white space behind the size.
+    /// In the white space after the size.
     Space {
         value: u64,
         line: usize,
@@ -38,8 +38,8 @@ pub(crate) enum Chunked {
     Trailer(Trailer),
 }
 
-/// Where in the trailer section the next byte stands. Its fields are checked as those of a head
-/// are, and ignored.
+/// Position of the next byte in the trailer section. Its fields are checked like those of a head,
+/// and ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trailer {
     place: Place,
@@ -57,7 +57,7 @@ enum Place {
 }
 
 impl Chunked {
-    /// Before the first chunk, and before each other.
+    /// Before the first chunk, and before each further one.
     pub const FIRST: Self = Self::Size { value: 0, line: 0 };
 
     /// The state after one byte that is not data; `None` when the body ends with it.
@@ -92,7 +92,7 @@ impl Chunked {
 
 fn after_size(value: u64, line: usize, byte: u8) -> Result<Chunked, Malformed> {
     if let Some(digit) = (byte as char).to_digit(16) {
-        // Zeros in front of a size are no part of its magnitude.
+        // Leading zeros of a size do not count towards its magnitude.
         let value = value.checked_mul(16).ok_or(Malformed)? + u64::from(digit);
         return Ok(Chunked::Size {
             value,
@@ -131,10 +131,12 @@ impl Trailer {
 
     /// The state after one byte; `None` when the section ends with it.
     fn after(self, byte: u8) -> Result<Option<Self>, Malformed> {
-        let (mut fields, bytes) = (self.fields, self.bytes + 1);
+        let mut fields = self.fields;
+        let bytes = self.bytes + 1;
         if bytes >= MAX_LINE_BYTES {
             return Err(Malformed);
         }
+
         let place = match (self.place, byte) {
             (Place::LineStart, b'\r') => Place::LastLineFeed,
             (Place::LastLineFeed, b'\n') => return Ok(None),
@@ -157,7 +159,7 @@ impl Trailer {
     }
 }
 
-/// Whether a byte may stand in the name of a field: RFC 9110, section 5.6.2.
+/// Whether a byte is allowed in the name of a field: RFC 9110, section 5.6.2.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,5 +1,5 @@
 //! What the engine needs of a connection, whatever the protocol: open it, exchange one request at a
-//! time, know whether it may be used again. Nothing here ever blocks; the engine says when there is
+//! time, know whether it can be reused. Nothing here ever blocks; the engine reports when there is
 //! something to do.
 
 use std::io;
@@ -12,38 +12,38 @@ use crate::net::route::Route;
 use crate::plan::ReceiveStamps;
 use crate::record::exchange::Outcome;
 
-/// Instants of an exchange at the socket, in nanoseconds; 0 where it has not come that far.
+/// Timestamps of an exchange at the socket, in nanoseconds; 0 if it has not got that far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExchangeStamps {
     /// Immediately before the first write.
     pub write_start_ns: u64,
-    /// When the first bytes of the answer came: by the kernel's stamp, or else after the read that
-    /// returned them.
+    /// When the first bytes of the response arrived: the kernel timestamp, or else the time after
+    /// the read that returned them.
     pub first_byte_ns: u64,
-    /// When the latest bytes came, likewise.
+    /// When the latest bytes arrived, likewise.
     pub last_byte_ns: u64,
 }
 
-/// The end of one exchange.
+/// A completed exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchanged {
     pub outcome: Outcome,
     pub status: Option<u16>,
     pub last_byte_ns: u64,
-    /// When we knew of it.
+    /// When the generator knew of it.
     pub known_ns: u64,
-    /// How much later than the kernel we had it; `None` where the kernel was not asked, or did not
-    /// say.
+    /// Delay from the kernel timestamp to our read; `None` if timestamps were not requested, or
+    /// there was none.
     pub receive_delay_ns: Option<u64>,
-    /// Whether the connection lives on.
+    /// Whether the connection can be reused.
     pub is_reusable: bool,
-    /// Whether it was the server that ended the connection, or said that it would; else we do, of
-    /// an answer that leaves no other way, for example.
+    /// Whether the server closed the connection, or announced that it would; otherwise the client
+    /// does, for example after a response that leaves no other option.
     pub is_servers_end: bool,
 }
 
 impl Exchanged {
-    /// An exchange whose end was found just now, and the server's end of the connection with it.
+    /// An exchange whose end was detected just now, together with a close by the server.
     pub fn unreusable(outcome: Outcome, status: Option<u16>) -> Self {
         let now_ns = monotonic_ns();
         Self {
@@ -58,37 +58,37 @@ impl Exchanged {
     }
 }
 
-/// How far an exchange has come.
+/// Progress of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Progress {
-    /// The reactor will tell when there is more to do.
+    /// The reactor will report when there is more to do.
     Waiting,
-    /// There is more to read, but others have waited long enough.
+    /// There is more to read, but other connections have waited long enough.
     Yielding,
-    /// It has ended.
+    /// It has completed.
     Ended(Exchanged),
-    /// Nothing of it went out.
+    /// None of it was sent.
     NothingSent,
 }
 
-/// The connection had ended before a byte of the request was written: the request may go out on
+/// The connection was closed before a byte of the request was written: the request may be sent on
 /// another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NothingSent;
 
 /// A protocol over one connection. Implementations know nothing of schedules, pools or records.
 pub(crate) trait Connection: Sized {
-    /// Begins to connect. `stamps`: whose instants of answers count.
+    /// Starts to connect. `stamps`: whose timestamps of responses count.
     fn open(route: &Route, stamps: ReceiveStamps) -> io::Result<Self>;
 
     /// The socket, for the reactor.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Goes on connecting; whether requests can be sent now.
+    /// Continues connecting; returns whether requests can be sent now.
     fn is_connected(&mut self) -> io::Result<bool>;
 
-    /// Begins an exchange with a first write at `now_ns`; its end, in case that has come already.
-    /// `is_last` asks the server to close the connection after its answer.
+    /// Starts an exchange with a first write at `now_ns`; returns its completion if it has already
+    /// completed. `is_last` asks the server to close the connection after its response.
     fn begin(
         &mut self,
         request: &Request,
@@ -96,38 +96,42 @@ pub(crate) trait Connection: Sized {
         now_ns: u64,
     ) -> Result<Option<Exchanged>, NothingSent>;
 
-    /// Goes on with the exchange after something happened to the socket.
+    /// Continues the exchange after an event on the socket.
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress;
 
-    /// The values of the `Set-Cookie` fields of the answer that has come, if its request asks to
+    /// The values of the `Set-Cookie` fields of the response just received, if its request asks to
     /// keep them.
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;
 
-    /// Something happened to the socket while no request was under way: whether the connection is
-    /// over.
+    /// Handles an event on the socket while no request was in flight: returns whether the
+    /// connection is closed.
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool;
 
-    /// Whether the connection is over, as far as is known without asking the socket.
+    /// Whether the connection is known to be closed, without checking the socket.
     fn is_closed(&self) -> bool;
 
-    /// Instants of the exchange under way, or of the latest.
+    /// Timestamps of the current or latest exchange.
     fn stamps(&self) -> ExchangeStamps;
 
-    /// Requests that were written to this connection, the one under way included.
+    /// Requests written to this connection, including the current one.
     fn requests(&self) -> u64;
 }
 
-/// How a complete answer ended.
-pub(crate) fn outcome_of_answer(request: &Request, status: u16, is_body_right: bool) -> Outcome {
-    match (request.accepts(status), is_body_right) {
+/// The outcome of a complete response.
+pub(crate) fn outcome_of_response(
+    request: &Request,
+    status: u16,
+    is_body_correct: bool,
+) -> Outcome {
+    match (request.accepts(status), is_body_correct) {
         (true, true) => Outcome::Ok,
         (true, false) => Outcome::BadBody,
         (false, _) => Outcome::HttpStatus,
     }
 }
 
-/// How an exchange failed whose connection ended: the keep-alive race is told apart from a failure
-/// of its own.
+/// The outcome of an exchange whose connection was closed: the keep-alive race is distinguished
+/// from other failures.
 pub(crate) fn outcome_of_end(requests: u64, stamps: &ExchangeStamps) -> Outcome {
     if requests > 1 && stamps.first_byte_ns == 0 {
         Outcome::Stale
@@ -136,10 +140,10 @@ pub(crate) fn outcome_of_end(requests: u64, stamps: &ExchangeStamps) -> Outcome 
     }
 }
 
-/// Sorts a failure to connect.
+/// Classifies a failure to connect.
 pub(crate) fn connect_failure(error: &io::Error) -> Outcome {
     use rustix::io::Errno;
-    let own_limits = [
+    let client_limits = [
         Errno::MFILE,
         Errno::NFILE,
         Errno::ADDRNOTAVAIL,
@@ -148,12 +152,13 @@ pub(crate) fn connect_failure(error: &io::Error) -> Outcome {
         Errno::AGAIN,
         Errno::PERM,
     ];
-    if own_limits
+    if client_limits
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
     {
         return Outcome::ClientError;
     }
+
     match error.kind() {
         io::ErrorKind::TimedOut => Outcome::ConnectTimeout,
         io::ErrorKind::ConnectionReset => Outcome::Reset,

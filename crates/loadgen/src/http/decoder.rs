@@ -1,8 +1,7 @@
-//! Finds the end of an HTTP/1.x answer in a stream of bytes, however it is cut. Pure: no socket, no
+//! Finds the end of an HTTP/1.x response in a byte stream, however it is split. No socket, no
 //! clock.
 //!
-//! It keeps nothing of a body: each part is handed on as it comes. Rules of framing: RFC 9112,
-//! section 6.
+//! It buffers no body: each part is passed on as it arrives. Framing rules: RFC 9112, section 6.
 
 use std::mem::MaybeUninit;
 
@@ -11,37 +10,37 @@ use httparse::{ParserConfig, Status};
 use super::chunked::Chunked;
 use super::malformed::{MAX_FIELDS, Malformed};
 
-/// More bytes than this in a head are refused; with the fields' limit, all that a decoder ever
-/// keeps.
+/// A head longer than this is rejected; together with the limit on fields, it bounds a decoder's
+/// memory.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// How far an answer has come.
+/// Progress of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The end has not come.
+    /// The response is not complete.
     NeedMore,
-    /// The end lay within the bytes just fed; this many of them came after it.
+    /// The response is complete within the bytes just fed; this many bytes followed it.
     Complete {
-        /// Bytes beyond the end.
+        /// Bytes after the end.
         surplus: usize,
     },
 }
 
-/// What the head of an answer says.
+/// What the head of a response says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub status: u16,
-    /// The server lets the connection live after this answer.
+    /// The server keeps the connection open after this response.
     pub keeps_alive: bool,
-    /// Only the end of the connection ends the body.
+    /// Only closing the connection ends the body.
     pub is_until_close: bool,
 }
 
-/// The latest head that came in one piece, and what it means.
+/// The latest head that arrived in one piece, and its meaning.
 ///
-/// A server says the same again and again, and comparing bytes is several times cheaper than
-/// reading them as a head. It changes no answer: what a head means depends on its bytes and on the
-/// kind of request alone.
+/// A server repeats the same head again and again, and comparing bytes is several times cheaper
+/// than parsing them. It changes no result: the meaning of a head depends only on its bytes and on
+/// the kind of request.
 #[derive(Debug, Default)]
 pub(crate) struct KnownHead {
     bytes: Vec<u8>,
@@ -49,11 +48,11 @@ pub(crate) struct KnownHead {
     meaning: Option<(State, Head)>,
 }
 
-/// Longer heads are not worth keeping.
+/// Longer heads are not worth caching.
 const MAX_KNOWN_BYTES: usize = 1024;
 
 impl KnownHead {
-    /// What `bytes` begin with, if it is this head.
+    /// What `bytes` start with, if it is this head.
     fn meaning_of(&self, bytes: &[u8], request_is_head: bool) -> Option<(State, Head)> {
         let is_same = self.request_is_head == request_is_head && bytes.starts_with(&self.bytes);
         self.meaning.filter(|_| is_same)
@@ -63,20 +62,21 @@ impl KnownHead {
         if bytes.len() <= MAX_KNOWN_BYTES {
             self.bytes.clear();
             self.bytes.extend_from_slice(bytes);
-            (self.request_is_head, self.meaning) = (request_is_head, Some(meaning));
+            self.request_is_head = request_is_head;
+            self.meaning = Some(meaning);
         }
     }
 }
 
-/// Decodes one answer.
+/// Decodes one response.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     state: State,
-    /// A head that did not come in one piece.
+    /// A head that did not arrive in one piece.
     partial_head: Vec<u8>,
     head: Option<Head>,
     request_is_head: bool,
-    /// Values of `Set-Cookie` fields, where somebody wants them.
+    /// Values of `Set-Cookie` fields, if they are used.
     set_cookies: Option<Vec<Vec<u8>>>,
 }
 
@@ -90,7 +90,8 @@ enum State {
 }
 
 impl Decoder {
-    /// A decoder for the answer to a request; an answer to HEAD has no body whatever its head says.
+    /// A decoder for the response to a request; a response to HEAD has no body whatever its head
+    /// says.
     pub fn new(request_is_head: bool) -> Self {
         Self {
             state: State::Head,
@@ -101,7 +102,7 @@ impl Decoder {
         }
     }
 
-    /// Forgets the previous answer.
+    /// Forgets the previous response.
     pub fn reset(&mut self, request_is_head: bool) {
         self.state = State::Head;
         self.partial_head.clear();
@@ -110,7 +111,7 @@ impl Decoder {
         self.set_cookies = None;
     }
 
-    /// Notes the `Set-Cookie` fields of the next answer.
+    /// Keeps the `Set-Cookie` fields of the next response.
     pub fn keep_set_cookies(&mut self) {
         self.set_cookies = Some(Vec::new());
     }
@@ -126,7 +127,7 @@ impl Decoder {
     }
 
     /// Takes the next bytes of the stream; parts of the body go to `body`. `known` may come from
-    /// any other answer.
+    /// any other response.
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -168,13 +169,13 @@ impl Decoder {
         }
     }
 
-    /// The stream has ended: whether the answer is complete by that.
+    /// Whether the response is complete now that the stream has ended.
     pub fn is_complete_at_end(&self) -> bool {
         matches!(self.state, State::UntilClose | State::Done)
     }
 
-    /// Takes bytes of the head; `None` when it goes on beyond them. Says how many of `bytes` belong
-    /// to it.
+    /// Takes bytes of the head; `None` if it continues beyond them. Returns how many of `bytes`
+    /// belong to it.
     fn take_head(
         &mut self,
         bytes: &[u8],
@@ -183,11 +184,13 @@ impl Decoder {
         let before = self.partial_head.len();
         let may_be_known = before == 0 && self.set_cookies.is_none();
         if may_be_known && let Some((state, head)) = known.meaning_of(bytes, self.request_is_head) {
-            (self.state, self.head) = (state, Some(head));
+            self.state = state;
+            self.head = Some(head);
             return Ok(Some(known.bytes.len()));
         }
-        // What is beyond the limit is not looked at, so that a head is refused alike in one piece
-        // and in many.
+
+        // Bytes beyond the limit are not parsed, so that a head is rejected alike in one piece and
+        // in many.
         let within = &bytes[..bytes.len().min(MAX_HEAD_BYTES - before)];
         if before == 0 {
             if let Some(length) = self.parse_head(within)? {
@@ -209,6 +212,7 @@ impl Decoder {
                 return Ok(Some(length - before));
             }
         }
+
         if self.partial_head.len() == MAX_HEAD_BYTES {
             Err(Malformed)
         } else {
@@ -225,14 +229,16 @@ impl Decoder {
         let Status::Complete(length) = status else {
             return Ok(None);
         };
+
         let code = response.code.ok_or(Malformed)?;
         match code {
-            // Not a status; or another protocol from here on, which nobody asked for.
+            // Not a status, or a switch to another protocol that was not requested.
             0..=99 | 101 => return Err(Malformed),
-            // An interim answer; the final one follows.
+            // An interim response; the final one follows.
             100..=199 => return Ok(Some(length)),
             _ => {}
         }
+
         let (state, keeps_alive) = framing(&response, code, self.request_is_head)?;
         self.state = state;
         if let Some(cookies) = &mut self.set_cookies {
@@ -240,16 +246,18 @@ impl Decoder {
             let set_cookies = fields.filter(|field| field.name.eq_ignore_ascii_case("set-cookie"));
             cookies.extend(set_cookies.map(|field| field.value.to_vec()));
         }
+
         let is_until_close = state == State::UntilClose;
         self.head = Some(Head {
             status: code,
             keeps_alive: keeps_alive && !is_until_close,
             is_until_close,
         });
+
         Ok(Some(length))
     }
 
-    /// Takes what it can of a chunked body in one step.
+    /// Consumes as much of a chunked body as possible in one step.
     fn take_chunked(
         &mut self,
         chunked: Chunked,
@@ -267,15 +275,17 @@ impl Decoder {
             });
             return Ok(used);
         }
+
         let Some(&byte) = bytes.first() else {
             return Ok(0);
         };
+
         self.state = chunked.after(byte)?.map_or(State::Done, State::Chunked);
         Ok(1)
     }
 }
 
-/// How the body ends (RFC 9112, section 6.3), and whether the head lets the connection live.
+/// How the body ends (RFC 9112, section 6.3), and whether the head keeps the connection open.
 fn framing(
     response: &httparse::Response,
     code: u16,
@@ -284,6 +294,7 @@ fn framing(
     let mut length: Result<Option<u64>, Malformed> = Ok(None);
     let mut last_coding: Option<&[u8]> = None;
     let (mut says_close, mut says_keep) = (false, false);
+
     for field in response.headers.iter() {
         if field.name.eq_ignore_ascii_case("content-length") {
             length = same_length(length, field.value);
@@ -304,20 +315,22 @@ fn framing(
             }
         }
     }
+
     let is_1_1 = response.version == Some(1);
     let state = match last_coding {
         _ if request_is_head || code == 204 || code == 304 => State::Done,
-        // HTTP/1.0 knows no codings, so nobody can say where such a message ends: section 6.1.
+        // HTTP/1.0 has no transfer codings, so the end of such a message is undefined: section 6.1.
         Some(_) if !is_1_1 => return Err(Malformed),
         Some(coding) if coding.eq_ignore_ascii_case(b"chunked") => State::Chunked(Chunked::FIRST),
         Some(_) => State::UntilClose,
-        // Only here does the length decide, and only here can it be wrong.
+        // Only here does the length matter, so only here can it be invalid.
         None => match length? {
             None => State::UntilClose,
             Some(0) => State::Done,
             Some(left) => State::Length { left },
         },
     };
+
     Ok((
         state,
         if is_1_1 {
@@ -328,7 +341,7 @@ fn framing(
     ))
 }
 
-/// The length that a further Content-Length says; several must say the same.
+/// The value of a further Content-Length; several must agree.
 fn same_length(
     known: Result<Option<u64>, Malformed>,
     value: &[u8],
@@ -350,6 +363,7 @@ fn parse_length(text: &[u8]) -> Result<u64, Malformed> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return Err(Malformed);
     }
+
     std::str::from_utf8(text)
         .ok()
         .and_then(|digits| digits.parse().ok())

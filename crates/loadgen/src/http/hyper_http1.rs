@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hyper, behind the same trait: the second opinion on our own framing.
+//! HTTP/1.1 by hyper, behind the same trait: a second opinion on the native framing.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -14,9 +14,10 @@ use hyper::client::conn::http1::{self, SendRequest};
 
 use crate::base::clock::monotonic_ns;
 use crate::http::connection::{
-    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
+    outcome_of_response,
 };
-use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_right};
+use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_correct};
 use crate::http::inbox::Inbox;
 use crate::http::request::Request;
 use crate::net::route::Route;
@@ -74,16 +75,19 @@ impl Connection for HyperConnection {
                 http1::Builder::new().writev(false).handshake(io).await
             }));
         }
+
         let Stage::Handshake(handshake) = &mut self.stage else {
             return Ok(true);
         };
         let Poll::Ready(done) = self.wake.run(|context| handshake.as_mut().poll(context)) else {
             return Ok(false);
         };
+
         let (sender, protocol) = done.map_err(io::Error::other)?;
-        // Its failure is seen, with its cause, by the exchange that it ends.
+        // Its failure, with its cause, is reported by the exchange that it ends.
         let protocol = Box::pin(async move { drop(protocol.await) });
         self.stage = Stage::Idle { sender, protocol };
+
         Ok(true)
     }
 
@@ -97,6 +101,7 @@ impl Connection for HyperConnection {
         else {
             return Err(NothingSent);
         };
+
         self.socket.stamps.set(ExchangeStamps::default());
         self.socket.take_set_cookies();
         self.socket.allow_reads();
@@ -111,6 +116,7 @@ impl Connection for HyperConnection {
             exchange: Box::pin(exchange.run(sender)),
             protocol,
         };
+
         // The first poll writes the request.
         self.poll().transpose()
     }
@@ -140,6 +146,7 @@ impl Connection for HyperConnection {
                 self.socket.end.set(true);
             }
         }
+
         self.is_closed()
     }
 
@@ -159,11 +166,12 @@ impl Connection for HyperConnection {
 }
 
 impl HyperConnection {
-    /// Lets protocol and exchange run until neither can go on.
+    /// Polls protocol and exchange until neither makes progress.
     fn poll(&mut self) -> Option<Result<Exchanged, NothingSent>> {
         let Stage::Exchange { exchange, protocol } = &mut self.stage else {
             return None;
         };
+
         let mut is_protocol_over = false;
         let ended = self.wake.run(|context| {
             if !is_protocol_over {
@@ -175,8 +183,8 @@ impl HyperConnection {
             Poll::Ready(ended) => ended,
             Poll::Pending => {
                 if is_protocol_over {
-                    // The next poll of the exchange, which the end of the protocol has woken, finds
-                    // its failure.
+                    // The next poll of the exchange, which was woken by the end of the protocol,
+                    // returns its failure.
                     *protocol = Box::pin(std::future::pending());
                 }
                 return None;
@@ -187,19 +195,22 @@ impl HyperConnection {
         else {
             return None;
         };
+
         if is_protocol_over {
             self.socket.end.set(true);
         } else {
             self.stage = Stage::Idle { sender, protocol };
         }
+
         if result.is_err() {
             self.requests -= 1;
         }
+
         Some(result)
     }
 }
 
-/// What one exchange has to know.
+/// What one exchange needs to know.
 struct Exchange {
     request: Request,
     is_last: bool,
@@ -212,13 +223,15 @@ impl Exchange {
         if sender.ready().await.is_err() {
             return (sender, Err(NothingSent));
         }
-        let answer = sender
+
+        let result = sender
             .send_request(self.request.message(self.is_last))
             .await;
         if self.socket.stamps.get().write_start_ns == 0 {
             return (sender, Err(NothingSent));
         }
-        let exchanged = match answer {
+
+        let exchanged = match result {
             Ok(response) => self.read_body(response).await,
             Err(error) => self.failed(&error, None),
         };
@@ -230,17 +243,18 @@ impl Exchange {
         let framing = Framing::of(&response, &self.request);
         self.socket
             .note_set_cookies(&self.request, response.headers());
-        let is_right = match is_body_right(response.into_body(), &self.request.expected_body).await
-        {
-            Ok(is_right) => is_right,
-            Err(error) => return self.failed(&error, Some(status)),
-        };
-        let outcome = outcome_of_answer(&self.request, status, is_right);
+        let is_correct =
+            match is_body_correct(response.into_body(), &self.request.expected_body).await {
+                Ok(is_correct) => is_correct,
+                Err(error) => return self.failed(&error, Some(status)),
+            };
+        let outcome = outcome_of_response(&self.request, status, is_correct);
         let last_byte_ns = match framing {
             Framing::UntilClose => monotonic_ns(),
             Framing::Delimited { .. } => self.socket.stamps.get().last_byte_ns,
         };
         let is_reusable = !self.is_last && framing == Framing::Delimited { keeps_alive: true };
+
         Exchanged {
             outcome,
             status: Some(status),
@@ -252,7 +266,7 @@ impl Exchange {
         }
     }
 
-    /// Sorts a failure by how far the exchange had come.
+    /// Classifies a failure by the progress of the exchange.
     fn failed(&self, error: &hyper::Error, status: Option<u16>) -> Exchanged {
         let requests = if self.is_reused { 2 } else { 1 };
         let is_servers_end = !(error.is_parse() || is_malformed_body(error));
@@ -261,6 +275,7 @@ impl Exchange {
         } else {
             Outcome::BadBody
         };
+
         Exchanged {
             is_servers_end,
             ..Exchanged::unreusable(outcome, status)
@@ -268,7 +283,7 @@ impl Exchange {
     }
 }
 
-/// hyper passes on a malformed chunk or trailer as a failure to read.
+/// hyper reports a malformed chunk or trailer as a read failure.
 fn is_malformed_body(error: &hyper::Error) -> bool {
     use std::error::Error as _;
     let kind = error
@@ -281,7 +296,7 @@ fn is_malformed_body(error: &hyper::Error) -> bool {
     )
 }
 
-/// How the end of an answer is found, and whether the connection outlives it.
+/// How the end of a response is detected, and whether the connection outlives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Delimited { keeps_alive: bool },
@@ -291,12 +306,13 @@ enum Framing {
 impl Framing {
     fn of(response: &Response<Incoming>, request: &Request) -> Self {
         let headers = response.headers();
-        let is_delimited = !request.answer_may_have_body(response.status().as_u16())
+        let is_delimited = !request.response_may_have_body(response.status().as_u16())
             || headers.contains_key(CONTENT_LENGTH)
             || headers.contains_key(TRANSFER_ENCODING);
         if !is_delimited {
             return Self::UntilClose;
         }
+
         let keeps_alive = match response.version() {
             Version::HTTP_11 => !connection_says(headers, "close"),
             _ => connection_says(headers, "keep-alive"),

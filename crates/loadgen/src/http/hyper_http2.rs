@@ -1,5 +1,5 @@
-//! HTTP/2 by hyper: one request at a time on each connection, so that a connection means what it
-//! means for HTTP/1.1.
+//! HTTP/2 by hyper: one request at a time on each connection, so that a connection means the same
+//! as in HTTP/1.1.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,9 +17,10 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper::rt::Executor;
 
 use crate::http::connection::{
-    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
+    outcome_of_response,
 };
-use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_right};
+use crate::http::hyper_io::{Future, Observed, StampedTransport, WakeFlag, is_body_correct};
 use crate::http::inbox::Inbox;
 use crate::http::request::Request;
 use crate::net::route::Route;
@@ -70,9 +71,11 @@ impl Connection for Http2Connection {
             self.stage =
                 Stage::Handshake(Box::pin(http2::handshake(self.tasks.clone(), transport)));
         }
+
         let Stage::Handshake(handshake) = &mut self.stage else {
             return Ok(true);
         };
+
         let tasks = &self.tasks;
         let polled = self.wake.run(|context| {
             tasks.poll(context);
@@ -81,14 +84,16 @@ impl Connection for Http2Connection {
         let Poll::Ready(done) = polled else {
             return Ok(false);
         };
+
         let (sender, protocol) = done.map_err(io::Error::other)?;
         let observed = Rc::clone(&self.observed);
         self.tasks.execute(async move {
-            // Its failure is seen, with its cause, by the exchange that it ends.
+            // Its failure, with its cause, is reported by the exchange that it ends.
             drop(protocol.await);
             observed.end.set(true);
         });
         self.stage = Stage::Idle(sender);
+
         Ok(true)
     }
 
@@ -101,6 +106,7 @@ impl Connection for Http2Connection {
         let Stage::Idle(sender) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Err(NothingSent);
         };
+
         self.observed.stamps.set(ExchangeStamps::default());
         self.observed.take_set_cookies();
         self.observed.allow_reads();
@@ -112,6 +118,7 @@ impl Connection for Http2Connection {
             observed: Rc::clone(&self.observed),
         };
         self.stage = Stage::Exchange(Box::pin(exchange.run(sender)));
+
         // The first poll writes the request.
         self.poll().transpose()
     }
@@ -132,7 +139,7 @@ impl Connection for Http2Connection {
 
     fn is_over_while_idle(&mut self, _: &mut Inbox) -> bool {
         self.observed.allow_reads();
-        // Settings, pings and the server's farewell are answered here.
+        // Settings, pings and GOAWAY are handled here.
         self.run_tasks();
         self.is_closed()
     }
@@ -160,11 +167,12 @@ impl Http2Connection {
         });
     }
 
-    /// Lets protocol and exchange run until neither can go on.
+    /// Polls protocol and exchange until neither makes progress.
     fn poll(&mut self) -> Option<Result<Exchanged, NothingSent>> {
         let Stage::Exchange(exchange) = &mut self.stage else {
             return None;
         };
+
         let tasks = &self.tasks;
         let polled = self.wake.run(|context| {
             tasks.poll(context);
@@ -173,17 +181,19 @@ impl Http2Connection {
         let Poll::Ready((sender, result)) = polled else {
             return None;
         };
+
         self.stage = Stage::Idle(sender);
         if result.is_err() {
             self.requests -= 1;
         }
-        // What the end of the answer made the protocol want to say.
+
+        // What the protocol has to send after the end of the response.
         self.run_tasks();
         Some(result)
     }
 }
 
-/// Futures that hyper wants run: the protocol itself, and parts of it.
+/// Futures that hyper spawns: the protocol itself, and parts of it.
 #[derive(Clone, Default)]
 pub(crate) struct Tasks(Rc<RefCell<Vec<Future<()>>>>);
 
@@ -203,12 +213,13 @@ impl Tasks {
             // A new one has not been polled yet.
             context.waker().wake_by_ref();
         }
+
         running.append(&mut list);
         *list = running;
     }
 }
 
-/// What one exchange has to know.
+/// What one exchange needs to know.
 struct Exchange {
     request: Request,
     is_last: bool,
@@ -221,14 +232,16 @@ impl Exchange {
         if sender.ready().await.is_err() {
             return (sender, Err(NothingSent));
         }
-        let answer = sender.send_request(self.message()).await;
+
+        let result = sender.send_request(self.message()).await;
         if self.observed.stamps.get().write_start_ns == 0 {
             return (sender, Err(NothingSent));
         }
-        let exchanged = match answer {
+
+        let exchanged = match result {
             Ok(response) => self.read(response).await,
             Err(_) => {
-                // Bytes have come, but none of the answer's.
+                // Bytes have arrived, but none of the response.
                 self.set_first_byte(0);
                 self.failed(None)
             }
@@ -236,8 +249,7 @@ impl Exchange {
         (sender, Ok(exchanged))
     }
 
-    /// The request in HTTP/2's own words: the authority instead of `Host`, and nothing about the
-    /// connection.
+    /// The request in HTTP/2 form: `:authority` instead of `Host`, and no connection header fields.
     fn message(&self) -> http::Request<Full<Bytes>> {
         let mut message = self.request.message(false);
         let host = message.headers_mut().remove(HOST);
@@ -255,26 +267,30 @@ impl Exchange {
         if let Ok(uri) = Uri::from_parts(parts) {
             *message.uri_mut() = uri;
         }
+
         for name in [CONNECTION, TRANSFER_ENCODING] {
             message.headers_mut().remove(name);
         }
+
         message
     }
 
     async fn read(&self, response: Response<Incoming>) -> Exchanged {
-        // Frames about the connection may have come before; the latest read brought the head of the
-        // answer.
+        // Frames about the connection may have arrived before; the latest read returned the head of
+        // the response.
         self.set_first_byte(self.observed.stamps.get().last_byte_ns);
         let status = response.status().as_u16();
         self.observed
             .note_set_cookies(&self.request, response.headers());
-        let Ok(is_right) = is_body_right(response.into_body(), &self.request.expected_body).await
+        let Ok(is_correct) =
+            is_body_correct(response.into_body(), &self.request.expected_body).await
         else {
             return self.failed(Some(status));
         };
+
         let last_byte_ns = self.observed.stamps.get().last_byte_ns;
         Exchanged {
-            outcome: outcome_of_answer(&self.request, status, is_right),
+            outcome: outcome_of_response(&self.request, status, is_correct),
             status: Some(status),
             last_byte_ns,
             known_ns: last_byte_ns,
@@ -292,8 +308,7 @@ impl Exchange {
     }
 
     fn failed(&self, status: Option<u16>) -> Exchanged {
-        // The server may refuse a request alone and keep its connection: no race with the end of
-        // one.
+        // The server may reject a single request and keep the connection: not the keep-alive race.
         let is_servers_end = self.observed.end.get();
         let outcome = match is_servers_end {
             true => outcome_of_end(self.requests, &self.observed.stamps.get()),

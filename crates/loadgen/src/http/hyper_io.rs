@@ -1,8 +1,8 @@
-//! What hyper's connections stand on: a transport that stamps what passes through it, and polling
+//! The base of hyper's connections: a transport that timestamps what passes through it, and polling
 //! without a runtime.
 //!
-//! hyper is polled by the engine itself. Its futures run until nothing in them can go on, each time
-//! the socket has something to tell.
+//! The engine itself polls hyper. Its futures run until none makes progress, whenever the socket
+//! has an event.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -29,13 +29,13 @@ use crate::net::transport::Transport;
 /// One read of the socket takes at most this much.
 const READ_BYTES: usize = 8 * 1024;
 
-/// As many reads as take a large answer in few turns.
+/// Enough reads to receive a large response in few turns.
 const MOST_READS_AT_ONCE: usize = 128;
 
 pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T>>>;
 
-/// Reads a body to its end; whether it is the right one.
-pub(crate) async fn is_body_right(
+/// Reads a body to its end; returns whether it is correct.
+pub(crate) async fn is_body_correct(
     mut body: Incoming,
     expected: &ExpectedBody,
 ) -> hyper::Result<bool> {
@@ -46,22 +46,22 @@ pub(crate) async fn is_body_right(
             .into_iter()
             .for_each(|part| check.take(expected, part));
     }
-    Ok(check.is_right(expected))
+    Ok(check.is_correct(expected))
 }
 
-/// The transport, and what was seen of it while it was lent to hyper.
+/// The transport, and what was observed while hyper used it.
 pub(crate) struct Observed {
     pub transport: Transport,
     pub stamps: Cell<ExchangeStamps>,
     pub end: Cell<bool>,
-    /// Of the answer that came last, if its request asked to keep them.
+    /// From the latest response, if its request asked to keep them.
     set_cookies: RefCell<Vec<Vec<u8>>>,
-    /// A server that sends without end must not keep the thread from everybody else.
+    /// A server that sends without end must not block the thread for all other connections.
     reads_left: Cell<usize>,
 }
 
 impl Observed {
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn connect(route: &Route) -> io::Result<Rc<Self>> {
         Ok(Rc::new(Self {
             transport: Transport::connect(route)?,
@@ -72,7 +72,7 @@ impl Observed {
         }))
     }
 
-    /// Begins another turn of the engine.
+    /// Starts another turn of the engine.
     pub fn allow_reads(&self) {
         self.reads_left.set(MOST_READS_AT_ONCE);
     }
@@ -82,7 +82,7 @@ impl Observed {
         self.reads_left.get() == 0
     }
 
-    /// Keeps the cookies that the head of an answer sets, if its request wants them.
+    /// Keeps the cookies that the head of a response sets, if its request uses them.
     pub fn note_set_cookies(&self, request: &Request, headers: &HeaderMap) {
         if request.keeps_cookies {
             let fields = headers.get_all(SET_COOKIE).iter();
@@ -91,7 +91,7 @@ impl Observed {
         }
     }
 
-    /// The cookies kept, which are then forgotten.
+    /// Takes the kept cookies.
     pub fn take_set_cookies(&self) -> Vec<Vec<u8>> {
         self.set_cookies.take()
     }
@@ -103,8 +103,8 @@ impl Observed {
     }
 }
 
-/// hyper's end of the transport. Nobody is woken: the engine polls when the reactor has told of
-/// something.
+/// hyper's side of the transport. Nothing is woken: the engine polls when the reactor reports an
+/// event.
 pub(crate) struct StampedTransport(pub Rc<Observed>);
 
 impl Read for StampedTransport {
@@ -116,9 +116,11 @@ impl Read for StampedTransport {
         let Some(reads_left) = self.0.reads_left.get().checked_sub(1) else {
             return Poll::Pending;
         };
+
         self.0.reads_left.set(reads_left);
         let mut scratch = [0; READ_BYTES];
         let room = buffer.remaining().min(READ_BYTES);
+
         match self.0.transport.receive(&mut scratch[..room]) {
             Transfer::Bytes(count) => {
                 self.0.stamp(|stamps| {
@@ -188,10 +190,11 @@ impl Wake for WakeFlag {
 }
 
 impl WakeFlag {
-    /// Polls until it is ready or nothing in it can go on.
+    /// Polls until it is ready or makes no more progress.
     pub fn run<T>(self: &Arc<Self>, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         let waker = Waker::from(Arc::clone(self));
         let mut context = Context::from_waker(&waker);
+
         loop {
             self.0.store(false, Ordering::Relaxed);
             let polled = poll(&mut context);

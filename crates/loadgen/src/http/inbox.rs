@@ -1,8 +1,8 @@
-//! What a thread reads into, and the instants at which the kernel had what it read.
+//! A thread's read buffer, and the times at which the kernel received what was read.
 //!
-//! The kernel stamps a segment when it queues it; we read it later, once our thread has its turn.
-//! The stamp takes that delay of our own out of a response time. It is on `CLOCK_REALTIME`, so it
-//! is carried over to `CLOCK_MONOTONIC` by an offset that is read again and again.
+//! The kernel timestamps a segment when it queues it; the thread reads it later, when it runs. The
+//! kernel timestamp takes that delay out of a response time. It is on `CLOCK_REALTIME`, so it is
+//! converted to `CLOCK_MONOTONIC` by an offset that is measured again and again.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -19,21 +19,20 @@ use crate::net::socket::Transfer;
 /// One read takes at most this much; shared by all connections of a thread.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The offset between the clocks is older than this: it is read again.
+/// An offset between the clocks that is older than this is measured again.
 const OFFSET_LIFE_NS: u64 = 10 * NS_PER_MS;
 
-/// Clocks are disciplined by 500 millionths at most. More than this between two readings is a step.
+/// Clocks are slewed by at most 500 ppm. More than this between two readings is a step.
 const LARGEST_SLEW_NS: u64 = OFFSET_LIFE_NS / 1_000;
 
-/// Two looks at one clock that are further apart than this had something else in between, such as
+/// Two readings of one clock that are further apart than this were interrupted, for example by
 /// another program.
 const WIDEST_READING_NS: u64 = 5_000;
 
-/// So often is it tried to read both clocks closely. On a core that is really busy, the next answer
-/// tries again.
+/// Attempts to read both clocks closely together. On a busy core, the next response tries again.
 const MOST_READINGS: usize = 5;
 
-/// How far a carried-over stamp may lie outside the exchange before it is not believed.
+/// How far a converted timestamp may lie outside the exchange before it is rejected.
 const TOLERANCE_NS: u64 = 50_000;
 
 /// One read.
@@ -44,26 +43,25 @@ pub(crate) struct Received {
     pub queued_realtime_ns: Option<u64>,
 }
 
-/// What cast doubt on the kernel's stamps; such answers have our own instants.
+/// Doubts about kernel timestamps; affected responses use the time of the read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StampDoubts {
-    /// Stamps outside the exchange that they belong to, and those that could not be carried over to
-    /// our clock.
+    /// Timestamps outside the exchange that they belong to, and those that could not be converted
+    /// to `CLOCK_MONOTONIC`.
     pub disbelieved: u64,
     /// Steps of the wall clock.
     pub clock_steps: u64,
 }
 
 impl StampDoubts {
-    /// Adds another thread's.
+    /// Adds another thread's doubts.
     pub(crate) fn add(&mut self, other: &Self) {
         self.disbelieved += other.disbelieved;
         self.clock_steps += other.clock_steps;
     }
 }
 
-/// A thread's buffer, the head that the server sent last, and the thread's view of the kernel's
-/// clock.
+/// A thread's buffer, the latest head of the server, and the thread's view of the kernel's clock.
 pub(crate) struct Inbox {
     pub buffer: Box<[u8]>,
     pub known_head: KnownHead,
@@ -82,7 +80,7 @@ impl Inbox {
         }
     }
 
-    /// Reads what has come, with the kernel's stamp.
+    /// Reads what has arrived, with the kernel timestamp.
     pub fn receive_stamped(&mut self, socket: BorrowedFd<'_>) -> Received {
         loop {
             let mut pieces = [IoSliceMut::new(&mut self.buffer)];
@@ -115,8 +113,8 @@ impl Inbox {
         }
     }
 
-    /// Carries a stamp of the kernel over to our clock: an instant between `from_ns` and `to_ns`.
-    /// `None` when it is not to be believed.
+    /// Converts a kernel timestamp to `CLOCK_MONOTONIC`, between `from_ns` and `to_ns`. `None` if
+    /// it is rejected.
     pub fn queued_ns(&mut self, realtime_ns: u64, from_ns: u64, to_ns: u64) -> Option<u64> {
         let plausible = from_ns.saturating_sub(TOLERANCE_NS)..=to_ns + TOLERANCE_NS;
         let queued_ns = self
@@ -127,7 +125,7 @@ impl Inbox {
         Some(queued_ns?.clamp(from_ns, to_ns))
     }
 
-    /// What cast doubt on the kernel's stamps.
+    /// Doubts about kernel timestamps.
     pub fn doubts(&self) -> StampDoubts {
         self.offset.doubts
     }
@@ -137,6 +135,7 @@ fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
     let ControlMessageOwned::ScmTimestampns(stamp) = message else {
         return None;
     };
+
     let (seconds, nanoseconds) = (
         u64::try_from(stamp.tv_sec()).ok()?,
         u64::try_from(stamp.tv_nsec()).ok()?,
@@ -144,7 +143,7 @@ fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
     Some(seconds * NS_PER_S + nanoseconds)
 }
 
-/// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, read at one instant.
+/// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, at one point in time.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     offset_ns: u64,
@@ -152,15 +151,13 @@ struct Reading {
 }
 
 impl Reading {
-    /// Both clocks read at the same instant as nearly as can be; `None` while something keeps
-    /// coming in between.
+    /// Reads both clocks as close together as possible; `None` while something keeps interrupting.
     fn take() -> Option<Self> {
         (0..MOST_READINGS)
             .find_map(|_| Self::between(monotonic_ns(), realtime_ns(), monotonic_ns()))
     }
 
-    /// Wall time read between two instants, as long as they are close: it belongs to either as well
-    /// as to the other.
+    /// Wall time read between two timestamps that are close enough for it to belong to either.
     fn between(before_ns: u64, realtime_ns: u64, after_ns: u64) -> Option<Self> {
         let apart_ns = after_ns - before_ns;
         let offset_ns = realtime_ns.saturating_sub(before_ns + apart_ns / 2);
@@ -177,12 +174,12 @@ impl Reading {
     }
 }
 
-/// What carries instants from `CLOCK_REALTIME` to `CLOCK_MONOTONIC`.
+/// Converts timestamps from `CLOCK_REALTIME` to `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]
 struct ClockOffset {
     /// The latest reading that was close enough.
     reading: Option<Reading>,
-    /// Stamps of before a step were made by a clock that nobody can read any more.
+    /// Timestamps from before a step belong to a clock that can no longer be read.
     valid_from_ns: u64,
     doubts: StampDoubts,
 }
@@ -196,8 +193,8 @@ impl ClockOffset {
         }
     }
 
-    /// `None` where the offset is not known closely enough, or where the clock was stepped after
-    /// the stamp.
+    /// `None` if the offset is not known precisely enough, or if the clock was stepped after the
+    /// timestamp.
     fn monotonic_of(&mut self, realtime_ns: u64, now_ns: u64) -> Option<u64> {
         let is_old = |reading: &Reading| now_ns.saturating_sub(reading.read_ns) > OFFSET_LIFE_NS;
         if self.reading.as_ref().is_none_or(is_old) {
@@ -234,8 +231,8 @@ mod tests {
         let (mut far, _) = listener.accept().expect("accept");
         setsockopt(&near, ReceiveTimestampns, &true).expect("option");
         let mut inbox = Inbox::new();
-        // The kernel begins to stamp a moment after the first socket of the machine has asked for
-        // it.
+        // The kernel starts to timestamp a moment after the first socket on the machine has
+        // requested it.
         let is_stamping = (0..100).any(|_| {
             far.write_all(b"?").expect("write");
             std::thread::sleep(Duration::from_millis(10));
@@ -244,22 +241,28 @@ mod tests {
                 .queued_realtime_ns
                 .is_some()
         });
+
         assert!(is_stamping, "loopback has stamps");
+
         let before_ns = monotonic_ns();
         far.write_all(b"hello").expect("write");
         let written_ns = monotonic_ns();
         std::thread::sleep(Duration::from_millis(30));
         let received = inbox.receive_stamped(near.as_fd());
         let now_ns = monotonic_ns();
+
         assert_eq!(
             (received.transfer, &inbox.buffer[..5]),
             (Transfer::Bytes(5), b"hello".as_slice())
         );
+
         let stamp_ns = received.queued_realtime_ns.expect("a stamp");
         let queued_ns = inbox
             .queued_ns(stamp_ns, before_ns, now_ns)
             .expect("believed");
-        // The offset between two clocks that nobody stopped is right to well under a millisecond.
+
+        // Without interruption, the offset between two clocks is accurate to well under a
+        // millisecond.
         assert!(
             (before_ns..written_ns + NS_PER_MS).contains(&queued_ns),
             "{before_ns} {queued_ns} {written_ns}"
@@ -271,6 +274,7 @@ mod tests {
     fn a_stamp_outside_its_exchange_is_not_believed() {
         let mut inbox = Inbox::new();
         let now_ns = monotonic_ns();
+
         assert_eq!(
             inbox.queued_ns(realtime_ns() + NS_PER_S, now_ns - 1_000, now_ns),
             None
@@ -301,8 +305,9 @@ mod tests {
         offset.reading = Some(stepped);
         let stamp_ns = realtime_ns();
         let now_ns = monotonic_ns();
+
         assert_eq!(offset.monotonic_of(stamp_ns, now_ns), None);
-        // Read later, but made before the step was noticed.
+        // Read later, but taken before the step was noticed.
         assert_eq!(offset.monotonic_of(stamp_ns, monotonic_ns()), None);
         assert!(offset.monotonic_of(realtime_ns(), monotonic_ns()).is_some());
         assert_eq!(offset.doubts.clock_steps, 1);
@@ -315,6 +320,7 @@ mod tests {
             read_ns: 0,
         };
         let later = |offset_ns, read_ns| Reading { offset_ns, read_ns };
+
         assert!(!reading.is_step(&later(
             NS_PER_S + LARGEST_SLEW_NS * 100,
             100 * OFFSET_LIFE_NS

@@ -1,8 +1,8 @@
-//! What no answer may be.
+//! What makes a response invalid.
 
-/// More fields than this in a head, or in a trailer section, are refused.
+/// A head or trailer section with more fields than this is rejected.
 pub(crate) const MAX_FIELDS: usize = 100;
 
-/// The bytes are not an HTTP/1.x answer.
+/// The bytes are not an HTTP/1.x response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;

@@ -1,12 +1,13 @@
-//! One HTTP/1.1 connection over our own framing: request bytes made once, stamps round the socket's
-//! own calls, nothing allocated per request.
+//! One HTTP/1.1 connection with native framing: request bytes prepared once, timestamps directly
+//! around the socket calls, nothing allocated per request.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use crate::http::body_check::BodyCheck;
 use crate::http::connection::{
-    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_answer, outcome_of_end,
+    Connection, ExchangeStamps, Exchanged, NothingSent, Progress, outcome_of_end,
+    outcome_of_response,
 };
 use crate::http::decoder::{Decoder, Progress as Decoded};
 use crate::http::inbox::{Inbox, Received};
@@ -18,10 +19,10 @@ use crate::net::transport::Transport;
 use crate::plan::ReceiveStamps;
 use crate::record::exchange::Outcome;
 
-/// A server that sends without end must not keep the thread from everybody else.
+/// A server that sends without end must not block the thread for all other connections.
 const MOST_READS_AT_ONCE: usize = 16;
 
-/// HTTP/1.1 by our own framing.
+/// HTTP/1.1 with native framing.
 pub(crate) struct WireConnection {
     transport: Transport,
     decoder: Decoder,
@@ -31,18 +32,18 @@ pub(crate) struct WireConnection {
     receive_stamps: ReceiveStamps,
     /// When the latest bytes were read.
     read_ns: u64,
-    /// How much later than the kernel we had them.
+    /// Delay from their kernel timestamp to that read.
     receive_delay_ns: Option<u64>,
-    /// Bytes of the request under way that the socket has taken.
+    /// Bytes of the current request that the socket has taken.
     written: usize,
     is_last: bool,
-    /// The peer has ended its side, but bytes may still be unread.
+    /// The peer has closed its side, but bytes may still be unread.
     is_hangup: bool,
-    /// No more bytes will come.
+    /// No more bytes will arrive.
     is_over: bool,
 }
 
-/// How the reading of an answer ended.
+/// How reading a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Complete {
@@ -50,7 +51,7 @@ enum End {
     },
     Malformed,
     Closed,
-    /// The end of the connection was not the server's word.
+    /// The connection ended, but not by an orderly close of the server.
     CutOff,
 }
 
@@ -97,16 +98,19 @@ impl Connection for WireConnection {
         if request.keeps_cookies {
             self.decoder.keep_set_cookies();
         }
+
         self.check.reset();
         self.stamps = ExchangeStamps {
             write_start_ns: now_ns,
             ..ExchangeStamps::default()
         };
-        (self.written, self.is_last) = (0, is_last);
+        self.written = 0;
+        self.is_last = is_last;
         if self.write(request) == Transfer::Over && self.written == 0 {
             self.stamps.write_start_ns = 0;
             return Err(NothingSent);
         }
+
         self.requests += 1;
         Ok(None)
     }
@@ -115,8 +119,7 @@ impl Connection for WireConnection {
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress {
         self.is_hangup |= is_hangup;
         if self.written < request.bytes(self.is_last).len() {
-            // If the rest does not go out, whether an answer comes all the same is for the reader
-            // to find.
+            // If the rest cannot be sent, the reader still finds out whether a response arrives.
             self.write(request);
         }
         self.read(request, inbox)
@@ -127,7 +130,7 @@ impl Connection for WireConnection {
     }
 
     fn is_over_while_idle(&mut self, inbox: &mut Inbox) -> bool {
-        // Bytes that nobody asked for end the connection as well as its end does.
+        // Unsolicited bytes end the connection just like a close.
         self.is_over |= self.transport.receive(&mut inbox.buffer) != Transfer::NotNow;
         self.is_over
     }
@@ -146,7 +149,7 @@ impl Connection for WireConnection {
 }
 
 impl WireConnection {
-    /// Writes what the socket takes of the request; the last call's result.
+    /// Writes as much of the request as the socket takes; returns the last call's result.
     #[inline(always)]
     fn write(&mut self, request: &Request) -> Transfer {
         let bytes = request.bytes(self.is_last);
@@ -162,7 +165,7 @@ impl WireConnection {
         }
     }
 
-    /// Reads and decodes what has come.
+    /// Reads and decodes what has arrived.
     #[inline(always)]
     fn read(&mut self, request: &Request, inbox: &mut Inbox) -> Progress {
         for _ in 0..MOST_READS_AT_ONCE {
@@ -178,7 +181,8 @@ impl WireConnection {
                 }
             };
             self.stamp(received.queued_realtime_ns, inbox);
-            let (check, expected) = (&mut self.check, &request.expected_body);
+            let check = &mut self.check;
+            let expected = &request.expected_body;
             let bytes = &inbox.buffer[..count];
             let end = match self
                 .decoder
@@ -190,8 +194,8 @@ impl WireConnection {
                         && !self.is_hangup
                         && self.transport.is_emptied_by_short_read() =>
                 {
-                    // A short read has emptied the socket, and the reactor tells of what comes
-                    // later; but of the peer's end it has told already.
+                    // A short read has emptied the socket, and the reactor reports what arrives
+                    // later; but it has already reported the peer's close.
                     return Progress::Waiting;
                 }
                 Ok(Decoded::NeedMore) => continue,
@@ -214,7 +218,7 @@ impl WireConnection {
         }
     }
 
-    /// Notes that bytes were read just now, and when they had come.
+    /// Records that bytes were read just now, and when they had arrived.
     #[inline(always)]
     fn stamp(&mut self, queued_realtime_ns: Option<u64>, inbox: &mut Inbox) {
         let now_ns = self.transport.received_ns();
@@ -226,6 +230,7 @@ impl WireConnection {
         self.stamps.last_byte_ns = came_ns;
         self.receive_delay_ns = queued_ns.map(|queued_ns| now_ns - queued_ns);
         self.read_ns = now_ns;
+
         if self.stamps.first_byte_ns == 0 {
             self.stamps.first_byte_ns = came_ns;
         }
@@ -251,20 +256,22 @@ impl WireConnection {
                 ..Exchanged::unreusable(outcome, status)
             };
         };
-        let outcome = outcome_of_answer(
+        let outcome = outcome_of_response(
             request,
             head.status,
-            self.check.is_right(&request.expected_body),
+            self.check.is_correct(&request.expected_body),
         );
         if head.is_until_close {
-            // The end of the stream has no stamp of the kernel's.
+            // The end of the stream has no kernel timestamp.
             return Exchanged::unreusable(outcome, status);
         }
+
         let is_request_out = self.written == request.bytes(self.is_last).len();
         let is_reusable = !self.is_last
             && head.keeps_alive
             && is_request_out
             && end == End::Complete { surplus: 0 };
+
         Exchanged {
             outcome,
             status,

@@ -1,4 +1,4 @@
-//! One request, made once: its bytes for the wire, and what counts as a right answer to it.
+//! One prepared request: its bytes on the wire, and what counts as a correct response to it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::base::error::LoadError;
 use crate::http::body_check::ExpectedBody;
 use crate::plan::ResponseCheck;
 
-/// A request as it was asked for.
+/// A request as specified by the plan.
 pub(crate) struct RequestParts<'a> {
     pub method: &'a str,
     /// Path and query.
@@ -22,11 +22,11 @@ pub(crate) struct RequestParts<'a> {
     /// For the `Host` field, unless `headers` has one.
     pub authority: &'a str,
     pub headers: &'a [(String, String)],
-    /// Header fields that count only where `headers` has none of their name.
+    /// Header fields that apply only if `headers` has none of that name.
     pub default_headers: &'a [(String, String)],
     pub body_base64: Option<&'a str>,
     pub check: &'a ResponseCheck,
-    /// Whether its answer's cookies are wanted.
+    /// Whether the cookies of its response are used.
     pub keeps_cookies: bool,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Request {
     last_bytes: Bytes,
     statuses: Vec<u16>,
     pub expected_body: Arc<ExpectedBody>,
-    /// Whether its answer's cookies are wanted.
+    /// Whether the cookies of its response are used.
     pub keeps_cookies: bool,
-    /// Whether its own header says that it is the last of its connection (RFC 9112, section 9.6).
+    /// Whether its header says that it is the last of its connection (RFC 9112, section 9.6).
     pub says_close: bool,
 }
 
@@ -60,22 +60,26 @@ impl Request {
             .map_err(|error| bad(format!("path {:?}: {error}", parts.path)))?;
         let body = decode("body_base64", parts.body_base64)?;
         let mut headers = parse_headers(parts.headers)?;
-        let own: Vec<_> = headers.keys().cloned().collect();
+        let names: Vec<_> = headers.keys().cloned().collect();
+
         for (name, value) in &parse_headers(parts.default_headers)? {
-            if !own.contains(name) {
+            if !names.contains(name) {
                 headers.append(name, value.clone());
             }
         }
+
         if !headers.contains_key(HOST) {
             headers.insert(
                 HOST,
                 HeaderValue::from_str(parts.authority).map_err(|error| bad(error.to_string()))?,
             );
         }
+
         check_framing(&headers, body.as_ref().map_or(0, Bytes::len))?;
         if let (Some(body), false) = (&body, headers.contains_key(CONTENT_LENGTH)) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
+
         let says_close = headers.get_all(CONNECTION).iter().any(lists_close);
         let mut request = Self {
             method,
@@ -91,11 +95,12 @@ impl Request {
         };
         request.kept_bytes = request.serialise(false);
         request.last_bytes = request.serialise(true);
+
         Ok(request)
     }
 
     /// The request for a library; `is_last` asks the server to close the connection after its
-    /// answer.
+    /// response.
     pub fn message(&self, is_last: bool) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
@@ -106,10 +111,11 @@ impl Request {
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
         }
+
         request
     }
 
-    /// The request as it stands on the wire; `is_last` as in [`Self::message`].
+    /// The request on the wire; `is_last` as in [`Self::message`].
     pub fn bytes(&self, is_last: bool) -> &[u8] {
         if is_last {
             &self.last_bytes
@@ -121,18 +127,21 @@ impl Request {
     fn serialise(&self, is_last: bool) -> Bytes {
         let request = self.message(is_last);
         let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+
         for (name, value) in request.headers() {
             bytes.extend_from_slice(name.as_str().as_bytes());
             bytes.extend_from_slice(b": ");
             bytes.extend_from_slice(value.as_bytes());
             bytes.extend_from_slice(b"\r\n");
         }
+
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&self.body);
+
         Bytes::from(bytes)
     }
 
-    /// The cookies that it sends of its own, of however many fields.
+    /// The cookies in its own header fields.
     pub fn cookies(&self) -> impl Iterator<Item = &HeaderValue> {
         self.headers.get_all(COOKIE).iter()
     }
@@ -151,25 +160,26 @@ impl Request {
         self.method == Method::HEAD
     }
 
-    /// Whether the answer has a body by its status and the request's method alone.
-    pub fn answer_may_have_body(&self, status: u16) -> bool {
+    /// Whether the response has a body by its status and the request's method alone.
+    pub fn response_may_have_body(&self, status: u16) -> bool {
         self.method != Method::HEAD && status >= 200 && status != 204 && status != 304
     }
 
-    /// Whether this status counts as right.
+    /// Whether this status is accepted.
     pub fn accepts(&self, status: u16) -> bool {
         self.statuses.contains(&status)
     }
 }
 
-/// Header fields of a request's own may not say that its body is another than the one that is sent:
-/// the server would wait for the rest, or take the rest for the next request.
+/// A request's own header fields must not contradict its actual body: the server would wait for the
+/// rest, or take the rest for the next request.
 fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError> {
     if headers.contains_key(TRANSFER_ENCODING) {
-        let message = "header Transfer-Encoding: a body is sent with its Content-Length; leave the \
-            header out";
+        let message =
+            "header Transfer-Encoding: bodies are sent with Content-Length; omit the header";
         return Err(bad(message.to_owned()));
     }
+
     let length = body_bytes.to_string();
     let given: Vec<_> = headers
         .get_all(CONTENT_LENGTH)
@@ -179,9 +189,9 @@ fn check_framing(headers: &HeaderMap, body_bytes: usize) -> Result<(), LoadError
     if given.is_empty() || given == [length.as_bytes()] {
         return Ok(());
     }
+
     Err(bad(format!(
-        "header Content-Length: {} is not the length of the body, which is {length} bytes; leave \
-        the header out",
+        "header Content-Length: {} does not match the body ({length} bytes); omit the header",
         String::from_utf8_lossy(&given.join(&b", "[..]))
     )))
 }
@@ -221,10 +231,12 @@ fn hash_of(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }
+
     let mut hash = [0; 32];
     for (place, byte) in hash.iter_mut().enumerate() {
         *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
     }
+
     Some(hash)
 }
 
@@ -247,6 +259,7 @@ fn parse_headers(fields: &[(String, String)]) -> Result<HeaderMap, LoadError> {
         })?;
         headers.append(parsed_name, parsed_value);
     }
+
     Ok(headers)
 }
 
@@ -269,7 +282,8 @@ mod tests {
 
     #[test]
     fn the_bytes_of_a_request_are_those_of_the_protocol() {
-        let (headers, check) = (vec![("X-A".into(), "b".into())], ResponseCheck::default());
+        let headers = vec![("X-A".into(), "b".into())];
+        let check = ResponseCheck::default();
         let post = RequestParts {
             body_base64: Some("aGVsbG8="),
             ..parts(&headers, &check)
@@ -281,17 +295,20 @@ mod tests {
                 .to_ascii_lowercase()
         };
         let kept = text(false);
+
         assert!(kept.starts_with("post /a?b http/1.1\r\n"), "{kept}");
         assert!(kept.ends_with("\r\n\r\nhello"), "{kept}");
+
         for field in ["host: h:8000\r\n", "x-a: b\r\n", "content-length: 5\r\n"] {
             assert_eq!(kept.matches(field).count(), 1, "{field} in {kept}");
         }
+
         assert!(!kept.contains("connection:"));
         assert!(text(true).contains("connection: close\r\n"));
     }
 
     #[test]
-    fn a_request_that_says_close_is_told_from_one_that_does_not() {
+    fn a_request_that_says_close_is_distinguished_from_one_that_does_not() {
         let check = ResponseCheck::default();
         for (value, says_close) in [
             ("close", true),
@@ -326,8 +343,10 @@ mod tests {
             .map(drop)
             .map_err(|error| error.to_string())
         };
+
         assert_eq!(of("content-length", "5", Some("aGVsbG8=")), Ok(()));
         assert_eq!(of("content-length", "0", None), Ok(()));
+
         for (name, value, body) in [
             ("Content-Length", "6", Some("aGVsbG8=")),
             ("Content-Length", "5", None),
@@ -337,7 +356,7 @@ mod tests {
         ] {
             let error = of(name, value, body).expect_err("refused");
             assert!(
-                error.contains(name) && error.contains("leave the header out"),
+                error.contains(name) && error.contains("omit the header"),
                 "{error}"
             );
         }
@@ -345,7 +364,8 @@ mod tests {
 
     #[test]
     fn a_default_field_gives_way_to_one_of_its_name() {
-        let (headers, check) = (vec![("X-A".into(), "own".into())], ResponseCheck::default());
+        let headers = vec![("X-A".into(), "own".into())];
+        let check = ResponseCheck::default();
         let defaults = [("x-a", "1"), ("x-b", "2"), ("x-b", "3")]
             .map(|(name, value)| (name.into(), value.into()));
         let parts = RequestParts {
@@ -354,6 +374,7 @@ mod tests {
         };
         let request = Request::prepare(&parts).expect("request");
         let text = std::str::from_utf8(request.bytes(false)).expect("text");
+
         assert!(
             text.contains("x-a: own\r\n") && !text.contains("x-a: 1"),
             "{text}"
@@ -368,7 +389,9 @@ mod tests {
                 .expect_err("refused")
                 .to_string()
         };
-        let (hash, regex) = (Some("2cf24d".to_owned()), Some("(".to_owned()));
+        let hash = Some("2cf24d".to_owned());
+        let regex = Some("(".to_owned());
+
         assert!(
             refused(ResponseCheck {
                 sha256: hash,
@@ -392,10 +415,9 @@ mod tests {
 
     #[test]
     fn a_field_that_would_become_two_is_refused_by_name() {
-        let (headers, check) = (
-            vec![("X-A".into(), "b\r\nC: d".into())],
-            ResponseCheck::default(),
-        );
+        let headers = vec![("X-A".into(), "b\r\nC: d".into())];
+        let check = ResponseCheck::default();
+
         assert!(
             Request::prepare(&parts(&headers, &check))
                 .expect_err("newline")

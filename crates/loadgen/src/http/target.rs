@@ -1,4 +1,4 @@
-//! Where to send and what: the URL resolved once, each request prepared once.
+//! Where and what to send: the URL resolved once, each request prepared once.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::net::socket::Endpoint;
 use crate::net::tls::TlsClient;
 use crate::plan::{HttpVersion, Keepalive, LoadPlan, ReceiveStamps, RequestPlan, Wire};
 
-/// Longest wait for each of several addresses of one host.
+/// Longest wait for each address of a host that has several.
 const CONNECT_PROBE: Duration = Duration::from_millis(500);
 
 /// Everything that is the same for each request of a load.
@@ -43,6 +43,7 @@ impl Target {
                 plan.url
             )));
         }
+
         let host = authority
             .host()
             .trim_start_matches('[')
@@ -61,10 +62,11 @@ impl Target {
             .transpose()?;
         let route = Route::prepare(plan, endpoint, tls)?;
         let requests = requests_of(plan, &uri, authority.as_str())?;
+
         Ok(Self { route, requests })
     }
 
-    /// How long connections are kept at the least: not at all, where some requests end theirs.
+    /// The shortest time that connections are kept: not at all, if some requests close theirs.
     pub fn shortest_keepalive(&self, plan: &LoadPlan) -> Keepalive {
         let ends_some = plan.http_version == HttpVersion::Http1
             && self.requests.iter().any(|one| one.says_close);
@@ -75,16 +77,16 @@ impl Target {
         }
     }
 
-    /// Whether the kernel says when an answer came, as far as it stamps this one.
-    pub fn may_have_kernel_instants(&self, plan: &LoadPlan) -> bool {
-        let is_our_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
+    /// Whether responses have kernel timestamps, unless the kernel omits one.
+    pub fn may_have_kernel_timestamps(&self, plan: &LoadPlan) -> bool {
+        let is_native_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
         let is_plain_tcp =
             matches!(self.route.endpoint, Endpoint::Tcp(_)) && self.route.tls.is_none();
-        plan.receive_stamps() == ReceiveStamps::Kernel && is_our_wire && is_plain_tcp
+        plan.receive_stamps() == ReceiveStamps::Kernel && is_native_wire && is_plain_tcp
     }
 }
 
-/// Refuses a plan whose requests cannot be made, without looking up its host or connecting to it.
+/// Rejects a plan whose requests cannot be made, without resolving its host or connecting to it.
 ///
 /// # Errors
 /// [`LoadError::Plan`] naming the field, or the request among several, and what is wrong with it.
@@ -110,10 +112,11 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
             "url: a user's name in it is not sent; leave it out and add --header '{header}'"
         )));
     }
+
     Ok((uri, authority))
 }
 
-/// The path and the query to ask for; a URL may leave out the slash between host and query.
+/// The path and the query to request; a URL may omit the slash between host and query.
 fn path_of(uri: &Uri) -> String {
     uri.path_and_query()
         .map_or_else(|| "/".to_owned(), PathAndQuery::to_string)
@@ -128,6 +131,7 @@ fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Reques
             other => other,
         })?);
     }
+
     if requests.is_empty() {
         requests.push(Request::prepare(&RequestParts {
             method: &plan.method,
@@ -140,6 +144,7 @@ fn requests_of(plan: &LoadPlan, uri: &Uri, authority: &str) -> Result<Vec<Reques
             keeps_cookies: false,
         })?);
     }
+
     Ok(requests)
 }
 
@@ -161,12 +166,14 @@ fn prepare_listed(
             "its host is not {authority}; one load drives one server"
         )));
     }
+
     if uri.scheme().is_some() && uri.scheme() != base.scheme() {
         let scheme = base.scheme_str().unwrap_or_default();
         return Err(bad(format!(
             "it does not begin with {scheme}:// as the load's URL does"
         )));
     }
+
     Request::prepare(&RequestParts {
         method: &request.method,
         path: &path_of(&uri),
@@ -198,6 +205,7 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, LoadError> {
     } else {
         None
     };
+
     chosen
         .or(addresses.first())
         .copied()
@@ -259,6 +267,7 @@ mod tests {
                 .shortest_keepalive(&plan)
         };
         let close = [("Connection", "close")];
+
         assert_eq!(kept(&[], HttpVersion::Http1), Keepalive::On);
         assert_eq!(kept(&close, HttpVersion::Http1), Keepalive::Off);
         assert_eq!(

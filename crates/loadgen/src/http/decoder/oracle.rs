@@ -1,10 +1,10 @@
-//! The decoder against hyper: made and damaged streams, cut everywhere, of which both must think
-//! alike.
+//! Compares the decoder with hyper: generated and damaged streams, split everywhere, on which both
+//! must agree.
 //!
-//! Where the two differ on purpose, the difference has a name, a reason and an example in
-//! [`differences`]; any other is a failure, printed with its seed and the shortest stream that
-//! still shows it. The quick form judges [`QUICK_STREAMS`]. `ORACLE_SECONDS=600` goes on for that
-//! long, and `ORACLE_SEED=n` begins with that stream.
+//! Intentional differences have a name, a reason and an example in [`differences`]; any other is a
+//! failure, printed with its seed and the shortest stream that still shows it. The quick form
+//! checks [`QUICK_STREAMS`]. `ORACLE_SECONDS=600` runs for that long, and `ORACLE_SEED=n` starts
+//! with that stream.
 
 mod differences;
 mod reference;
@@ -22,10 +22,11 @@ use super::{Decoder, KnownHead, Malformed, Progress};
 
 /// Streams of the quick form.
 const QUICK_STREAMS: u64 = 20_000;
-/// One in so many is also cut at every byte for hyper, which is a hundred times slower than we are.
+/// One in this many is also split at every byte for hyper, which is a hundred times slower than
+/// this decoder.
 const EVERY_CUT_FOR_HYPER: u64 = 16;
 
-/// What becomes of a stream.
+/// The result of a stream.
 #[derive(Clone, PartialEq, Eq)]
 struct Verdict {
     end: End,
@@ -47,23 +48,23 @@ impl fmt::Debug for Verdict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The answer is whole; `is_reusable` when another request may follow on the connection.
+    /// The response is complete; `is_reusable` if another request may follow on the connection.
     Complete {
         is_reusable: bool,
     },
-    /// More has to come, and may come.
+    /// More has to arrive, and may arrive.
     Waiting,
-    /// More had to come, and the stream has ended.
+    /// More had to arrive, and the stream has ended.
     CutShort,
     Malformed,
 }
 
-/// What is asked of both.
+/// The question for both decoders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Case {
     stream: Vec<u8>,
     request_is_head: bool,
-    /// The server ends the connection behind the stream.
+    /// The server closes the connection after the stream.
     ends: bool,
 }
 
@@ -88,7 +89,7 @@ impl Case {
     }
 
     fn ours(&self, cuts: &[usize]) -> Verdict {
-        // The next head may be known from any stream before.
+        // The next head may be cached from any earlier stream.
         thread_local!(static KNOWN: RefCell<KnownHead> = RefCell::default());
         KNOWN.with_borrow_mut(|known| self.ours_knowing(known, cuts))
     }
@@ -98,6 +99,7 @@ impl Case {
         let mut body = Vec::new();
         let mut end = None;
         let mut beyond = 0;
+
         for piece in self.pieces(cuts) {
             match end {
                 None => {
@@ -112,6 +114,7 @@ impl Case {
                 Some(_) => beyond += piece.len(),
             }
         }
+
         let keeps_alive = decoder.head().is_some_and(|head| head.keeps_alive);
         let end = match end {
             Some(Ok(())) => End::Complete {
@@ -122,6 +125,7 @@ impl Case {
             None if decoder.is_complete_at_end() => End::Complete { is_reusable: false },
             None => End::CutShort,
         };
+
         Verdict {
             end,
             status: decoder.head().map(|head| head.status),
@@ -133,26 +137,29 @@ impl Case {
         reference::verdict(&self.pieces(cuts), self.request_is_head, self.ends)
     }
 
-    /// Why these cuts of the stream are a failure; or the difference that they show, if any.
+    /// Why this split of the stream is a failure; or the difference it shows, if any.
     fn judge(&self, cuts: &[usize], asks_hyper: bool) -> Result<Option<&'static str>, String> {
-        let (whole, ours) = (self.ours(&[]), self.ours(cuts));
+        let whole = self.ours(&[]);
+        let ours = self.ours(cuts);
         if ours != whole {
             return Err(format!("whole {whole:?}, cut at {cuts:?} {ours:?}"));
         }
         if !asks_hyper {
             return Ok(None);
         }
+
         let hypers = self.hypers(cuts);
         if ours == hypers {
             return Ok(None);
         }
+
         match differences::name(self, &ours, &hypers) {
             Some(name) => Ok(Some(name)),
             None => Err(format!("cut at {cuts:?}: ours {ours:?}, hyper {hypers:?}")),
         }
     }
 
-    /// As [`Self::judge`], for the cuts that a seed stands for.
+    /// Like [`Self::judge`], for the splits that a seed stands for.
     fn judge_all(&self, seed: u64) -> Result<Vec<&'static str>, String> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let length = self.stream.len();
@@ -161,16 +168,18 @@ impl Case {
             .map(|_| rng.random_range(0..=length))
             .collect();
         random.sort_unstable();
+
         for cuts in [vec![], (0..length).collect(), random] {
             seen.extend(self.judge(&cuts, true)?);
         }
         for cut in 0..length {
             seen.extend(self.judge(&[cut], seed.is_multiple_of(EVERY_CUT_FOR_HYPER))?);
         }
+
         Ok(seen)
     }
 
-    /// The shortest stream found that is still a failure, and why it is one.
+    /// The shortest stream found that is still a failure, and its reason.
     fn shrunk(mut self, seed: u64, mut reason: String) -> (Self, String) {
         let mut width = self.stream.len() / 2;
         while width > 0 {
@@ -185,6 +194,7 @@ impl Case {
             }
             width /= 2;
         }
+
         (self, reason)
     }
 }
@@ -204,6 +214,7 @@ fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
     let mut differences = BTreeMap::<&str, u64>::new();
     let mut ends = BTreeMap::<String, u64>::new();
     let mut seed = first;
+
     while lasts.map_or(seed - first < QUICK_STREAMS, |lasts| {
         start.elapsed() < lasts
     }) {
@@ -221,12 +232,13 @@ fn our_decoder_and_hyper_agree_but_for_the_named_differences() {
                     least.ends,
                 );
                 panic!(
-                    "ORACLE_SEED={seed}, answer to HEAD: {head}, ends: {closed}\n{stream}\n{reason}"
+                    "ORACLE_SEED={seed}, response to HEAD: {head}, ends: {closed}\n{stream}\n{reason}"
                 );
             }
         }
         seed += 1;
     }
+
     report(seed - first, &ends, &differences);
     // Streams that all end alike would prove little.
     assert_eq!(ends.len(), 5, "{ends:?}");

@@ -1,9 +1,9 @@
-//! What the decoder makes of single streams, and what it refuses.
+//! What the decoder makes of single streams, and what it rejects.
 
 use super::*;
 use crate::http::chunked::MAX_LINE_BYTES;
 
-/// What became of a stream: its head, its body, whether it was complete, and the surplus.
+/// The result of a stream: its head, its body, whether it was complete, and the surplus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Decoded {
     head: Option<Head>,
@@ -20,6 +20,7 @@ fn decode_knowing(known: &mut KnownHead, pieces: &[&[u8]]) -> Decoded {
     let mut body = Vec::new();
     let mut end = Ok(None);
     let mut beyond = 0;
+
     for piece in pieces {
         if let Ok(Some(_)) = end {
             beyond += piece.len();
@@ -34,9 +35,11 @@ fn decode_knowing(known: &mut KnownHead, pieces: &[&[u8]]) -> Decoded {
             }
         }
     }
+
     if let Ok(Some(surplus)) = &mut end {
         *surplus += beyond;
     }
+
     Decoded {
         head: decoder.head(),
         body,
@@ -44,7 +47,7 @@ fn decode_knowing(known: &mut KnownHead, pieces: &[&[u8]]) -> Decoded {
     }
 }
 
-/// The surplus of a complete answer; `None` while it is not complete.
+/// The surplus of a complete response; `None` while it is not complete.
 type Ended = Result<Option<usize>, Malformed>;
 
 const CASES: &[(&str, &str, Ended)] = &[
@@ -129,7 +132,7 @@ const CASES: &[(&str, &str, Ended)] = &[
 ];
 
 #[test]
-fn answers_are_told_apart_by_their_framing() {
+fn responses_are_distinguished_by_their_framing() {
     for (stream, body, end) in CASES {
         let decoded = decode(&[stream.as_bytes()]);
         assert_eq!(
@@ -184,7 +187,7 @@ fn the_connection_lives_as_the_head_says() {
 }
 
 #[test]
-fn an_answer_to_head_has_no_body() {
+fn a_response_to_head_has_no_body() {
     let mut decoder = Decoder::new(true);
     let progress = decoder.feed(
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
@@ -214,7 +217,7 @@ fn a_decoder_can_be_used_again() {
     }
 }
 
-/// Each was once decoded otherwise.
+/// Each was once decoded differently.
 const REGRESSIONS: &[(&str, &str, Ended)] = &[
     // Not statuses.
     (
@@ -223,13 +226,13 @@ const REGRESSIONS: &[(&str, &str, Ended)] = &[
         Err(Malformed),
     ),
     ("HTTP/1.1 000 \r\n\r\n", "", Err(Malformed)),
-    // A coding in HTTP/1.0 is faulty framing.
+    // A transfer coding in HTTP/1.0 is faulty framing.
     (
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
         "",
         Err(Malformed),
     ),
-    // A length that decides nothing cannot be wrong.
+    // A length that does not matter cannot be invalid.
     (
         "HTTP/1.1 204 No Content\r\nContent-Length: none\r\n\r\n",
         "",
@@ -246,8 +249,7 @@ const REGRESSIONS: &[(&str, &str, Ended)] = &[
         "x",
         Ok(Some(0)),
     ),
-    // A chunk's size: as many zeros in front as the server likes, and nothing but an extension
-    // behind.
+    // A chunk's size: any number of leading zeros, and nothing but an extension after it.
     (
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: \
         chunked\r\n\r\n00000000000000000001\r\nx\r\n0\r\n\r\n",
@@ -283,7 +285,7 @@ const REGRESSIONS: &[(&str, &str, Ended)] = &[
 ];
 
 #[test]
-fn what_was_once_wrong_is_right() {
+fn what_was_once_decoded_wrong_is_correct() {
     for (stream, body, end) in REGRESSIONS {
         let decoded = decode(&[stream.as_bytes()]);
         assert_eq!(
@@ -305,22 +307,25 @@ fn a_head_of_one_piece_is_not_copied() {
     assert_eq!(decoder.partial_head.capacity(), 0);
 }
 
-/// Feeds `start`, then `unit` in pieces of about this many bytes, until the decoder refuses; says
-/// how many bytes of units went in.
+/// Feeds `start`, then `unit` in pieces of about this many bytes, until the decoder rejects;
+/// returns how many bytes of units were fed.
 fn refused_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> {
     const ENDLESS_BYTES: usize = 1024 * 1024;
     let mut decoder = Decoder::new(false);
+
     assert_eq!(
         decoder.feed(start.as_bytes(), &mut KnownHead::default(), &mut |_| {}),
         Ok(Progress::NeedMore),
         "{start:?}"
     );
+
     let piece = unit.repeat(piece_bytes.div_ceil(unit.len()));
     let mut fed = 0;
+
     while fed < ENDLESS_BYTES {
         fed += piece.len();
         let result = decoder.feed(&piece, &mut KnownHead::default(), &mut |_| {});
-        // A vector doubles, so that it may hold twice what is in it.
+        // A vector doubles, so it may reserve twice its contents.
         assert!(
             decoder.partial_head.capacity() <= 2 * MAX_HEAD_BYTES,
             "{} bytes",
@@ -331,6 +336,7 @@ fn refused_after(start: &str, unit: &[u8], piece_bytes: usize) -> Option<usize> 
         }
         assert_eq!(result, Ok(Progress::NeedMore));
     }
+
     None
 }
 
@@ -370,6 +376,7 @@ fn what_is_endless_is_refused_and_keeps_little() {
             6 * (MAX_FIELDS + 1),
         ),
     ];
+
     for (what, start, unit, limit) in cases {
         for piece_bytes in [unit.len(), 1_000, 200_000] {
             // Bytes of the line that are in `start` count, too.
@@ -385,8 +392,8 @@ fn what_is_endless_is_refused_and_keeps_little() {
 }
 
 #[test]
-fn endless_interim_answers_and_bodies_keep_nothing() {
-    // Their end is the timeout of the request.
+fn endless_interim_responses_and_bodies_keep_nothing() {
+    // They end with the timeout of the request.
     for (start, unit) in [
         ("", "HTTP/1.1 100 Continue\r\n\r\n"),
         ("HTTP/1.1 200 OK\r\n\r\n", "body"),
@@ -406,13 +413,14 @@ fn endless_interim_answers_and_bodies_keep_nothing() {
 }
 
 #[test]
-fn cookies_are_noted_where_they_are_wanted() {
+fn cookies_are_kept_if_enabled() {
     let stream = b"HTTP/1.1 100 Continue\r\nSet-Cookie: no=1\r\n\r\n\
           HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nset-cookie: b=2; Path=/\r\nContent-Length: 0\r\n\r\n";
     let mut decoder = Decoder::new(false);
-    for (is_wanted, expected) in [(true, vec![&b"a=1"[..], b"b=2; Path=/"]), (false, vec![])] {
+
+    for (is_enabled, expected) in [(true, vec![&b"a=1"[..], b"b=2; Path=/"]), (false, vec![])] {
         decoder.reset(false);
-        if is_wanted {
+        if is_enabled {
             decoder.keep_set_cookies();
         }
         let (first, rest) = stream.split_at(90);
@@ -428,7 +436,7 @@ fn cookies_are_noted_where_they_are_wanted() {
 }
 
 #[test]
-fn a_known_head_changes_no_answer() {
+fn a_known_head_changes_no_response() {
     let mut known = KnownHead::default();
     for (stream, ..) in CASES {
         let fresh = decode(&[stream.as_bytes()]);
@@ -444,10 +452,9 @@ fn a_known_head_changes_no_answer() {
 
 #[test]
 fn a_known_head_means_something_else_to_another_request() {
-    let (mut known, stream) = (
-        KnownHead::default(),
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-    );
+    let mut known = KnownHead::default();
+    let stream = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+
     for (request_is_head, expected) in [
         (false, Progress::NeedMore),
         (true, Progress::Complete { surplus: 0 }),
@@ -464,18 +471,17 @@ fn a_known_head_means_something_else_to_another_request() {
 
 #[test]
 fn cookies_are_noted_in_a_known_head_too() {
-    let (mut known, stream) = (
-        KnownHead::default(),
-        b"HTTP/1.1 204 No Content\r\nSet-Cookie: a=1\r\n\r\n",
-    );
+    let mut known = KnownHead::default();
+    let stream = b"HTTP/1.1 204 No Content\r\nSet-Cookie: a=1\r\n\r\n";
     let mut decoder = Decoder::new(false);
     decoder
         .feed(stream, &mut known, &mut |_| {})
-        .expect("an answer");
+        .expect("a response");
     decoder.reset(false);
     decoder.keep_set_cookies();
     decoder
         .feed(stream, &mut known, &mut |_| {})
-        .expect("an answer");
+        .expect("a response");
+
     assert_eq!(decoder.take_set_cookies(), [b"a=1"]);
 }

@@ -1,13 +1,13 @@
-//! Where our decoder and hyper differ on purpose: each with the rule that allows ours, and a stream
-//! that shows it.
+//! Intentional differences between this decoder and hyper: each with the rule that allows this
+//! reading, and a stream that shows it.
 
 use super::{Case, End, Verdict};
 
 struct Difference {
     name: &'static str,
-    /// The rule, and why ours is the reading for a load generator.
+    /// The rule, and why this reading suits a load generator.
     because: &'static str,
-    /// Whether two verdicts on a stream differ by this and by nothing else.
+    /// Whether two verdicts on a stream differ only by this.
     explains: fn(&Case, &Verdict, &Verdict) -> bool,
     example: fn() -> Vec<u8>,
 }
@@ -16,7 +16,7 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "switching protocols",
         because: "RFC 9110, 7.8: a server MUST NOT switch to a protocol that the request did not \
-            name, and ours names none. hyper hands the connection over; we refuse the answer.",
+            name, and ours names none. hyper hands the connection over; we reject the response.",
         explains: |_, ours, hypers| ours.end == End::Malformed && hypers.status == Some(101),
         example: || b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n".to_vec(),
     },
@@ -64,7 +64,7 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "chunk extensions together",
         because: "RFC 9112, 7.1.1: extensions ought to be limited to a reasonable total. hyper \
-            allows 16 KiB in a whole answer, which a large one with a signature on each chunk \
+            allows 16 KiB in a whole response, which a large one with a signature on each chunk \
             exceeds; we limit each line, and keep none.",
         explains: |case, ours, hypers| {
             hypers.end == End::Malformed
@@ -124,15 +124,15 @@ impl Case {
     }
 }
 
-/// The difference that explains two verdicts, if one does.
+/// The difference that explains two verdicts, if there is one.
 pub(super) fn name(case: &Case, ours: &Verdict, hypers: &Verdict) -> Option<&'static str> {
     DIFFERENCES
         .iter()
         .find(|difference| (difference.explains)(case, ours, hypers))
-        .map(|found| found.name)
+        .map(|difference| difference.name)
 }
 
-/// hyper has not refused it yet, but does as soon as the section ends in whatever way.
+/// hyper has not rejected it yet, but does as soon as the section ends in any way.
 fn refused_when_the_section_ends(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
     let ended = case.with([case.stream.as_slice(), b"\r\n\r\n"].concat());
     ours.end == End::Malformed
@@ -143,12 +143,13 @@ fn refused_when_the_section_ends(case: &Case, ours: &Verdict, hypers: &Verdict) 
 
 fn agree_once_line_feeds_are_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
     let mut mended = case.clone();
-    // Only those that we refuse: others are data.
+    // Only those that this decoder rejects: others are data.
     while let Some(at) = refused_at(&mended)
         && mended.stream[at] == b'\n'
     {
         mended.stream.insert(at, b'\r');
     }
+
     ours.end == End::Malformed
         && (ours.status, &ours.body) == (hypers.status, &hypers.body)
         && mended != *case
@@ -156,14 +157,15 @@ fn agree_once_line_feeds_are_mended(case: &Case, ours: &Verdict, hypers: &Verdic
         && mended.judge(&[], true).is_ok()
 }
 
-/// Where the byte stands that makes us refuse the stream.
+/// Position of the byte for which this decoder rejects the stream.
 fn refused_at(case: &Case) -> Option<usize> {
     let is_refused =
         |length: usize| case.with(case.stream[..length].to_vec()).ours(&[]).end == End::Malformed;
     (0..case.stream.len()).find(|&at| is_refused(at + 1))
 }
 
-/// It is hyper that such a byte misleads: we decode alike with it and with a letter in its place.
+/// Such a byte misleads hyper: this decoder gives the same result with it and with a letter in its
+/// place.
 fn agree_once_latin_is_mended(case: &Case, ours: &Verdict, hypers: &Verdict) -> bool {
     let mended = case.with(
         case.stream

@@ -1,5 +1,4 @@
-//! hyper's client over a stream that exists in memory only, driven by hand until nothing moves any
-//! more.
+//! hyper's client over an in-memory stream, polled by hand until it makes no more progress.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{End, Verdict};
 
-/// What hyper makes of an answer that comes in these pieces.
+/// hyper's verdict on a response that arrives in these pieces.
 pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Verdict {
     let woken = Arc::new(Woken(AtomicBool::new(false)));
     let waker = Waker::from(Arc::clone(&woken));
@@ -29,6 +28,7 @@ pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Ve
     else {
         panic!("hyper's handshake sends nothing and waits for nothing");
     };
+
     let mut connection = pin!(connection);
     let seen = RefCell::new(Verdict {
         end: End::Waiting,
@@ -55,6 +55,7 @@ pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Ve
         let is_reusable = matches!(sender.poll_ready(&mut context), Poll::Ready(Ok(())));
         verdict.end = End::Complete { is_reusable };
     }
+
     verdict
 }
 
@@ -75,6 +76,7 @@ async fn exchange(
     };
     seen.borrow_mut().status = Some(response.status().as_u16());
     let mut body = response.into_body();
+
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => seen
@@ -86,7 +88,7 @@ async fn exchange(
     }
 }
 
-/// Whether the stream was wrong or too short.
+/// Whether the stream was invalid or too short.
 fn end_of(error: &hyper::Error) -> End {
     if error.is_parse() {
         return End::Malformed;
@@ -94,6 +96,7 @@ fn end_of(error: &hyper::Error) -> End {
     if error.is_incomplete_message() {
         return End::CutShort;
     }
+
     let source = error
         .source()
         .and_then(|source| source.downcast_ref::<io::Error>());
@@ -112,17 +115,17 @@ impl Wake for Woken {
     }
 }
 
-/// Answers each read with the next piece, once a request has been written.
+/// Returns the next piece for each read, once a request has been written.
 struct Script {
     pieces: VecDeque<Vec<u8>>,
     ends: bool,
-    is_asked: bool,
+    has_request: bool,
     reader: Option<Waker>,
 }
 
 impl Script {
     fn new(pieces: &[&[u8]], ends: bool) -> Self {
-        // A read of no bytes is the end of a stream.
+        // A read of no bytes is the end of the stream.
         let pieces = pieces
             .iter()
             .filter(|piece| !piece.is_empty())
@@ -131,7 +134,7 @@ impl Script {
         Self {
             pieces,
             ends,
-            is_asked: false,
+            has_request: false,
             reader: None,
         }
     }
@@ -143,10 +146,11 @@ impl AsyncRead for Script {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.is_asked {
+        if !self.has_request {
             self.reader = Some(context.waker().clone());
             return Poll::Pending;
         }
+
         let Some(mut piece) = self.pieces.pop_front() else {
             return if self.ends {
                 Poll::Ready(Ok(()))
@@ -154,11 +158,13 @@ impl AsyncRead for Script {
                 Poll::Pending
             };
         };
+
         let taken = piece.len().min(buffer.remaining());
         buffer.put_slice(&piece[..taken]);
         if taken < piece.len() {
             self.pieces.push_front(piece.split_off(taken));
         }
+
         Poll::Ready(Ok(()))
     }
 }
@@ -169,7 +175,7 @@ impl AsyncWrite for Script {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.is_asked = true;
+        self.has_request = true;
         if let Some(reader) = self.reader.take() {
             reader.wake();
         }

@@ -1,4 +1,4 @@
-//! Answers by a grammar that knows the corners of RFC 9112, then damaged. One seed is one stream.
+//! Responses from a grammar of RFC 9112's corner cases, then damaged. One seed is one stream.
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Case;
 
-/// Bytes that decide something.
+/// Bytes that change how a stream is parsed.
 const DELIMITERS: &[u8] = b"\r\n :;,\t\0\x7f\x80\xff0159aFx-HT/.";
 
 const FIELDS: &[&str] = &[
@@ -102,12 +102,13 @@ pub(super) fn case(seed: u64) -> Case {
         rng,
         stream: Vec::new(),
     };
-    maker.answer();
+    maker.response();
     if maker.chance(0.4) {
         for _ in 0..maker.rng.random_range(1..=3) {
             maker.damage();
         }
     }
+
     Case {
         stream: maker.stream,
         request_is_head,
@@ -140,11 +141,12 @@ impl Maker {
         self.put(end);
     }
 
-    fn answer(&mut self) {
+    fn response(&mut self) {
         if self.chance(0.05) {
             let lines = self.pick(&["\r\n", "\n", "\r\n\r\n\n"]);
             self.put(lines);
         }
+
         while self.chance(0.1) {
             let interim = self.pick(&["100 Continue", "103 Early Hints", "102 ", "199"]);
             self.line(&format!("HTTP/1.1 {interim}"));
@@ -159,8 +161,10 @@ impl Maker {
             }
             self.line("");
         }
+
         self.status_line();
         self.fields_and_body();
+
         if self.chance(0.1) {
             let surplus = self.pick(&[
                 "\r\n",
@@ -207,14 +211,17 @@ impl Maker {
         if framing < 5 || self.chance(0.05) {
             fields.push(format!("Content-Length: {length}"));
         }
+
         let is_chunked = (4..9).contains(&framing);
         if is_chunked {
             fields.push("Transfer-Encoding: chunked".to_owned());
         }
+
         self.further_fields(&mut fields);
         for field in fields {
             self.line(&field);
         }
+
         self.line("");
         if is_chunked {
             self.chunks(&body)
@@ -236,14 +243,16 @@ impl Maker {
                 fields.insert(at, format!("{name}: {value}"));
             }
         }
+
         while self.chance(0.3) {
             let field = self.pick(FIELDS);
             let at = self.rng.random_range(0..=fields.len());
-            // The odd ones make most streams malformed, which shows little of the rest.
+            // The unusual ones make most streams malformed, which shows little of the rest.
             if self.chance(0.5) || field.starts_with("Server") {
                 fields.insert(at, field.to_owned());
             }
         }
+
         if self.chance(0.01) {
             let count = self.pick(&[98, 99, 100, 101, 300]);
             fields.resize_with(count, || "a: b".to_owned());
@@ -259,6 +268,7 @@ impl Maker {
             self.put("\r\n");
             left = rest;
         }
+
         self.size_line(0);
         let trailers = self.pick(TRAILERS);
         self.put(trailers);
@@ -266,6 +276,7 @@ impl Maker {
             let count = self.pick(&[99, 100, 101]);
             self.put(&"a: b\r\n".repeat(count));
         }
+
         self.put("\r\n");
     }
 
@@ -298,8 +309,10 @@ impl Maker {
         if length == 0 {
             return;
         }
+
         let at = self.rng.random_range(0..length);
         let to = (at + self.rng.random_range(1..=12)).min(length);
+
         match self.rng.random_range(0..7) {
             0 => self.stream[at] ^= 1 << self.rng.random_range(0..8),
             1 => self.stream[at] = self.pick(DELIMITERS),
