@@ -1,6 +1,6 @@
-//! Closed loop: each user waits for its answer, thinks, and asks again. The intended instant of a
-//! request is the end of the one before plus the think time, so lateness of our own still shows as
-//! send lag.
+//! Closed loop: each user waits for the response, thinks, and sends the next request. The intended
+//! send of a request is the end of the previous one plus the think time, so the generator's own
+//! delay still shows as send lag.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -12,11 +12,11 @@ use crate::base::random::{Stream, exponential, generator};
 use crate::base::stop::StopToken;
 use crate::record::exchange::{Completion, Outcome};
 
-/// A user whose request failed before it was answered waits this long, so that a server that
-/// refuses at once does not turn the load into a connect flood.
+/// A user whose request failed without a response waits this long, so that a server that refuses at
+/// once does not turn the load into a connect flood.
 const PAUSE_AFTER_FAILURE_NS: u64 = 10 * NS_PER_MS;
 
-/// When the users of one thread ask, and when they stop.
+/// When the users of one thread start and stop.
 pub(crate) struct ClosedPlan {
     /// Of all threads.
     pub users: usize,
@@ -29,21 +29,21 @@ pub(crate) struct ClosedPlan {
     pub threads: usize,
 }
 
-/// Users of one thread, each with a slot of its own.
+/// Users of one thread, each with its own slot.
 pub(crate) struct ClosedSource {
     think_time_ns: u64,
     end_ns: u64,
     stop: StopToken,
     random: ChaCha8Rng,
     draw: Draw,
-    asked: u64,
+    requests: u64,
     thinkers: Thinkers,
     users_left: usize,
 }
 
 impl ClosedSource {
-    /// The users of one thread: of all users each so many. They begin spread over one think time,
-    /// those in time for it before the end.
+    /// The users of one thread: every n-th user, for n threads. Their starts are spread over one
+    /// think time; those that would start after the end are left out.
     pub fn new(plan: &ClosedPlan, draw: Draw, stop: StopToken) -> Self {
         let mut source = Self {
             think_time_ns: plan.think_time_ns,
@@ -51,13 +51,14 @@ impl ClosedSource {
             stop,
             random: generator(plan.seed, Stream::ThinkTime(plan.thread)),
             draw,
-            asked: 0,
+            requests: 0,
             thinkers: Thinkers::default(),
             users_left: 0,
         };
-        let own = (plan.thread..plan.users).step_by(plan.threads);
+        let users = (plan.thread..plan.users).step_by(plan.threads);
         let begins_ns =
-            own.map(|user| plan.start_ns + plan.think_time_ns / plan.users as u64 * user as u64);
+            users.map(|user| plan.start_ns + plan.think_time_ns / plan.users as u64 * user as u64);
+
         for (slot, begin_ns) in begins_ns
             .take_while(|begin_ns| *begin_ns < plan.end_ns)
             .enumerate()
@@ -65,6 +66,7 @@ impl ClosedSource {
             source.thinkers.add(begin_ns, slot);
             source.users_left += 1;
         }
+
         source
     }
 
@@ -76,10 +78,10 @@ impl ClosedSource {
     }
 
     fn due(&mut self, intended_ns: u64, slot: usize) -> Due {
-        self.asked += 1;
+        self.requests += 1;
         Due {
             intended_ns,
-            request: self.draw.pick(self.asked - 1),
+            request: self.draw.pick(self.requests - 1),
             slot: Some(slot),
         }
     }
@@ -109,12 +111,13 @@ impl Source for ClosedSource {
         if ready_ns == ended.ended_ns || ready_ns <= monotonic_ns() {
             return Next::Serve(self.due(ready_ns, slot));
         }
+
         self.thinkers.add(ready_ns, slot);
         Next::Reserved
     }
 
     fn is_exhausted(&self, now_ns: u64) -> bool {
-        // After the end nobody asks again: what is still out is left to the drain.
+        // After the end no user sends another request: requests in flight are left to the drain.
         self.users_left == 0 || (now_ns >= self.end_ns && self.thinkers.next_ns().is_none())
     }
 }
@@ -142,7 +145,7 @@ mod tests {
         )
     }
 
-    /// When each user begins, in whole seconds, and its slot.
+    /// When each user starts, in whole seconds, and its slot.
     fn begins_s(thread: usize, threads: usize) -> Vec<(u64, usize)> {
         let mut source = source((10, thread, threads), 30 * NS_PER_S);
         let begins = std::iter::from_fn(|| source.take_due());
@@ -174,8 +177,9 @@ mod tests {
         let mut source = source((1, 0, 1), 0);
         assert!(
             !source.is_exhausted(10 * NS_PER_S),
-            "its user has not asked yet"
+            "its user has not sent a request yet"
         );
+
         source.take_due().expect("a request");
         assert!(!source.is_exhausted(10 * NS_PER_S - 1));
         assert!(source.is_exhausted(10 * NS_PER_S));

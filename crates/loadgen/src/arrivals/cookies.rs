@@ -1,22 +1,22 @@
-//! The cookies of one session: name and value, sent back with every later request of it.
+//! The cookies of one session: name and value, sent with every later request of the session.
 //!
-//! A session talks to one server and is over in minutes, so domain, path, expiry date and the rest
-//! are not looked at; only `Max-Age` of 0 or less removes a cookie, as a logout does.
+//! A session talks to one server and lasts minutes, so domain, path, expiry date and the rest are
+//! ignored; only a `Max-Age` of 0 or less removes a cookie, as a logout does.
 
 use http::HeaderValue;
 
-/// A server that sets more, or a longer one, is not followed.
+/// Further or longer cookies of a server are ignored.
 const MOST_COOKIES: usize = 100;
 const LONGEST_COOKIE_BYTES: usize = 4_096;
 
-/// What a session has been told to remember.
+/// The cookies that a session has received.
 #[derive(Debug, Default)]
 pub(crate) struct CookieJar {
     cookies: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl CookieJar {
-    /// Does what the value of a `Set-Cookie` field says.
+    /// Applies the value of a `Set-Cookie` field.
     pub fn take(&mut self, set_cookie: &[u8]) {
         let mut parts = set_cookie
             .split(|byte| *byte == b';')
@@ -24,9 +24,11 @@ impl CookieJar {
         let Some((name, value)) = parts.next().and_then(|pair| split_at_equals(pair)) else {
             return;
         };
+
         if name.is_empty() || name.len() + value.len() > LONGEST_COOKIE_BYTES {
             return;
         }
+
         let place = self.cookies.iter().position(|(known, _)| known == name);
         match (place, parts.any(is_removal)) {
             (Some(place), true) => drop(self.cookies.remove(place)),
@@ -38,12 +40,13 @@ impl CookieJar {
         }
     }
 
-    /// The value of a `Cookie` field with all cookies behind those in `before`; `None` when there
-    /// are none of its own.
+    /// The value of a `Cookie` field with all cookies after those in `before`; `None` if the
+    /// session has no cookies.
     pub fn field<'a>(&self, before: impl Iterator<Item = &'a HeaderValue>) -> Option<HeaderValue> {
         if self.cookies.is_empty() {
             return None;
         }
+
         let mut field = before
             .map(HeaderValue::as_bytes)
             .collect::<Vec<_>>()
@@ -56,6 +59,7 @@ impl CookieJar {
             field.push(b'=');
             field.extend_from_slice(value);
         }
+
         HeaderValue::from_bytes(&field).ok()
     }
 }
@@ -121,11 +125,13 @@ mod tests {
     #[test]
     fn fields_of_the_requests_own_come_first() {
         let mut jar = CookieJar::default();
-        let own = ["theme=dark", "beta=1"].map(HeaderValue::from_static);
-        assert_eq!(jar.field(own.iter()), None);
+        let before = ["theme=dark", "beta=1"].map(HeaderValue::from_static);
+
+        assert_eq!(jar.field(before.iter()), None);
+
         jar.take(b"id=1");
         assert_eq!(
-            jar.field(own.iter()),
+            jar.field(before.iter()),
             Some(HeaderValue::from_static("theme=dark; beta=1; id=1"))
         );
     }

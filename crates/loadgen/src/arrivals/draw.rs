@@ -1,20 +1,20 @@
-//! Which of several requests an arrival sends: a weighted draw that depends on the seed and the
-//! arrival's place alone, so that the whole load is the same however many threads share it.
+//! Which of several requests an arrival sends: a weighted draw that depends only on the seed and
+//! the arrival's index, so that the whole load is the same for any number of threads.
 
 use rand::Rng;
 
 use crate::base::random::{Stream, generator, scatter};
 
-/// A weighted draw among as many as there are weights.
+/// A weighted draw, with one choice per weight.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
-    /// The last point of the 64-bit range that falls to each; empty where there is only one.
+    /// The last point of the 64-bit range that belongs to each choice; empty if there is only one.
     ends: Vec<u64>,
     key: u64,
 }
 
 impl Draw {
-    /// Draws by the places in `stream`; without a weight, or with one, it is always the first.
+    /// Draws by index in `stream`; without weights, or with one, always the first choice.
     pub fn new(weights: &[f64], seed: u64, stream: Stream) -> Self {
         let total: f64 = weights.iter().sum();
         let mut sum = 0.0;
@@ -25,20 +25,21 @@ impl Draw {
                 (sum / total * u64::MAX as f64) as u64
             })
             .collect();
-        // Rounding must not leave points that fall to nobody.
+        // Rounding must not leave points without a choice.
         if let Some(last) = ends.last_mut() {
             *last = u64::MAX;
         }
         if ends.len() == 1 {
             ends.clear();
         }
+
         Self {
             ends,
             key: generator(seed, stream).random(),
         }
     }
 
-    /// Which one falls to this place.
+    /// The choice for this index.
     pub fn pick(&self, place: u64) -> u32 {
         if self.ends.is_empty() {
             return 0;
@@ -80,7 +81,7 @@ mod tests {
         let same = (0..100_000)
             .filter(|place| draw.pick(*place) == draw.pick(*place + 1))
             .count();
-        // A standard deviation is about 160.
+        // One standard deviation is about 160.
         assert!((49_300..50_700).contains(&same), "{same}");
     }
 

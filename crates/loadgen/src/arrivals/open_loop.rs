@@ -14,7 +14,7 @@ pub(crate) struct OpenSource {
     draw: Draw,
     start_ns: u64,
     next_ns: Option<u64>,
-    /// Where the load may end before its schedule does.
+    /// When the load may end before its schedule does.
     ends: Option<Arc<Ends>>,
 }
 
@@ -48,6 +48,7 @@ impl Source for OpenSource {
             .offsets_ns
             .next()
             .map(|offset_ns| self.start_ns + offset_ns);
+
         Some(Due {
             intended_ns,
             request,

@@ -1,8 +1,8 @@
 //! Arrival schedules: pure iterators of intended offsets, in nanoseconds from the start of the
 //! load.
 //!
-//! Time never enters: an offset is data, so a late send cannot shift the next one. The union over
-//! all threads is the whole schedule, exactly, whatever their number.
+//! Time is not involved: an offset is data, so a late send cannot shift the next one. The union
+//! over all threads is exactly the whole schedule, whatever their number.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -18,7 +18,7 @@ pub struct Schedule {
 }
 
 enum Source {
-    /// Points of a process of rate 1, put through the inverse of the integral of the rate.
+    /// Points of a process of rate 1, mapped through the inverse of the integrated rate.
     Rate {
         points: Points,
         walk: Walk,
@@ -54,7 +54,7 @@ impl Points {
     fn next(&mut self) -> f64 {
         match self {
             Self::Constant { next } => {
-                // A count, not a running sum: no rounding error builds up over a long run.
+                // A count, not a running sum: no rounding error accumulates over a long run.
                 *next += 1;
                 (*next - 1) as f64
             }
@@ -104,8 +104,8 @@ impl Iterator for Schedule {
 
 /// The part of a schedule that one thread sends.
 ///
-/// Even spacing and a trace are dealt in turn, so the threads are in staggered phase. Poisson
-/// arrivals are dealt by an independent random split, so each part is itself Poisson.
+/// Even spacing and traces are assigned to threads in rotation, so the threads are in staggered
+/// phase. Poisson arrivals are split independently at random, so each part is itself Poisson.
 pub struct Share {
     schedule: Schedule,
     deal: Deal,
@@ -137,7 +137,7 @@ impl Share {
         }
     }
 
-    /// The place in the whole schedule of the arrival that came last.
+    /// The index in the whole schedule of the latest arrival.
     pub(crate) fn place(&self) -> u64 {
         self.passed.saturating_sub(1)
     }
@@ -234,12 +234,14 @@ mod tests {
             even(flat(3.0), &measuring(S)),
             [0, 333_333_333, 666_666_667]
         );
+
         let hour = Schedule::new(
             &open(Arrivals::Constant, flat(1_000.0)),
             0,
             &measuring(3_600 * S),
         );
         assert_eq!(hour.last(), Some(3_600 * S - MS));
+
         let day = Schedule::new(
             &open(Arrivals::Constant, flat(10.0 / 3.0)),
             0,
@@ -250,12 +252,13 @@ mod tests {
 
     #[test]
     fn an_even_ramp_has_its_closed_form() {
-        // 2 t² arrivals after t seconds, so the k-th is due at the root of k/2.
+        // 2 t² arrivals after t seconds, so the k-th is due at the square root of k/2.
         let expected: Vec<u64> = (0..50)
             .map(|k| (f64::from(k) / 2.0).sqrt())
             .map(|t| (t * 1e9).round() as u64)
             .collect();
         assert_eq!(even(ramp(0.0, 20.0), &measuring(5 * S)), expected);
+
         let falling = even(ramp(20.0, 0.0), &measuring(5 * S));
         // The mirror image: 20 t − 2 t² arrivals, so the k-th is due at 5 − √((50 − k)/2).
         let mirrored: Vec<u64> = (0..50)
@@ -267,6 +270,7 @@ mod tests {
             .zip(&mirrored)
             .map(|(one, other)| one.abs_diff(*other))
             .max();
+
         assert_eq!(
             (falling.len(), off_ns.is_some_and(|ns| ns <= 1)),
             (50, true),
@@ -282,12 +286,13 @@ mod tests {
             cooldown_ns: S / 2,
             drain_ns: None,
         };
-        let found = even(steps(&[(2.0, S), (0.0, S), (4.0, S)]), &phases);
+        let offsets = even(steps(&[(2.0, S), (0.0, S), (4.0, S)]), &phases);
         let expected_ms = [
             0, 500, 1_000, 1_500, 3_000, 3_250, 3_500, 3_750, 4_000, 4_250,
         ];
+
         assert_eq!(
-            found,
+            offsets,
             expected_ms.map(|ms| ms * MS),
             "two a second, then none, then four"
         );
@@ -306,6 +311,7 @@ mod tests {
             even(replay(trace.clone(), 2.0), &measuring(3 * S)),
             [0, 0, 3, 500_001, S]
         );
+
         let random = Schedule::new(
             &open(Arrivals::Poisson, replay(trace.clone(), 1.0)),
             9,
@@ -329,6 +335,7 @@ mod tests {
             steps(&[(3_000.0, S / 4), (0.0, S / 4), (7_000.0, S / 2)]),
             replay((0..3_000_u64).map(|k| k * k * 150).collect(), 1.3),
         ];
+
         for profile in profiles {
             for law in [Arrivals::Constant, Arrivals::Poisson] {
                 let open = open(law, profile.clone());
@@ -353,6 +360,7 @@ mod tests {
     fn threads_take_turns_at_what_is_not_random() {
         let phases = measuring(S);
         let trace: Vec<u64> = (0..100).map(|k| k * 10 * MS).collect();
+
         for open in [
             open(Arrivals::Constant, ramp(50.0, 150.0)),
             open(Arrivals::Poisson, replay(trace, 1.0)),
@@ -419,22 +427,25 @@ mod tests {
     }
 
     #[test]
-    fn poisson_counts_and_gaps_have_the_right_moments() {
+    fn poisson_counts_and_gaps_have_the_correct_moments() {
         let rate = 1_000.0;
         let offsets: Vec<u64> =
             Schedule::new(&open(Arrivals::Poisson, flat(rate)), 1, &measuring(200 * S)).collect();
         let expected = rate * 200.0;
+
         assert!(
             (offsets.len() as f64 - expected).abs() < 4.0 * expected.sqrt(),
             "{}",
             offsets.len()
         );
+
         let gaps: Vec<f64> = offsets
             .windows(2)
             .map(|pair| (pair[1] - pair[0]) as f64)
             .collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+
         // The coefficient of variation of an exponential is 1; its standard error here is about
         // 0.0022.
         assert!(
@@ -457,6 +468,7 @@ mod tests {
             (count - mean).powi(2) / mean
         };
         let chi_square: f64 = counts.iter().enumerate().map(excess).sum();
+
         // Chi-square with 100 degrees of freedom: mean 100, standard deviation 14.1. Too even is
         // wrong, too.
         assert!((50.0..165.0).contains(&chi_square), "{chi_square}");

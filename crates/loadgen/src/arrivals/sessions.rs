@@ -1,6 +1,6 @@
-//! Sessions: users arrive by a schedule, whatever the server does; each then waits for its answers
-//! and thinks, as in a closed loop. The intended instant of a later request is the end of the one
-//! before plus the think time.
+//! Sessions: users arrive by a schedule, whatever the server does; each then waits for responses
+//! and thinks, as in a closed loop. The intended send of a later request is the end of the previous
+//! one plus the think time.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -18,25 +18,25 @@ use crate::record::session_tally::SessionTally;
 
 /// What follows a request of a session.
 struct Step {
-    /// Requests of its session, itself included, from here on.
+    /// Remaining requests of its session, including itself.
     left: u64,
     is_first: bool,
     think_time_ns: u64,
 }
 
-/// A session that has a slot.
+/// A session in a slot.
 #[derive(Default)]
 struct Session {
-    /// When it was to begin, if that lies in the measurement.
+    /// Its intended start, if that is in the measurement.
     measured_since_ns: Option<u64>,
     jar: CookieJar,
-    /// Its next request, where that differs from everybody's.
-    own: Option<Request>,
-    /// Its next request, by number.
+    /// Its next request, if it differs from the shared one.
+    own_request: Option<Request>,
+    /// Its next request, by index.
     next: u32,
 }
 
-/// When the sessions of one thread begin, and until when they go on.
+/// When the sessions of one thread start, and until when they continue.
 pub(crate) struct SessionTimes {
     pub start_ns: u64,
     pub measure_ns: (u64, u64),
@@ -56,14 +56,14 @@ pub(crate) struct SessionSource<'a> {
     random: ChaCha8Rng,
     thinkers: Thinkers,
     by_slot: Vec<Option<Box<Session>>>,
-    under_way: usize,
+    active: usize,
     set_cookies: Vec<Vec<u8>>,
     tally: SessionTally,
     stop: StopToken,
 }
 
 impl<'a> SessionSource<'a> {
-    /// The sessions of `thread`, which begin by its share of the schedule.
+    /// The sessions of `thread`, which start by its share of the schedule.
     pub fn new(
         plan: &LoadPlan,
         (mut offsets_ns, thread): (Share, usize),
@@ -74,6 +74,7 @@ impl<'a> SessionSource<'a> {
         let (from, to) = plan.measure_window();
         let weights: Vec<f64> = plan.sessions.iter().map(|session| session.weight).collect();
         let (steps, firsts) = steps_of(&plan.sessions);
+
         Self {
             next_start_ns: offsets_ns.next().map(|offset_ns| start_ns + offset_ns),
             offsets_ns,
@@ -89,7 +90,7 @@ impl<'a> SessionSource<'a> {
             random: generator(plan.seed, Stream::ThinkTime(thread)),
             thinkers: Thinkers::default(),
             by_slot: Vec::new(),
-            under_way: 0,
+            active: 0,
             set_cookies: Vec::new(),
             tally: SessionTally::default(),
             stop,
@@ -100,7 +101,7 @@ impl<'a> SessionSource<'a> {
         (self.times.measure_ns.0..self.times.measure_ns.1).contains(&begin_ns)
     }
 
-    /// A session begins: its first request.
+    /// Starts a session with its first request.
     fn begin(&mut self) -> Option<Due> {
         let intended_ns = self.next_start_ns?;
         let request = self.firsts[self.draw.pick(self.offsets_ns.place()) as usize];
@@ -108,12 +109,13 @@ impl<'a> SessionSource<'a> {
             .offsets_ns
             .next()
             .map(|offset_ns| self.times.start_ns + offset_ns);
-        self.under_way += 1;
+        self.active += 1;
         if self.is_measured(intended_ns) {
             self.tally.started += 1;
             self.tally.requests_planned += self.steps[request as usize].left;
             self.tally.requests_scheduled += 1;
         }
+
         Some(Due {
             intended_ns,
             request,
@@ -121,8 +123,8 @@ impl<'a> SessionSource<'a> {
         })
     }
 
-    /// The session of this slot asks for its next request.
-    fn go_on(&mut self, intended_ns: u64, slot: usize) -> Option<Due> {
+    /// The session in this slot continues with its next request.
+    fn continue_session(&mut self, intended_ns: u64, slot: usize) -> Option<Due> {
         let session = self.by_slot.get(slot)?.as_ref()?;
         self.tally.requests_scheduled += u64::from(session.measured_since_ns.is_some());
         Some(Due {
@@ -132,11 +134,12 @@ impl<'a> SessionSource<'a> {
         })
     }
 
-    /// The session whose answer has come, which has no other place yet if it was its first.
+    /// The session that got a response; it is not in a slot yet if this was its first request.
     fn take_session(&mut self, slot: usize, ended: &Completion) -> Box<Session> {
         if slot >= self.by_slot.len() {
             self.by_slot.resize_with(slot + 1, || None);
         }
+
         let known = self.by_slot[slot].take();
         if self.steps[ended.arrival.request as usize].is_first {
             let begin_ns = ended.arrival.intended_ns;
@@ -146,6 +149,7 @@ impl<'a> SessionSource<'a> {
                 ..Session::default()
             });
         }
+
         known.unwrap_or_default()
     }
 
@@ -156,21 +160,21 @@ impl<'a> SessionSource<'a> {
         }
     }
 
-    /// Makes the next request of a session ready.
-    fn prepare_next(&mut self, session: &mut Session, answered: u32) {
+    /// Prepares the next request of a session.
+    fn prepare_next(&mut self, session: &mut Session, completed: u32) {
         self.set_cookies
             .drain(..)
             .for_each(|field| session.jar.take(&field));
-        session.next = answered + 1;
+        session.next = completed + 1;
         let request = &self.requests[session.next as usize];
-        session.own = session
+        session.own_request = session
             .jar
             .field(request.cookies())
             .map(|cookie| request.with_cookie(cookie));
     }
 
     fn end(&mut self) -> Next {
-        self.under_way -= 1;
+        self.active -= 1;
         self.set_cookies.clear();
         Next::Renew
     }
@@ -192,7 +196,7 @@ impl Source for SessionSource<'_> {
             (Some(_), None) => self.begin(),
             _ => {
                 let (ready_ns, slot) = self.thinkers.take()?;
-                self.go_on(ready_ns, slot)
+                self.continue_session(ready_ns, slot)
             }
         }
     }
@@ -209,43 +213,47 @@ impl Source for SessionSource<'_> {
             self.tally.failed += u64::from(session.measured_since_ns.is_some());
             return self.end();
         }
+
         if left == 1 {
             if let Some(begin_ns) = session.measured_since_ns {
                 self.tally.complete(ended.ended_ns.saturating_sub(begin_ns));
             }
             return self.end();
         }
+
         let ready_ns = ended.ended_ns + self.think_ns(think_time_ns);
         if ready_ns >= self.times.end_ns || self.stop.is_stopped() {
             return self.end();
         }
+
         self.prepare_next(&mut session, request);
         self.by_slot[slot] = Some(session);
         if ready_ns == ended.ended_ns {
             return self
-                .go_on(ready_ns, slot)
+                .continue_session(ready_ns, slot)
                 .map_or(Next::Reserved, Next::Serve);
         }
+
         self.thinkers.add(ready_ns, slot);
         Next::Reserved
     }
 
     fn is_exhausted(&self, now_ns: u64) -> bool {
-        // After the end no session goes on: what is still out, or waits for a connection, is left
-        // to the drain.
+        // After the end no session continues: requests in flight or waiting for a connection are
+        // left to the drain.
         let is_over = now_ns >= self.times.end_ns && self.thinkers.next_ns().is_none();
-        self.next_start_ns.is_none() && (self.under_way == 0 || is_over)
+        self.next_start_ns.is_none() && (self.active == 0 || is_over)
     }
 
-    fn turned_away(&mut self, due: &Due, outcome: Outcome) {
-        self.under_way -= 1;
-        // What still waited at the end of the load has not failed; it is not finished.
+    fn unserved(&mut self, due: &Due, outcome: Outcome) {
+        self.active -= 1;
+        // Requests still waiting at the end of the load have not failed; they are unfinished.
         let has_failed = outcome != Outcome::Unfinished && self.is_measured(due.intended_ns);
         self.tally.failed += u64::from(has_failed);
     }
 
-    fn own_request(&self, slot: usize) -> Option<&Request> {
-        self.by_slot.get(slot)?.as_ref()?.own.as_ref()
+    fn slot_request(&self, slot: usize) -> Option<&Request> {
+        self.by_slot.get(slot)?.as_ref()?.own_request.as_ref()
     }
 
     fn set_cookies(&mut self, fields: Vec<Vec<u8>>) {
@@ -270,6 +278,7 @@ fn steps_of(sessions: &[SessionPlan]) -> (Vec<Step>, Vec<u32>) {
             });
         }
     }
+
     (steps, firsts)
 }
 
@@ -284,12 +293,13 @@ mod tests {
 
     const END_NS: u64 = 10 * NS_PER_S;
 
-    /// A session a second, of three requests with a think time after the first.
+    /// One session per second, of three requests with a think time after the first.
     fn plan() -> LoadPlan {
         let mut plan = LoadPlan::open("http://127.0.0.1:1/", 1.0, END_NS);
         if let LoadModel::Open(open) = &mut plan.load {
             open.arrivals = Arrivals::Constant;
         }
+
         let step = |think_time_ns| StepPlan {
             request: RequestPlan {
                 name: None,
@@ -307,6 +317,7 @@ mod tests {
             weight: 1.0,
             steps,
         }];
+
         plan
     }
 
@@ -316,6 +327,7 @@ mod tests {
         let LoadModel::Open(open) = &plan.load else {
             panic!("an open loop")
         };
+
         let share = Share::new(open, 1, &plan.phases, 0, 1);
         test(&mut SessionSource::new(
             &plan,
@@ -338,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_keeps_its_slot_until_its_last_answer() {
+    fn a_session_keeps_its_slot_until_its_last_response() {
         with_source(|source| {
             let first = source.take_due().expect("a session");
             assert_eq!(
@@ -364,7 +376,7 @@ mod tests {
                     slot: Some(3)
                 }
             );
-            // Without a think time the end of the answer is the next intended instant, however late
+            // Without a think time the end of the response is the next intended send, however late
             // it is noticed.
             let third = Due {
                 intended_ns: second_ns + 7,
@@ -406,7 +418,7 @@ mod tests {
                 Next::Renew
             );
             let second = source.take_due().expect("another");
-            source.turned_away(&second, Outcome::Dropped);
+            source.unserved(&second, Outcome::Dropped);
             let report = SessionReport::of(&source.tally).expect("figures");
             assert_eq!(
                 (report.started, report.failed, report.unfinished),
@@ -430,7 +442,7 @@ mod tests {
             );
             while let Some(due) = source.take_due() {
                 assert!(!source.is_exhausted(END_NS - 1));
-                source.turned_away(&due, Outcome::Unfinished);
+                source.unserved(&due, Outcome::Unfinished);
             }
             assert!(source.is_exhausted(END_NS - 1));
             let report = SessionReport::of(&source.tally).expect("figures");
@@ -459,7 +471,7 @@ mod tests {
             );
             assert!(
                 source.is_exhausted(END_NS),
-                "their answers are left to the drain"
+                "their responses are left to the drain"
             );
         });
     }
@@ -470,17 +482,17 @@ mod tests {
             let first = source.take_due().expect("a session");
             source.set_cookies(vec![b"id=7; Path=/".to_vec()]);
             source.after(0, &ended(&first, Outcome::Ok, 500));
-            let own = source
-                .own_request(0)
+            let request = source
+                .slot_request(0)
                 .expect("a request of its own")
                 .bytes(false);
-            assert!(String::from_utf8_lossy(own).contains("\r\ncookie: id=7\r\n"));
+            assert!(String::from_utf8_lossy(request).contains("\r\ncookie: id=7\r\n"));
             let second = source.take_due().expect("it asks");
             source.after(
                 0,
                 &ended(&second, Outcome::Timeout, second.intended_ns + 500),
             );
-            assert!(source.own_request(0).is_none());
+            assert!(source.slot_request(0).is_none());
         });
     }
 }

@@ -1,27 +1,27 @@
-//! Where arrivals come from: what the engine has to know of a load model.
+//! Where arrivals come from: the engine's interface to a load model.
 
 use crate::http::request::Request;
 use crate::record::exchange::{Completion, Outcome};
 use crate::record::session_tally::SessionTally;
 
-/// An arrival whose instant has come.
+/// An arrival that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     pub intended_ns: u64,
-    /// Which of the target's requests.
+    /// Index of the target's request.
     pub request: u32,
-    /// The slot that has to serve it; `None`: any.
+    /// The slot that must serve it; `None` means any.
     pub slot: Option<usize>,
 }
 
-/// What becomes of a slot whose arrival has ended.
+/// What happens to a slot whose arrival has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It serves any arrival.
     Free,
     /// It serves any arrival, over a new connection.
     Renew,
-    /// It is kept for an arrival of its own, which becomes due later.
+    /// It is reserved for its own next arrival, which becomes due later.
     Reserved,
     /// It serves this arrival at once.
     Serve(Due),
@@ -31,7 +31,7 @@ pub(crate) enum Next {
 
 /// A load model, for one thread.
 pub(crate) trait Source {
-    /// Whether cookies are to be kept for it.
+    /// Whether it uses cookies.
     const KEEPS_COOKIES: bool = false;
 
     /// When the next arrival becomes due.
@@ -43,21 +43,21 @@ pub(crate) trait Source {
     /// Says what becomes of a slot whose arrival has ended.
     fn after(&mut self, slot: usize, ended: &Completion) -> Next;
 
-    /// Whether no arrival will come any more that was to, by the schedule, before now.
+    /// Whether no arrival is left that was scheduled before `now_ns`.
     fn is_exhausted(&self, now_ns: u64) -> bool;
 
-    /// An arrival for any slot has ended without one.
-    fn turned_away(&mut self, _due: &Due, _outcome: Outcome) {}
+    /// An arrival without a fixed slot has ended without one.
+    fn unserved(&mut self, _due: &Due, _outcome: Outcome) {}
 
-    /// The request to send in this slot, where it differs from the one that everybody sends.
-    fn own_request(&self, _slot: usize) -> Option<&Request> {
+    /// The request to send in this slot, if it differs from the shared one.
+    fn slot_request(&self, _slot: usize) -> Option<&Request> {
         None
     }
 
-    /// What the answer whose end is told next has said in `Set-Cookie` fields.
+    /// The `Set-Cookie` fields of the response whose completion is reported next.
     fn set_cookies(&mut self, _fields: Vec<Vec<u8>>) {}
 
-    /// What became of its sessions, if it has any.
+    /// Statistics of its sessions, if it has any.
     fn sessions(&self) -> Option<SessionTally> {
         None
     }

@@ -1,17 +1,17 @@
-//! Users who think: whose next request becomes due at a known instant.
+//! Thinking users: their next requests become due at known times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Users in the order in which they will ask.
+/// Users in the order of their next requests.
 #[derive(Debug, Default)]
 pub(crate) struct Thinkers {
     thinking: BinaryHeap<Reverse<Thinking>>,
     thoughts: u64,
 }
 
-/// A user that will ask at `ready_ns`; of two at the same instant, the one that began to think
-/// first.
+/// A user whose next request is due at `ready_ns`; of two at the same time, the one that started to
+/// think first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Thinking {
     ready_ns: u64,
@@ -30,12 +30,12 @@ impl Thinkers {
         self.thoughts += 1;
     }
 
-    /// When the next one asks.
+    /// When the next request is due.
     pub fn next_ns(&self) -> Option<u64> {
         self.thinking.peek().map(|next| next.0.ready_ns)
     }
 
-    /// Takes the next one: its instant and its slot.
+    /// Takes the next user: its timestamp and its slot.
     pub fn take(&mut self) -> Option<(u64, usize)> {
         self.thinking
             .pop()

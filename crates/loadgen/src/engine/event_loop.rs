@@ -443,6 +443,6 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             status: None,
             ended_ns: now_ns,
         });
-        self.source.turned_away(due, outcome);
+        self.source.unserved(due, outcome);
     }
 }

@@ -128,7 +128,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             return true;
         };
         let shared = &self.orders.target.requests[work.arrival.request as usize];
-        let request = self.source.own_request(index).unwrap_or(shared);
+        let request = self.source.slot_request(index).unwrap_or(shared);
         // HTTP/2 has no such field, and does not send it.
         let says_close = request.says_close && self.orders.plan.http_version == HttpVersion::Http1;
         work.is_last = says_close || self.orders.plan.keepalive.is_last(connection.requests());
@@ -205,7 +205,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     #[inline(always)]
     fn advance(&mut self, index: usize, work: &Work, is_hangup: bool) -> Progress {
         let shared = &self.orders.target.requests[work.arrival.request as usize];
-        let request = self.source.own_request(index).unwrap_or(shared);
+        let request = self.source.slot_request(index).unwrap_or(shared);
         let connection = self.slots[index].connection.as_mut();
         connection.map_or(Progress::Waiting, |connection| {
             connection.advance(request, is_hangup, &mut self.inbox)
