@@ -1,9 +1,9 @@
-//! The engine of one thread: one loop for every load model and every protocol.
+//! The event loop of one thread, for every load model and protocol.
 //!
-//! A turn sends what is due, gives up what has expired, waits for sockets or the next instant,
-//! reads what has come, and counts what has ended once it is enough; before each answer is read,
-//! and between counting some and some more, sends that have become due meanwhile go out. What ends
-//! before the wait is counted after it. Nothing in it blocks but the one wait.
+//! A turn sends what is due, expires timed-out requests, waits for sockets or the next timestamp,
+//! reads what has arrived, and counts completed requests once there are enough. Before each
+//! response is read, and between batches of counting, sends that have become due go out.
+//! Completions from before the wait are counted after it. Nothing blocks except the one wait.
 
 mod service;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use crate::base::error::LoadError;
 use crate::base::stop::StopToken;
 use crate::engine::idle_slots::IdleSlots;
 use crate::engine::in_flight::InFlight;
-use crate::engine::ledger::Books;
+use crate::engine::ledger::Ledger;
 use crate::engine::reactor::{Reactor, Readiness};
 use crate::engine::slot::{Slot, slot_of};
 use crate::http::connection::Connection;
@@ -31,7 +31,7 @@ use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::record::possible_ends::Course;
 use crate::record::recorder::Recorder;
 
-/// Of sampled connections, the kernel stamps the answers of one in so many.
+/// The kernel stamps the responses of one in this many sampled connections.
 const STAMPED_ONE_IN: usize = 16;
 
 /// How one thread treats arrivals that find every connection busy.
@@ -42,33 +42,32 @@ pub(crate) struct BusyPolicy {
     pub max_pending: usize,
 }
 
-/// What an engine is told and does not change.
-pub(crate) struct Orders<'a> {
+/// What an engine is configured with and does not change.
+pub(crate) struct EngineConfig<'a> {
     pub plan: &'a LoadPlan,
     pub target: &'a Target,
     pub policy: BusyPolicy,
     pub stop: StopToken,
-    /// How the measurement ends, where its length is not fixed.
+    /// How the measurement ends, if its length is not fixed.
     pub course: Option<Course>,
 }
 
-impl Orders<'_> {
-    /// What to wait by. A wait for answers alone that lasts too long tells of a slow server or of a
-    /// thread that stood still, and without the kernel's word on when they came only a heartbeat
-    /// knows which. Where the kernel is asked, it begins with the first answer that has no such
-    /// word.
+impl EngineConfig<'_> {
+    /// The reactor to wait with. An overlong wait for responses means a slow server or a stalled
+    /// thread; without kernel receive timestamps only a heartbeat can distinguish them. If receive
+    /// timestamps are requested, the heartbeat starts with the first response that lacks one.
     fn reactor(&self) -> io::Result<Reactor> {
         let mut reactor = Reactor::new()?;
         if !self.target.may_have_kernel_timestamps(self.plan) {
-            reactor.want_heartbeat();
+            reactor.enable_heartbeat();
         }
         Ok(reactor)
     }
 }
 
-/// The load of one thread under way.
+/// The running load of one thread.
 pub(crate) struct Engine<'a, C, S> {
-    orders: Orders<'a>,
+    config: EngineConfig<'a>,
     source: S,
     reactor: Reactor,
     slots: Vec<Slot<C>>,
@@ -76,46 +75,46 @@ pub(crate) struct Engine<'a, C, S> {
     in_flight: InFlight,
     /// Arrivals that wait for a slot.
     pending: VecDeque<Waiting>,
-    /// Until when a slot was idle, as far as is known.
-    room_until_ns: u64,
-    /// Arrivals that have a slot and are to be served next.
+    /// Until when a slot is known to have been idle.
+    slot_idle_until_ns: u64,
+    /// Arrivals with a slot that are served next.
     ready: VecDeque<(usize, Arrival)>,
-    /// Connections with more to read, which the reactor will not tell of again.
+    /// Connections with more to read, which the reactor will not report again.
     yielding: VecDeque<u64>,
     pacer: Pacer,
     hiccups: Hiccups,
-    books: Books,
+    ledger: Ledger,
     connections_now: u64,
     inbox: Inbox,
     /// The latest reading of the clock.
     now_ns: u64,
     /// When the latest wait ended.
     awake_since_ns: u64,
-    /// Everything that had come by then has been read.
-    looked_ns: u64,
-    /// Until when the load goes on at most.
+    /// Everything that had arrived by then has been read.
+    read_until_ns: u64,
+    /// When the load ends at the latest.
     last_end_ns: u64,
 }
 
-/// An arrival that waits for a slot, and from when on there was none for it.
+/// An arrival that waits for a slot, and since when no slot was free.
 struct Waiting {
     due: Due,
     from_ns: u64,
 }
 
-/// A wait that is over.
+/// A completed wait.
 struct Wait {
-    /// How long it was to last at most.
+    /// Its maximum length.
     sleep_ns: u64,
     /// When it ended.
     after_ns: u64,
-    /// CPU time that it took, where that was measured.
+    /// CPU time it used, if measured.
     cpu_ns: Option<u64>,
-    /// How many sockets had something to tell.
+    /// How many sockets have events.
     count: usize,
 }
 
-/// What an engine leaves behind.
+/// What an engine returns when it ends.
 pub(crate) struct Ended {
     pub recorder: Recorder,
     pub hiccups: Hiccups,
@@ -124,28 +123,28 @@ pub(crate) struct Ended {
 
 impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     pub fn new(
-        orders: Orders<'a>,
+        config: EngineConfig<'a>,
         source: S,
         pacer: Pacer,
         idle: IdleSlots,
         start_ns: u64,
     ) -> Result<Self, LoadError> {
         let now_ns = monotonic_ns();
-        let reactor = orders.reactor().map_err(|source| LoadError::System {
+        let reactor = config.reactor().map_err(|source| LoadError::System {
             action: "watch sockets",
             source,
         })?;
         Ok(Self {
-            last_end_ns: start_ns.saturating_add(orders.plan.longest_phases().load_ns()),
-            books: Books::new(Recorder::new(orders.plan, start_ns).on(orders.course.clone())),
-            orders,
+            last_end_ns: start_ns.saturating_add(config.plan.longest_phases().load_ns()),
+            ledger: Ledger::new(Recorder::new(config.plan, start_ns).on(config.course.clone())),
+            config,
             source,
             reactor,
             slots: Vec::new(),
             idle,
             in_flight: InFlight::new(),
             pending: VecDeque::new(),
-            room_until_ns: 0,
+            slot_idle_until_ns: 0,
             ready: VecDeque::new(),
             yielding: VecDeque::new(),
             pacer,
@@ -154,14 +153,14 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             inbox: Inbox::new(),
             now_ns,
             awake_since_ns: now_ns,
-            looked_ns: now_ns,
+            read_until_ns: now_ns,
         })
     }
 
-    /// Sends until the time of the load is over and no arrival will come any more, or a stop is
-    /// asked for. The end of a load to which nothing comes is a part of it, too.
+    /// Sends until the load's time is over and no arrival is left, or until a stop is requested. A
+    /// load without arrivals near its end still runs to its end.
     pub fn drive(&mut self) -> Result<(), LoadError> {
-        while !self.orders.stop.is_stopped() {
+        while !self.config.stop.is_stopped() {
             let end_ns = self.end_ns();
             let is_time_over = self.now_ns >= end_ns;
             if is_time_over && self.source.is_exhausted(self.now_ns) {
@@ -173,17 +172,17 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn end_ns(&self) -> u64 {
-        let course = self.orders.course.as_ref();
+        let course = self.config.course.as_ref();
         course
             .map_or(u64::MAX, |course| course.ends().load_end_ns())
             .min(self.last_end_ns)
     }
 
-    /// Waits for the answers that are still out, no longer than the plan allows.
+    /// Waits for outstanding responses, no longer than the plan allows.
     pub fn drain(&mut self) -> Result<(), LoadError> {
-        let until_ns = monotonic_ns() + self.orders.plan.drain_ns();
+        let until_ns = monotonic_ns() + self.config.plan.drain_ns();
         let is_busy = |engine: &Self| engine.in_flight.count() > 0 || !engine.pending.is_empty();
-        while is_busy(self) && self.now_ns < until_ns && !self.orders.stop.is_stopped() {
+        while is_busy(self) && self.now_ns < until_ns && !self.config.stop.is_stopped() {
             self.turn(until_ns)?;
         }
         Ok(())
@@ -194,10 +193,11 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         &self.pacer
     }
 
-    /// Ends every arrival that waits or is in a slot's hands, and every connection.
+    /// Ends every arrival that waits or occupies a slot, and every connection.
     pub fn end(mut self) -> Ended {
         let now_ns = monotonic_ns();
         self.now_ns = now_ns;
+
         for Waiting { due, from_ns } in std::mem::take(&mut self.pending) {
             let is_late = self.is_past_deadline(due.intended_ns);
             self.ended_unserved(
@@ -210,18 +210,21 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
                 },
             );
         }
+
         for index in 0..self.slots.len() {
             if let Some(work) = self.slots[index].work.take() {
                 let completion =
                     self.slots[index].completion(&work, Outcome::Unfinished, None, now_ns);
-                self.books.ended(completion);
-                self.give_up(index, &work);
+                self.ledger.ended(completion);
+                self.abandon(index, &work);
             }
             self.drop_connection(index);
         }
-        let mut recorder = self.books.closed();
+
+        let mut recorder = self.ledger.into_recorder();
         recorder.sessions = self.source.sessions();
         recorder.stop_snapshots();
+
         Ended {
             recorder,
             hiccups: self.hiccups,
@@ -234,49 +237,53 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         self.expire();
         let count = self.wait(until_ns)?;
         self.note_hangups(count);
+
         for index in 0..count {
-            self.attend_to(self.reactor.event(index));
+            self.process(self.reactor.event(index));
         }
+
         for _ in 0..self.yielding.len() {
             let Some(token) = self.yielding.pop_front() else {
                 break;
             };
             let (index, generation) = slot_of(token);
             self.slots[index].is_yielding &= self.slots[index].generation != generation;
-            self.attend_to(Readiness {
+            self.process(Readiness {
                 token,
                 is_hangup: false,
             });
         }
-        if self.reactor.has_told_all() && self.yielding.is_empty() {
-            self.looked_ns = self.awake_since_ns;
+
+        if self.reactor.has_reported_all() && self.yielding.is_empty() {
+            self.read_until_ns = self.awake_since_ns;
         }
-        self.keep_books();
+
+        self.count_completed();
         Ok(())
     }
 
-    /// Counts what has ended, if it is enough to be worth while, with an eye on the schedule.
-    fn keep_books(&mut self) {
-        let is_worth_while = self.books.is_worth_counting();
-        while is_worth_while && self.books.count_some() {
-            // In a closed loop, too: time that is taken from us here is not the server's.
-            self.look_at_clock();
+    /// Counts completed requests if there are enough of them, and sends what becomes due meanwhile.
+    fn count_completed(&mut self) {
+        let has_batch = self.ledger.has_batch();
+        while has_batch && self.ledger.count_batch() {
+            // In a closed loop, too: time lost here is not the server's.
+            self.read_clock();
             self.dispatch_due();
         }
     }
 
-    /// Sends first: one that is due is late from now on, and an answer that has come keeps its
+    /// Sends first: a due send gets later from now on, while a response that has arrived keeps its
     /// place in the socket.
     #[inline(always)]
-    fn attend_to(&mut self, event: Readiness) {
+    fn process(&mut self, event: Readiness) {
         self.dispatch_due();
         self.handle(event);
         self.serve_ready();
-        self.catch_up();
+        self.refresh_clock();
     }
 
-    /// A send that becomes due must not be given a connection whose end is known, but not looked at
-    /// yet.
+    /// A send that becomes due must not get a connection that is known to be closed but has not
+    /// been handled yet.
     fn note_hangups(&mut self, count: usize) {
         for event in (0..count)
             .map(|index| self.reactor.event(index))
@@ -292,9 +299,9 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     fn wait(&mut self, until_ns: u64) -> Result<usize, LoadError> {
         let due_ns = self.source.next_due_ns().unwrap_or(u64::MAX);
         let expiry_ns = self.in_flight.oldest().map_or(u64::MAX, |(_, started_ns)| {
-            started_ns.saturating_add(self.orders.plan.timeout_ns)
+            started_ns.saturating_add(self.config.plan.timeout_ns)
         });
-        self.catch_up();
+        self.refresh_clock();
         let other_ns = if self.yielding.is_empty() {
             expiry_ns.min(until_ns)
         } else {
@@ -315,10 +322,11 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             cpu_ns,
             count,
         });
+
         Ok(count)
     }
 
-    /// Notes how a wait was spent.
+    /// Records how a wait was spent.
     fn waited(
         &mut self,
         &Wait {
@@ -348,28 +356,28 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         (self.awake_since_ns, self.now_ns) = (after_ns, after_ns);
     }
 
-    /// Reads the clock in the course of work.
-    fn look_at_clock(&mut self) -> u64 {
-        self.working_until(monotonic_ns());
+    /// Reads the clock between pieces of work.
+    fn read_clock(&mut self) -> u64 {
+        self.advance_clock(monotonic_ns());
         self.now_ns
     }
 
-    /// Reads the clock, after work of any length, where a send has its instant; others wait for
-    /// sockets alone.
-    fn catch_up(&mut self) {
+    /// Reads the clock after work of any length, if sends are scheduled by time; other sources only
+    /// wait for sockets.
+    fn refresh_clock(&mut self) {
         if self.source.next_due_ns().is_some() {
-            self.look_at_clock();
+            self.read_clock();
         }
     }
 
-    /// Whether nobody wants an answer to this arrival any more.
+    /// Whether the arrival's deadline has passed.
     fn is_past_deadline(&self, intended_ns: u64) -> bool {
-        let deadline_ns = self.orders.plan.deadline_ns;
+        let deadline_ns = self.config.plan.deadline_ns;
         deadline_ns
             .is_some_and(|deadline_ns| self.now_ns >= intended_ns.saturating_add(deadline_ns))
     }
 
-    fn working_until(&mut self, now_ns: u64) {
+    fn advance_clock(&mut self, now_ns: u64) {
         self.hiccups.note(self.now_ns, now_ns);
         self.now_ns = self.now_ns.max(now_ns);
     }
@@ -383,16 +391,16 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             let Some(due) = self.source.take_due() else {
                 return;
             };
-            self.books.scheduled(due.intended_ns);
+            self.ledger.scheduled(due.intended_ns);
             self.note_arrival(due.intended_ns);
             self.dispatch(due);
             self.serve_ready();
         }
     }
 
-    /// Notes whether an arrival that is measured was intended while the loop stood still.
+    /// Records whether a measured arrival was intended while the loop was stalled.
     fn note_arrival(&mut self, intended_ns: u64) {
-        if self.hiccups.has_kept_arrival(intended_ns) && self.books.is_measured(intended_ns) {
+        if self.hiccups.has_kept_arrival(intended_ns) && self.ledger.is_measured(intended_ns) {
             self.hiccups.arrivals += 1;
         }
     }
@@ -402,20 +410,22 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             Some(slot) => Some(slot),
             None => self.idle.take().or_else(|| {
                 let next = self.slots.len();
-                (next < self.orders.policy.max_slots).then_some(next)
+                (next < self.config.policy.max_slots).then_some(next)
             }),
         };
         if let Some(slot) = slot {
             if due.slot.is_none() {
-                self.room_until_ns = self.now_ns;
+                self.slot_idle_until_ns = self.now_ns;
             }
             return self.serve_in(slot, Arrival::unqueued(due.intended_ns, due.request));
         }
-        let from_ns = due.intended_ns.max(self.room_until_ns);
-        // Had we looked in time it would have had a slot, so that only it may wait for one now.
+
+        let from_ns = due.intended_ns.max(self.slot_idle_until_ns);
+        // Handled in time, it would have had a slot, so only it may be queued now.
         let is_overlooked = from_ns > due.intended_ns;
-        let is_shed = self.orders.policy.on_busy == OnBusy::Shed && !is_overlooked;
-        if is_shed || self.pending.len() >= self.orders.policy.max_pending {
+        let is_shed = self.config.policy.on_busy == OnBusy::Shed && !is_overlooked;
+
+        if is_shed || self.pending.len() >= self.config.policy.max_pending {
             self.ended_unserved(&due, None, Outcome::Dropped);
         } else {
             self.pending.push_back(Waiting { due, from_ns });
@@ -428,15 +438,14 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Counts an arrival that ended without ever reaching a slot: turned away at once, or after
-    /// waiting for one.
+    /// Counts an arrival that ended without a slot: rejected at once, or after waiting for one.
     fn ended_unserved(&mut self, due: &Due, waited_from_ns: Option<u64>, outcome: Outcome) {
         let now_ns = monotonic_ns();
         let arrival = waited_from_ns.map_or_else(
             || Arrival::unqueued(due.intended_ns, due.request),
             |from_ns| Arrival::queued(due.intended_ns, from_ns, now_ns, due.request),
         );
-        self.books.ended(Completion {
+        self.ledger.ended(Completion {
             arrival,
             stamps: Stamps::default(),
             outcome,

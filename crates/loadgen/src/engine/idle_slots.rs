@@ -1,5 +1,5 @@
-//! Idle slots, those with a kept connection apart from those without: a new connection is opened
-//! only where no kept one is idle.
+//! Idle slots, those with a kept connection separate from those without: a new connection is opened
+//! only if no kept one is idle.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +12,7 @@ const NOT_IDLE: u32 = u32::MAX;
 pub(crate) struct IdleSlots {
     connected: Vec<u32>,
     unconnected: Vec<u32>,
-    /// Where in `connected` each slot stands.
+    /// Position of each slot in `connected`.
     places: Vec<u32>,
     random: ChaCha8Rng,
 }
@@ -28,7 +28,7 @@ impl IdleSlots {
         }
     }
 
-    /// Notes that a slot is idle.
+    /// Marks a slot as idle.
     pub fn add(&mut self, slot: usize, is_connected: bool) {
         if !is_connected {
             self.unconnected.push(slot as u32);
@@ -37,11 +37,12 @@ impl IdleSlots {
         if slot >= self.places.len() {
             self.places.resize(slot + 1, NOT_IDLE);
         }
+
         self.places[slot] = self.connected.len() as u32;
         self.connected.push(slot as u32);
     }
 
-    /// The connection of an idle slot has ended.
+    /// The connection of an idle slot has closed.
     pub fn lost_connection(&mut self, slot: usize) {
         match self.places.get(slot).copied() {
             None | Some(NOT_IDLE) => {}
@@ -53,7 +54,7 @@ impl IdleSlots {
     }
 
     /// A uniformly random slot with a kept connection: any fixed order would lock into phase with
-    /// the server's workers. Without one, any slot.
+    /// the server's workers. If there is none, any slot.
     pub fn take(&mut self) -> Option<usize> {
         match self.connected.len() {
             0 => self.unconnected.pop().map(|slot| slot as usize),
@@ -106,12 +107,14 @@ mod tests {
         let mut idle = IdleSlots::new(3, 0);
         (0..8).for_each(|slot| idle.add(slot, true));
         let mut counts = [0_u32; 8];
+
         for _ in 0..8_000 {
             let slot = idle.take().expect("one is idle");
             counts[slot] += 1;
             idle.add(slot, true);
         }
-        // A standard deviation is about 30.
+
+        // One standard deviation is about 30.
         assert!(
             counts.iter().all(|count| (850..1_150).contains(count)),
             "{counts:?}"

@@ -1,8 +1,7 @@
-//! Which requests are on their way, oldest first: one watcher for all of them instead of a timer
-//! for each.
+//! The requests in flight, oldest first: one queue for all of them instead of a timer for each.
 //!
-//! Every request has the same timeout, so the one that began first expires first. A list through
-//! the slots costs two writes per request and no memory of its own.
+//! Every request has the same timeout, so the one that started first expires first. A linked list
+//! through the slots costs two writes per request and no further memory.
 
 const NONE: u32 = u32::MAX;
 
@@ -21,7 +20,7 @@ const LOOSE: Link = Link {
     is_linked: false,
 };
 
-/// Slots with a request under way, in the order in which they began.
+/// Slots with a request in flight, in the order in which they started.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     links: Vec<Link>,
@@ -40,12 +39,12 @@ impl InFlight {
         }
     }
 
-    /// Requests under way.
+    /// Number of requests in flight.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The slot whose request began first, and when.
+    /// The slot whose request started first, and when.
     pub fn oldest(&self) -> Option<(usize, u64)> {
         (self.oldest != NONE).then(|| {
             (
@@ -55,15 +54,17 @@ impl InFlight {
         })
     }
 
-    /// A request has begun in this slot, later than all others.
+    /// A request has started in this slot, later than all others.
     pub fn begin(&mut self, slot: usize, started_ns: u64) {
         if slot >= self.links.len() {
             self.links.resize(slot + 1, LOOSE);
         }
+
         debug_assert!(
             !self.links[slot].is_linked,
             "slot {slot} has a request already"
         );
+
         let index = slot as u32;
         self.links[slot] = Link {
             before: self.newest,
@@ -75,6 +76,7 @@ impl InFlight {
             NONE => self.oldest = index,
             newest => self.links[newest as usize].after = index,
         }
+
         self.newest = index;
         self.count += 1;
     }
@@ -84,6 +86,7 @@ impl InFlight {
         let Some(link) = self.links.get(slot).copied().filter(|link| link.is_linked) else {
             return;
         };
+
         match link.before {
             NONE => self.oldest = link.after,
             before => self.links[before as usize].after = link.after,
@@ -92,6 +95,7 @@ impl InFlight {
             NONE => self.newest = link.before,
             after => self.links[after as usize].before = link.before,
         }
+
         self.links[slot] = LOOSE;
         self.count -= 1;
     }
@@ -126,9 +130,12 @@ mod tests {
         in_flight.begin(2, 2);
         in_flight.end(4);
         in_flight.begin(4, 3);
+
         assert_eq!(in_flight.oldest(), Some((2, 2)));
+
         in_flight.end(2);
         in_flight.end(2);
+
         assert_eq!((in_flight.oldest(), in_flight.count()), (Some((4, 3)), 1));
     }
 }

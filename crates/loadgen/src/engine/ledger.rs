@@ -1,10 +1,10 @@
-//! The record of one thread while its load runs: what has ended is noted at once and counted later,
-//! many together.
+//! The record of one thread during its load: completions are queued at once and counted later, in
+//! batches.
 //!
-//! Counting reaches for histograms all over the memory, and between two answers the kernel fills
-//! the caches with its own: each count would begin with cold ones. Counted in one go they share
-//! what the first has fetched, and the next request is on its way before the last is counted. A few
-//! that have ended wait for more, over as many turns as it takes.
+//! Counting touches histograms all over memory, and between two responses the kernel evicts them
+//! from the caches. Counted in batches, requests share the cache lines that the first one fetched,
+//! and the next request is sent before the last is counted. A few completions wait for more, over
+//! as many turns as needed.
 
 use std::collections::VecDeque;
 
@@ -13,31 +13,31 @@ use crate::record::connection_counts::ConnectionCounts;
 use crate::record::exchange::Completion;
 use crate::record::recorder::Recorder;
 
-/// Counted in one go. It takes about a microsecond, in which a send may become due.
+/// Completions counted in one batch. It takes about a microsecond, in which a send may become due.
 const BATCH: usize = 16;
-/// No more wait to be counted, whatever ends at once: as many as one wait brings answers, so that
-/// these are counted after the sends that follow them.
-const MOST_UNCOUNTED: usize = 256;
+/// No more completions are queued than this, which is the most responses one wait returns, so that
+/// they are counted after the sends that follow them.
+const MAX_UNCOUNTED: usize = 256;
 
-/// A record, and what has ended but is not counted in it yet.
-pub(crate) struct Books {
+/// A record, and the completions not yet counted in it.
+pub(crate) struct Ledger {
     recorder: Recorder,
     uncounted: VecDeque<Completion>,
 }
 
-impl Books {
-    /// Keeps this record.
+impl Ledger {
+    /// Starts with this record.
     pub fn new(recorder: Recorder) -> Self {
         Self {
             recorder,
-            uncounted: VecDeque::with_capacity(MOST_UNCOUNTED),
+            uncounted: VecDeque::with_capacity(MAX_UNCOUNTED),
         }
     }
 
     /// As [`Recorder::scheduled`].
     pub fn scheduled(&mut self, intended_ns: u64) {
         if self.recorder.is_at_checkpoint(intended_ns) {
-            // What has ended belongs before it.
+            // Queued completions come before it.
             self.count_all();
         }
         self.recorder.scheduled(intended_ns);
@@ -48,21 +48,21 @@ impl Books {
         self.recorder.is_measured(intended_ns)
     }
 
-    /// Notes the end of an arrival. Called once for each.
+    /// Queues the end of an arrival. Called once for each.
     pub fn ended(&mut self, completion: Completion) {
-        if self.uncounted.len() == MOST_UNCOUNTED {
-            self.count_some();
+        if self.uncounted.len() == MAX_UNCOUNTED {
+            self.count_batch();
         }
         self.uncounted.push_back(completion);
     }
 
-    /// Whether enough has ended for counting it to be worth fetching the record into the caches.
-    pub fn is_worth_counting(&self) -> bool {
+    /// Whether there are enough completions to make fetching the record into the caches worthwhile.
+    pub fn has_batch(&self) -> bool {
         self.uncounted.len() >= BATCH
     }
 
-    /// Counts some of what has ended, the earliest first; whether there was any.
-    pub fn count_some(&mut self) -> bool {
+    /// Counts one batch of completions, the earliest first; returns whether there were any.
+    pub fn count_batch(&mut self) -> bool {
         let count = self.uncounted.len().min(BATCH);
         self.uncounted
             .drain(..count)
@@ -71,21 +71,21 @@ impl Books {
     }
 
     fn count_all(&mut self) {
-        while self.count_some() {}
+        while self.count_batch() {}
     }
 
-    /// Connections, which are counted at once.
+    /// Connection counts, updated immediately.
     pub fn connections(&mut self) -> &mut ConnectionCounts {
         &mut self.recorder.connections
     }
 
-    /// Why connections were not made, which is counted at once.
+    /// Causes of failed connections, updated immediately.
     pub fn connect_failures(&mut self) -> &mut ConnectFailures {
         &mut self.recorder.connect_failures
     }
 
-    /// The record, with everything in it.
-    pub fn closed(mut self) -> Recorder {
+    /// The record with all completions counted.
+    pub fn into_recorder(mut self) -> Recorder {
         self.count_all();
         self.recorder
     }
@@ -115,6 +115,7 @@ mod tests {
             ..Stamps::default()
         };
         let arrival = Arrival::unqueued(intended_ns, 0);
+
         Completion {
             arrival,
             stamps,
@@ -126,24 +127,29 @@ mod tests {
 
     #[test]
     fn each_end_is_counted_once_and_none_waits_without_bound() {
-        let mut books = Books::new(Recorder::new(&plan(), 0));
-        let many = 3 * MOST_UNCOUNTED as u64 + 7;
-        for instant_ns in 0..many {
-            books.scheduled(instant_ns);
-            books.ended(ended(instant_ns));
-            assert!(books.uncounted.len() <= MOST_UNCOUNTED);
+        let mut ledger = Ledger::new(Recorder::new(&plan(), 0));
+        let many = 3 * MAX_UNCOUNTED as u64 + 7;
+
+        for timestamp_ns in 0..many {
+            ledger.scheduled(timestamp_ns);
+            ledger.ended(ended(timestamp_ns));
+            assert!(ledger.uncounted.len() <= MAX_UNCOUNTED);
         }
+
         assert_eq!(
-            books.uncounted.capacity(),
-            MOST_UNCOUNTED,
+            ledger.uncounted.capacity(),
+            MAX_UNCOUNTED,
             "no more memory than at the start"
         );
-        assert!(books.count_some(), "some have waited");
-        let record = books.closed();
+        assert!(ledger.count_batch(), "some have waited");
+
+        let record = ledger.into_recorder();
         record
             .check_conservation()
             .expect("each arrival has one outcome");
+
         assert_eq!(record.phase(Phase::Measure).of(Outcome::Ok), many);
+
         let service = record.measures().service;
         assert_eq!(
             (service.count(), service.min_ns(), service.max_ns()),
@@ -153,20 +159,22 @@ mod tests {
 
     #[test]
     fn a_few_wait_for_more_and_then_all_are_counted() {
-        let mut books = Books::new(Recorder::new(&plan(), 0));
-        for instant_ns in 0..BATCH as u64 {
-            assert!(!books.is_worth_counting(), "{instant_ns} have ended");
-            books.ended(ended(instant_ns));
+        let mut ledger = Ledger::new(Recorder::new(&plan(), 0));
+        for timestamp_ns in 0..BATCH as u64 {
+            assert!(!ledger.has_batch(), "{timestamp_ns} have ended");
+            ledger.ended(ended(timestamp_ns));
         }
-        books.ended(ended(BATCH as u64));
-        assert!(books.is_worth_counting());
-        while books.count_some() {}
+
+        ledger.ended(ended(BATCH as u64));
+        assert!(ledger.has_batch());
+
+        while ledger.count_batch() {}
         assert!(
-            books.uncounted.is_empty(),
+            ledger.uncounted.is_empty(),
             "one more than a batch is not left behind"
         );
         assert_eq!(
-            books.recorder.phase(Phase::Measure).of(Outcome::Ok),
+            ledger.recorder.phase(Phase::Measure).of(Outcome::Ok),
             BATCH as u64 + 1
         );
     }
@@ -182,17 +190,22 @@ mod tests {
             precision,
             ..plan()
         };
-        let (shows, shown) = channel();
-        let course = Course::new(Ends::of(&plan, 0).expect("a precision"), Some(shows));
-        let look_ns = course.checkpoint_ns();
-        let mut books = Books::new(Recorder::new(&plan, 0).on(Some(course)));
-        let instants_ns = [0, look_ns / 2, look_ns - 200];
-        instants_ns
+        let (sender, snapshots) = channel();
+        let course = Course::new(Ends::of(&plan, 0).expect("a precision"), Some(sender));
+        let checkpoint_ns = course.checkpoint_ns();
+        let mut ledger = Ledger::new(Recorder::new(&plan, 0).on(Some(course)));
+        let timestamps_ns = [0, checkpoint_ns / 2, checkpoint_ns - 200];
+        timestamps_ns
             .into_iter()
-            .for_each(|instant_ns| books.ended(ended(instant_ns)));
-        books.scheduled(look_ns);
-        let seen = shown.try_recv().expect("the look").batches.beyond(0.5);
-        let requests: f64 = seen.iter().map(|stretch| stretch.requests).sum();
+            .for_each(|timestamp_ns| ledger.ended(ended(timestamp_ns)));
+        ledger.scheduled(checkpoint_ns);
+        let seen = snapshots
+            .try_recv()
+            .expect("a snapshot")
+            .batches
+            .beyond(0.5);
+        let requests: f64 = seen.iter().map(|batch| batch.requests).sum();
+
         assert!((requests - 3.0).abs() < 1e-9, "{requests}");
     }
 }

@@ -1,7 +1,7 @@
-//! Carries a plan out: the threads, their event loop, and what becomes of each arrival in it.
+//! Runs a plan: the threads, their event loop, and the lifecycle of each arrival in it.
 
-pub(crate) mod descriptors;
 pub(crate) mod event_loop;
+pub(crate) mod file_descriptors;
 pub(crate) mod idle_slots;
 pub(crate) mod in_flight;
 pub(crate) mod ledger;

@@ -1,7 +1,7 @@
-//! Waiting for sockets and for an instant at once: epoll, with timeouts in nanoseconds.
+//! Waits for sockets and for a timestamp at once: epoll, with timeouts in nanoseconds.
 //!
-//! A loop of our own, because it decides what comes first: a due send goes out before the next
-//! answer is read.
+//! The loop is custom-made because it decides the order of work: a due send goes out before the
+//! next response is read.
 
 use std::num::NonZeroU64;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ use crate::base::clock::{NS_PER_MS, NS_PER_S};
 /// Events taken in one call.
 const BATCH: usize = 256;
 
-/// Between two beats: less than what counts as standing still.
+/// Time between two beats: less than what counts as a stall.
 const HEARTBEAT_NS: u64 = 2 * NS_PER_MS;
 /// No slot has this number.
 const HEARTBEAT_TOKEN: u64 = u64::MAX;
@@ -30,8 +30,8 @@ const HEARTBEAT_TOKEN: u64 = u64::MAX;
 pub(crate) struct Readiness {
     /// The token that the socket was registered with.
     pub token: u64,
-    /// The peer has ended its side, or the connection has failed: bytes that came before may still
-    /// be unread.
+    /// The peer has closed its side, or the connection has failed: bytes that arrived before may
+    /// still be unread.
     pub is_hangup: bool,
 }
 
@@ -39,34 +39,34 @@ pub(crate) struct Readiness {
 pub(crate) struct Reactor {
     epoll: OwnedFd,
     events: Vec<Event>,
-    /// Whether the last wait told of every socket that had something to tell at its end.
-    has_told_all: bool,
+    /// Whether the last wait reported every socket that had an event when it ended.
+    has_reported_all: bool,
     heartbeat: Option<OwnedFd>,
-    /// Whether waits are to end after `HEARTBEAT_NS` at most.
-    wants_heartbeat: bool,
+    /// Whether waits end after `HEARTBEAT_NS` at most.
+    is_heartbeat_enabled: bool,
 }
 
 impl Reactor {
     /// An empty reactor for the calling thread.
     pub fn new() -> std::io::Result<Self> {
-        // Otherwise the kernel may wake an ordinary thread 50 µs late, to save wake-ups.
+        // By default the kernel may wake a SCHED_OTHER thread 50 µs late, to save wake-ups.
         set_current_timer_slack(NonZeroU64::new(1))?;
         Ok(Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(BATCH),
-            has_told_all: true,
+            has_reported_all: true,
             heartbeat: None,
-            wants_heartbeat: false,
+            is_heartbeat_enabled: false,
         })
     }
 
-    /// Ends every wait from the next on after `HEARTBEAT_NS` at most, with nothing to tell.
-    pub fn want_heartbeat(&mut self) {
-        self.wants_heartbeat = true;
+    /// Ends every further wait after `HEARTBEAT_NS` at most, without an event.
+    pub fn enable_heartbeat(&mut self) {
+        self.is_heartbeat_enabled = true;
     }
 
-    /// By a timer of its own that goes on: a wait that short would set the processor's timer each
-    /// time, which costs as much as a third of a request.
+    /// Uses a separate periodic timer: such a short wait timeout would program the processor's
+    /// timer each time, which costs as much as a third of a request.
     fn begin_heartbeat(&mut self) -> std::io::Result<()> {
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -91,10 +91,11 @@ impl Reactor {
             EventFlags::IN,
         )?;
         self.heartbeat = Some(timer);
+
         Ok(())
     }
 
-    /// How long a wait of this length lasts at most.
+    /// How long a wait with this timeout lasts at most.
     pub fn longest_wait_ns(&self, timeout_ns: u64) -> u64 {
         if self.heartbeat.is_some() {
             timeout_ns.min(HEARTBEAT_NS)
@@ -103,8 +104,8 @@ impl Reactor {
         }
     }
 
-    /// Watches a socket until it is closed. Edges, not levels: whoever is told has to read to the
-    /// end.
+    /// Watches a socket until it is closed. Edge-triggered: the reader has to read until nothing is
+    /// left.
     pub fn register(&self, socket: BorrowedFd<'_>, token: u64) -> std::io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(
@@ -115,12 +116,12 @@ impl Reactor {
         )?)
     }
 
-    /// Waits no longer than `timeout_ns`; 0 only looks. Says how many sockets have something to
-    /// tell.
+    /// Waits no longer than `timeout_ns`; 0 polls. Returns how many sockets have events.
     pub fn wait(&mut self, timeout_ns: u64) -> std::io::Result<usize> {
-        if self.wants_heartbeat && self.heartbeat.is_none() {
+        if self.is_heartbeat_enabled && self.heartbeat.is_none() {
             self.begin_heartbeat()?;
         }
+
         self.events.clear();
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout_ns / NS_PER_S).unwrap_or(i64::MAX),
@@ -131,7 +132,8 @@ impl Reactor {
             spare_capacity(&mut self.events),
             Some(&timeout),
         );
-        self.has_told_all = waited.is_ok_and(|count| count < BATCH);
+        self.has_reported_all = waited.is_ok_and(|count| count < BATCH);
+
         match waited {
             Ok(_) => self.without_heartbeat(),
             Err(Errno::INTR) => Ok(0),
@@ -139,31 +141,33 @@ impl Reactor {
         }
     }
 
-    /// Takes the beat out of what the last wait found, which is how many others. The timer goes on
-    /// once it was read.
+    /// Removes the heartbeat from the events of the last wait and returns the number of the others.
+    /// The timer continues once it has been read.
     fn without_heartbeat(&mut self) -> std::io::Result<usize> {
         if let Some(timer) = &self.heartbeat {
-            let found = self.events.len();
+            let total = self.events.len();
             self.events
                 .retain(|event| event.data.u64() != HEARTBEAT_TOKEN);
-            if self.events.len() < found {
+            if self.events.len() < total {
                 read(timer, &mut [0; size_of::<u64>()])?;
             }
         }
         Ok(self.events.len())
     }
 
-    /// Whether the last wait told of every socket that had something to tell at its end. One that a
-    /// signal ended tells of none.
-    pub fn has_told_all(&self) -> bool {
-        self.has_told_all
+    /// Whether the last wait reported every socket that had an event when it ended. A wait
+    /// interrupted by a signal reports none.
+    pub fn has_reported_all(&self) -> bool {
+        self.has_reported_all
     }
 
-    /// What happened to one of the sockets that the last wait found.
+    /// One of the events of the last wait.
     pub fn event(&self, index: usize) -> Readiness {
         let event = self.events[index];
-        let (data, flags) = (event.data, event.flags);
+        let data = event.data;
+        let flags = event.flags;
         let over = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+
         Readiness {
             token: data.u64(),
             is_hangup: flags.intersects(over),
@@ -181,7 +185,7 @@ mod tests {
     use crate::base::clock::monotonic_ns;
 
     #[test]
-    fn a_wait_ends_at_its_instant_and_not_before() {
+    fn a_wait_ends_at_its_timestamp_and_not_before() {
         let mut reactor = Reactor::new().expect("epoll");
         for timeout_ns in [0, 1, 30_000, 700_000, 3 * NS_PER_MS] {
             let before_ns = monotonic_ns();
@@ -194,18 +198,22 @@ mod tests {
     fn a_heart_beats_through_every_wait_and_tells_nothing() {
         let before_ns = monotonic_ns();
         let mut reactor = Reactor::new().expect("epoll");
-        reactor.want_heartbeat();
+        reactor.enable_heartbeat();
+
         for _ in 0..5 {
             assert_eq!(reactor.wait(10 * NS_PER_S).expect("wait"), 0);
         }
+
         let five_ns = monotonic_ns() - before_ns;
         assert!(
             (4 * HEARTBEAT_NS..10 * NS_PER_S).contains(&five_ns),
             "{five_ns}"
         );
+
         let (mut near, far) = UnixStream::pair().expect("pair");
         reactor.register(far.as_fd(), 7).expect("register");
         near.write_all(b"x").expect("write");
+
         assert_eq!(
             (
                 reactor.wait(NS_PER_S).expect("wait"),
@@ -216,17 +224,19 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_the_end_of_the_peer_are_told_apart() {
+    fn bytes_and_the_end_of_the_peer_are_distinguished() {
         let mut reactor = Reactor::new().expect("epoll");
         let (mut near, far) = UnixStream::pair().expect("pair");
         reactor.register(far.as_fd(), 7).expect("register");
         reactor.wait(0).expect("writable at first");
         near.write_all(b"x").expect("write");
+
         assert_eq!(reactor.wait(NS_PER_S).expect("wait"), 1);
         assert_eq!(
             (reactor.event(0).token, reactor.event(0).is_hangup),
             (7, false)
         );
+
         drop(near);
         assert_eq!(reactor.wait(NS_PER_S).expect("wait"), 1);
         assert!(reactor.event(0).is_hangup);

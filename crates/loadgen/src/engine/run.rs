@@ -1,4 +1,4 @@
-//! Carries out a plan: one engine per thread, one record per engine, merged at the end.
+//! Runs a plan: one engine per thread, one record per engine, merged at the end.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -23,20 +23,20 @@ use crate::record::possible_ends::{Course, Ends};
 use crate::record::recorder::Recorder;
 use crate::report::LoadReport;
 
-/// The first intended send lies this far ahead, so that every thread is ready for it.
+/// The first intended send is this far ahead, so that every thread is ready for it.
 const LEAD_NS: u64 = 20 * NS_PER_MS;
 
-/// Carries out the plan and returns its report. Blocks; [`StopToken::stop`] from another thread
-/// ends it early.
+/// Runs the plan and returns its report. Blocks; [`StopToken::stop`] from another thread ends it
+/// early.
 ///
 /// # Errors
-/// Any [`LoadError`]: a plan that cannot be carried out, a host without address, or a defect.
-/// Failed requests are outcomes in the report, never errors.
+/// Any [`LoadError`]: a plan that cannot be run, a host without address, or a defect. Failed
+/// requests are outcomes in the report, never errors.
 pub fn run(plan: &LoadPlan, stop: &StopToken) -> Result<LoadReport, LoadError> {
     prepare(plan)?.run(stop)
 }
 
-/// A load that could begin now: its plan is sound, its host has an address, its limits suffice.
+/// A load that is ready to start: its plan is valid, its host has an address, its limits suffice.
 pub struct PreparedLoad {
     plan: LoadPlan,
     target: Target,
@@ -51,12 +51,13 @@ pub struct PreparedLoad {
 pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
     plan.validate()?;
     let mut target = Target::prepare(plan)?;
-    let (asked, possible) = connection_cap(plan)?;
+    let (requested, possible) = connection_cap(plan)?;
     let as_kept = LoadPlan {
         keepalive: target.shortest_keepalive(plan),
         ..plan.clone()
     };
-    let (max_slots, source_ports) = target.route.fit_ports(&as_kept, asked, possible)?;
+    let (max_slots, source_ports) = target.route.fit_ports(&as_kept, requested, possible)?;
+
     Ok(PreparedLoad {
         plan: plan.clone(),
         target,
@@ -66,22 +67,22 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
 }
 
 impl PreparedLoad {
-    /// What may spoil this load, with its cure, as far as it can be foreseen.
+    /// What is likely to spoil this load, each with a fix.
     #[must_use]
     pub fn remark(&self) -> Option<&str> {
         self.source_ports.as_ref()?.remark.as_deref()
     }
 
-    /// Carries it out.
+    /// Runs the load.
     ///
     /// # Errors
     /// As [`run`].
     pub fn run(self, stop: &StopToken) -> Result<LoadReport, LoadError> {
-        carry_out(&self, stop)
+        execute(&self, stop)
     }
 }
 
-fn carry_out(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadError> {
+fn execute(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadError> {
     let plan = &load.plan;
     let pacing = Pacing::of(plan);
     let start = Start::soon(load);
@@ -111,17 +112,18 @@ fn carry_out(load: &PreparedLoad, stop: &StopToken) -> Result<LoadReport, LoadEr
             .map(|(before, after)| TrackedConnections::between(before, after)),
         thread_tails: thread_tails(&records),
     };
-    let mut report = LoadReport::new(&carried_out(plan, &start), &recorder, &facts)?;
-    // A plan is what was asked for.
+    let mut report = LoadReport::new(&with_actual_length(plan, &start), &recorder, &facts)?;
+    // The plan records what was requested.
     report.plan = plan.clone();
+
     Ok(report)
 }
 
-/// When a load begins, and what the host had counted until then.
+/// When a load starts, and the host's counters at that time.
 struct Start {
     monotonic_ns: u64,
     realtime_ns: u64,
-    /// Where its measurement may end; `None` where its length is fixed.
+    /// When its measurement may end; `None` if its length is fixed.
     ends: Option<Arc<Ends>>,
     host: Option<HostTicks>,
     throttled_periods: Option<u64>,
@@ -130,10 +132,12 @@ struct Start {
 
 impl Start {
     fn soon(load: &PreparedLoad) -> Self {
-        let (host, throttled_periods) = (HostTicks::read(), throttled_periods());
+        let host = HostTicks::read();
+        let throttled_periods = throttled_periods();
         let tracking = load.target.route.tracking_table();
         let (monotonic_ns, realtime_ns) = (monotonic_ns() + LEAD_NS, realtime_ns() + LEAD_NS);
         let ends = Ends::of(&load.plan, monotonic_ns);
+
         Self {
             monotonic_ns,
             realtime_ns,
@@ -145,7 +149,7 @@ impl Start {
     }
 }
 
-/// Runs all threads to their end, and meanwhile decides whether the measurement goes on.
+/// Runs all threads to their end, and meanwhile decides whether to extend the measurement.
 fn drive(
     load: &PreparedLoad,
     pacer: &Pacer,
@@ -153,7 +157,7 @@ fn drive(
     stop: &StopToken,
 ) -> Result<Vec<ThreadRecord>, LoadError> {
     let plan = &load.plan;
-    let (shows, shown) = mpsc::channel();
+    let (sender, snapshots) = mpsc::channel();
     let threads: Vec<ThreadPlan> = (0..plan.threads)
         .map(|thread| ThreadPlan {
             plan: plan.clone(),
@@ -165,19 +169,20 @@ fn drive(
             course: start
                 .ends
                 .as_ref()
-                .map(|ends| Course::new(Arc::clone(ends), Some(shows.clone()))),
+                .map(|ends| Course::new(Arc::clone(ends), Some(sender.clone()))),
         })
         .collect();
-    drop(shows);
+    drop(sender);
+
     run_threads(threads, stop, || {
-        if let Some((asked, ends)) = plan.precision.as_ref().zip(start.ends.as_deref()) {
-            look(asked, ends, plan.threads, &shown);
+        if let Some((precision, ends)) = plan.precision.as_ref().zip(start.ends.as_deref()) {
+            look(precision, ends, plan.threads, &snapshots);
         }
     })
 }
 
-/// The plan with the length that the measurement came to.
-fn carried_out(plan: &LoadPlan, start: &Start) -> LoadPlan {
+/// The plan with the actual length of the measurement.
+fn with_actual_length(plan: &LoadPlan, start: &Start) -> LoadPlan {
     let measure_ns = start
         .ends
         .as_ref()
@@ -191,8 +196,8 @@ fn carried_out(plan: &LoadPlan, start: &Start) -> LoadPlan {
     }
 }
 
-/// The record of the whole load. Its measurement ended at one instant for all threads, whether or
-/// not all came to it.
+/// The record of the whole load. Its measurement ended at the same time for all threads, whether or
+/// not all of them reached it.
 fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recorder {
     let course = start
         .ends
@@ -200,14 +205,16 @@ fn merged(plan: &LoadPlan, start: &Start, records: &mut [ThreadRecord]) -> Recor
         .map(|ends| Course::new(Arc::clone(ends), None));
     let mut all = Recorder::new(plan, start.monotonic_ns).on(course);
     all.settle();
+
     for record in records {
         record.recorder.settle();
         all.merge(&record.recorder);
     }
+
     all
 }
 
-/// What each of several threads measured; one thread is all of them.
+/// What each of several threads measured; empty for a single thread.
 fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
     let is_several = records.len() > 1;
     let several = records.iter().filter(|_| is_several);
@@ -216,7 +223,7 @@ fn thread_tails(records: &[ThreadRecord]) -> Vec<ThreadTail> {
         .collect()
 }
 
-/// Runs all threads to their end, and `meanwhile` beside them.
+/// Runs all threads to their end, and `meanwhile` alongside them.
 fn run_threads(
     plans: Vec<ThreadPlan>,
     stop: &StopToken,
@@ -241,16 +248,18 @@ fn run_threads(
     if handles.iter().any(Result::is_err) {
         stop.stop();
     }
+
     meanwhile();
-    // Join all before the first failure is passed on: no thread may outlive the run.
+    // Join all before returning the first failure: no thread may outlive the run.
     let results: Vec<ThreadResult> = handles
         .into_iter()
         .map(|handle| handle?.join().map_err(|_| LoadError::ThreadPanicked)?)
         .collect();
+
     results.into_iter().collect()
 }
 
-/// Stops all threads where one fails or panics: of what the others do nothing will be told.
+/// Stops all threads if one fails or panics: the results of the others will not be reported.
 struct StopUnlessDone<'a>(Option<&'a StopToken>);
 
 impl StopUnlessDone<'_> {
@@ -276,12 +285,15 @@ mod tests {
     fn a_thread_that_fails_stops_the_others_and_one_that_is_done_does_not() {
         let stop = StopToken::new();
         StopUnlessDone(Some(&stop)).done();
+
         assert!(!stop.is_stopped());
+
         let failing = || -> Result<(), LoadError> {
             let _unless_done = StopUnlessDone(Some(&stop));
             Err(LoadError::ThreadPanicked)
         };
         failing().expect_err("a failure");
+
         assert!(stop.is_stopped());
     }
 

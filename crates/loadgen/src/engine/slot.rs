@@ -1,4 +1,4 @@
-//! One connection slot, and the arrival in its hands.
+//! One connection slot, and the arrival it serves.
 
 use crate::http::connection::Connection;
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
@@ -6,16 +6,16 @@ use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 /// One connection slot, serving one arrival at a time.
 pub(crate) struct Slot<C> {
     pub connection: Option<C>,
-    /// Tells events of this connection from those of the one before.
+    /// Distinguishes events of this connection from those of the previous one.
     pub generation: u32,
     pub work: Option<Work>,
-    /// Whether the peer is known to have ended its side of the connection while it was idle.
+    /// Whether the peer is known to have closed its side of the connection while it was idle.
     pub is_hung_up: bool,
     /// Whether the connection waits for its turn to be read further.
     pub is_yielding: bool,
 }
 
-/// An arrival in the hands of a slot.
+/// An arrival served by a slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Work {
     pub arrival: Arrival,
@@ -24,12 +24,12 @@ pub(crate) struct Work {
     pub connect_start_ns: u64,
     pub connect_ready_ns: u64,
     pub is_written: bool,
-    /// Whether we end the connection after it.
+    /// Whether the client closes the connection after it.
     pub is_last: bool,
 }
 
 impl Work {
-    /// Work that begins at `started_ns`.
+    /// Work that starts at `started_ns`.
     pub fn new(arrival: Arrival, started_ns: u64) -> Self {
         Self {
             arrival,
@@ -41,7 +41,7 @@ impl Work {
         }
     }
 
-    /// Whether its connection is not made yet.
+    /// Whether its connection is not established yet.
     pub fn is_connecting(&self) -> bool {
         self.connect_start_ns != 0 && self.connect_ready_ns == 0
     }
@@ -59,14 +59,14 @@ impl<C: Connection> Slot<C> {
         }
     }
 
-    /// Whether its connection is over, as far as is known without asking the socket.
+    /// Whether its connection is known to be closed, without checking the socket.
     pub fn has_lost_connection(&self) -> bool {
         self.connection
             .as_ref()
             .is_some_and(|connection| self.is_hung_up || connection.is_closed())
     }
 
-    /// How this work ended, with the instants of the slot's connection as far as the request got.
+    /// How this work ended, with the timestamps of the slot's connection as far as the request got.
     pub fn completion(
         &self,
         work: &Work,
@@ -85,6 +85,7 @@ impl<C: Connection> Slot<C> {
             stamps.first_byte_ns = exchange.first_byte_ns;
             stamps.last_byte_ns = exchange.last_byte_ns;
         }
+
         Completion {
             arrival: work.arrival,
             stamps,
@@ -95,12 +96,12 @@ impl<C: Connection> Slot<C> {
     }
 }
 
-/// A slot's number and the generation of its connection, in one word.
+/// A slot's number and the generation of its connection, packed into one word.
 pub(crate) fn token(index: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | index as u64
 }
 
-/// Takes a token apart again.
+/// Unpacks a token.
 pub(crate) fn slot_of(token: u64) -> (usize, u32) {
     ((token & u64::from(u32::MAX)) as usize, (token >> 32) as u32)
 }

@@ -1,5 +1,5 @@
-//! What one thread does of a load: its share of the arrivals, over connections of one kind, by an
-//! engine of its own.
+//! The part of a load that one thread runs: its share of the arrivals, over one kind of connection,
+//! with its input engine.
 
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;
@@ -11,8 +11,8 @@ use crate::base::clock::thread_cpu_ns;
 use crate::base::error::LoadError;
 use crate::base::random::Stream;
 use crate::base::stop::StopToken;
-use crate::engine::descriptors::have_own_table;
-use crate::engine::event_loop::{BusyPolicy, Engine, Orders};
+use crate::engine::event_loop::{BusyPolicy, Engine, EngineConfig};
+use crate::engine::file_descriptors::use_private_table;
 use crate::engine::idle_slots::IdleSlots;
 use crate::facts::cost::{CostMeter, HostTicks, ThreadCost};
 use crate::http::connection::Connection;
@@ -25,7 +25,7 @@ use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop
 use crate::record::possible_ends::Course;
 use crate::record::recorder::Recorder;
 
-/// What one thread needs to know.
+/// The input of one thread.
 pub(crate) struct ThreadPlan {
     pub plan: LoadPlan,
     pub target: Target,
@@ -36,7 +36,7 @@ pub(crate) struct ThreadPlan {
     pub course: Option<Course>,
 }
 
-/// What one thread brings back.
+/// The result of one thread.
 pub(crate) struct ThreadRecord {
     pub recorder: Recorder,
     /// Cost from its start to the end of the load's time.
@@ -48,91 +48,100 @@ pub(crate) struct ThreadRecord {
 
 pub(crate) type ThreadResult = Result<ThreadRecord, LoadError>;
 
-/// Carries out its share of the load.
-pub(crate) fn run_thread(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
-    match (own.plan.http_version, own.plan.wire) {
-        (HttpVersion::Http1, Wire::Native) => run_over::<WireConnection>(own, stop),
-        (HttpVersion::Http1, Wire::Hyper) => run_over::<HyperConnection>(own, stop),
-        (HttpVersion::Http2, _) => run_over::<Http2Connection>(own, stop),
+/// Runs the thread's share of the load.
+pub(crate) fn run_thread(input: &ThreadPlan, stop: &StopToken) -> ThreadResult {
+    match (input.plan.http_version, input.plan.wire) {
+        (HttpVersion::Http1, Wire::Native) => run_over::<WireConnection>(input, stop),
+        (HttpVersion::Http1, Wire::Hyper) => run_over::<HyperConnection>(input, stop),
+        (HttpVersion::Http2, _) => run_over::<Http2Connection>(input, stop),
     }
 }
 
-fn run_over<C: Connection>(own: &ThreadPlan, stop: &StopToken) -> ThreadResult {
-    match &own.plan.load {
-        LoadModel::Open(open) if !own.plan.sessions.is_empty() => run_engine::<C, _>(
-            own,
+fn run_over<C: Connection>(input: &ThreadPlan, stop: &StopToken) -> ThreadResult {
+    match &input.plan.load {
+        LoadModel::Open(open) if !input.plan.sessions.is_empty() => run_engine::<C, _>(
+            input,
             stop,
-            open_policy(own, open),
-            session_source(own, open, stop),
+            open_policy(input, open),
+            session_source(input, open, stop),
         ),
-        LoadModel::Open(open) => {
-            run_engine::<C, _>(own, stop, open_policy(own, open), open_source(own, open))
-        }
+        LoadModel::Open(open) => run_engine::<C, _>(
+            input,
+            stop,
+            open_policy(input, open),
+            open_source(input, open),
+        ),
         LoadModel::Closed(closed) => {
-            let users = share_of(closed.connections, own.thread, own.plan.threads);
+            let users = share_of(closed.connections, input.thread, input.plan.threads);
             let policy = BusyPolicy {
                 on_busy: OnBusy::Queue,
                 max_slots: users,
                 max_pending: 0,
             };
-            run_engine::<C, _>(own, stop, policy, closed_source(own, closed, stop))
+            run_engine::<C, _>(input, stop, policy, closed_source(input, closed, stop))
         }
     }
 }
 
-fn open_policy(own: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
-    let threads = own.plan.threads;
+fn open_policy(input: &ThreadPlan, open: &OpenLoop) -> BusyPolicy {
+    let threads = input.plan.threads;
     let ten_seconds_worth =
         (10.0 * open.profile.peak_rate_per_s() / threads as f64).ceil() as usize;
-    let asked = open
+    let requested = open
         .max_pending
-        .map(|total| share_of(total, own.thread, threads));
-    let max_pending = asked.unwrap_or(ten_seconds_worth.max(10 * own.max_slots));
+        .map(|total| share_of(total, input.thread, threads));
+    let max_pending = requested.unwrap_or(ten_seconds_worth.max(10 * input.max_slots));
+
     BusyPolicy {
         on_busy: open.on_busy,
-        max_slots: own.max_slots,
+        max_slots: input.max_slots,
         max_pending,
     }
 }
 
-fn open_source(own: &ThreadPlan, open: &OpenLoop) -> OpenSource {
-    let plan = &own.plan;
+fn open_source(input: &ThreadPlan, open: &OpenLoop) -> OpenSource {
+    let plan = &input.plan;
     let share = Share::new(
         open,
         plan.seed,
         &plan.longest_phases(),
-        own.thread,
+        input.thread,
         plan.threads,
     );
-    let ends = own.course.as_ref().map(Course::ends);
-    OpenSource::new(share, draw(plan, Stream::Requests), own.start_ns, ends)
+    let ends = input.course.as_ref().map(Course::ends);
+
+    OpenSource::new(share, draw(plan, Stream::Requests), input.start_ns, ends)
 }
 
-fn session_source<'a>(own: &'a ThreadPlan, open: &OpenLoop, stop: &StopToken) -> SessionSource<'a> {
-    let plan = &own.plan;
-    let share = Share::new(open, plan.seed, &plan.phases, own.thread, plan.threads);
+fn session_source<'a>(
+    input: &'a ThreadPlan,
+    open: &OpenLoop,
+    stop: &StopToken,
+) -> SessionSource<'a> {
+    let plan = &input.plan;
+    let share = Share::new(open, plan.seed, &plan.phases, input.thread, plan.threads);
     SessionSource::new(
         plan,
-        (share, own.thread),
-        own.start_ns,
-        &own.target.requests,
+        (share, input.thread),
+        input.start_ns,
+        &input.target.requests,
         stop.clone(),
     )
 }
 
-fn closed_source(own: &ThreadPlan, closed: &ClosedLoop, stop: &StopToken) -> ClosedSource {
+fn closed_source(input: &ThreadPlan, closed: &ClosedLoop, stop: &StopToken) -> ClosedSource {
     let plan = ClosedPlan {
         users: closed.connections,
         think_time_ns: closed.think_time_ns,
-        start_ns: own.start_ns,
-        end_ns: own.start_ns + own.plan.phases.load_ns(),
-        seed: own.plan.seed,
-        thread: own.thread,
-        threads: own.plan.threads,
+        start_ns: input.start_ns,
+        end_ns: input.start_ns + input.plan.phases.load_ns(),
+        seed: input.plan.seed,
+        thread: input.thread,
+        threads: input.plan.threads,
     };
     ClosedSource::new(
         &plan,
-        draw(&own.plan, Stream::UserRequests(own.thread)),
+        draw(&input.plan, Stream::UserRequests(input.thread)),
         stop.clone(),
     )
 }
@@ -142,28 +151,31 @@ fn draw(plan: &LoadPlan, stream: Stream) -> Draw {
     Draw::new(&weights, plan.seed, stream)
 }
 
-/// Runs one thread's load to its end, waits for what is still out, and returns the record.
+/// Runs one thread's load to its end, waits for outstanding responses, and returns the record.
 fn run_engine<C: Connection, S: Source>(
-    own: &ThreadPlan,
+    input: &ThreadPlan,
     stop: &StopToken,
     policy: BusyPolicy,
     source: S,
 ) -> ThreadResult {
-    let (meter, cpu_before_ns) = (CostMeter::start(), thread_cpu_ns());
-    have_own_table();
-    let plan = &own.plan;
-    let orders = Orders {
+    let meter = CostMeter::start();
+    let cpu_before_ns = thread_cpu_ns();
+    use_private_table();
+    let plan = &input.plan;
+    let config = EngineConfig {
         plan,
-        target: &own.target,
+        target: &input.target,
         policy,
         stop: stop.clone(),
-        course: own.course.clone(),
+        course: input.course.clone(),
     };
-    let idle = IdleSlots::new(plan.seed, own.thread);
-    let mut engine = Engine::<C, S>::new(orders, source, own.pacer.clone(), idle, own.start_ns)?;
+    let idle = IdleSlots::new(plan.seed, input.thread);
+    let mut engine =
+        Engine::<C, S>::new(config, source, input.pacer.clone(), idle, input.start_ns)?;
     engine.drive()?;
-    // Before the drain, whose idle waiting would make a saturated generator look relaxed.
-    let (load, host_at_end) = (meter.stop(engine.pacer()), HostTicks::read());
+    // Before the drain, whose idle waiting would make a saturated generator look less busy.
+    let load = meter.stop(engine.pacer());
+    let host_at_end = HostTicks::read();
     engine.drain()?;
     let ended = engine.end();
     let load = ThreadCost {
@@ -171,6 +183,7 @@ fn run_engine<C: Connection, S: Source>(
         stamp_doubts: ended.stamp_doubts,
         ..load
     };
+
     Ok(ThreadRecord {
         recorder: ended.recorder,
         load,
@@ -179,7 +192,7 @@ fn run_engine<C: Connection, S: Source>(
     })
 }
 
-/// The part of `total` that falls to `part` of `parts`, as even as whole numbers allow.
+/// The share of `part` in `total`, split into `parts` as evenly as whole numbers allow.
 pub(crate) fn share_of(total: usize, part: usize, parts: usize) -> usize {
     total / parts + usize::from(part < total % parts)
 }

@@ -1,8 +1,7 @@
-//! One arrival in the hands of a slot, from its connection to its place in the books.
+//! One arrival in a slot, from connecting to its entry in the ledger.
 //!
-//! Functions between the loop and a call of the socket are inlined always, here and below:
-//! returning from each of them right after the kernel had the processor costs more than what they
-//! do (decision 6).
+//! Functions between the loop and a socket call are always inlined, here and below: returning from
+//! each of them right after a system call costs more than their work (decision 6).
 
 use crate::arrivals::source::{Next, Source};
 use crate::engine::event_loop::{Engine, STAMPED_ONE_IN, Waiting};
@@ -19,20 +18,21 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         while index >= self.slots.len() {
             self.slots.push(Slot::new());
         }
-        let started_ns = self.look_at_clock();
+
+        let started_ns = self.read_clock();
         let work = Work::new(arrival, started_ns);
         self.slots[index].work = Some(work);
         self.in_flight.begin(index, started_ns);
         self.attempt(index);
     }
 
-    /// Sends the slot's request over its connection, or over a new one, unless it is too late for
-    /// that.
+    /// Sends the slot's request over its connection or over a new one, unless its deadline has
+    /// passed.
     #[inline(always)]
     fn attempt(&mut self, index: usize) {
         while !self.drop_late(index) {
             if self.slots[index].has_lost_connection() {
-                self.let_go(index, true);
+                self.close_connection(index, true);
             }
             if self.slots[index].connection.is_none() {
                 match self.connect(index) {
@@ -47,7 +47,8 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Drops the slot's arrival, before it is sent, if its deadline has passed. Whether it did.
+    /// Drops the slot's arrival before it is sent if its deadline has passed. Returns whether it
+    /// did.
     fn drop_late(&mut self, index: usize) -> bool {
         let is_late = self.slots[index]
             .work
@@ -58,68 +59,75 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         is_late
     }
 
-    /// Begins to connect; whether the connection is made already.
+    /// Starts to connect; returns whether the connection is already established.
     fn connect(&mut self, index: usize) -> std::io::Result<bool> {
-        let connect_start_ns = self.look_at_clock();
+        let connect_start_ns = self.read_clock();
         let stamps = self.receive_stamps_of(index);
         let slot = &mut self.slots[index];
         let Some(work) = slot.work.as_mut() else {
             return Ok(false);
         };
-        (work.connect_start_ns, work.connect_ready_ns) = (connect_start_ns, 0);
-        let connection = C::open(&self.orders.target.route, stamps)?;
+
+        work.connect_start_ns = connect_start_ns;
+        work.connect_ready_ns = 0;
+        let connection = C::open(&self.config.target.route, stamps)?;
         slot.generation = slot.generation.wrapping_add(1);
         self.reactor
             .register(connection.socket(), token(index, slot.generation))?;
         slot.connection = Some(connection);
-        (slot.is_hung_up, slot.is_yielding) = (false, false);
-        let is_made = self.go_on_connecting(index)?;
-        if !is_made {
-            // Of a connection that is made meanwhile the kernel has no word.
-            self.reactor.want_heartbeat();
+        slot.is_hung_up = false;
+        slot.is_yielding = false;
+        let is_established = self.continue_connecting(index)?;
+        if !is_established {
+            // The kernel does not report a connection that was established meanwhile.
+            self.reactor.enable_heartbeat();
         }
-        Ok(is_made)
+
+        Ok(is_established)
     }
 
-    /// A sample is a fixed set of slots: asking is a property of the socket.
+    /// The sample is a fixed set of slots, because receive timestamps are a socket option.
     fn receive_stamps_of(&self, index: usize) -> ReceiveStamps {
-        match self.orders.plan.receive_stamps() {
+        match self.config.plan.receive_stamps() {
             ReceiveStamps::Sampled if !index.is_multiple_of(STAMPED_ONE_IN) => ReceiveStamps::User,
             stamps => stamps,
         }
     }
 
-    fn go_on_connecting(&mut self, index: usize) -> std::io::Result<bool> {
+    fn continue_connecting(&mut self, index: usize) -> std::io::Result<bool> {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else {
             return Ok(false);
         };
+
         if !connection.is_connected()? {
             return Ok(false);
         }
-        let connect_ready_ns = self.look_at_clock();
+
+        let connect_ready_ns = self.read_clock();
         if let Some(work) = self.slots[index].work.as_mut() {
             work.connect_ready_ns = connect_ready_ns;
             let work = *work;
             self.note_wait(&work, work.connect_start_ns);
         }
+
         self.connections_now += 1;
-        let counts = self.books.connections();
+        let counts = self.ledger.connections();
         counts.opened += 1;
         counts.peak = counts.peak.max(self.connections_now);
+
         Ok(true)
     }
 
     fn failed_to_connect(&mut self, index: usize, error: &std::io::Error) {
-        // It never became a connection, so there is none to count.
+        // It was never established, so there is no connection to count.
         self.slots[index].connection = None;
-        self.books.connect_failures().note(error);
-        let now_ns = self.look_at_clock();
+        self.ledger.connect_failures().note(error);
+        let now_ns = self.read_clock();
         self.finish(index, connect_failure(error), None, now_ns);
     }
 
-    /// Writes the slot's request; `false` when nothing went out and another connection may be
-    /// tried.
+    /// Writes the slot's request; `false` if nothing was sent and another connection may be tried.
     #[inline(always)]
     fn send(&mut self, index: usize) -> bool {
         let now_ns = self.now_ns;
@@ -127,12 +135,14 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         let (Some(connection), Some(work)) = (slot.connection.as_mut(), slot.work.as_mut()) else {
             return true;
         };
-        let shared = &self.orders.target.requests[work.arrival.request as usize];
+
+        let shared = &self.config.target.requests[work.arrival.request as usize];
         let request = self.source.slot_request(index).unwrap_or(shared);
-        // HTTP/2 has no such field, and does not send it.
-        let says_close = request.says_close && self.orders.plan.http_version == HttpVersion::Http1;
-        work.is_last = says_close || self.orders.plan.keepalive.is_last(connection.requests());
+        // HTTP/2 has no such header field and does not send it.
+        let says_close = request.says_close && self.config.plan.http_version == HttpVersion::Http1;
+        work.is_last = says_close || self.config.plan.keepalive.is_last(connection.requests());
         let is_fresh = work.connect_start_ns != 0;
+
         match connection.begin(request, work.is_last, now_ns) {
             Ok(ended) => {
                 work.is_written = true;
@@ -145,17 +155,18 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Not a byte went out: on a kept connection taking a new one repeats nothing. Whether the
-    /// arrival has ended.
+    /// No byte was sent: on a kept connection, retrying over a new one repeats nothing. Returns
+    /// whether the arrival has ended.
     fn nothing_sent(&mut self, index: usize, is_fresh: bool) -> bool {
-        self.let_go(index, true);
+        self.close_connection(index, true);
         if let Some(work) = self.slots[index].work.as_mut() {
             work.is_written = false;
         }
         if is_fresh {
-            let now_ns = self.look_at_clock();
+            let now_ns = self.read_clock();
             self.finish(index, Outcome::Reset, None, now_ns);
         }
+
         is_fresh
     }
 
@@ -165,15 +176,16 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         if slot.generation != generation || slot.connection.is_none() {
             return;
         }
+
         match slot.work {
             None => self.handle_idle(index),
-            Some(work) if work.is_written => self.go_on(index, &work, event.is_hangup),
-            Some(_) => match self.go_on_connecting(index) {
+            Some(work) if work.is_written => self.continue_exchange(index, &work, event.is_hangup),
+            Some(_) => match self.continue_connecting(index) {
                 Ok(true) => {
                     if !self.drop_late(index) && !self.send(index) {
                         self.attempt(index);
                     }
-                    self.look_once(index, event);
+                    self.read_after_send(index, event);
                 }
                 Ok(false) => {}
                 Err(error) => self.failed_to_connect(index, &error),
@@ -181,13 +193,13 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Reads after the first send over a new connection: what had come by then, an end as well, the
-    /// reactor has told of already, and will not again.
-    fn look_once(&mut self, index: usize, event: Readiness) {
+    /// Reads after the first send over a new connection: the reactor has already reported what had
+    /// arrived by then, including a close, and will not report it again.
+    fn read_after_send(&mut self, index: usize, event: Readiness) {
         let slot = &self.slots[index];
         let is_same = slot.generation == slot_of(event.token).1 && slot.connection.is_some();
         if let Some(work) = slot.work.filter(|work| is_same && work.is_written) {
-            self.go_on(index, &work, event.is_hangup);
+            self.continue_exchange(index, &work, event.is_hangup);
         }
     }
 
@@ -196,15 +208,15 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             return;
         };
         if connection.is_over_while_idle(&mut self.inbox) {
-            self.let_go(index, true);
+            self.close_connection(index, true);
             self.idle.lost_connection(index);
         }
     }
 
-    /// Reads what has come for the slot's request.
+    /// Reads what has arrived for the slot's request.
     #[inline(always)]
     fn advance(&mut self, index: usize, work: &Work, is_hangup: bool) -> Progress {
-        let shared = &self.orders.target.requests[work.arrival.request as usize];
+        let shared = &self.config.target.requests[work.arrival.request as usize];
         let request = self.source.slot_request(index).unwrap_or(shared);
         let connection = self.slots[index].connection.as_mut();
         connection.map_or(Progress::Waiting, |connection| {
@@ -213,7 +225,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     }
 
     #[inline(always)]
-    fn go_on(&mut self, index: usize, work: &Work, is_hangup: bool) {
+    fn continue_exchange(&mut self, index: usize, work: &Work, is_hangup: bool) {
         match self.advance(index, work, is_hangup) {
             Progress::Waiting => {}
             Progress::Yielding => self.yields(index),
@@ -223,7 +235,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Puts the slot's connection behind all others that have more to read, once.
+    /// Moves the slot's connection behind all others that have more to read, once.
     fn yields(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         if !std::mem::replace(&mut slot.is_yielding, true) {
@@ -233,15 +245,17 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     fn exchanged(&mut self, index: usize, exchanged: &Exchanged) {
         let ended_ns = exchanged.last_byte_ns;
-        self.working_until(exchanged.known_ns);
+        self.advance_clock(exchanged.known_ns);
         let Some(work) = self.slots[index].work.take() else {
             return;
         };
-        self.note_answer(index, &work, exchanged);
-        let expires_ns = work.started_ns.saturating_add(self.orders.plan.timeout_ns);
+
+        self.note_response(index, &work, exchanged);
+        let expires_ns = work.started_ns.saturating_add(self.config.plan.timeout_ns);
         if ended_ns > expires_ns {
             return self.expired(index, &work, expires_ns);
         }
+
         let mut completion =
             self.slots[index].completion(&work, exchanged.outcome, exchanged.status, ended_ns);
         completion.stamps.last_byte_ns = ended_ns;
@@ -250,20 +264,21 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             self.source.set_cookies(connection.take_set_cookies());
         }
         if !exchanged.is_reusable {
-            self.let_go(index, exchanged.is_servers_end && !work.is_last);
+            self.close_connection(index, exchanged.is_servers_end && !work.is_last);
         }
+
         self.ended(index, &completion);
     }
 
-    /// Notes whether an answer that is measured may have waited for a loop that stood still: not
-    /// one whose instant the kernel knows. From the first of them on, a heartbeat knows when the
-    /// loop stands still.
-    fn note_answer(&mut self, index: usize, work: &Work, exchanged: &Exchanged) {
-        let is_kernels = self.orders.plan.receive_stamps() == ReceiveStamps::Kernel;
-        if is_kernels && exchanged.receive_delay_ns.is_some() {
+    /// Records whether a measured response may have waited for a stalled loop; one with a kernel
+    /// timestamp cannot have. From the first such response on, a heartbeat detects stalls.
+    fn note_response(&mut self, index: usize, work: &Work, exchanged: &Exchanged) {
+        let has_kernel_stamps = self.config.plan.receive_stamps() == ReceiveStamps::Kernel;
+        if has_kernel_stamps && exchanged.receive_delay_ns.is_some() {
             return;
         }
-        self.reactor.want_heartbeat();
+
+        self.reactor.enable_heartbeat();
         let connection = self.slots[index].connection.as_ref();
         let sent_ns = connection.map_or(work.started_ns, |connection| {
             connection.stamps().write_start_ns
@@ -271,10 +286,12 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.note_wait(work, sent_ns);
     }
 
-    /// Notes whether what has come since `from_ns` may have waited for a loop that stood still.
+    /// Records whether what has arrived since `from_ns` may have waited for a stalled loop.
     fn note_wait(&mut self, work: &Work, from_ns: u64) {
-        let may_have_waited = self.hiccups.may_have_kept_answer(from_ns, self.looked_ns);
-        if may_have_waited && self.books.is_measured(work.arrival.intended_ns) {
+        let may_have_waited = self
+            .hiccups
+            .may_have_kept_answer(from_ns, self.read_until_ns);
+        if may_have_waited && self.ledger.is_measured(work.arrival.intended_ns) {
             self.hiccups.answers += 1;
         }
     }
@@ -288,13 +305,14 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// The slot's arrival has ended: notes it, and what the slot does next.
+    /// The slot's arrival has ended: records it, and decides what the slot does next.
     fn ended(&mut self, index: usize, completion: &Completion) {
         self.in_flight.end(index);
-        self.books.ended(*completion);
+        self.ledger.ended(*completion);
+
         match self.source.after(index, completion) {
             Next::Serve(due) => {
-                self.books.scheduled(due.intended_ns);
+                self.ledger.scheduled(due.intended_ns);
                 self.note_arrival(due.intended_ns);
                 self.ready
                     .push_back((index, Arrival::unqueued(due.intended_ns, due.request)));
@@ -309,7 +327,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Gives the slot to the arrival that has waited longest, if one has.
+    /// Gives the slot to the arrival that has waited longest, if there is one.
     fn free(&mut self, index: usize, freed_ns: u64) {
         match self.pending.pop_front() {
             Some(Waiting { due, from_ns }) => {
@@ -320,17 +338,17 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         }
     }
 
-    /// Gives up the requests whose time is over.
+    /// Expires timed-out requests.
     pub(super) fn expire(&mut self) {
-        let timeout_ns = self.orders.plan.timeout_ns;
+        let timeout_ns = self.config.plan.timeout_ns;
         while let Some((index, started_ns)) = self.in_flight.oldest() {
-            // The instant of expiry, not the later one at which it was noticed: the bound is exact.
+            // The time of expiry, not the later time at which it was noticed: the bound is exact.
             let expired_ns = started_ns.saturating_add(timeout_ns);
             let Some(work) = self.slots[index].work.filter(|_| expired_ns <= self.now_ns) else {
                 return;
             };
-            // We may be late ourselves: an answer that the kernel had in time is none that did not
-            // come.
+            // The loop may be late itself: a response that the kernel received in time has not
+            // timed out.
             if let (true, Progress::Ended(exchanged)) =
                 (work.is_written, self.advance(index, &work, false))
             {
@@ -350,32 +368,32 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             Outcome::Timeout
         };
         let completion = self.slots[index].completion(work, outcome, None, expired_ns);
-        self.give_up(index, work);
+        self.abandon(index, work);
         self.ended(index, &completion);
     }
 
-    /// Closes the connection over which an answer may still come.
-    pub(super) fn give_up(&mut self, index: usize, work: &Work) {
+    /// Closes the connection on which a response may still arrive.
+    pub(super) fn abandon(&mut self, index: usize, work: &Work) {
         if work.is_connecting() {
-            // It never became a connection, so there is none to count.
+            // It was never established, so there is no connection to count.
             self.slots[index].connection = None;
         } else {
             self.drop_connection(index);
         }
     }
 
-    fn let_go(&mut self, index: usize, is_servers_doing: bool) {
+    fn close_connection(&mut self, index: usize, by_server: bool) {
         if self.slots[index].connection.is_some() {
-            self.books.connections().closed_by_server += u64::from(is_servers_doing);
+            self.ledger.connections().closed_by_server += u64::from(by_server);
         }
         self.drop_connection(index);
     }
 
-    /// Closes the slot's connection, if it has one that was made.
+    /// Closes the slot's connection if one was established.
     pub(super) fn drop_connection(&mut self, index: usize) {
         if let Some(connection) = self.slots[index].connection.take() {
             self.connections_now -= 1;
-            self.books.connections().ended(connection.requests());
+            self.ledger.connections().ended(connection.requests());
         }
     }
 }

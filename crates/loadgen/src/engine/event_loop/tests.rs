@@ -1,4 +1,4 @@
-//! The order of work within a turn, with connections that do as they are told.
+//! The order of work within a turn, tested with scripted connections.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -33,17 +33,17 @@ enum Deed {
 struct Script {
     /// The server's ends, by connection; `None` has hung up.
     peers: Vec<Option<UnixStream>>,
-    /// Requests that went out and answers that were read.
+    /// Requests sent and responses read.
     done: Vec<Deed>,
-    /// Whether a request follows on each answer.
-    asks_again: bool,
-    /// When the kernel had the answer, or as soon as there was a request.
-    answered_ns: Option<u64>,
-    /// To look at the end of an idle connection takes until then.
+    /// Whether each response is followed by another request.
+    sends_again: bool,
+    /// When the kernel received the response; `None` means as soon as there was a request.
+    response_ns: Option<u64>,
+    /// Checking whether an idle connection is closed takes until then.
     idle_until_ns: u64,
-    /// To connect takes until then, and an event.
+    /// Connecting takes until then, and an event.
     connected_ns: u64,
-    /// Answers go on and on.
+    /// Responses never end.
     is_endless: bool,
 }
 
@@ -124,21 +124,24 @@ impl Connection for Scripted {
     }
 
     fn advance(&mut self, _: &Request, _: bool, _: &mut Inbox) -> Progress {
-        let Some(answered_ns) = script(|script| script.answered_ns) else {
+        let Some(response_ns) = script(|script| script.response_ns) else {
             return Progress::Waiting;
         };
+
         script(|script| script.done.push(Deed::Read(self.number)));
         if script(|script| script.is_endless) {
             return Progress::Yielding;
         }
-        let answered_ns = answered_ns.max(self.stamps.write_start_ns);
+
+        let response_ns = response_ns.max(self.stamps.write_start_ns);
         self.stamps = ExchangeStamps {
-            first_byte_ns: answered_ns,
-            last_byte_ns: answered_ns,
+            first_byte_ns: response_ns,
+            last_byte_ns: response_ns,
             ..self.stamps
         };
+
         Progress::Ended(Exchanged {
-            last_byte_ns: answered_ns,
+            last_byte_ns: response_ns,
             is_reusable: true,
             ..Exchanged::unreusable(Outcome::Ok, Some(200))
         })
@@ -166,10 +169,10 @@ impl Connection for Scripted {
     }
 }
 
-/// Arrivals at these instants.
-struct Instants(VecDeque<u64>);
+/// Arrivals at these timestamps.
+struct Timestamps(VecDeque<u64>);
 
-impl Source for Instants {
+impl Source for Timestamps {
     fn next_due_ns(&self) -> Option<u64> {
         self.0.front().copied()
     }
@@ -189,7 +192,7 @@ impl Source for Instants {
             request: 0,
             slot: Some(slot),
         };
-        if script(|script| script.asks_again) {
+        if script(|script| script.sends_again) {
             Next::Serve(again)
         } else {
             Next::Free
@@ -201,13 +204,15 @@ impl Source for Instants {
     }
 }
 
-/// The first connection and the second have answered and are idle, and their servers' ends of
-/// `gone` are gone when the next arrival becomes due, which is when the end of the first is looked
-/// at.
-fn until_idle_and(engine: &mut Engine<'_, Scripted, Instants>, gone: &[usize]) {
-    script(|script| script.answered_ns = Some(monotonic_ns()));
+/// The first two connections have received their responses and are idle, and the servers' ends of
+/// `gone` are closed when the next arrival becomes due, which is when the first connection is
+/// checked for a close.
+fn until_idle_and(engine: &mut Engine<'_, Scripted, Timestamps>, gone: &[usize]) {
+    script(|script| script.response_ns = Some(monotonic_ns()));
     turns(engine, 3);
+
     assert_eq!(sent_over(), [0, 1]);
+
     let due_ns = monotonic_ns() + 200 * MS;
     engine.source.0.push_back(due_ns);
     script(|script| {
@@ -216,11 +221,11 @@ fn until_idle_and(engine: &mut Engine<'_, Scripted, Instants>, gone: &[usize]) {
     });
 }
 
-/// Runs a test with an engine at whose beginning so many arrivals are due.
+/// Runs a test with an engine that starts with this many due arrivals.
 fn with_engine(
     change: impl FnOnce(&mut LoadPlan),
     (arrivals, max_slots): (usize, usize),
-    test: impl FnOnce(Engine<'_, Scripted, Instants>),
+    test: impl FnOnce(Engine<'_, Scripted, Timestamps>),
 ) {
     SCRIPT.take();
     let mut plan = LoadPlan::open("http://127.0.0.1:1/", 1.0, 60 * NS_PER_S);
@@ -231,7 +236,7 @@ fn with_engine(
         max_slots,
         max_pending: 10,
     };
-    let orders = Orders {
+    let config = EngineConfig {
         plan: &plan,
         target: &target,
         policy,
@@ -239,10 +244,10 @@ fn with_engine(
         course: None,
     };
     let start_ns = monotonic_ns();
-    let source = Instants(std::iter::repeat_n(start_ns, arrivals).collect());
+    let source = Timestamps(std::iter::repeat_n(start_ns, arrivals).collect());
     test(
         Engine::new(
-            orders,
+            config,
             source,
             Pacer::new(0),
             IdleSlots::new(1, 0),
@@ -252,17 +257,18 @@ fn with_engine(
     );
 }
 
-fn turns(engine: &mut Engine<'_, Scripted, Instants>, count: usize) {
+fn turns(engine: &mut Engine<'_, Scripted, Timestamps>, count: usize) {
     for _ in 0..count {
         let until_ns = monotonic_ns() + MS;
         engine.turn(until_ns).expect("a turn");
     }
 }
 
-fn outcomes(engine: Engine<'_, Scripted, Instants>) -> Vec<(Outcome, u64)> {
+fn outcomes(engine: Engine<'_, Scripted, Timestamps>) -> Vec<(Outcome, u64)> {
     let recorder = engine.end().recorder;
     recorder.check_conservation().expect("nothing is lost");
     let measured = recorder.phase(Phase::Measure);
+
     Outcome::ALL
         .map(|outcome| (outcome, measured.of(outcome)))
         .into_iter()
@@ -271,7 +277,7 @@ fn outcomes(engine: Engine<'_, Scripted, Instants>) -> Vec<(Outcome, u64)> {
 }
 
 #[test]
-fn an_answer_that_came_in_time_is_no_timeout_however_late_it_is_read() {
+fn a_response_that_came_in_time_is_no_timeout_however_late_it_is_read() {
     for (came_in_time, expected) in [(true, Outcome::Ok), (false, Outcome::Timeout)] {
         with_engine(
             |plan| plan.timeout_ns = 200 * MS,
@@ -281,7 +287,7 @@ fn an_answer_that_came_in_time_is_no_timeout_however_late_it_is_read() {
                 let sent_ns = engine.in_flight.oldest().expect("it was sent").1;
                 sleep(Duration::from_millis(250));
                 let late_ns = if came_in_time { 199 * MS } else { 201 * MS };
-                script(|script| script.answered_ns = Some(sent_ns + late_ns));
+                script(|script| script.response_ns = Some(sent_ns + late_ns));
                 turns(&mut engine, 2);
                 assert_eq!(engine.in_flight.count(), 0);
                 assert_eq!(outcomes(engine), [(expected, 1)]);
@@ -313,8 +319,7 @@ fn a_send_that_becomes_due_while_something_is_read_goes_out_before_the_next_is()
         |mut engine| {
             until_idle_and(&mut engine, &[0]);
             turns(&mut engine, 1);
-            // The event of the connection that ended was the only one, and the next turn only
-            // begins.
+            // The closed connection had the only event, and the next turn is just starting.
             engine.dispatch_due();
             assert_eq!(sent_over(), [0, 1, 1]);
         },
@@ -339,6 +344,7 @@ fn what_is_late_once_it_is_connected_is_not_sent() {
 fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
     let both_unfinished = vec![(Outcome::Unfinished, 2)];
     let one_dropped = vec![(Outcome::Dropped, 1), (Outcome::Unfinished, 1)];
+
     for (deadline_ns, expected) in [(None, both_unfinished), (Some(200 * MS), one_dropped)] {
         with_engine(
             |plan| plan.deadline_ns = deadline_ns,
@@ -353,7 +359,7 @@ fn what_waited_past_its_deadline_is_dropped_and_not_unfinished() {
 }
 
 #[test]
-fn a_user_who_is_answered_asks_again_before_the_next_answer_is_read() {
+fn a_user_who_is_answered_asks_again_before_the_next_response_is_read() {
     use Deed::{Read, Sent};
     with_engine(
         |_| {},
@@ -361,13 +367,13 @@ fn a_user_who_is_answered_asks_again_before_the_next_answer_is_read() {
         |mut engine| {
             turns(&mut engine, 2);
             script(|script| {
-                (script.answered_ns, script.asks_again) = (Some(monotonic_ns()), true);
+                (script.response_ns, script.sends_again) = (Some(monotonic_ns()), true);
                 script.done.clear();
                 script
                     .peers
                     .iter()
                     .flatten()
-                    .for_each(|mut peer| peer.write_all(b"x").expect("an answer"));
+                    .for_each(|mut peer| peer.write_all(b"x").expect("a response"));
             });
             turns(&mut engine, 1);
             let expected = [Read(0), Sent(0), Read(1), Sent(1), Read(2), Sent(2)];
@@ -408,16 +414,16 @@ fn what_a_sleep_took_of_cpu_time_is_no_sleep() {
     }
 }
 
-/// Runs a test with an engine that is late: of two arrivals the second finds the only slot taken by
+/// Runs a test with an engine that is late: the second of two arrivals finds the only slot taken by
 /// the first.
-fn with_late_engine(on_busy: OnBusy, test: impl FnOnce(Engine<'_, Scripted, Instants>, u64)) {
+fn with_late_engine(on_busy: OnBusy, test: impl FnOnce(Engine<'_, Scripted, Timestamps>, u64)) {
     with_engine(
         |_| {},
         (2, 1),
         |mut engine| {
-            engine.orders.policy.on_busy = on_busy;
+            engine.config.policy.on_busy = on_busy;
             sleep(Duration::from_millis(50));
-            engine.look_at_clock();
+            engine.read_clock();
             let late_ns = 50 * MS;
             test(engine, late_ns);
         },
@@ -428,20 +434,21 @@ fn with_late_engine(on_busy: OnBusy, test: impl FnOnce(Engine<'_, Scripted, Inst
 fn what_was_overlooked_while_a_slot_was_idle_waited_for_us_and_not_for_a_connection() {
     with_late_engine(OnBusy::Queue, |mut engine, late_ns| {
         turns(&mut engine, 1);
-        script(|script| script.answered_ns = Some(monotonic_ns()));
+        script(|script| script.response_ns = Some(monotonic_ns()));
         for _ in 0..2 {
             script(|script| {
                 script.peers[0]
                     .as_mut()
                     .expect("open")
                     .write_all(b"x")
-                    .expect("an answer")
+                    .expect("a response")
             });
             turns(&mut engine, 1);
         }
         assert_eq!(sent_over(), [0, 0]);
         let recorder = engine.end().recorder;
-        let (lag, pool_wait) = (&recorder.sending().lag, &recorder.measures().pool_wait);
+        let lag = &recorder.sending().lag;
+        let pool_wait = &recorder.measures().pool_wait;
         assert_eq!((lag.count(), pool_wait.count()), (2, 2));
         assert!(lag.min_ns() >= Some(late_ns - MS), "{:?}", lag.min_ns());
         let (longest_ns, waited_ns) = (recorder.measures().response.max_ns(), pool_wait.max_ns());
@@ -457,7 +464,7 @@ fn nobody_is_turned_away_who_was_overlooked_while_a_slot_was_idle() {
     with_late_engine(OnBusy::Shed, |mut engine, _| {
         turns(&mut engine, 1);
         assert_eq!(engine.pending.len(), 1);
-        engine.source.0.push_back(engine.room_until_ns + 1);
+        engine.source.0.push_back(engine.slot_idle_until_ns + 1);
         turns(&mut engine, 2);
         assert_eq!(engine.pending.len(), 1);
         assert_eq!(
@@ -488,7 +495,7 @@ fn a_connection_with_more_to_read_has_one_turn_among_the_others() {
         |_| {},
         (1, 1),
         |mut engine| {
-            script(|script| (script.answered_ns, script.is_endless) = (Some(0), true));
+            script(|script| (script.response_ns, script.is_endless) = (Some(0), true));
             turns(&mut engine, 2);
             for _ in 0..3 {
                 script(|script| {
@@ -517,7 +524,7 @@ fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
         |_| {},
         (1, 1),
         |mut engine| {
-            script(|script| (script.connected_ns, script.answered_ns) = (1, Some(0)));
+            script(|script| (script.connected_ns, script.response_ns) = (1, Some(0)));
             turns(&mut engine, 3);
             assert_eq!(
                 script(|script| script.done.clone()),
@@ -535,10 +542,10 @@ fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
         (1, 1),
         |mut engine| {
             turns(&mut engine, 2);
-            let answered_ns = monotonic_ns();
-            script(|script| (script.answered_ns, script.asks_again) = (Some(answered_ns), true));
-            engine.look_at_clock();
-            engine.hiccups.note(answered_ns - MS, answered_ns + 10 * MS);
+            let response_ns = monotonic_ns();
+            script(|script| (script.response_ns, script.sends_again) = (Some(response_ns), true));
+            engine.read_clock();
+            engine.hiccups.note(response_ns - MS, response_ns + 10 * MS);
             let before = engine.hiccups.arrivals;
             engine.handle(Readiness {
                 token: token(0, engine.slots[0].generation),
@@ -550,24 +557,24 @@ fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
 }
 
 #[test]
-fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since() {
+fn a_response_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since() {
     with_engine(
         |_| {},
         (1, 1),
         |mut engine| {
             turns(&mut engine, 2);
-            script(|script| (script.answered_ns, script.asks_again) = (Some(0), true));
+            script(|script| (script.response_ns, script.sends_again) = (Some(0), true));
             let readiness = Readiness {
                 token: token(0, engine.slots[0].generation),
                 is_hangup: false,
             };
-            let now_ns = engine.look_at_clock();
+            let now_ns = engine.read_clock();
             engine.hiccups.note(now_ns - 10 * MS, now_ns);
             engine.handle(readiness);
             engine.serve_ready();
             assert_eq!(engine.hiccups.answers, 1);
-            // Where the test itself is stopped, that is another hiccup.
-            let is_told = (0..100).any(|_| {
+            // If the test itself is preempted, that is another stall.
+            let has_run_undisturbed = (0..100).any(|_| {
                 turns(&mut engine, 1);
                 let before = (engine.hiccups.count, engine.hiccups.answers);
                 engine.handle(readiness);
@@ -578,7 +585,7 @@ fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since()
                 );
                 engine.hiccups.count == before.0
             });
-            assert!(is_told, "the host never lets the test run");
+            assert!(has_run_undisturbed, "the host never lets the test run");
         },
     );
 }
@@ -591,10 +598,10 @@ fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
             (1, 1),
             |mut engine| {
                 turns(&mut engine, 2);
-                let now_ns = engine.look_at_clock();
+                let now_ns = engine.read_clock();
                 engine.hiccups.note(now_ns - 10 * MS, now_ns);
                 engine.source.0.push_back(now_ns - MS);
-                script(|script| script.answered_ns = Some(0));
+                script(|script| script.response_ns = Some(0));
                 engine.handle(Readiness {
                     token: token(0, engine.slots[0].generation),
                     is_hangup: false,

@@ -1,9 +1,9 @@
-//! A table of descriptors for a thread of its own.
+//! A private file fd table for a generator thread.
 //!
-//! While threads share one table, the kernel counts a reference to the socket at the begin and at
-//! the end of each call, in case another thread closes it meanwhile, and threads that open
-//! connections wait for each other. A table that only one thread has needs neither. Other threads
-//! must not be given descriptors of such a thread, nor it theirs.
+//! While threads share one table, the kernel takes a socket reference at the start and end of each
+//! call, in case another thread closes it meanwhile, and threads that open connections contend for
+//! the table. A private table avoids both. File descriptors must not be passed between such a
+//! thread and any other.
 
 use std::fs;
 use std::io;
@@ -15,24 +15,26 @@ use nix::unistd::close;
 /// Standard input, output and error, which stay open.
 const STANDARD: RawFd = 3;
 
-/// Gives the calling thread a table of its own, with nothing in it but the standard ones. Whether
-/// it has one: some sandboxes refuse it, which costs time and nothing else.
-pub(crate) fn have_own_table() -> bool {
-    if open_descriptors().is_err() || unshare(CloneFlags::CLONE_FILES).is_err() {
+/// Gives the calling thread a private table with only the standard descriptors in it. Returns
+/// whether that worked: some sandboxes refuse it, which only costs time.
+pub(crate) fn use_private_table() -> bool {
+    if open_file_descriptors().is_err() || unshare(CloneFlags::CLONE_FILES).is_err() {
         return false;
     }
-    // Copies of what others have open would keep it open: a peer would not learn that they have
-    // closed it.
-    for descriptor in open_descriptors().unwrap_or_default() {
-        // The one that listed them is closed already.
-        let _ = close(descriptor);
+
+    // Copies of other threads' file descriptors would keep them open: a peer would not notice when
+    // they are closed.
+    for fd in open_file_descriptors().unwrap_or_default() {
+        // The one used for listing is already closed.
+        let _ = close(fd);
     }
+
     true
 }
 
-/// The calling thread's descriptors but for the standard ones; the one that lists them is among
-/// them.
-fn open_descriptors() -> io::Result<Vec<RawFd>> {
+/// The calling thread's file descriptors except the standard ones, including the one used for
+/// listing.
+fn open_file_descriptors() -> io::Result<Vec<RawFd>> {
     let entries = fs::read_dir("/proc/thread-self/fd")?.flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     Ok(numbers.filter(|number| *number >= STANDARD).collect())
@@ -51,21 +53,22 @@ mod tests {
     fn a_thread_with_a_table_of_its_own_keeps_nothing_of_others_open() {
         let (mut near, far) = UnixStream::pair().expect("pair");
         near.set_nonblocking(true).expect("nonblocking");
-        let (tells, told) = channel();
+        let (sender, received) = channel();
         let (ends, end) = channel::<()>();
         let thread = thread::spawn(move || {
-            let has_own = have_own_table();
-            tells
-                .send((has_own, open_descriptors().expect("proc")))
+            let is_private = use_private_table();
+            sender
+                .send((is_private, open_file_descriptors().expect("proc")))
                 .expect("listener");
             let _ = end.recv();
         });
-        let (has_own, left) = told.recv().expect("thread");
+        let (is_private, left) = received.recv().expect("thread");
         drop(far);
-        if has_own {
+        if is_private {
             assert_eq!(left.len(), 1, "{left:?}");
             assert_eq!(near.read(&mut [0; 8]).expect("the end of the stream"), 0);
         }
+
         drop(ends);
         thread.join().expect("no panic");
     }
@@ -73,7 +76,7 @@ mod tests {
     #[test]
     fn what_the_others_have_open_stays_open() {
         let (mut near, mut far) = UnixStream::pair().expect("pair");
-        thread::spawn(have_own_table).join().expect("no panic");
+        thread::spawn(use_private_table).join().expect("no panic");
         far.write_all(b"x").expect("write");
         assert_eq!(near.read(&mut [0; 8]).expect("open"), 1);
     }
