@@ -68,8 +68,8 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
 impl PreparedLoad {
     /// What may spoil this load, with its cure, as far as it can be foreseen.
     #[must_use]
-    pub fn remark(&self) -> Option<&str> {
-        self.source_ports.as_ref()?.remark.as_deref()
+    pub fn warning(&self) -> Option<&str> {
+        self.source_ports.as_ref()?.warning.as_deref()
     }
 
     /// Carries it out.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::histogram::{LatencyHistogram, rank_of};
 
 /// A quantile that is only known to lie between bounds; `None` is beyond every measured value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Bounds {
     /// At least this; `None`: not met, because more requests failed than the quantile leaves.
     pub low: Option<u64>,

@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 const FOLDER: &str = "/proc/sys/net/netfilter";
 
 /// The kernel's table of tracked connections, before and after a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TrackedConnections {
     /// Entries before the first connection of the load, whosever they were.
     pub before: u64,
@@ -39,7 +40,7 @@ pub(crate) struct TrackingTable {
 }
 
 impl TrackingTable {
-    /// Reads it; `None` where the kernel tracks no connections, or does not tell.
+    /// Reads it; `None` where connection tracking is off, or does not tell.
     pub fn read() -> Option<Self> {
         Self::read_in(Path::new(FOLDER))
     }

@@ -6,10 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The ports that connections come from, as known before the first was opened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SourcePorts {
     /// Local addresses that connections came from in turn; `None` where the kernel chose.
     pub source_addresses: Option<Vec<String>>,
@@ -18,7 +19,7 @@ pub struct SourcePorts {
     /// Most that the plan could hold at once.
     pub needed_at_most: u64,
     /// In words, where these might have run out.
-    pub remark: Option<String>,
+    pub warning: Option<String>,
 }
 
 /// How long the kernel keeps the port of a connection that we ended.
@@ -95,7 +96,7 @@ impl LocalPorts {
         connections.saturating_add((rate_per_s * opened * held_s).ceil() as u64)
     }
 
-    /// In words, for errors and remarks.
+    /// In words, for errors and warnings.
     pub fn describe(&self) -> String {
         format!(
             "net.ipv4.ip_local_port_range {}-{}, {} in use",

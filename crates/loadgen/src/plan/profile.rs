@@ -1,5 +1,6 @@
 //! What an open loop offers over time: one rate, a ramp, steps, or the arrivals of a trace.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
@@ -35,7 +36,7 @@ pub enum LoadProfile {
 }
 
 /// A rate that changes evenly from one value to another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ramp {
     /// Rate at the start of the measure phase.
@@ -48,7 +49,7 @@ pub struct Ramp {
 }
 
 /// One rate for some time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Arrivals per second; 0 is a pause.
@@ -58,7 +59,7 @@ pub struct Step {
 }
 
 /// The arrivals of a trace, at its own speed or another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// The arrivals as they were recorded.
@@ -181,10 +182,12 @@ impl LoadProfile {
             Self::Flat { rate_per_s } => validate_peak(*rate_per_s),
             Self::Ramp(ramp) => {
                 let over_ns = ramp.over_ns.unwrap_or(phases.measure_ns);
-                require(over_ns > 0, "the ramp must take longer than 0")?;
+                require(over_ns > 0, "the ramp time must be positive")?;
                 let (takes, lasts) = (seconds(over_ns), seconds(phases.measure_ns));
-                let message =
-                    format!("the ramp takes {takes} and the measurement {lasts}; measure longer");
+                let message = format!(
+                    "the ramp ({takes}) is longer than the measurement ({lasts}); increase \
+                    --duration"
+                );
                 require(over_ns <= phases.measure_ns, &message)?;
                 validate_rates(&[ramp.from_per_s, ramp.to_per_s])
             }
@@ -192,12 +195,12 @@ impl LoadProfile {
                 require(!steps.is_empty(), "there must be at least one step")?;
                 require(
                     steps.iter().all(|step| step.duration_ns > 0),
-                    "each step must last longer than 0",
+                    "the duration of each step must be positive",
                 )?;
                 let own_length_ns = self.own_length_ns().unwrap_or(u64::MAX);
                 let (take, lasts) = (seconds(own_length_ns), seconds(phases.measure_ns));
                 let message = format!(
-                    "the steps take {take} and the measurement {lasts}; leave the duration out"
+                    "the steps add up to {take}, but the measurement lasts {lasts}; omit --duration"
                 );
                 require(own_length_ns == phases.measure_ns, &message)?;
                 validate_rates(&steps.iter().map(|step| step.rate_per_s).collect::<Vec<_>>())
@@ -212,7 +215,7 @@ impl Replay {
         let speed = self.speed;
         require(
             speed.is_finite() && speed > 0.0 && speed <= HIGHEST_SPEED,
-            &format!("the speed must lie above 0 and not exceed 1,000,000, not {speed}"),
+            &format!("the replay speed must be between 0 and 1,000,000, not {speed}"),
         )?;
         let (from_ns, length_ns) = (phases.warmup_ns, phases.measure_ns);
         let to_ns = from_ns.saturating_add(length_ns);
@@ -233,17 +236,14 @@ fn seconds(ns: u64) -> String {
 fn validate_peak(rate: f64) -> Result<(), LoadError> {
     require(
         rate.is_finite() && rate > 0.0 && rate <= HIGHEST_RATE_PER_S,
-        &format!("the rate must lie above 0 and not exceed 10,000,000 per second, not {rate}"),
+        &format!("the rate must be between 0 and 10,000,000 per second, not {rate}"),
     )
 }
 
 /// Rates of which some, but not all, may be 0.
 fn validate_rates(rates: &[f64]) -> Result<(), LoadError> {
     for &rate in rates {
-        require(
-            rate >= 0.0,
-            &format!("a rate must not lie below 0, as {rate} does"),
-        )?;
+        require(rate >= 0.0, &format!("a rate must not be negative: {rate}"))?;
     }
     validate_peak(rates.iter().copied().fold(0.0, f64::max))
 }
@@ -423,7 +423,10 @@ mod tests {
     #[test]
     fn a_plan_that_offers_nothing_or_two_things_is_refused() {
         let cases = [
-            (r"{}", "give one of rate_per_s, ramp, steps and replay"),
+            (
+                r"{}",
+                "give exactly one of rate_per_s, ramp, steps and replay",
+            ),
             (
                 r#"{"rate_per_s": 1, "ramp": {"from_per_s": 1, "to_per_s": 2}}"#,
                 "give one of rate_per_s",

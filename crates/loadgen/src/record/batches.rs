@@ -275,8 +275,9 @@ impl Batches {
         self.time_in_system_ns().iter().sum::<f64>() / (self.to_ns - self.from_ns).max(1) as f64
     }
 
-    /// The same from the stay of each request, given the sum of the response times of the right
-    /// answers: Little's law, with what lies outside the measurement taken off and what was carried
+    /// The same from the stay of each request, given the sum of the response times of correct
+    /// responses: Little's law, with what lies outside the measurement taken off and what was
+    /// carried
     /// into it added.
     #[must_use]
     pub fn mean_in_system_by_stays(&self, response_times_ns: u128) -> f64 {

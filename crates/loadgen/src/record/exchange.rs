@@ -1,11 +1,12 @@
 //! What happened to one request: its outcome, its instants, and the exact split of its response
 //! time.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How a scheduled request ended. Exclusive and complete: every arrival ends in exactly one of
 /// these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// An accepted status and a right body.

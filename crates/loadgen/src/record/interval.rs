@@ -32,7 +32,7 @@ impl Default for Times {
 }
 
 impl IntervalRecord {
-    /// Response times of the right answers.
+    /// Response times of correct responses.
     #[must_use]
     pub fn response(&self) -> LatencyHistogram {
         match &self.times {

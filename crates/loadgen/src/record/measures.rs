@@ -10,7 +10,7 @@ pub struct Measures {
     pub response: LatencyHistogram,
     /// Actual send to last byte.
     pub service: LatencyHistogram,
-    /// The generator's own lateness.
+    /// The generator's own delay.
     pub send_lag: LatencyHistogram,
     /// Wait for a connection, where connections are capped.
     pub pool_wait: LatencyHistogram,
@@ -94,7 +94,7 @@ impl Tally {
         self.response_without_lag.add(&other.response_without_lag);
     }
 
-    /// The generator's own lateness of right answers.
+    /// The generator's own delay of right answers.
     pub fn send_lag(&self) -> &LatencyHistogram {
         &self.send_lag
     }

@@ -329,7 +329,7 @@ impl Recorder {
             })
     }
 
-    /// What was measured of the right answers of the measure phase.
+    /// What was measured of correct responses of the measure phase.
     #[must_use]
     pub fn measures(&self) -> Measures {
         let mut response = LatencyHistogram::new();

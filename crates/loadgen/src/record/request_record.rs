@@ -1,5 +1,6 @@
 //! How the measure phase went for one of several requests.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::LoadPlan;
@@ -20,7 +21,7 @@ pub struct RequestRecord {
 }
 
 /// How one of the plan's several requests fared in the measure phase.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RequestReport {
     /// Its name in the plan, or its method and path.
     pub name: String,

@@ -6,6 +6,7 @@ use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
 use crate::statistics::arrivals::{
     anderson_darling, dispersion_deviation, gaps, kolmogorov_distance,
 };
+use schemars::JsonSchema;
 
 /// The number of gaps for which the method states what the tests find; more would find what harms
 /// nobody.
@@ -27,7 +28,7 @@ pub(crate) struct SendSample {
 }
 
 /// How the gaps between consecutive sends compare with those of a Poisson process.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct SendGaps {
     /// Gaps that were looked at.
     pub count: u64,

@@ -259,7 +259,7 @@ fn f13_where_nothing_listens_every_request_is_refused() {
             .verdict
             .reasons
             .iter()
-            .any(|reason| reason.check == "no-answer")
+            .any(|reason| reason.check == "no-response")
     );
 }
 

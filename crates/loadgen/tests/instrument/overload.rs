@@ -178,7 +178,7 @@ fn expect_no_lateness(timing: &mut Timing, trial: &Trial) {
         .map(|reason| (reason.value, reason.blame));
     let all_shed = shed == Some((trial.count(Outcome::Dropped) as f64, Blame::Server));
     timing.expect(
-        all_shed && !trial.has_reason("C3"),
+        all_shed && !trial.has_reason("missed-sends"),
         &format!("the verdict's reasons: {reasons:?}"),
     );
 }

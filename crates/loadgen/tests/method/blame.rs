@@ -54,11 +54,11 @@ impl Trouble {
     /// core, and a thread that waits is also late, so the more specific finding decides.
     fn told_by(report: &Value) -> Self {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
-        if has_check(report, "C9", "invalid") {
+        if has_check(report, "client-throttling", "invalid") {
             Self::ClientThrottled
-        } else if has_check(report, "C8", "invalid") {
+        } else if has_check(report, "run-queue-wait", "invalid") {
             Self::CoreShared
-        } else if ["C4", "C5", "C11"]
+        } else if ["send-lag", "send-lag-absolute", "client-stalls"]
             .iter()
             .any(|check| has_check(report, check, "invalid"))
         {

@@ -82,7 +82,7 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
         let (report, _) = stopped_once(timing, stamps, framing);
         let client = &report["client"];
         assert_eq!(
-            (&client["receive_stamps"], &client["own_instants"]),
+            (&client["receive_stamps"], &client["user_timestamps"]),
             (&"user".into(), &report["outcomes"]["ok"])
         );
         assert!(
@@ -95,13 +95,15 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
             longest_ns >= Some(HOLD_NS + WAITED_NS),
             &format!("the slowest answer took {longest_ns:?} ns"),
         );
-        let waited = report["client"]["hiccups"]["answers"].as_u64();
+        let waited = report["client"]["stalls"]["answers"].as_u64();
         timing.expect(
             waited >= Some(1),
             &format!("answers that waited: {waited:?}"),
         );
         let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
-        let stood_still = reasons.iter().find(|reason| reason["check"] == "C11");
+        let stood_still = reasons
+            .iter()
+            .find(|reason| reason["check"] == "client-stalls");
         timing.expect(
             stood_still.is_some_and(|reason| reason["level"] == "invalid"),
             &format!("the verdict's reasons: {reasons:?}"),

@@ -273,9 +273,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
 
     /// Notes whether what has come since `from_ns` may have waited for a loop that stood still.
     fn note_wait(&mut self, work: &Work, from_ns: u64) {
-        let may_have_waited = self.hiccups.may_have_kept_answer(from_ns, self.looked_ns);
+        let may_have_waited = self.stalls.may_have_kept_response(from_ns, self.looked_ns);
         if may_have_waited && self.books.is_measured(work.arrival.intended_ns) {
-            self.hiccups.answers += 1;
+            self.stalls.responses += 1;
         }
     }
 

@@ -538,13 +538,13 @@ fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
             let answered_ns = monotonic_ns();
             script(|script| (script.answered_ns, script.asks_again) = (Some(answered_ns), true));
             engine.look_at_clock();
-            engine.hiccups.note(answered_ns - MS, answered_ns + 10 * MS);
-            let before = engine.hiccups.arrivals;
+            engine.stalls.note(answered_ns - MS, answered_ns + 10 * MS);
+            let before = engine.stalls.arrivals;
             engine.handle(Readiness {
                 token: token(0, engine.slots[0].generation),
                 is_hangup: false,
             });
-            assert_eq!(engine.hiccups.arrivals, before + 1);
+            assert_eq!(engine.stalls.arrivals, before + 1);
         },
     );
 }
@@ -562,21 +562,21 @@ fn an_answer_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since()
                 is_hangup: false,
             };
             let now_ns = engine.look_at_clock();
-            engine.hiccups.note(now_ns - 10 * MS, now_ns);
+            engine.stalls.note(now_ns - 10 * MS, now_ns);
             engine.handle(readiness);
             engine.serve_ready();
-            assert_eq!(engine.hiccups.answers, 1);
-            // Where the test itself is stopped, that is another hiccup.
+            assert_eq!(engine.stalls.responses, 1);
+            // Where the test itself is stopped, that is another stall.
             let is_told = (0..100).any(|_| {
                 turns(&mut engine, 1);
-                let before = (engine.hiccups.count, engine.hiccups.answers);
+                let before = (engine.stalls.count, engine.stalls.responses);
                 engine.handle(readiness);
                 engine.serve_ready();
                 assert!(
-                    engine.hiccups.count > before.0 || engine.hiccups.answers == before.1,
+                    engine.stalls.count > before.0 || engine.stalls.responses == before.1,
                     "{before:?}"
                 );
-                engine.hiccups.count == before.0
+                engine.stalls.count == before.0
             });
             assert!(is_told, "the host never lets the test run");
         },
@@ -592,7 +592,7 @@ fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
             |mut engine| {
                 turns(&mut engine, 2);
                 let now_ns = engine.look_at_clock();
-                engine.hiccups.note(now_ns - 10 * MS, now_ns);
+                engine.stalls.note(now_ns - 10 * MS, now_ns);
                 engine.source.0.push_back(now_ns - MS);
                 script(|script| script.answered_ns = Some(0));
                 engine.handle(Readiness {
@@ -600,7 +600,7 @@ fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
                     is_hangup: false,
                 });
                 turns(&mut engine, 1);
-                assert_eq!((engine.hiccups.arrivals, engine.hiccups.answers), expected);
+                assert_eq!((engine.stalls.arrivals, engine.stalls.responses), expected);
             },
         );
     }
