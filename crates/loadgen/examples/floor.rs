@@ -90,7 +90,7 @@ fn length_of_answer(address: &str, request: &[u8]) -> Result<usize, Box<dyn Erro
     }
 }
 
-/// Every connection asks, and asks again as soon as it is answered; how many answers came until
+/// Every connection asks, and asks again as soon as it is answered; how many responses came until
 /// `end`.
 fn drive(
     exchanges: &mut [Exchange],
@@ -120,7 +120,7 @@ fn drive(
         for event in &events {
             let exchange = &mut exchanges[event.data.u64() as usize];
             let (count, _) = recv(&exchange.socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
-            // A generator has to know when the answer was there, and when it asked again.
+            // A generator has to know when the response was there, and when it asked again.
             std::hint::black_box(Instant::now());
             if count == 0 || count > exchange.missing_bytes {
                 return Err(

@@ -1,8 +1,9 @@
 //! Open-loop and closed-loop HTTP load generation whose latency starts at the *intended* send.
 //!
-//! A [`LoadPlan`] says what to send, when, and what counts as a right answer; [`run`] carries it
+//! A [`LoadPlan`] says what to send, when, and what counts as a correct response; [`run`] carries
+//! it
 //! out and returns a [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and
-//! only right answers have a latency:
+//! only correct responses have a latency:
 //!
 //! ```no_run
 //! use loadgen::{LoadPlan, StopToken, run};

@@ -30,10 +30,10 @@ pub struct Config {
     /// Whether the last answer on a connection says `Connection: close`. Without it, the client
     /// learns of the close as it would of any server that drops idle connections.
     pub announce_close: bool,
-    /// CPU time to use up before each answer. It blocks the one thread, so answers come later
+    /// CPU time to use up before each response. It blocks the one thread, so responses come later
     /// than the queue planned: for CPU quota tests, not for queueing ones.
     pub cpu_ns: u64,
-    /// How long before an answer is due to stop sleeping and spin; 0 never spins.
+    /// How long before a response is due to stop sleeping and spin; 0 never spins.
     pub spin_ns: u64,
     /// Whether to keep the log.
     pub log: bool,

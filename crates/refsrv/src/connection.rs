@@ -57,7 +57,7 @@ pub(crate) async fn serve(stream: impl Stream, shared: Rc<Shared>) {
 
 struct Connection<S> {
     stream: S,
-    /// Receives, where the kernel's stamps are wanted.
+    /// Receives, where the kernel timestamps are wanted.
     stamped: Option<StampedReceiver>,
     shared: Rc<Shared>,
     /// Received but not yet used.

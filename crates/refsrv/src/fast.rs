@@ -136,7 +136,7 @@ impl FastServer {
             self.connections.push(None);
             self.connections.len() - 1
         });
-        // Edges only: the kernel need not ask again after each answer whether more has come.
+        // Edges only: the kernel need not ask again after each response whether more has come.
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let is_watched = socket.set_nonblocking(true).is_ok()
             && epoll::add(
@@ -260,7 +260,7 @@ impl Answers {
         }
     }
 
-    /// What to write next, of `owed_bytes` that end with the end of an answer.
+    /// What to write next, of `owed_bytes` that end with the end of a response.
     fn next(&self, owed_bytes: usize) -> &[u8] {
         let written = (self.answer_bytes - owed_bytes % self.answer_bytes) % self.answer_bytes;
         &self.batch[written..self.batch.len().min(written + owed_bytes)]

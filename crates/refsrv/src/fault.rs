@@ -22,7 +22,7 @@ pub enum Fault {
     HoldFor(u64),
     /// The right length, but not the right bytes.
     WrongBody,
-    /// Answer well and keep the connection; close it, without an answer, when the next request
+    /// Answer well and keep the connection; close it, without a response, when the next request
     /// on it arrives. That request takes no arrival number, so the plan's counts stay exact.
     StaleClose,
 }

@@ -13,9 +13,9 @@ pub struct RequestHead {
     pub body_bytes: u64,
     /// Whether the client is willing to send another request on this connection.
     pub keep_alive: bool,
-    /// HTTP/1.0 keeps a connection only if the answer says so.
+    /// HTTP/1.0 keeps a connection only if the response says so.
     pub is_http_1_0: bool,
-    /// HEAD: the answer has a body length but no body.
+    /// HEAD: the response has a body length but no body.
     pub wants_no_body: bool,
 }
 

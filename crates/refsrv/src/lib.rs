@@ -2,7 +2,7 @@
 //!
 //! A load generator can only be proved right against a server about which nothing is
 //! guessed. `refsrv` keeps a queue in *virtual time*: a request that arrives at `a` starts at
-//! `max(a, earliest free server)`, finishes `hold` later, and its answer is written at that
+//! `max(a, earliest free server)`, finishes `hold` later, and its response is written at that
 //! ABSOLUTE instant. Lateness of one timer therefore never delays the next request, and the
 //! queue follows its formula (M/M/1, M/D/1, a periodic stall…) however busy the machine is.
 //! What the machine did add is stated, per request: planned finish and actual write time are
@@ -26,7 +26,7 @@
 //! # Limits, on purpose
 //! - Loopback addresses and Unix sockets only: any other address is refused.
 //! - One thread. A request pipelined behind another on the same connection is taken up, and
-//!   its arrival stamped, when the answer before it has gone out.
+//!   its arrival stamped, when the response before it has gone out.
 //! - All times are integer nanoseconds of `CLOCK_MONOTONIC`.
 
 mod answer;

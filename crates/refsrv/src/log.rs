@@ -14,7 +14,7 @@ pub enum Outcome {
     Reset,
     /// Connection aborted within the body, by plan.
     ResetMidBody,
-    /// Half an answer, then an orderly close, by plan.
+    /// Half a response, then an orderly close, by plan.
     Truncated,
     /// Not answered, by plan.
     NeverAnswered,
@@ -22,7 +22,7 @@ pub enum Outcome {
     WrongBody,
     /// Answered well; the next request on its connection is met by a close, by plan.
     StaleClose,
-    /// The client was gone before the answer could be handed over. NOT by plan.
+    /// The client was gone before the response could be handed over. NOT by plan.
     ClientGone,
 }
 
@@ -56,9 +56,9 @@ pub struct LogEntry {
     pub queued_ns: Option<u64>,
     /// How long it occupied a server; also X-Hold.
     pub hold_ns: u64,
-    /// When the answer was due.
+    /// When the response was due.
     pub finish_ns: u64,
-    /// Right before the answer was written, never before `finish_ns`; also X-Write. `None` if
+    /// Right before the response was written, never before `finish_ns`; also X-Write. `None` if
     /// nothing was attempted. A reset counts: it is the instant of the abort.
     pub write_ns: Option<u64>,
     /// What became of it.

@@ -76,10 +76,10 @@ struct Arguments {
     /// Do not say `Connection: close` on the last answer
     #[arg(long)]
     no_announce_close: bool,
-    /// CPU time to burn before each answer, on the one thread
+    /// CPU time to burn before each response, on the one thread
     #[arg(long, default_value = "0", value_parser = spec::parse_duration_ns)]
     cpu: u64,
-    /// Spin this long before an answer is due; 0 only sleeps
+    /// Spin this long before a response is due; 0 only sleeps
     #[arg(long, default_value = "60us", value_parser = spec::parse_duration_ns)]
     spin: u64,
     /// Answer fixed bytes to every blank line: no holds, faults, stamps or log
@@ -88,7 +88,7 @@ struct Arguments {
     /// End after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = spec::parse_duration_ns)]
     run_for: Option<u64>,
-    /// Write one CSV line per request here, at the end, and to stderr how late the answers were
+    /// Write one CSV line per request here, at the end, and to stderr how late the responses were
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Log also when the kernel had each request, however late it was read; over TCP

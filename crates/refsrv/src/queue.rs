@@ -21,7 +21,7 @@ pub struct Slot {
     pub start_ns: u64,
     /// How long it occupies that server, a stall at its beginning included.
     pub hold_ns: u64,
-    /// When its answer is due.
+    /// When its response is due.
     pub finish_ns: u64,
 }
 

@@ -594,7 +594,7 @@ const CLOCKS_NS: u64 = 5_000;
 
 #[test]
 fn a_request_is_queued_when_it_is_sent_however_late_it_is_read() {
-    // Burning CPU time before each answer keeps the one thread from reading what the others send
+    // Burning CPU time before each response keeps the one thread from reading what the others send
     // meanwhile.
     let server = start(Config {
         log_queued: true,

@@ -25,7 +25,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 const READ_BYTES: usize = 16_384;
 const ANSWER_BYTES: usize = 65_536;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
-/// `NLMSG_ERROR` and `NLMSG_DONE` end an answer; either comes in a datagram of its own.
+/// `NLMSG_ERROR` and `NLMSG_DONE` end a response; either comes in a datagram of its own.
 const ENDS: [u16; 2] = [2, 3];
 /// Where the flags of a request are, and those that ask for such an end: `NLM_F_ACK` and
 /// `NLM_F_DUMP`.
@@ -196,7 +196,7 @@ impl Reader {
     fn look(&mut self, due_ns: u64) -> Look {
         let begun_ns = monotonic_ns();
         let texts = self.read_files(due_ns);
-        // Whatever is left of an answer must not be read as that to the next question.
+        // Whatever is left of a response must not be read as that to the next question.
         let answers = self.ask().unwrap_or_else(|_| {
             self.netlink = None;
             Vec::new()
@@ -263,7 +263,7 @@ impl Reader {
     }
 }
 
-/// Otherwise the answer is a single datagram: an end of its own would be one more to make and to
+/// Otherwise the response is a single datagram: an end of its own would be one more to make and to
 /// read.
 fn asks_for_end(query: &[u8]) -> bool {
     number_at(query, FLAGS).is_some_and(|flags| flags & ASKS_FOR_END != 0)

@@ -1,4 +1,4 @@
-//! Closed loop: each user waits for its answer, thinks, and asks again. The intended instant of a
+//! Closed loop: each user waits for its response, thinks, and asks again. The intended instant of a
 //! request is the end of the one before plus the think time, so lateness of our own still shows as
 //! send lag.
 

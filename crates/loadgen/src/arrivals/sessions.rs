@@ -364,7 +364,8 @@ mod tests {
                     slot: Some(3)
                 }
             );
-            // Without a think time the end of the answer is the next intended instant, however late
+            // Without a think time the end of the response is the next intended instant, however
+            // late
             // it is noticed.
             let third = Due {
                 intended_ns: second_ns + 7,

@@ -54,7 +54,7 @@ pub(crate) trait Source {
         None
     }
 
-    /// What the answer whose end is told next has said in `Set-Cookie` fields.
+    /// What the response whose end is told next has said in `Set-Cookie` fields.
     fn set_cookies(&mut self, _fields: Vec<Vec<u8>>) {}
 
     /// What became of its sessions, if it has any.

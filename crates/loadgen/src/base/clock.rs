@@ -24,7 +24,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// `CLOCK_REALTIME` now, in nanoseconds since the Unix epoch. For the anchor in a report's header,
-/// and to carry the kernel's stamps over.
+/// and to carry the kernel timestamps over.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     read_ns(ClockId::Realtime)

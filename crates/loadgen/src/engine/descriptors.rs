@@ -1,9 +1,9 @@
-//! A table of descriptors for a thread of its own.
+//! A table of file descriptors for a thread of its own.
 //!
 //! While threads share one table, the kernel counts a reference to the socket at the begin and at
 //! the end of each call, in case another thread closes it meanwhile, and threads that open
 //! connections wait for each other. A table that only one thread has needs neither. Other threads
-//! must not be given descriptors of such a thread, nor it theirs.
+//! must not be given file descriptors of such a thread, nor it theirs.
 
 use std::fs;
 use std::io;
@@ -30,7 +30,8 @@ pub(crate) fn have_own_table() -> bool {
     true
 }
 
-/// The calling thread's descriptors but for the standard ones; the one that lists them is among
+/// The calling thread's file descriptors but for the standard ones; the one that lists them is
+/// among
 /// them.
 fn open_descriptors() -> io::Result<Vec<RawFd>> {
     let entries = fs::read_dir("/proc/thread-self/fd")?.flatten();

@@ -1,7 +1,7 @@
 //! The engine of one thread: one loop for every load model and every protocol.
 //!
 //! A turn sends what is due, gives up what has expired, waits for sockets or the next instant,
-//! reads what has come, and counts what has ended once it is enough; before each answer is read,
+//! reads what has come, and counts what has ended once it is enough; before each response is read,
 //! and between counting some and some more, sends that have become due meanwhile go out. What ends
 //! before the wait is counted after it. Nothing in it blocks but the one wait.
 
@@ -31,7 +31,7 @@ use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::record::possible_ends::Course;
 use crate::record::recorder::Recorder;
 
-/// Of sampled connections, the kernel stamps the answers of one in so many.
+/// Of sampled connections, the kernel stamps the responses of one in so many.
 const STAMPED_ONE_IN: usize = 16;
 
 /// How one thread treats arrivals that find every connection busy.
@@ -53,8 +53,9 @@ pub(crate) struct Orders<'a> {
 }
 
 impl Orders<'_> {
-    /// What to wait by. A wait for answers alone that lasts too long tells of a slow server or of a
-    /// thread that stood still, and without the kernel's word on when they came only a heartbeat
+    /// What to wait by. A wait for responses alone that lasts too long tells of a slow server or of
+    /// a
+    /// thread that stalled, and without the kernel's word on when they came only a heartbeat
     /// knows which. Where the kernel is asked, it begins with the first answer that has no such
     /// word.
     fn reactor(&self) -> io::Result<Reactor> {
@@ -179,7 +180,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             .min(self.last_end_ns)
     }
 
-    /// Waits for the answers that are still out, no longer than the plan allows.
+    /// Waits for the responses that are still out, no longer than the plan allows.
     pub fn drain(&mut self) -> Result<(), LoadError> {
         let until_ns = monotonic_ns() + self.orders.plan.drain_ns();
         let is_busy = |engine: &Self| engine.in_flight.count() > 0 || !engine.pending.is_empty();
@@ -265,7 +266,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Sends first: one that is due is late from now on, and an answer that has come keeps its
+    /// Sends first: one that is due is late from now on, and a response that has come keeps its
     /// place in the socket.
     #[inline(always)]
     fn attend_to(&mut self, event: Readiness) {
@@ -362,7 +363,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Whether nobody wants an answer to this arrival any more.
+    /// Whether nobody wants a response to this arrival any more.
     fn is_past_deadline(&self, intended_ns: u64) -> bool {
         let deadline_ns = self.orders.plan.deadline_ns;
         deadline_ns
@@ -390,7 +391,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         }
     }
 
-    /// Notes whether an arrival that is measured was intended while the loop stood still.
+    /// Notes whether an arrival that is measured was intended while the loop stalled.
     fn note_arrival(&mut self, intended_ns: u64) {
         if self.stalls.has_kept_arrival(intended_ns) && self.books.is_measured(intended_ns) {
             self.stalls.arrivals += 1;

@@ -31,7 +31,7 @@ pub struct ThreadCost {
     pub scheduling: Option<Scheduling>,
     /// Gaps in which its loop should have been turning and was not.
     pub stalls: Stalls,
-    /// What cast doubt on the kernel's stamps of what it received.
+    /// What cast doubt on the kernel timestamps of what it received.
     pub stamp_doubts: StampDoubts,
 }
 

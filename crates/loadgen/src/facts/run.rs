@@ -67,7 +67,7 @@ impl RunFacts {
         Some((part_ns as f64 / wall_ns.max(1) as f64).min(1.0))
     }
 
-    /// What cast doubt on the kernel's stamps, all threads together.
+    /// What cast doubt on the kernel timestamps, all threads together.
     pub(crate) fn stamp_doubts(&self) -> StampDoubts {
         let mut all = StampDoubts::default();
         self.costs
@@ -87,7 +87,7 @@ impl RunFacts {
 /// What one thread measured.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadTail {
-    /// Right answers.
+    /// Correct responses.
     pub answers: u64,
     /// Response time of the 99th of a hundred.
     pub p99_ns: Option<u64>,

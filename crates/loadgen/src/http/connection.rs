@@ -17,7 +17,8 @@ use crate::record::exchange::Outcome;
 pub(crate) struct ExchangeStamps {
     /// Immediately before the first write.
     pub write_start_ns: u64,
-    /// When the first bytes of the answer came: by the kernel's stamp, or else after the read that
+    /// When the first bytes of the response came: by the kernel's stamp, or else after the read
+    /// that
     /// returned them.
     pub first_byte_ns: u64,
     /// When the latest bytes came, likewise.
@@ -38,7 +39,7 @@ pub(crate) struct Exchanged {
     /// Whether the connection lives on.
     pub is_reusable: bool,
     /// Whether it was the server that ended the connection, or said that it would; else we do, of
-    /// an answer that leaves no other way, for example.
+    /// a response that leaves no other way, for example.
     pub is_servers_end: bool,
 }
 
@@ -88,7 +89,7 @@ pub(crate) trait Connection: Sized {
     fn is_connected(&mut self) -> io::Result<bool>;
 
     /// Begins an exchange with a first write at `now_ns`; its end, in case that has come already.
-    /// `is_last` asks the server to close the connection after its answer.
+    /// `is_last` asks the server to close the connection after its response.
     fn begin(
         &mut self,
         request: &Request,
@@ -99,7 +100,7 @@ pub(crate) trait Connection: Sized {
     /// Goes on with the exchange after something happened to the socket.
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress;
 
-    /// The values of the `Set-Cookie` fields of the answer that has come, if its request asks to
+    /// The values of the `Set-Cookie` fields of the response that has come, if its request asks to
     /// keep them.
     fn take_set_cookies(&mut self) -> Vec<Vec<u8>>;
 
@@ -117,7 +118,7 @@ pub(crate) trait Connection: Sized {
     fn requests(&self) -> u64;
 }
 
-/// How a complete answer ended.
+/// How a complete response ended.
 pub(crate) fn outcome_of_answer(request: &Request, status: u16, is_body_right: bool) -> Outcome {
     match (request.accepts(status), is_body_right) {
         (true, true) => Outcome::Ok,

@@ -15,7 +15,7 @@ use super::malformed::{MAX_FIELDS, Malformed};
 /// keeps.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// How far an answer has come.
+/// How far a response has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The end has not come.
@@ -27,7 +27,7 @@ pub(crate) enum Progress {
     },
 }
 
-/// What the head of an answer says.
+/// What the head of a response says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub status: u16,
@@ -90,7 +90,8 @@ enum State {
 }
 
 impl Decoder {
-    /// A decoder for the answer to a request; an answer to HEAD has no body whatever its head says.
+    /// A decoder for the response to a request; a response to HEAD has no body whatever its head
+    /// says.
     pub fn new(request_is_head: bool) -> Self {
         Self {
             state: State::Head,
@@ -168,7 +169,7 @@ impl Decoder {
         }
     }
 
-    /// The stream has ended: whether the answer is complete by that.
+    /// The stream has ended: whether the response is complete by that.
     pub fn is_complete_at_end(&self) -> bool {
         matches!(self.state, State::UntilClose | State::Done)
     }

@@ -281,7 +281,7 @@ fn is_malformed_body(error: &hyper::Error) -> bool {
     )
 }
 
-/// How the end of an answer is found, and whether the connection outlives it.
+/// How the end of a response is found, and whether the connection outlives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Delimited { keeps_alive: bool },

@@ -177,7 +177,7 @@ impl Http2Connection {
         if result.is_err() {
             self.requests -= 1;
         }
-        // What the end of the answer made the protocol want to say.
+        // What the end of the response made the protocol want to say.
         self.run_tasks();
         Some(result)
     }
@@ -228,7 +228,7 @@ impl Exchange {
         let exchanged = match answer {
             Ok(response) => self.read(response).await,
             Err(_) => {
-                // Bytes have come, but none of the answer's.
+                // Bytes have come, but none of the response's.
                 self.set_first_byte(0);
                 self.failed(None)
             }

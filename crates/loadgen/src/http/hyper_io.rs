@@ -54,7 +54,7 @@ pub(crate) struct Observed {
     pub transport: Transport,
     pub stamps: Cell<ExchangeStamps>,
     pub end: Cell<bool>,
-    /// Of the answer that came last, if its request asked to keep them.
+    /// Of the response that came last, if its request asked to keep them.
     set_cookies: RefCell<Vec<Vec<u8>>>,
     /// A server that sends without end must not keep the thread from everybody else.
     reads_left: Cell<usize>,
@@ -82,7 +82,7 @@ impl Observed {
         self.reads_left.get() == 0
     }
 
-    /// Keeps the cookies that the head of an answer sets, if its request wants them.
+    /// Keeps the cookies that the head of a response sets, if its request wants them.
     pub fn note_set_cookies(&self, request: &Request, headers: &HeaderMap) {
         if request.keeps_cookies {
             let fields = headers.get_all(SET_COOKIE).iter();

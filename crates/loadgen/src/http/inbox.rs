@@ -45,7 +45,7 @@ pub(crate) struct Received {
     pub queued_realtime_ns: Option<u64>,
 }
 
-/// What cast doubt on the kernel's stamps; such answers have our own instants.
+/// What cast doubt on the kernel timestamps; such responses have our own instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct StampDoubts {
     /// Stamps outside the exchange that they belong to, and those that could not be carried over to
@@ -128,7 +128,7 @@ impl Inbox {
         Some(queued_ns?.clamp(from_ns, to_ns))
     }
 
-    /// What cast doubt on the kernel's stamps.
+    /// What cast doubt on the kernel timestamps.
     pub fn doubts(&self) -> StampDoubts {
         self.offset.doubts
     }

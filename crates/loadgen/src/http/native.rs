@@ -42,7 +42,7 @@ pub(crate) struct WireConnection {
     is_over: bool,
 }
 
-/// How the reading of an answer ended.
+/// How the reading of a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Complete {
@@ -115,7 +115,7 @@ impl Connection for WireConnection {
     fn advance(&mut self, request: &Request, is_hangup: bool, inbox: &mut Inbox) -> Progress {
         self.is_hangup |= is_hangup;
         if self.written < request.bytes(self.is_last).len() {
-            // If the rest does not go out, whether an answer comes all the same is for the reader
+            // If the rest does not go out, whether a response comes all the same is for the reader
             // to find.
             self.write(request);
         }

@@ -1,4 +1,4 @@
-//! One request, made once: its bytes for the wire, and what counts as a right answer to it.
+//! One request, made once: its bytes for the wire, and what counts as a correct response to it.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) struct RequestParts<'a> {
     pub default_headers: &'a [(String, String)],
     pub body_base64: Option<&'a str>,
     pub check: &'a ResponseCheck,
-    /// Whether its answer's cookies are wanted.
+    /// Whether its response's cookies are wanted.
     pub keeps_cookies: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Request {
     last_bytes: Bytes,
     statuses: Vec<u16>,
     pub expected_body: Arc<ExpectedBody>,
-    /// Whether its answer's cookies are wanted.
+    /// Whether its response's cookies are wanted.
     pub keeps_cookies: bool,
     /// Whether its own header says that it is the last of its connection (RFC 9112, section 9.6).
     pub says_close: bool,
@@ -151,7 +151,7 @@ impl Request {
         self.method == Method::HEAD
     }
 
-    /// Whether the answer has a body by its status and the request's method alone.
+    /// Whether the response has a body by its status and the request's method alone.
     pub fn answer_may_have_body(&self, status: u16) -> bool {
         self.method != Method::HEAD && status >= 200 && status != 204 && status != 304
     }

@@ -75,7 +75,7 @@ impl Target {
         }
     }
 
-    /// Whether the kernel says when an answer came, as far as it stamps this one.
+    /// Whether the kernel says when a response came, as far as it stamps this one.
     pub fn may_have_kernel_instants(&self, plan: &LoadPlan) -> bool {
         let is_our_wire = plan.http_version == HttpVersion::Http1 && plan.wire == Wire::Native;
         let is_plain_tcp =

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn failures_count_as_never_answered() {
-        // 990 right answers of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
+        // 990 correct responses of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
         let bounds = offered_quantiles(&filled(1..=990), &LatencyHistogram::new(), 1_000);
         assert_eq!(
             bounds["0.5"],

@@ -25,7 +25,7 @@ pub(crate) type Interval = (u64, Option<u64>);
 pub struct Uncertainty {
     /// Of the quantiles over all offered requests.
     pub offered_quantiles_ns: BTreeMap<String, QuantileUncertainty>,
-    /// Of the quantiles of the response times of right answers.
+    /// Of the quantiles of the response times of correct responses.
     pub response_time_ns: BTreeMap<String, QuantileUncertainty>,
 }
 
@@ -64,7 +64,8 @@ pub enum NotResolved {
     TooFewEffectiveRequests,
     /// More requests failed than the quantile leaves.
     NotMet,
-    /// It is less than three times what the generator measures of a server that answers at once: an
+    /// It is less than three times what the generator measures of a server that responds at once:
+    /// an
     /// upper bound.
     MeasurementFloor,
     /// The run was stopped before its end.

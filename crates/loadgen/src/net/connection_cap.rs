@@ -1,4 +1,4 @@
-//! How many connections a load may have, as far as the process may open so many descriptors.
+//! How many connections a load may have, as far as the process may open so many file descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -35,7 +35,7 @@ pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), 
     ))
 }
 
-/// Raises the soft limit on descriptors to the hard one; returns what holds.
+/// Raises the soft limit on file descriptors to the hard one; returns what holds.
 fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -189,7 +189,7 @@ impl TlsSession {
             match self.session.write_tls(&mut Carrier(socket)) {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Transfer::NotNow,
-                // Part of it may have arrived: whether an answer comes is for the reader to find.
+                // Part of it may have arrived: whether a response comes is for the reader to find.
                 Err(_) if sent > 0 => return Transfer::Bytes(sent),
                 Err(_) => return Transfer::Over,
             }

@@ -237,7 +237,7 @@ impl Pacer {
         self.spin_ns
     }
 
-    /// For how long the spin was off for want of idle time; `None` where nobody has looked.
+    /// For how long the spin was off for lack of idle time; `None` where nobody has looked.
     pub fn off_ns(&self) -> Option<u64> {
         self.idle_time
             .as_ref()

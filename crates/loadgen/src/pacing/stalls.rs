@@ -20,7 +20,8 @@ pub struct Stalls {
     pub longest_ns: u64,
     /// Measured arrivals that were intended in one.
     pub arrivals: u64,
-    /// Measured answers that may have come in one and waited to be read, where their instant is our
+    /// Measured responses that may have come in one and waited to be read, where their instant is
+    /// our
     /// own, and connections that may have been made in one.
     pub responses: u64,
     #[serde(skip)]
@@ -44,7 +45,7 @@ impl Stalls {
         (self.latest.0..self.latest.1).contains(&intended_ns)
     }
 
-    /// Whether an answer that was read to a request sent at `sent_ns` may have come in the latest
+    /// Whether a response that was read to a request sent at `sent_ns` may have come in the latest
     /// of them, where all that had come by `looked_ns` had been read before.
     pub(crate) fn may_have_kept_response(&self, sent_ns: u64, looked_ns: u64) -> bool {
         let ended_ns = self.latest.1;

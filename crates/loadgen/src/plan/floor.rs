@@ -1,4 +1,4 @@
-//! The measuring floor: what the generator measures of a server that answers at once, on this
+//! The noise floor: what the generator measures of a server that responds at once, on this
 //! machine.
 
 use schemars::JsonSchema;

@@ -28,7 +28,7 @@ pub struct RequestPlan {
     /// Its body, base64; `None` sends no body.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// What counts as a right answer; `None`: what the plan says.
+    /// What counts as a correct response; `None`: what the plan says.
     #[serde(default)]
     pub check: Option<ResponseCheck>,
 }
@@ -64,7 +64,7 @@ pub struct SessionPlan {
 pub struct StepPlan {
     /// The request.
     pub request: RequestPlan,
-    /// Mean think time between its answer and the next request; exponentially distributed, 0 for
+    /// Mean think time between its response and the next request; exponentially distributed, 0 for
     /// none.
     #[serde(default)]
     pub think_time_ns: u64,

@@ -95,11 +95,11 @@ pub struct LoadPlan {
     /// unless it was asked for.
     #[serde(default)]
     pub shares_cores: bool,
-    /// Whose instants of answers are reported; `None`: the kernel's in an open loop, our own in a
-    /// closed one, whose capacity the kernel's stamps would lower by some 6 %.
+    /// Whose instants of responses are reported; `None`: the kernel's in an open loop, our own in a
+    /// closed one, whose capacity the kernel timestamps would lower by some 6 %.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
-    /// What counts as a right answer.
+    /// What counts as a correct response.
     #[serde(default)]
     pub check: ResponseCheck,
     /// Who frames the messages; HTTP/2 is always hyper's.
@@ -116,7 +116,7 @@ pub struct LoadPlan {
     /// running out.
     #[serde(default)]
     pub source_addresses: Vec<String>,
-    /// What the generator measures here of a server that answers at once; `None`: not measured.
+    /// What the generator measures here of a server that responds at once; `None`: not measured.
     #[serde(default)]
     pub floor: Option<Floor>,
     /// Goes on until a quantile is known so well, and no longer than it says; `None`: the
@@ -134,7 +134,7 @@ pub struct LoadPlan {
 pub enum LoadModel {
     /// Arrivals follow a schedule, whatever the server does.
     Open(OpenLoop),
-    /// Each of a number of users waits for its answer, thinks, and asks again.
+    /// Each of a number of users waits for its response, thinks, and asks again.
     Closed(ClosedLoop),
 }
 
@@ -144,13 +144,13 @@ pub enum LoadModel {
 pub struct ClosedLoop {
     /// Users, each with one connection.
     pub connections: usize,
-    /// Mean think time between an answer and the next request; exponentially distributed, 0 for
+    /// Mean think time between a response and the next request; exponentially distributed, 0 for
     /// none.
     #[serde(default)]
     pub think_time_ns: u64,
 }
 
-/// What counts as a right answer; anything else is a failure, however fast it came.
+/// What counts as a correct response; anything else is a failure, however fast it came.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResponseCheck {
@@ -277,7 +277,7 @@ impl LoadPlan {
             .unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
     }
 
-    /// Whose instants of answers are reported.
+    /// Whose instants of responses are reported.
     #[must_use]
     pub fn receive_stamps(&self) -> ReceiveStamps {
         self.receive_stamps.unwrap_or(match self.load {

@@ -39,7 +39,7 @@ pub enum Wire {
     Hyper,
 }
 
-/// Whose instants of answers are reported.
+/// Whose instants of responses are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiveStamps {

@@ -46,7 +46,7 @@ pub struct LagLimits {
     pub invalid_share_of_p50: f64,
 }
 
-/// `noise-floor`: how many times the measuring floor a quantile is.
+/// `noise-floor`: how many times the noise floor a quantile is.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FloorLimits {

@@ -52,7 +52,7 @@ pub struct Batches {
     from_ns: u64,
     to_ns: u64,
     length_ns: u64,
-    /// Right answers by stretch and slot.
+    /// Correct responses by stretch and slot.
     counts: Vec<u32>,
     /// All other ends by stretch.
     failed: [u64; BATCHES],
@@ -162,7 +162,7 @@ impl Batches {
         self.stays.carried_in_ns += other.stays.carried_in_ns;
     }
 
-    /// Of each stretch, what lies beyond a quantile of its right answers.
+    /// Of each stretch, what lies beyond a quantile of its correct responses.
     #[must_use]
     pub fn beyond(&self, quantile: f64) -> [Batch; BATCHES] {
         self.beyond_of(quantile, &[0; BATCHES])
@@ -201,7 +201,8 @@ impl Batches {
         })
     }
 
-    /// The slot that this many right answers lie in or above, and the share of it that belongs to
+    /// The slot that this many correct responses lie in or above, and the share of it that belongs
+    /// to
     /// them.
     fn slot_at_tail(&self, tail: f64) -> (usize, f64) {
         let mut of_all = vec![0_u64; SLOTS];

@@ -11,9 +11,9 @@ use serde::Serialize;
 pub enum Outcome {
     /// An accepted status and a right body.
     Ok,
-    /// A complete answer with a status that is not accepted.
+    /// A complete response with a status that is not accepted.
     HttpStatus,
-    /// A complete answer whose body is not the expected one, or an answer that is not HTTP.
+    /// A complete response whose body is not the expected one, or a response that is not HTTP.
     BadBody,
     /// The connection was reset or closed after a response byte, or on a fresh connection.
     Reset,
@@ -24,14 +24,14 @@ pub enum Outcome {
     Refused,
     /// The connection was not made within the timeout.
     ConnectTimeout,
-    /// The request was on its way, but its answer was not complete within the timeout.
+    /// The request was on its way, but its response was not complete within the timeout.
     Timeout,
     /// Never sent: every connection was busy and it was to be shed, the queue was full, or the
     /// deadline passed while it waited.
     Dropped,
     /// Still in flight, or still queued, when the drain ended or the run was stopped.
     Unfinished,
-    /// The generator ran out of something of its own (descriptors, ports, memory): the run is
+    /// The generator ran out of something of its own (file descriptors, ports, memory): the run is
     /// invalid.
     ClientError,
 }
@@ -52,7 +52,7 @@ impl Outcome {
         Self::ClientError,
     ];
 
-    /// Whether an answer might still have come when nobody waited for it any longer: the elapsed
+    /// Whether a response might still have come when nobody waited for it any longer: the elapsed
     /// time is a lower bound of the response time. A dropped arrival was never sent, so it is a
     /// plain failure.
     #[must_use]
@@ -122,9 +122,9 @@ pub(crate) struct Stamps {
     pub connect_ready_ns: u64,
     /// Immediately before the first write of the request to the socket.
     pub write_start_ns: u64,
-    /// When the first byte of the answer came, likewise.
+    /// When the first byte of the response came, likewise.
     pub first_byte_ns: u64,
-    /// When the answer was complete: by the kernel's stamp, or else after the read that completed
+    /// When the response was complete: by the kernel's stamp, or else after the read that completed
     /// it.
     pub last_byte_ns: u64,
     /// How much later than the kernel we had it; `None` where the kernel did not say.

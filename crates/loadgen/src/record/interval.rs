@@ -1,4 +1,4 @@
-//! One slice of the measure phase: counts, and the response times of its right answers.
+//! One slice of the measure phase: counts, and the response times of its correct responses.
 //!
 //! A load may last for hours, so a slice that is over is packed: a few kilobytes instead of a whole
 //! histogram.
@@ -12,7 +12,7 @@ pub struct IntervalRecord {
     pub scheduled: u64,
     /// Of these, how many reached the socket.
     pub sent: u64,
-    /// Right answers.
+    /// Correct responses.
     pub ok: u64,
     /// Everything else that has ended.
     pub failed: u64,
@@ -41,7 +41,7 @@ impl IntervalRecord {
         }
     }
 
-    /// Counts the response time of a right answer; whether the slice had to be opened for it.
+    /// Counts the response time of a correct response; whether the slice had to be opened for it.
     pub(crate) fn record(&mut self, response_ns: u64) -> bool {
         let was_packed = match &self.times {
             Times::Open(_) => false,

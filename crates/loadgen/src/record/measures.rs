@@ -1,9 +1,9 @@
-//! What is measured of right answers.
+//! What is measured of correct responses.
 
 use crate::record::exchange::Parts;
 use crate::record::histogram::LatencyHistogram;
 
-/// What is measured of right answers, one histogram each.
+/// What is measured of correct responses, one histogram each.
 #[derive(Clone, Debug, Default)]
 pub struct Measures {
     /// Intended send to last byte.
@@ -42,7 +42,7 @@ impl Measures {
 /// of the generator's. Response times are not in it, because the slices have them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Of answers that came all at once, to a request that waited for no slot and no connection:
+    /// Of responses that came all at once, to a request that waited for no slot and no connection:
     /// service time, time to first byte and response time without our lateness are the same.
     plain: LatencyHistogram,
     service: LatencyHistogram,
@@ -94,12 +94,12 @@ impl Tally {
         self.response_without_lag.add(&other.response_without_lag);
     }
 
-    /// The generator's own delay of right answers.
+    /// The generator's own delay of correct responses.
     pub fn send_lag(&self) -> &LatencyHistogram {
         &self.send_lag
     }
 
-    /// Of how many right answers the kernel said when they came.
+    /// Of how many correct responses the kernel said when they came.
     pub fn receive_delays(&self) -> u64 {
         self.receive_delay.count()
     }

@@ -45,7 +45,7 @@ pub struct Recorder {
     /// By status; a map would be looked through at every answer.
     status_codes: Box<[u64]>,
     window: WindowCounts,
-    /// Lateness of requests that got no right answer; that of the others is in the tally.
+    /// Lateness of requests that got no correct response; that of the others is in the tally.
     lag_of_failed: LatencyHistogram,
     waited: u64,
     inconsistent: u64,
@@ -233,7 +233,7 @@ impl Recorder {
         }
     }
 
-    /// Packs the slices that are over, but for the one before the latest: its last answers are
+    /// Packs the slices that are over, but for the one before the latest: its last responses are
     /// still to come.
     fn pack_intervals(&mut self) {
         self.packed_at = self.latest_interval;
@@ -339,7 +339,7 @@ impl Recorder {
         self.tally.measures(response)
     }
 
-    /// Of how many right answers of the measure phase the kernel said when they came.
+    /// Of how many correct responses of the measure phase the kernel said when they came.
     #[must_use]
     pub fn receive_delays(&self) -> u64 {
         self.tally.receive_delays()
@@ -396,7 +396,7 @@ impl Recorder {
         self.window
     }
 
-    /// Right answers whose instants contradict each other: always 0, unless there is a defect.
+    /// Correct responses whose instants contradict each other: always 0, unless there is a defect.
     #[must_use]
     pub fn inconsistent(&self) -> u64 {
         self.inconsistent

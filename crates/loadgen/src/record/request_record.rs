@@ -31,7 +31,7 @@ pub struct RequestReport {
     pub ok: u64,
     /// Of these, all others.
     pub failed: u64,
-    /// Median response time; like the two below `None` without a right answer, or with too many
+    /// Median response time; like the two below `None` without a correct response, or with too many
     /// requests to keep histograms of each.
     pub p50_ns: Option<u64>,
     /// Response time of the 99th of a hundred.
@@ -54,7 +54,7 @@ impl RequestRecord {
         vec![empty; count]
     }
 
-    /// Counts an end, with the parts of a right answer.
+    /// Counts an end, with the parts of a correct response.
     pub(crate) fn count(&mut self, parts: Option<&Parts>) {
         let Some(parts) = parts else {
             self.failed += 1;

@@ -46,14 +46,15 @@ pub struct Client {
     /// How often the spin was cut short, because a real-time thread that may not give its priority
     /// up for a while had slept for less than 7 % of the time.
     pub curtailed_spins: u64,
-    /// Whose instants the right answers have, most of them. Over Unix sockets, TLS and hyper they
+    /// Whose instants the correct responses have, most of them. Over Unix sockets, TLS and hyper
+    /// they
     /// are our own.
     pub receive_stamps: ReceiveStamps,
     /// How many of them have our own instant, so that a delay of ours may be in their response
     /// time: where the kernel's were asked for, those that the server ended by closing, and those
     /// whose stamp is missing or in doubt.
     pub user_timestamps: u64,
-    /// What cast doubt on the kernel's; such answers have our own.
+    /// What cast doubt on the kernel's; such responses have our own.
     pub stamp_doubts: StampDoubts,
     /// Stalls of the generator's own loop of more than 5 ms.
     pub stalls: Stalls,

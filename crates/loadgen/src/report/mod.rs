@@ -62,9 +62,9 @@ pub struct LoadReport {
     pub outcomes: Outcomes,
     /// Status codes of the measure phase.
     pub status_codes: BTreeMap<String, u64>,
-    /// Intended send to last byte, right answers.
+    /// Intended send to last byte, correct responses.
     pub response_time_ns: Option<Distribution>,
-    /// Actual send to last byte, right answers.
+    /// Actual send to last byte, correct responses.
     pub service_time_ns: Option<Distribution>,
     /// The generator's own delay.
     pub send_lag_ns: Option<Distribution>,
@@ -221,7 +221,7 @@ pub struct Rate {
     pub sent_per_s: Option<f64>,
     /// Complete answers, right or wrong.
     pub achieved_per_s: Option<f64>,
-    /// Right answers.
+    /// Correct responses.
     pub goodput_per_s: Option<f64>,
 }
 

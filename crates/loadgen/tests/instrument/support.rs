@@ -101,7 +101,8 @@ impl Trial {
         self.report.scheduled()
     }
 
-    /// How long each right answer took inside the server, from its arrival to its write, ascending.
+    /// How long each correct response took inside the server, from its arrival to its write,
+    /// ascending.
     pub fn times_in_server(&self) -> Vec<u64> {
         let right =
             |entry: &&LogEntry| matches!(entry.outcome, Served::Answered | Served::StaleClose);

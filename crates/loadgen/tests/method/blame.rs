@@ -19,7 +19,7 @@ use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
 const RUNS: usize = 20;
 const MOST_RUNS: usize = 30;
 
-/// How long the client or the server stands still.
+/// How long the client or the server stalls.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Of a pause, what the request that arrives at its beginning sees at least.
 const SEEN_NS: u64 = 150 * MS;
@@ -212,7 +212,7 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
             "{}",
             report["response_time_ns"]
         );
-        // The same tail as of a client that stood still, but not by lateness.
+        // The same tail as of a client that stalled, but not by lateness.
         assert!(
             report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS),
             "{}",

@@ -255,9 +255,9 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Notes whether an answer that is measured may have waited for a loop that stood still: not
+    /// Notes whether a response that is measured may have waited for a loop that stalled: not
     /// one whose instant the kernel knows. From the first of them on, a heartbeat knows when the
-    /// loop stands still.
+    /// loop stalls.
     fn note_answer(&mut self, index: usize, work: &Work, exchanged: &Exchanged) {
         let is_kernels = self.orders.plan.receive_stamps() == ReceiveStamps::Kernel;
         if is_kernels && exchanged.receive_delay_ns.is_some() {
@@ -271,7 +271,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.note_wait(work, sent_ns);
     }
 
-    /// Notes whether what has come since `from_ns` may have waited for a loop that stood still.
+    /// Notes whether what has come since `from_ns` may have waited for a loop that stalled.
     fn note_wait(&mut self, work: &Work, from_ns: u64) {
         let may_have_waited = self.stalls.may_have_kept_response(from_ns, self.looked_ns);
         if may_have_waited && self.books.is_measured(work.arrival.intended_ns) {
@@ -329,7 +329,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
             let Some(work) = self.slots[index].work.filter(|_| expired_ns <= self.now_ns) else {
                 return;
             };
-            // We may be late ourselves: an answer that the kernel had in time is none that did not
+            // We may be late ourselves: a response that the kernel had in time is none that did not
             // come.
             if let (true, Progress::Ended(exchanged)) =
                 (work.is_written, self.advance(index, &work, false))
@@ -354,7 +354,7 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
         self.ended(index, &completion);
     }
 
-    /// Closes the connection over which an answer may still come.
+    /// Closes the connection over which a response may still come.
     pub(super) fn give_up(&mut self, index: usize, work: &Work) {
         if work.is_connecting() {
             // It never became a connection, so there is none to count.

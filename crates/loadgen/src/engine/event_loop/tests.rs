@@ -33,11 +33,11 @@ enum Deed {
 struct Script {
     /// The server's ends, by connection; `None` has hung up.
     peers: Vec<Option<UnixStream>>,
-    /// Requests that went out and answers that were read.
+    /// Requests that went out and responses that were read.
     done: Vec<Deed>,
-    /// Whether a request follows on each answer.
+    /// Whether a request follows on each response.
     asks_again: bool,
-    /// When the kernel had the answer, or as soon as there was a request.
+    /// When the kernel had the response, or as soon as there was a request.
     answered_ns: Option<u64>,
     /// To look at the end of an idle connection takes until then.
     idle_until_ns: u64,

@@ -44,7 +44,7 @@ fn decode_knowing(known: &mut KnownHead, pieces: &[&[u8]]) -> Decoded {
     }
 }
 
-/// The surplus of a complete answer; `None` while it is not complete.
+/// The surplus of a complete response; `None` while it is not complete.
 type Ended = Result<Option<usize>, Malformed>;
 
 const CASES: &[(&str, &str, Ended)] = &[

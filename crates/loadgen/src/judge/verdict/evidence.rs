@@ -221,7 +221,7 @@ fn floor_ratio(
 const THREAD_STANDARD_ERRORS: f64 = 3.29;
 
 /// Threads whose p99 lies outside what that of all and their own number of answers allow. The
-/// interval of all alone would be too narrow: a thread has only a part of the answers.
+/// interval of all alone would be too narrow: a thread has only a part of the responses.
 fn differing_threads(
     tails: &[ThreadTail],
     all: &LatencyHistogram,

@@ -28,7 +28,7 @@ pub(super) fn all_went_out_in_time(evidence: &Evidence, thresholds: &Thresholds)
     }
 }
 
-/// `noise-floor`: a figure near to what the generator measures of a server that answers at once
+/// `noise-floor`: a figure near to what the generator measures of a server that responds at once
 /// tells of the
 /// generator. Below three times that it is printed as a bound; the load stands.
 pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thresholds) -> Finding {

@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_measurement_that_was_ended_counts_what_comes_later_as_the_cooldown() {
         let (ends, mut recorder) = that_goes_on();
-        // Up to the answer of the third second, which comes beyond the first end.
+        // Up to the response of the third second, which comes beyond the first end.
         record(&mut recorder, 0..3);
         assert!(
             ends.end_at(1),

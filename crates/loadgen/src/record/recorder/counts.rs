@@ -76,7 +76,7 @@ pub struct WindowCounts {
     pub sent: u64,
     /// Complete answers, right or wrong.
     pub answered: u64,
-    /// Right answers.
+    /// Correct responses.
     pub ok: u64,
 }
 

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{End, Verdict};
 
-/// What hyper makes of an answer that comes in these pieces.
+/// What hyper makes of a response that comes in these pieces.
 pub(super) fn verdict(pieces: &[&[u8]], request_is_head: bool, ends: bool) -> Verdict {
     let woken = Arc::new(Woken(AtomicBool::new(false)));
     let waker = Waker::from(Arc::clone(&woken));
