@@ -142,6 +142,6 @@ mod tests {
             missed.contains("not reached: p99 is known to ± 8.0 %; a larger --max-duration"),
             "{missed}"
         );
-        assert!(told(None, false).contains("not reached: p99 has no closed interval"));
+        assert!(told(None, false).contains("not reached: p99 has no bounded interval"));
     }
 }

@@ -357,7 +357,7 @@ mod tests {
         let told = Stationarity::of(&empty, NS_PER_S, &Thresholds::default());
         assert!(
             told.reason
-                .is_some_and(|reason| reason.contains("no right answer"))
+                .is_some_and(|reason| reason.contains("no correct response"))
         );
     }
 

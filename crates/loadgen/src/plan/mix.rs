@@ -206,7 +206,7 @@ mod tests {
                 },
             ),
             (
-                "exclude",
+                "mutually exclusive",
                 LoadPlan {
                     targets: target(1.0),
                     sessions: sessions.clone(),

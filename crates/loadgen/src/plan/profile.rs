@@ -342,23 +342,35 @@ mod tests {
         let good = phases(0, 10 * S, 0);
         let cases = [
             (
-                "the ramp takes 11s and the measurement 10s",
+                "the ramp (11s) is longer than the measurement (10s)",
                 ramp(1.0, 2.0, Some(11 * S)),
             ),
-            ("the ramp must take longer", ramp(1.0, 2.0, Some(0))),
-            ("must not lie below 0", ramp(-1.0, 2.0, None)),
-            ("must not lie below 0", ramp(f64::NAN, 2.0, None)),
-            ("the rate must lie above 0", ramp(0.0, 0.0, None)),
-            ("not exceed 10,000,000", ramp(1.0, 1e8, None)),
-            ("at least one step", steps(&[])),
-            ("each step must last", steps(&[(1.0, 10 * S), (2.0, 0)])),
+            ("the ramp time must be positive", ramp(1.0, 2.0, Some(0))),
+            ("must not be negative", ramp(-1.0, 2.0, None)),
+            ("must not be negative", ramp(f64::NAN, 2.0, None)),
             (
-                "the steps take 4s and the measurement 10s; leave the duration out",
+                "the rate must be between 0 and 10,000,000",
+                ramp(0.0, 0.0, None),
+            ),
+            (
+                "must be between 0 and 10,000,000 per second, not 100000000",
+                ramp(1.0, 1e8, None),
+            ),
+            ("at least one step", steps(&[])),
+            (
+                "each step must be positive",
+                steps(&[(1.0, 10 * S), (2.0, 0)]),
+            ),
+            (
+                "the steps add up to 4s, but the measurement lasts 10s; omit --duration",
                 steps(&[(1.0, 4 * S)]),
             ),
-            ("the rate must lie above 0", steps(&[(0.0, 10 * S)])),
-            ("the speed must lie above 0", replay(&[0], 0.0)),
-            ("the speed must lie above 0", replay(&[0], f64::NAN)),
+            (
+                "the rate must be between 0 and 10,000,000",
+                steps(&[(0.0, 10 * S)]),
+            ),
+            ("the replay speed must be between 0", replay(&[0], 0.0)),
+            ("the replay speed must be between 0", replay(&[0], f64::NAN)),
             (
                 "no arrival of the trace falls into the measurement, between 0s and 10s",
                 replay(&[10 * S], 1.0),
@@ -429,11 +441,11 @@ mod tests {
             ),
             (
                 r#"{"rate_per_s": 1, "ramp": {"from_per_s": 1, "to_per_s": 2}}"#,
-                "give one of rate_per_s",
+                "give exactly one of rate_per_s",
             ),
             (
                 r#"{"replay": {"offsets_ns": [1]}, "arrivals": "constant"}"#,
-                "a trace has no law of the gaps",
+                "a trace needs no arrival distribution",
             ),
             (
                 r#"{"ramp": {"from_per_s": 1, "to": 2}}"#,
@@ -441,7 +453,7 @@ mod tests {
             ),
             (
                 r#"{"replay": {"offsets_ns": [2, 1]}}"#,
-                "goes back from 2 ns to 1 ns",
+                "the trace is not sorted: 1 ns follows 2 ns",
             ),
             (r#"{"rate": 1}"#, "unknown field `rate`"),
         ];

@@ -411,13 +411,13 @@ mod tests {
     fn what_is_wrong_is_named_with_its_line() {
         let folder = Folder::new("wrong");
         let targets = [
-            ("GET /\n\nAccept: a\n", 3, "no request begins"),
-            ("--weight 3\n", 1, "no request begins"),
+            ("GET /\n\nAccept: a\n", 3, "belongs to no request"),
+            ("--weight 3\n", 1, "belongs to no request"),
             ("GET /\n--wieght 3\n", 2, "--wieght"),
             ("GET /\n--weight 0\n", 2, "above 0"),
             ("GET /\n--weight\n", 2, "needs a value"),
             ("GET index.html\n", 1, "neither a path nor a URL"),
-            ("GET /\nnonsense\n", 2, "neither METHOD URL"),
+            ("GET /\nnonsense\n", 2, "is not a request"),
             ("GET /\n--expect-status ok\n", 2, "status code"),
             ("GET /\n--body a\n--body b\n", 3, "two bodies"),
             ("GET /\n@missing\n", 2, "cannot read"),
@@ -426,7 +426,7 @@ mod tests {
         ];
         let sessions = [
             ("GET /\n", 1, "[name]"),
-            ("[a]\nGET /\n--weight 3\n", 3, "right below"),
+            ("[a]\nGET /\n--weight 3\n", 3, "must follow"),
             ("[a]\n[a]\n", 2, "two sessions"),
             ("[a\n", 1, "[name]"),
             ("[a]\nGET /\n--think-time 1 fortnight\n", 3, "fortnight"),

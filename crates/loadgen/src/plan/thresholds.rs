@@ -348,7 +348,7 @@ mod tests {
         assert!(
             read(r#"{"send-lag": {"warn": -1}}"#)
                 .expect_err("limit")
-                .contains("send-lag.warn must be a number")
+                .contains("send-lag.warn must be a non-negative number")
         );
     }
 

@@ -172,7 +172,9 @@ mod tests {
         );
         let error = serde_json::from_str::<Trace>("[5,2]").expect_err("not sorted");
         assert!(
-            error.to_string().contains("goes back from 5 ns to 2 ns"),
+            error
+                .to_string()
+                .contains("the trace is not sorted: 2 ns follows 5 ns"),
             "{error}"
         );
         assert!(serde_json::from_str::<Trace>("[]").is_err());

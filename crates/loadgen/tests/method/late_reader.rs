@@ -95,7 +95,7 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
             longest_ns >= Some(HOLD_NS + WAITED_NS),
             &format!("the slowest answer took {longest_ns:?} ns"),
         );
-        let waited = report["client"]["stalls"]["answers"].as_u64();
+        let waited = report["client"]["stalls"]["responses"].as_u64();
         timing.expect(
             waited >= Some(1),
             &format!("answers that waited: {waited:?}"),
