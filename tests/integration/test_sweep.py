@@ -205,7 +205,7 @@ def test_a_cell_knows_what_was_measured(hello: tuple[Command, Done], name: str) 
         assert cell["connect_time_ns"]["count"] == cell["outcomes"]["scheduled"], (
             "a connection for each request"
         )
-    assert any("keep-alive not honoured" in note for note in cell["notes"]) == (server == "wsgiref")
+    assert any("no keep-alive" in note for note in cell["notes"]) == (server == "wsgiref")
 
 
 @each_cell
