@@ -10,7 +10,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test test-long test-vm fuzz check build wheel lock servers bench clean
+.PHONY: help schemas sweep test test-long test-vm fuzz check build wheel lock servers bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ check: build ## Formatting, lints, types, the docs of the crates and the stub of
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
+
+schemas: build ## Write the JSON Schemas and docs/metrics.md again from the types of the documents
+	$(BIN)/python -m wsgiload.documents.generate .
 
 build: $(VENV)/.built ## Make .venv with wsgiload in it, and target/release/loadgen and refsrv
 

@@ -177,9 +177,9 @@ def _left_out(missing: Sequence[Missing], scope: Scope) -> list[str]:
     sentences = [one.reason for one in missing]
     tools = {"nginx": ("apt-get install nginx-light", {"closed", "syscalls", "memory"})}
     tools["strace"] = ("apt-get install strace", {"syscalls"})
-    for name, (cure, sections) in tools.items():
+    for name, (fix, sections) in tools.items():
         if sections & set(scope.sections) and find_program(name) is None:
-            sentences.append(f"{name} is not installed, so runs with it fail: {cure}")
+            sentences.append(f"{name} is not installed, so runs with it fail: {fix}")
     return sentences
 
 

@@ -200,10 +200,10 @@ def _first_line(stream: IO[bytes]) -> str:
         return stream.readline().decode() if selector.select(_START_S) else ""
 
 
-def _program(name: str, cure: str) -> Path:
+def _program(name: str, fix: str) -> Path:
     path = find_program(name)
     if path is None or not os.access(path, os.X_OK):
-        raise ServerError(f"{name} is not here: {cure}")
+        raise ServerError(f"{name} is not here: {fix}")
     return path
 
 

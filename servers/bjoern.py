@@ -10,7 +10,7 @@ REFERENCE = "https://github.com/jonashaag/bjoern#usage"
 
 NOTES = (
     f"listen_backlog as everywhere (default 1024; {REFERENCE})",
-    "no TCP_NODELAY: an answer without Content-Length can wait 40 ms for a delayed acknowledgement "
+    "no TCP_NODELAY: a response without Content-Length can be delayed by 40 ms (delayed ACK) "
     "(https://github.com/jonashaag/bjoern/blob/master/bjoern/server.c)",
     "a blocking app blocks the process; there is no access log and no timeout; pipelined "
     "requests hang",
@@ -44,7 +44,9 @@ SERVER = Server(
             uses_workers=False,
             uses_threads=False,
             notes=NOTES,
-            stock_notes=(f"as tuned: its defaults are backlog 1024 and keep-alive ({REFERENCE})",),
+            stock_notes=(
+                f"same as tuned: backlog 1024 and keep-alive are its defaults ({REFERENCE})",
+            ),
             unix_socket=True,
         ),
         Variant(

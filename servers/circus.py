@@ -23,7 +23,7 @@ NOTES = (
     f"{CIRCUS})",
     "chaussette's log of requests off; it writes one line per request with some backends "
     f"({CHAUSSETTE})",
-    "endpoints of circus are Unix sockets in the run's own folder, so that several can run at once",
+    "circus endpoints are Unix sockets in the run directory, so several instances can run at once",
 )
 STOCK_NOTES = (f"one process, backlog 2048, chaussette's log on ({CIRCUS})",)
 
@@ -93,9 +93,8 @@ SERVER = Server(
             "gevent",
             True,
             "chunked",
-            "chaussette offers gevent on Python 2 only; our runner registers the same class, "
-            "and gives it back the "
-            f"wsgi.errors that a newer gevent takes from it ({CHAUSSETTE})",
+            "chaussette offers gevent only on Python 2; our runner registers the same class "
+            "and restores wsgi.errors, which newer gevent versions remove ({CHAUSSETTE})",
         ),
         _variant(
             "waitress",
@@ -110,7 +109,7 @@ SERVER = Server(
             "meinheld",
             True,
             "chunked",
-            f"meinheld's keep-alive on, which chaussette leaves off ({CHAUSSETTE})",
+            f"keep-alive enabled (chaussette's default is off) ({CHAUSSETTE})",
             closes=True,
         ),
         _variant("wsgiref", False, "close", "HTTP/1.0, one request per connection"),
@@ -121,7 +120,7 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=("https://www.gevent.org/changelog_1_3.html",),
-            reason="gevent 1.3 removed gevent.wsgi, the server that it stands on",
+            reason="gevent 1.3 removed gevent.wsgi, which it is based on",
         ),
     ),
     default_variant="gevent",

@@ -24,7 +24,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="fastwsgi",
-    summary="HTTP in C on libuv: fastpysgi, the living fork of fastwsgi",
+    summary="HTTP in C on libuv: fastpysgi, the maintained fork of fastwsgi",
     homepage=REFERENCE,
     source=Path(__file__),
     requirements=("fastpysgi==0.6",),
@@ -37,11 +37,10 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(
-                f"server.backlog as everywhere (default 2048; {REFERENCE})",
+                f"server.backlog set to the common value (default 2048; {REFERENCE})",
                 f"server.tcp_nodelay = 1: with Nagle's algorithm small writes wait ({REFERENCE})",
-                "several workers listen on sockets of their own with SO_REUSEPORT; there is no "
-                "access log",
-                f"answers are collected, and get a Content-Length ({REFERENCE})",
+                "each worker listens on its own socket (SO_REUSEPORT); there is no access log",
+                f"responses are buffered and get a Content-Length ({REFERENCE})",
             ),
             stock_notes=(f"one process, backlog 2048, Nagle's algorithm on ({REFERENCE})",),
             framing="content-length",

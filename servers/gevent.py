@@ -30,18 +30,18 @@ SERVER = Server(
     variants=(
         Variant(
             name="pywsgi",
-            summary="one process, one greenlet per connection, no limit on their number",
+            summary="one process, one greenlet per connection, unlimited",
             keepalive=True,
             uses_workers=False,
             uses_threads=False,
             notes=(
                 f"log=None: by default every request is written to standard error ({REFERENCE})",
-                f"backlog as everywhere (default 128; {REFERENCE})",
+                f"backlog set to the common value (default 128; {REFERENCE})",
                 "gevent.monkey.patch_all() before the app is imported: the app's sleeps and "
                 "sockets yield",
                 "idle connections are never closed; compute-bound code blocks the loop",
             ),
-            stock_notes=(f"a line on standard error for every request ({REFERENCE})",),
+            stock_notes=(f"logs every request to standard error ({REFERENCE})",),
             framing="chunked",
             unix_socket=True,
         ),

@@ -12,13 +12,13 @@ NGINX = "https://nginx.org/en/docs/http/ngx_http_upstream_module.html#keepalive"
 
 NOTES = (
     f"--timeout 0: no worker is killed for being busy (default 30 s; {SETTINGS}#timeout)",
-    "--worker-tmp-dir /dev/shm: the heartbeat file must not wait for a disk "
+    "--worker-tmp-dir /dev/shm: the heartbeat file must not block on disk I/O "
     f"({SETTINGS}#worker-tmp-dir)",
     "--no-control-socket: since 27 all instances of one user would share one path below the "
     "home directory",
-    "--config names an empty file: a gunicorn.conf.py in the app's folder would change the "
-    "server unseen",
-    f"--graceful-timeout 2: bounds the stop, not the run ({SETTINGS}#graceful-timeout)",
+    "--config is an empty file, so a gunicorn.conf.py in the app's directory cannot change the "
+    "server",
+    f"--graceful-timeout 2: limits the shutdown time only ({SETTINGS}#graceful-timeout)",
     "the access log is off and workers are not recycled by default; nothing is preloaded",
 )
 
@@ -100,7 +100,7 @@ SERVER = Server(
             keepalive=False,
             uses_workers=True,
             uses_threads=False,
-            notes=(*NOTES, "never keeps a connection alive: always answers Connection: close"),
+            notes=(*NOTES, "no keep-alive: every response has Connection: close"),
             stock_notes=STOCK_NOTES,
             helpers=1,
             unix_socket=True,
@@ -135,8 +135,8 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 *NOTES,
-                "answers are collected and get a Content-Length; WSGI is not tornado's own way "
-                "of working",
+                "answers are collected and get a Content-Length; WSGI is not tornado's native "
+                "interface",
             ),
             stock_notes=STOCK_NOTES,
             framing="content-length",
@@ -179,8 +179,8 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(f"removed upstream ({SETTINGS}#worker-class)",),
-            reason="gunicorn 26 removed this worker class, and eventlet tells its users to "
-            "move away from it",
+            reason="gunicorn 26 removed this worker class, and eventlet recommends migrating "
+            "away from it",
         ),
     ),
     default_variant="gthread",

@@ -31,7 +31,7 @@ SERVER = Server(
     variants=(
         Variant(
             name="default",
-            summary="WSGI in asyncio's default thread pool, whose size is not for us to set",
+            summary="WSGI in asyncio's default thread pool (its size cannot be configured)",
             keepalive=True,
             uses_workers=True,
             uses_threads=False,

@@ -69,11 +69,12 @@ SERVER = Server(
             uses_workers=True,
             uses_threads=False,
             notes=(
-                f"set_keepalive: by default it closes after each answer ({SOURCE})",
+                "set_keepalive: by default it closes the connection after each response "
+                f"({SOURCE})",
                 f"set_backlog as everywhere (default 4096; {SOURCE})",
                 "set_access_logger(None): by default every request is logged",
                 GREENLET,
-                "several workers listen on sockets of their own with SO_REUSEPORT",
+                "each worker listens on its own socket (SO_REUSEPORT)",
             ),
             stock_keepalive=False,
             stock_notes=(f"one process, closes after each answer, logs each request ({SOURCE})",),
@@ -89,7 +90,7 @@ SERVER = Server(
                 f"--keep-alive longer than the run ({SETTINGS}#keepalive)",
                 "--timeout 0 --graceful-timeout 2, and no control socket, as for gunicorn "
                 f"({SETTINGS})",
-                "--log-level critical: it logs an error for every client that leaves",
+                "--log-level critical: it logs an error for every client disconnect",
                 GREENLET,
             ),
             stock_notes=(f"one worker, keep-alive for 2 s ({SETTINGS})",),

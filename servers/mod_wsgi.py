@@ -55,9 +55,9 @@ SERVER = Server(
                 "--queue-timeout, --request-timeout and --socket-timeout beyond the run (45 s "
                 f"and 60 s; {REFERENCE})",
                 f"the access log is off by default ({REFERENCE})",
-                "root starts it in a user namespace, as www-data inside and root outside: "
-                "Apache refuses to serve as "
-                "root, and www-data may not read what lies below root's home (user_namespaces(7), "
+                "root starts it in a user namespace (www-data inside, root outside), because "
+                "Apache refuses to run as root and www-data cannot read root's home directory "
+                "(user_namespaces(7), "
                 "https://man7.org/linux/man-pages/man7/user_namespaces.7.html)",
                 "Apache's parent and front process count as the server's",
             ),

@@ -23,7 +23,7 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
 
 SERVER = Server(
     name="node",
-    summary="Node.js http, a baseline outside Python: one process, one event loop",
+    summary="Node.js http, a non-Python baseline: one process, one event loop",
     homepage="https://nodejs.org/",
     source=Path(__file__),
     requirements=(),

@@ -34,8 +34,8 @@ def _variant(name: str, summary: str, cold: bool) -> Variant:
         keepalive=True,
         uses_workers=False,
         uses_threads=False,
-        notes=(*NOTES, f"PyPy is slow until it has compiled what runs often ({WARM_UP})"),
-        stock_notes=(f"a line on standard error for every request ({REFERENCE})",),
+        notes=(*NOTES, f"PyPy is slow until its JIT has warmed up ({WARM_UP})"),
+        stock_notes=(f"logs every request to standard error ({REFERENCE})",),
         unix_socket=True,
         cold=cold,
     )

@@ -39,11 +39,11 @@ SERVER = Server(
                 "max_reuse_count stays 0, which closes: with more, the second request of a "
                 "connection is not answered "
                 f"({REFERENCE})",
-                "the socket is made by our runner, as a service manager hands it over, with "
-                "the backlog of the run "
+                "our runner creates the socket, as a service manager would, with the backlog "
+                "of the run "
                 f"({REFERENCE})",
             ),
-            stock_notes=("a number of threads has to be given, and no default exists: 4",),
+            stock_notes=("the number of threads is mandatory and has no default: 4",),
             framing="close",
             deviation="the app's answer was not closed",
             extra=True,

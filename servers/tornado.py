@@ -41,12 +41,12 @@ SERVER = Server(
             notes=(
                 "executor: by default the app blocks the loop, one request at a time "
                 f"({REFERENCE})",
-                "backlog as everywhere (default 128; "
+                "backlog set to the common value (default 128; "
                 "https://www.tornadoweb.org/en/stable/netutil.html)",
                 f"tornado.access to ERROR: every request is logged otherwise ({REFERENCE})",
-                "several workers listen on sockets of their own with SO_REUSEPORT; tornado's "
+                "each worker listens on its own socket (SO_REUSEPORT); tornado's "
                 "own fork leaves children",
-                f"answers are collected, and get a Content-Length ({REFERENCE})",
+                f"responses are buffered and get a Content-Length ({REFERENCE})",
             ),
             stock_notes=(
                 f"one process, the app on the loop's own thread, backlog 128 ({REFERENCE})",

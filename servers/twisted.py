@@ -39,7 +39,7 @@ SERVER = Server(
             notes=(
                 "suggestThreadPoolSize: the reactor's own pool has at most 10 threads "
                 f"({REFERENCE})",
-                f"backlog as everywhere (default 50; {SOURCE})",
+                f"backlog set to the common value (default 50; {SOURCE})",
                 "Site(timeout) longer than the run: idle connections are closed after 60 s "
                 "otherwise",
                 "no log is opened, so requests are not logged; HTTP/1.0 clients get no keep-alive",

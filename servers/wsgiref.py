@@ -42,7 +42,7 @@ SERVER = Server(
                 "answers with HTTP/1.0 and closes; without Content-Length the body ends with "
                 "the connection",
             ),
-            stock_notes=("backlog 5, a line on standard error for every request",),
+            stock_notes=("backlog 5, logs every request to standard error",),
             framing="close",
         ),
     ),

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from wsgiload._loadgen import Histogram
 from wsgiload.api import resume, sweep
+from wsgiload.documents.load_report import Reason, Verdict
 from wsgiload.errors import (
     AppImportError,
     LimitsError,
@@ -25,7 +26,7 @@ from wsgiload.errors import (
     UsageError,
     WsgiloadError,
 )
-from wsgiload.loads.handle import Handle, Reason, Report, Verdict, aload, load, start
+from wsgiload.loads.handle import Handle, Report, aload, load, start
 from wsgiload.sweeps.sweep import SweepResult
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The load generator, in Rust. Durations and instants are nanoseconds of CLOCK_MONOTONIC."""
+"""The load generator, in Rust. Durations and timestamps are nanoseconds of CLOCK_MONOTONIC."""
 
 from os import PathLike
 from typing import Any, Self, final
@@ -8,15 +8,19 @@ __all__ = [
     "Histogram",
     "LoadHandle",
     "build_info",
+    "check_catalogue",
     "check_plan",
     "monotonic_ns",
     "parse_trace",
     "read_sessions",
     "read_targets",
+    "report_schema",
 ]
 
 def monotonic_ns() -> int: ...
-def check_plan(plan_json: str) -> None: ...
+def check_plan(plan_json: str, given: list[str] = ..., open_by: str = "--rate") -> list[str]: ...
+def check_catalogue() -> str: ...
+def report_schema() -> str: ...
 def parse_trace(text: str) -> list[int]: ...
 def read_targets(path: str | PathLike[str]) -> str: ...
 def read_sessions(path: str | PathLike[str]) -> str: ...

@@ -80,27 +80,26 @@ def sweep(
 
     One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives
     the levels; durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place
-    of ``path``; what counts as a right answer is said as in ``load``, and for ``hello`` it is its
-    body.
+    of ``path``; a correct response is defined as in ``load``; for ``hello`` it is the app's body.
 
-    ``grid`` is what ``--grid`` is on the command line: each server is measured in every combination
-    that makes a difference to it, such as ``{"workers": [1, 2], "threads": [1, 4], "keepalive":
-    ["on", "off"]}``. Its factors are ``workers``, ``threads``, ``profile``, ``keepalive``,
-    ``python`` (installed versions) and, without ``app``, ``app`` (bundled ones); what it does not
-    name is decided by the profile and the other arguments.
+    ``grid`` works like ``--grid``: each server is measured in every combination that applies to it,
+    such as ``{"workers": [1, 2], "threads": [1, 4], "keepalive": ["on", "off"]}``. Its factors are
+    ``workers``, ``threads``, ``profile``, ``keepalive``, ``python`` (installed versions) and,
+    without ``app``, ``app`` (bundled ones); the profile and the other arguments set everything
+    else.
 
-    One run unless ``runs`` says otherwise, or ``compare``: then as many as can tell these servers
-    apart, six at least. ``slo`` such as ``["p99<50ms"]`` compares, too, and has the setting that
-    holds it at the largest rate recommended (``recommendations`` of the summary). With several runs
-    each trial waits up to ``settle`` seconds (120) for a quiet host and is made again up to
-    ``reruns`` times (3) where the generator or the host spoiled it. ``servers=["waitress",
-    "again=waitress"]`` measures one server under two names. ``intervene="cpu"`` runs each cell
-    again in pairs with its CPU limit and with it lifted; ``sample_interval`` is the time between
-    two looks at the server's resources. ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change
-    when a check speaks up. With ``precision``, such as ``"p99:5%"``, each cell says whether its run
-    knows the quantile so well (``notes``).
+    ``runs`` defaults to 1; with ``compare`` to the number needed to compare these servers, at least
+    6. ``slo``, such as ``["p99<50ms"]``, implies ``compare`` and recommends the setting that meets
+    it at the largest rate (``recommendations`` of the summary). With several runs each trial waits
+    up to ``settle`` seconds (120) for a quiet host and is repeated up to ``reruns`` times (3) if
+    the generator or the host made it invalid. ``servers=["waitress", "alias=waitress"]`` measures
+    one server under two names (an A/A test). ``intervene="cpu"`` repeats each cell in pairs with
+    and without its CPU limit; ``sample_interval`` is the sampling interval of the server's
+    resources. ``check_thresholds`` such as ``{"send-lag.warn": 0.02}`` change when a check speaks
+    up. With ``precision``, such as ``"p99:5%"``, each cell reports in ``notes`` whether its run
+    reached that precision.
 
-    Blocks. Raises UsageError for what cannot be used; a server that fails is a cell with a failure,
+    Blocks. Raises UsageError for invalid arguments; a failed server is a cell with a ``failure``,
     see ``SweepResult.summary``.
     """
     if rates and connections:

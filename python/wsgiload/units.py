@@ -92,15 +92,15 @@ def parse_connections(text: str) -> tuple[int, ...]:
 def _parse_levels(
     text: str, number: Callable[[str], Number], noun: str, example: str
 ) -> tuple[Number, ...]:
-    cure = f"write a list like {example}"
+    fix = f"write a list like {example}"
     levels: list[Number] = []
     for part in text.split(","):
         try:
             bounds = [number(piece) for piece in part.split(":")]
         except ValueError:
-            raise UsageError(f"{part.strip()!r} is not a {noun}", cure) from None
+            raise UsageError(f"{part.strip()!r} is not a {noun}", fix) from None
         if any(not math.isfinite(bound) or bound <= 0 for bound in bounds):
-            raise UsageError(f"{part.strip()!r} is not a {noun} above 0", cure)
+            raise UsageError(f"{part.strip()!r} is not a {noun} above 0", fix)
         match bounds:
             case [level]:
                 levels.append(level)
@@ -110,5 +110,5 @@ def _parse_levels(
                     for index in range(math.floor((high - low) / step + 1e-9) + 1)
                 )
             case _:
-                raise UsageError(f"{part.strip()!r} is not a range of {noun}s from:to:step", cure)
+                raise UsageError(f"{part.strip()!r} is not a range of {noun}s from:to:step", fix)
     return tuple(dict.fromkeys(levels))

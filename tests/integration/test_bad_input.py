@@ -1,4 +1,4 @@
-"""Each mistake of a new user: one clear line with cause and cure, the documented exit code, the
+"""Each mistake of a new user: one clear line with cause and fix, the documented exit code, the
 rest still measured."""
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_a_port_in_use_is_named_with_who_holds_it(command: Command, project: Pat
     assert line == (
         f"wsgiload: port {port} of 127.0.0.1 cannot be used: Address already in use by process "
         f"{os.getpid()}; "
-        "choose another --port, or leave it out and a free one is taken"
+        "choose another --port, or omit it to use a free one"
     )
 
 
@@ -251,7 +251,7 @@ def test_a_path_that_the_app_does_not_have_names_the_option(
     message = require_every_cell_failed(done, 1, "readiness")
     assert (
         message
-        == "wsgiref: GET /json was answered with 404; name a path that the app answers with --path"
+        == "wsgiref: GET /json was answered with 404; choose a path that the app serves with --path"
     )
 
 

@@ -85,8 +85,8 @@ def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
     document = read_json(command.folder / "found.json")
     server = only_server(document)
     require_undisturbed(done, server)
-    assert schema_errors("capacity-1", document) == []
-    assert (document["schema_version"], document["slo"]) == (1, ["p99<400ms", "error_rate<=0.1%"])
+    assert schema_errors("capacity-2", document) == []
+    assert (document["schema_version"], document["slo"]) == (2, ["p99<400ms", "error_rate<=0.1%"])
     assert document["recommendations"] == [], "of one there is nothing to choose"
     low, high = server["bracket"]
     # In trials of 2 s the number of arrivals alone varies by 5 %.
@@ -124,8 +124,8 @@ def test_a_server_is_searched_with_a_fresh_process_for_each_trial(
     assert (server["rate_per_s"], server["confirmed"]) == (low, None)
     assert 0 < server["at_rate"]["memory_peak_bytes"] < server["at_rate"]["memory_limit_bytes"]
     summary = done.summary
-    assert schema_errors("summary-1", summary) == []
-    assert schema_errors("capacity-1", read_json(done.run_dir / "capacity.json")) == []
+    assert schema_errors("summary-2", summary) == []
+    assert schema_errors("capacity-2", read_json(done.run_dir / "capacity.json")) == []
     assert {cell["id"] for cell in summary["cells"]} == {
         trial["cell"] for trial in server["trials"] if trial["phase"] != "guess"
     }
@@ -152,7 +152,7 @@ def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
     done = command.run("capacity", *words, *BRIEFLY)
     assert done.code == 97
     document = read_json(done.run_dir / "capacity.json")
-    assert schema_errors("capacity-1", document) == []
+    assert schema_errors("capacity-2", document) == []
     (choice,) = document["recommendations"]
     assert (choice["app"], choice["objective"], choice["recommended"]) == (
         "broken:app",
@@ -177,7 +177,7 @@ def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
     assert "Traceback" not in done.err
     command.require_nothing_left()
     document = read_json(done.run_dir / "capacity.json")
-    assert schema_errors("capacity-1", document) == []
+    assert schema_errors("capacity-2", document) == []
     assert [server["rate_per_s"] for server in document["servers"]] == [None, None]
     assert sum(len(server["trials"]) for server in document["servers"]) >= 2
     assert document["recommendations"] == [], "what was cut off says nothing of the choice"

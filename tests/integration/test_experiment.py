@@ -19,7 +19,7 @@ from .stored import expected_code, only_run, rows, schema_errors
 
 pytestmark = [pytest.mark.servers, pytest.mark.limits]
 
-# One server under two names, so that nothing but the names differs.
+# A/A test (one server, two names), so that nothing but the names differs.
 WORDS = (
     "--servers",
     "wsgiref,again=wsgiref",
@@ -85,7 +85,7 @@ def test_an_experiment_killed_and_interrupted_and_resumed_is_the_one_that_was_no
         for done in (resumed, whole)
     ]
     assert plans[0] == plans[1], "the arrivals are the same"
-    assert schema_errors("summary-1", summary) == []
+    assert schema_errors("summary-2", summary) == []
     intervals = rows(run_dir / "intervals.csv")
     for cell in summary["cells"]:
         own = [row for row in intervals if row["cell"] == cell["id"]]
@@ -123,7 +123,7 @@ def test_several_runs_are_told_together_and_told_alike_from_the_store(tmp_path: 
         expected_length=14,
         out=tmp_path,
     )
-    assert schema_errors("summary-1", result.summary) == []
+    assert schema_errors("summary-2", result.summary) == []
     stored = read_json(result.run_dir / "summary.json")
     assert stored == result.summary
     bare = {

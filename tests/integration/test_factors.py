@@ -37,7 +37,7 @@ def require_right_answers(done: Done, app: str, name: str) -> None:
     assert cell["app"] == f"{app}:app"
     assert cell["outcomes"]["ok"] == cell["outcomes"]["scheduled"] > 0
     assert base64.b64decode(load["plan"]["check"]["body_base64"]) == BUNDLED[app].expected_body
-    assert cell["outside_counts"]["requests_seen"] == cell["outcomes"]["ok"], (
+    assert cell["external_counts"]["requests_seen"] == cell["outcomes"]["ok"], (
         "the app itself counted them"
     )
 
@@ -59,7 +59,7 @@ def test_two_apps_are_each_asked_in_their_own_way_also_after_an_interruption(
     for app in ("hello", "cpu"):
         require_right_answers(done, app, f"wsgiref-{app}@30#1")
     assert done.summary["experiment"]["app"] == ["hello:app", "cpu:app"]
-    assert schema_errors("summary-1", done.summary) == []
+    assert schema_errors("summary-2", done.summary) == []
     page = (done.run_dir / "report.html").read_text()
     for words in ("hello:app and cpu:app", "each app as its name says", "wsgiref-cpu"):
         assert words in page
@@ -94,7 +94,7 @@ def test_two_versions_of_python_run_the_same_app(command: Command) -> None:
     assert minors == {f"wsgiref-py{asked}-cpu@30#1": asked for asked in versions}
     for name in ran:
         require_right_answers(done, "cpu", name)
-    assert schema_errors("summary-1", done.summary) == []
+    assert schema_errors("summary-2", done.summary) == []
 
 
 def test_a_version_that_is_not_installed_is_refused_before_anything_starts(

@@ -105,7 +105,7 @@ def skip_if_disturbed(done: Done, names: set[str]) -> None:
             f"{sorted(names)}"
         )
     for reason in cell["verdict"]["reasons"]:
-        if reason["check"] == "C10" and reason["level"] == "invalid":
+        if reason["check"] == "steal" and reason["level"] == "invalid":
             pytest.skip(f"INCONCLUSIVE(host): {reason['message']}; found {sorted(names)}")
 
 

@@ -32,7 +32,7 @@ def require_whole(report: dict[str, Any]) -> None:
     """The document keeps its schema, and the outcomes and the intervals account for every
     arrival."""
     assert [
-        error.json_path for error in Draft202012Validator(load_schema("load-1")).iter_errors(report)
+        error.json_path for error in Draft202012Validator(load_schema("load-2")).iter_errors(report)
     ] == []
     outcomes = dict(report["outcomes"])
     scheduled = outcomes.pop("scheduled")
@@ -121,7 +121,7 @@ def test_a_load_that_varies_offers_what_was_asked_for_second_by_second(
     assert report.outcomes["ok"] == target.answered == sum(by_interval)
     assert report.rate["offered_per_s"] == pytest.approx(sum(by_interval) / len(by_interval))
     assert ("mixed-rates" in reasons(told)) == ("replay" not in offered)
-    assert "C2" not in reasons(told)
+    assert "arrival-count" not in reasons(told)
 
 
 def test_a_closed_loop_never_has_more_users_than_asked_for(target: CountingServer) -> None:
@@ -206,8 +206,8 @@ def test_a_url_where_nobody_listens_is_refused_every_time_and_no_quantile_is_mad
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("nonsense", "only http:// and https:// can be driven"),
-        ("ftp://127.0.0.1/", "only http:// and https:// can be driven"),
+        ("nonsense", "only http:// and https:// are supported"),
+        ("ftp://127.0.0.1/", "only http:// and https:// are supported"),
         ("http://127.0.0.1/a b", "invalid uri character"),
         ("http://does-not-exist.invalid/", "cannot resolve does-not-exist.invalid"),
     ],
@@ -337,7 +337,7 @@ def test_a_bad_url_is_one_line_and_exit_code_2(command: Command) -> None:
     assert done.code == 2
     assert done.out == ""
     assert done.err.splitlines() == [
-        'wsgiload: plan: url "nonsense": only http:// and https:// can be driven'
+        'wsgiload: plan: url "nonsense": only http:// and https:// are supported'
     ]
 
 
@@ -432,7 +432,7 @@ def test_an_interrupt_during_result_stops_the_load_behind_it(
 def test_the_generator_alone_refuses_a_place_where_its_report_could_not_be_written(
     target: CountingServer, command: Command
 ) -> None:
-    for place, why in (("gone/out.json", "there is no folder gone"), (".", "it is a folder")):
+    for place, why in (("gone/out.json", "there is no folder gone"), (".", "it is a directory")):
         done = command.run(
             target.url, "-R", 200, "-d", "60s", "--json", place, program=[str(LOADGEN)]
         )

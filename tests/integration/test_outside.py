@@ -84,12 +84,12 @@ class TestOfServers:
     ) -> None:
         words = ("--servers", server, "--workers", 2, "--rates", 200, "--precision", "5%")
         cell = only_cell(command.run("sweep", *words, *BRIEFLY))
-        assert "C17" not in checks_of(cell), checks_of(cell)
-        assert "C17" not in {one["check"] for one in cell["not_checked"]}
-        assert cell["outside_counts"]["requests_seen"] > cell["outcomes"]["scheduled"], (
+        assert "app-calls" not in checks_of(cell), checks_of(cell)
+        assert "app-calls" not in {one["check"] for one in cell["not_checked"]}
+        assert cell["external_counts"]["requests_seen"] > cell["outcomes"]["scheduled"], (
             "the warm-up was seen, too"
         )
-        assert None not in cell["outside_counts"].values()
+        assert None not in cell["external_counts"].values()
         assert any("p99" in note for note in cell["notes"])
 
     def test_an_app_of_the_users_does_not_count_and_the_cell_says_so(
@@ -99,9 +99,9 @@ class TestOfServers:
         cell = only_cell(
             command.run("sweep", "made:app", "--servers", "wsgiref", "--rates", 50, *BRIEFLY)
         )
-        (why,) = [one["reason"] for one in cell["not_checked"] if one["check"] == "C17"]
+        (why,) = [one["reason"] for one in cell["not_checked"] if one["check"] == "app-calls"]
         assert "the app did not count its requests" in why
-        assert cell["outside_counts"]["requests_seen"] is None
+        assert cell["external_counts"]["requests_seen"] is None
 
     def test_c17_requests_that_the_generator_did_not_send(self, command: Command) -> None:
         """Somebody else asks the server meanwhile: whose times these are, nobody knows."""
@@ -121,7 +121,7 @@ class TestOfServers:
         cell = only_cell(done)
         assert done.code == 98
         assert cell["verdict"]["status"] == "invalid"
-        assert "the two accounts differ" in checks_of(cell)["C17"]
+        assert "the two accounts differ" in checks_of(cell)["app-calls"]
 
     def test_c18_connections_that_the_kernel_turned_away(self, command: Command) -> None:
         """Two hundred connections at once to a queue of five."""
@@ -136,5 +136,5 @@ class TestOfServers:
             "3s",
         )
         cell = only_cell(command.run("sweep", *words, *BRIEFLY))
-        assert cell["outside_counts"]["listen_drops"] > 0
-        assert "steps of 1, 3 and 7 s" in checks_of(cell)["C18"]
+        assert cell["external_counts"]["listen_drops"] > 0
+        assert "retries add 1, 3 or 7 s" in checks_of(cell)["kernel-drops"]

@@ -183,15 +183,15 @@ def test_a_body_can_be_checked_without_being_known(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--targets", "wrong"], "wrong:2: there is no option --wieght here"),
+        (["--targets", "wrong"], "wrong:2: unknown option --wieght"),
         (["--targets", "absent"], "cannot read absent"),
         (["--targets", "good", "--sessions", "good"], "--targets and --sessions were both given"),
         (["--targets", "good", "--body", "x"], "--targets and --body were both given"),
         (["--targets", "good", "-X", "POST"], "leave the plan's out"),
-        (["--sessions", "sessions"], "sessions arrive at a rate"),
-        (["--expect-regex", "("], "the regular expression cannot be used"),
+        (["--sessions", "sessions"], "sessions need an open loop"),
+        (["--expect-regex", "("], "invalid regular expression"),
         (["--expect-sha256", "12"], "is not a SHA-256 hash"),
-        (["--targets", "elsewhere"], "one load drives one server"),
+        (["--targets", "elsewhere"], "a load drives a single server"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -92,7 +92,7 @@ def test_a_check_proves_what_each_server_claims(command: Command) -> None:
     ]
 
 
-def test_the_doctor_tells_findings_with_cures(command: Command) -> None:
+def test_the_doctor_tells_findings_with_fixes(command: Command) -> None:
     done = command.run("doctor", "--json")
     assert (done.code, done.err) == (0, "")
     findings = json.loads(done.out)
@@ -100,7 +100,7 @@ def test_the_doctor_tells_findings_with_cures(command: Command) -> None:
     checks = [finding["check"] for finding in findings]
     assert len(set(checks)) == len(checks)
     for finding in findings:
-        assert set(finding) == {"check", "level", "value", "message", "cure"}
+        assert set(finding) == {"check", "level", "value", "message", "fix"}
         assert finding["level"] in ("green", "amber", "red")
         assert finding["message"]
     shown = command.run("doctor")

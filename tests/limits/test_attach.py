@@ -91,11 +91,11 @@ def test_the_first_version_has_a_group_in_each_hierarchy(kernel: FakeKernel) -> 
         found.close()
 
 
-def test_what_is_not_there_is_refused_with_a_cure(kernel: FakeKernel) -> None:
+def test_what_is_not_there_is_refused_with_a_fix(kernel: FakeKernel) -> None:
     container_of_v2(kernel)
     with pytest.raises(
         UsageError,
-        match=r"there is no control group /docker/c2; take the path from /proc/PID/cgroup",
+        match=r"cgroup /docker/c2 does not exist; take the path from /proc/PID/cgroup",
     ):
         attach_cgroup("/docker/c2", kernel.root)
     with pytest.raises(UsageError, match="there is no process 88888888"):

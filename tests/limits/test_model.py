@@ -29,7 +29,7 @@ MIB = 1024 * 1024
 def test_refuses_what_cannot_be_enforced(limits: Limits, cause: str) -> None:
     with pytest.raises(LimitsError, match=cause) as caught:
         validate_limits(limits, (0, 1))
-    assert caught.value.cure
+    assert caught.value.fix
 
 
 @pytest.mark.parametrize(

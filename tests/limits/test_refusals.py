@@ -1,5 +1,5 @@
 """What happens where the kernel does not do as asked: refused, read-only, missing, vanished; each
-with its cure."""
+with its fix."""
 
 from __future__ import annotations
 

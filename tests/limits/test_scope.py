@@ -162,7 +162,7 @@ def test_a_refusal_is_told_in_the_words_of_systemd(
         enter_scope("strict", user.root)
 
 
-def test_without_a_service_manager_of_the_user_the_cure_is_to_linger(
+def test_without_a_service_manager_of_the_user_the_fix_is_to_linger(
     user: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systemd = Systemd(monkeypatch, delegated=False)

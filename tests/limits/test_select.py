@@ -47,7 +47,7 @@ def test_strict_refuses_what_no_backend_holds(kernel: FakeKernel) -> None:
 
 
 def test_strict_without_any_control_groups(tmp_path: Path) -> None:
-    with pytest.raises(LimitsError, match="no control groups are mounted"):
+    with pytest.raises(LimitsError, match="no usable cgroup hierarchy is mounted"):
         select_backend(ASKED, tmp_path)
     assert select_backend(Limits(), tmp_path).name == "none"
 

@@ -73,7 +73,7 @@ def test_a_tighter_ancestor_is_what_holds(kernel: FakeKernel) -> None:
         V2Backend(kernel.root).create(LIMITS, "t")
 
 
-def test_without_delegation_the_cure_is_named(
+def test_without_delegation_the_fix_is_named(
     kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel.mount_v2("cpu memory pids", group="/user.slice")

@@ -3,7 +3,7 @@ documentation."""
 
 LOADGEN = """\
 {"measured_ns": 1000000000,
- "verdict": {"status": "invalid", "reasons": [{"check": "C8", "level": "invalid"}, {"check": "C4", "level": "warn"}]},
+ "verdict": {"status": "invalid", "reasons": [{"check": "run-queue-wait", "level": "invalid"}, {"check": "send-lag", "level": "warn"}]},
  "outcomes": {"bad_body": 0, "client_error": 0, "dropped": 1, "ok": 996, "scheduled": 1000,
               "timeout": 1, "unfinished": 2},
  "response_time_ns": {"count": 1000, "quantiles": {"0.5": 2069503, "0.9": 3256319, "0.99": 6828031, "0.999": null}},

@@ -189,7 +189,7 @@ class _Maker:
                 "blame": "client",
                 "reasons": [
                     {
-                        "check": "C4",
+                        "check": "send-lag",
                         "level": "invalid",
                         "message": message,
                         "value": 0.083,
@@ -206,7 +206,7 @@ class _Maker:
                 "blame": "server",
                 "reasons": [
                     {
-                        "check": "C15",
+                        "check": "backlog-growth",
                         "level": "warn",
                         "message": message,
                         "value": 1.6,
@@ -395,7 +395,7 @@ class _Maker:
             "max_ns",
         )
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "tool": {
                 "name": "wsgiload",
                 "version": "0.1.0",
@@ -404,13 +404,22 @@ class _Maker:
             "plan": {
                 "url": "http://127.0.0.1:8000/",
                 "load": self._load_model(),
+                "phases": {
+                    "warmup_ns": WARMUP_S * 10**9,
+                    "measure_ns": DURATION_S * 10**9,
+                    "cooldown_ns": 0,
+                    "drain_ns": None,
+                },
                 "keepalive": "on",
                 "seed": 7,
             },
             "measured_ns": DURATION_S * 10**9,
             "verdict": self._verdict(),
             "not_checked": [
-                {"check": "C6", "reason": "the measuring floor of this machine is not known"}
+                {
+                    "check": "noise-floor",
+                    "reason": "the measuring floor of this machine is not known",
+                }
             ],
             "rate": self._rate_result(),
             "outcomes": self.outcomes,
@@ -458,7 +467,7 @@ class _Maker:
                     "source_addresses": None,
                     "free": 28_232,
                     "needed_at_most": 1_000,
-                    "remark": None,
+                    "warning": None,
                 },
                 "tracked": {"before": 12, "after": 90, "max": 262_144},
             },
@@ -476,14 +485,14 @@ class _Maker:
                 "spin_cpu_seconds": 0.4,
                 "curtailed_spins": 0,
                 "receive_stamps": "kernel",
-                "own_instants": 3,
-                "stamp_doubts": {"disbelieved": 0, "clock_steps": 0},
-                "hiccups": {
+                "user_timestamps": 3,
+                "stamp_doubts": {"rejected": 0, "clock_steps": 0},
+                "stalls": {
                     "count": 0,
                     "total_ns": 0,
                     "longest_ns": 0,
                     "arrivals": 0,
-                    "answers": 0,
+                    "responses": 0,
                 },
                 "throttled_periods": 0,
             },
@@ -523,7 +532,7 @@ def _summary(cells: list[Json], runs: int, closed_loop: bool) -> Json:
         "servers": [server.name for server in SERVERS],
     }
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "status": "complete",
         "experiment": experiment,
         "order": order,
@@ -542,7 +551,7 @@ def _run(experiment: Json) -> Json:
         "wsgiload": "0.1.0",
     }
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "status": "complete",
         "plan": experiment,
         "host": host,

@@ -65,7 +65,7 @@ def test_a_run_without_an_interval_of_its_own_leaves_the_share_unknown() -> None
 @pytest.mark.parametrize(
     ("runs", "reason"),
     [
-        (1, "a quick look: no inference possible from 1 run"),
+        (1, "no inference from 1 run"),
         (2, "no inference possible from 2 runs"),
         (3, "no inference possible from 3 runs"),
         (4, None),
@@ -123,7 +123,7 @@ def test_of_several_attempts_the_one_that_stands_counts_whatever_it_says() -> No
 def test_a_load_at_which_no_run_stands_is_listed_all_the_same() -> None:
     [entry] = aggregate_cells([invalid(cell("waitress"), "host")])
     assert (entry["runs"], entry["discarded"]) == ([], 1)
-    assert entry["figures"]["p99"]["reason"] == "no run stands"
+    assert entry["figures"]["p99"]["reason"] == "no valid run"
     assert entry["figures"]["p99"]["median"] is None
 
 

@@ -77,7 +77,7 @@ def test_a_sound_load_raises_none(load: Json) -> None:
 
 
 def test_v1_wrong_answers() -> None:
-    alarm = of(sound(outcomes=outcomes(ok=990, http_status=3, bad_body=7)), "V1")
+    alarm = of(sound(outcomes=outcomes(ok=990, http_status=3, bad_body=7)), "wrong-responses")
     assert "10 of 1,000 answers were wrong: 3 by their status, 7 by their body" in alarm.message
 
 
@@ -87,7 +87,7 @@ def test_v1_wrong_answers() -> None:
 )
 def test_v2_users_who_are_in_no_time(mean_ms: float, said: str) -> None:
     times = {"count": 1_000, "mean": mean_ms * NS_PER_MS, "quantiles": {"0.5": 1}}
-    assert said in of(sound(closed=10, response_time_ns=times), "V2").message
+    assert said in of(sound(closed=10, response_time_ns=times), "littles-law").message
 
 
 @pytest.mark.parametrize("mean_ms", [91.0, 109.0])
@@ -102,7 +102,9 @@ def test_v2_allows_a_tenth(mean_ms: float) -> None:
 def test_v3_starved_connections(carried: Json) -> None:
     assert (
         "not served alike"
-        in of(connections(sound(closed=10), requests_per_connection=carried), "V3").message
+        in of(
+            connections(sound(closed=10), requests_per_connection=carried), "uneven-connections"
+        ).message
     )
 
 
@@ -115,18 +117,21 @@ def test_v4_dead_time() -> None:
     intervals = sound()["intervals"]
     dead = {"scheduled": 100, "ok": 0, "length_ns": 1_000 * NS_PER_MS}
     nothing_due = {"scheduled": 0, "ok": 0, "length_ns": 1_000 * NS_PER_MS}
-    assert "for 2 s of 10 s" in of(sound(intervals=[*intervals[:8], dead, dead]), "V4").message
+    assert (
+        "for 2 s of 10 s"
+        in of(sound(intervals=[*intervals[:8], dead, dead]), "dead-interval").message
+    )
     assert alarms_of_load(sound(intervals=[*intervals, nothing_due])) == []
 
 
 def test_v5_ports_and_errors_of_the_client() -> None:
     few = connections(sound(), peak=71, local_ports={"free": 100})
-    assert "71 connections at once, of 100 free ports" in of(few, "V5").message
-    assert of(few, "V5").blame == "client"
+    assert "71 connections at once, of 100 free ports" in of(few, "network-resources").message
+    assert of(few, "network-resources").blame == "client"
     assert alarms_of_load(connections(sound(), peak=70, local_ports={"free": 100})) == []
     assert (
         "5 requests failed on this side"
-        in of(sound(outcomes=outcomes(ok=995, client_error=5)), "V5").message
+        in of(sound(outcomes=outcomes(ok=995, client_error=5)), "network-resources").message
     )
     assert alarms_of_load(connections(sound(), local_ports=None)) == []
 
@@ -134,7 +139,7 @@ def test_v5_ports_and_errors_of_the_client() -> None:
 @pytest.mark.parametrize(("before", "after"), [(801, 10), (10, 801)])
 def test_v5_a_table_of_tracked_connections_that_is_nearly_full(before: int, after: int) -> None:
     full = connections(sound(), tracked={"before": before, "after": after, "max": 1_000})
-    alarm = of(full, "V5")
+    alarm = of(full, "network-resources")
     assert (alarm.blame, alarm.value, alarm.limit) == ("client", 0.801, 0.8)
     assert (
         "801 connections in a table of 1,000" in alarm.message
@@ -151,7 +156,7 @@ def test_v5_where_nothing_is_tracked_or_an_older_report_does_not_tell() -> None:
 
 def test_v6_a_connection_for_every_answer() -> None:
     closing = connections(sound(), opened=1_000, closed_by_server=1_000)
-    assert "1,000 connections for 1,000 answers" in of(closing, "V6").message
+    assert "1,000 connections for 1,000 answers" in of(closing, "no-keepalive").message
     asked_for = closing | {"plan": closing["plan"] | {"keepalive": "off"}}
     assert alarms_of_load(asked_for) == []
     few = sound(outcomes=outcomes(scheduled=19, ok=19))
@@ -165,7 +170,7 @@ def test_v6_a_connection_for_every_answer() -> None:
 def test_v8_behind_and_idle() -> None:
     behind = sound(rate={"offered_per_s": 100.0, "achieved_per_s": 90.0, "goodput_per_s": 80.0})
     below, alarm = alarms_of_cell(behind, ServerUse(0.2, 1.0))
-    assert (below.name, alarm.name, alarm.value) == ("V9", "V8", 0.2)
+    assert (below.name, alarm.name, alarm.value) == ("rate-not-reached", "idle-server", 0.2)
     assert alarm.message.startswith(
         "90/s of 100/s were answered while the server used 20% of its CPU limit"
     )
@@ -179,12 +184,14 @@ def test_v8_is_not_of_wrong_answers_that_come_in_time() -> None:
         rate={"offered_per_s": 100.0, "achieved_per_s": 100.0, "goodput_per_s": 80.0},
         outcomes=outcomes(ok=800, http_status=200),
     )
-    assert [alarm.name for alarm in alarms_of_cell(wrong, ServerUse(0.2, 1.0))] == ["V1"]
+    assert [alarm.name for alarm in alarms_of_cell(wrong, ServerUse(0.2, 1.0))] == [
+        "wrong-responses"
+    ]
 
 
 def test_v9_a_rate_that_was_not_reached() -> None:
     missed = sound(rate={"offered_per_s": 100.0, "achieved_per_s": 98.0, "goodput_per_s": 98.0})
-    assert "98/s were answered of 100/s offered (98.0%)" in of(missed, "V9").message
+    assert "98/s were answered of 100/s offered (98.0%)" in of(missed, "rate-not-reached").message
     assert (
         alarms_of_load(
             sound(rate={"offered_per_s": 100.0, "achieved_per_s": 99.0, "goodput_per_s": 99.0})
@@ -200,7 +207,9 @@ def test_v8_and_v9_leave_out_what_may_just_be_on_its_way_at_the_end() -> None:
         len(alarms_of_cell(sound(rate=short, measured_ns=1_000_000_000), ServerUse(0.2, 1.0))) == 2
     )
     assert alarms_of_load(sound(rate=short, measured_ns=900_000_000)) == [], "9 of 90"
-    assert "(90.0%)" in of(sound(rate=short, measured_ns=1_000_000_000), "V9").message, "10 of 100"
+    assert (
+        "(90.0%)" in of(sound(rate=short, measured_ns=1_000_000_000), "rate-not-reached").message
+    ), "10 of 100"
 
 
 def test_v10_runs_that_differ() -> None:
@@ -239,6 +248,9 @@ def test_over_cells_runs_of_one_level_and_levels_of_one_server_are_compared() ->
     varied = [
         cell(f"waitress@100#{run}", None, goodput) for run, goodput in enumerate((60.0, 100.0), 1)
     ]
-    assert [alarm.name for alarm in alarms_over_cells([*flat, *varied])] == ["V10", "V11"]
+    assert [alarm.name for alarm in alarms_over_cells([*flat, *varied])] == [
+        "run-spread",
+        "flat-throughput",
+    ]
     invalid = {"verdict": {"status": "invalid", "blame": "host", "reasons": []}}
     assert alarms_over_cells([varied[0] | invalid, varied[1]]) == []

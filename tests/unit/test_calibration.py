@@ -92,10 +92,13 @@ def test_the_median_of_a_known_hold_may_be_50_microseconds_late_and_never_early(
 
 
 def test_lateness_is_the_figure_and_no_doubt_about_it() -> None:
-    assert document(("C4", "invalid"), ("C5", "warn"))["verdict"]["status"] == "valid"
-    disturbed = document(("C4", "invalid"), ("C8", "invalid"))["verdict"]
+    assert (
+        document(("send-lag", "invalid"), ("send-lag-absolute", "warn"))["verdict"]["status"]
+        == "valid"
+    )
+    disturbed = document(("send-lag", "invalid"), ("run-queue-wait", "invalid"))["verdict"]
     assert (disturbed["status"], disturbed["blame"]) == ("invalid", "host")
-    assert [reason["check"] for reason in disturbed["reasons"]] == ["C8"]
+    assert [reason["check"] for reason in disturbed["reasons"]] == ["run-queue-wait"]
 
 
 def test_a_floor_is_found_for_its_mode_and_machine_only() -> None:
@@ -111,9 +114,9 @@ def test_a_floor_is_found_for_its_mode_and_machine_only() -> None:
 def test_a_floor_that_is_old_or_was_disturbed_is_not_used() -> None:
     store_calibration(CONDITIONS, document() | {"created_ns": 0})
     assert known_floor("on", MACHINE) is None
-    store_calibration(CONDITIONS, document(("C8", "invalid")))
+    store_calibration(CONDITIONS, document(("run-queue-wait", "invalid")))
     assert known_floor("on", MACHINE) is None
-    store_calibration(CONDITIONS, document(("C8", "warn")))
+    store_calibration(CONDITIONS, document(("run-queue-wait", "warn")))
     assert known_floor("on", MACHINE) is not None
 
 
@@ -128,12 +131,12 @@ def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> Non
     )
 
 
-def test_without_a_reference_server_cause_and_cure_are_said(
+def test_without_a_reference_server_cause_and_fix_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reference_server, "BUILT", tmp_path / "refsrv")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="a wheel does not bring it; build it with `cargo build"):
+    with pytest.raises(UsageError, match="wheels do not include it; build it with `cargo build"):
         find_reference_server()
     (tmp_path / "refsrv").touch(0o755)
     assert find_reference_server() == tmp_path / "refsrv"

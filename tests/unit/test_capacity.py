@@ -103,7 +103,7 @@ def serving_up_to(rate_per_s: float) -> Outcome:
 def errors(document: Json) -> list[str]:
     return [
         error.message
-        for error in Draft202012Validator(load_schema("capacity-1")).iter_errors(document)
+        for error in Draft202012Validator(load_schema("capacity-2")).iter_errors(document)
     ]
 
 
@@ -227,7 +227,7 @@ def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searchin
     assert [trial["discarded"] for trial in server["trials"][:4]] == [True, True, False, False]
     assert server["rate_per_s"] is not None
     assert "discarded" not in {reason["check"] for reason in server["verdict"]["reasons"]}
-    assert "was made again" in server["trials"][0]["why"]
+    assert "invalid and repeated" in server["trials"][0]["why"]
 
 
 def test_a_closed_loop_whose_answers_only_came_later_is_good_enough_to_begin_with(
@@ -236,7 +236,7 @@ def test_a_closed_loop_whose_answers_only_came_later_is_good_enough_to_begin_wit
     usual = serving_up_to(100.0)
     done = search(
         lambda plan: (
-            result("invalid", "host", check="C10") if plan.level.connections else usual(plan)
+            result("invalid", "host", check="steal") if plan.level.connections else usual(plan)
         )
     )
     assert [plan.level.connections for plan in done.made].count(8) == 1

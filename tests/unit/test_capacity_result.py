@@ -33,7 +33,7 @@ def result(
     status: str = "valid",
     blame: str | None = None,
     p99_ms: float = 10.0,
-    check: str = "C2",
+    check: str = "arrival-count",
     **changes: Any,
 ) -> Json:
     reasons = [
@@ -89,7 +89,7 @@ def test_only_a_valid_trial_can_miss(trial: Json, met: bool | None) -> None:
     assert OBJECTIVE.judge(trial).met is met
 
 
-LATER = {"check": "C10"}
+LATER = {"check": "steal"}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ LATER = {"check": "C10"}
         (result("invalid", "host", p99_ms=60.0, **LATER), False, True),
         (result("warn", "host", p99_ms=60.0, check="contaminated"), False, True),
         (result("warn", "host", p99_ms=45.0, **LATER), True, False),
-        (result("invalid", "client", p99_ms=80.0, check="C11"), False, False),
+        (result("invalid", "client", p99_ms=80.0, check="client-stalls"), False, False),
         (
             result("invalid", "host", outcomes={"scheduled": 10_000, "ok": 9_988}, **LATER),
             False,
@@ -133,7 +133,7 @@ def test_what_only_makes_answers_later_leaves_doubt_near_the_limit(
 def test_a_finding_that_may_have_made_answers_earlier_spoils_the_trial() -> None:
     both = [
         {"check": check, "level": "invalid", "message": "", "value": 1, "limit": 0}
-        for check in ("C10", "C2")
+        for check in ("steal", "arrival-count")
     ]
     verdict = {"status": "invalid", "blame": "host", "reasons": both}
     assert OBJECTIVE.judge(result(verdict=verdict)).met is None
@@ -157,12 +157,12 @@ def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() ->
 
 def test_an_unstable_server_misses_whatever_its_quantiles() -> None:
     unstable = {
-        "check": "C15",
+        "check": "backlog-growth",
         "level": "warn",
         "message": "UNSTABLE: the offered rate is above the capacity",
     }
     growing = {
-        "check": "C15",
+        "check": "backlog-growth",
         "level": "warn",
         "message": "the requests in the system grew by 0.6 times",
     }
@@ -187,8 +187,8 @@ def test_failures_are_limited_even_where_nobody_said_so() -> None:
 
 
 def schema_errors(said: Json) -> list[str]:
-    schema = load_schema("capacity-1")
-    server = {"$ref": "#/$defs/server", "$defs": schema["$defs"]}
+    schema = load_schema("capacity-2")
+    server = {"$ref": "#/$defs/ServerCapacity", "$defs": schema["$defs"]}
     return [
         f"{error.json_path}: {error.message}"
         for error in Draft202012Validator(server).iter_errors(said)
@@ -280,7 +280,7 @@ def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() 
 
 
 def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> None:
-    doubtful = judged(result("invalid", "host", p99_ms=60.0, check="C10"))
+    doubtful = judged(result("invalid", "host", p99_ms=60.0, check="steal"))
     assert doubtful.judgement is not None
     so_far = course(None, *[judged(result())] * 4)
     so_far.trials.append(doubtful)
@@ -316,8 +316,8 @@ def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> No
 
 
 def test_what_missed_far_above_the_upper_bound_makes_no_lower_bound() -> None:
-    overloaded = judged(result("invalid", "host", p99_ms=900.0, check="C10", rate=315.0))
-    at_the_bound = judged(result("invalid", "host", p99_ms=900.0, check="C10", rate=102.0))
+    overloaded = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=315.0))
+    at_the_bound = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=102.0))
     far = server_result(course(FOUND, judged(result()), overloaded), OBJECTIVE, 120 * NS_PER_S)
     assert far["verdict"]["status"] == "valid"
     near = server_result(course(FOUND, judged(result()), at_the_bound), OBJECTIVE, 120 * NS_PER_S)
@@ -345,7 +345,7 @@ def test_a_server_that_does_not_start_has_no_figures() -> None:
 def test_a_search_that_was_cut_off_is_not_valid(trials: int, says: str) -> None:
     said = server_result(course(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
     assert (said["verdict"]["status"], said["verdict"]["blame"]) == ("invalid", "method")
-    assert remarks_of(said) == [f"waitress: unfinished (invalid): the search was cut off {says}"]
+    assert remarks_of(said) == [f"waitress: the search was cut off {says} (unfinished, invalid)"]
     assert is_unfinished(said)
     assert schema_errors(said) == []
     assert exit_code("interrupted", [said]) == 130
@@ -370,7 +370,7 @@ def test_a_threshold_on_the_capacity_fails_where_there_is_none() -> None:
         "threshold capacity>=90 failed by waitress"
     ]
     assert failed_thresholds([threshold], [("waitress", said | {"rate_per_s": None})])
-    with pytest.raises(UsageError, match="there is no figure 'p99'; choose one of capacity"):
+    with pytest.raises(UsageError, match="unknown figure 'p99'; choose one of capacity"):
         parse_threshold("p99<50ms", CAPACITY_FIGURES)
 
 

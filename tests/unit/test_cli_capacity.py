@@ -41,7 +41,7 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         ),
         ([*QUICK, "--url", "gopher://127.0.0.1/"], "gopher"),
         ([*QUICK, "--width", "0.1%"], "is not a width from 0.5% to 50%"),
-        ([*QUICK, "--threshold", "p99<1s"], "there is no figure 'p99'; choose one of capacity"),
+        ([*QUICK, "--threshold", "p99<1s"], "unknown figure 'p99'; choose one of capacity"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(

@@ -90,7 +90,7 @@ SWEEP_ONLY = [
 
 # judged, configured and sampled by the orchestrator
 ONLY_LOAD = {"--threshold", "--config", "--attach-cgroup", "--attach-pid"}
-ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire"}
+ONLY_LOADGEN = {"--cooldown", "--interval", "--version", "--wire", "--explain", "--schema"}
 
 
 def commands(group: click.Group = wsgiload, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -287,7 +287,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "18446744073709551616 is not in the range 0<=x<=18446744073709551615",
         ),
         ([*LOAD, "--connections", "0"], "0 is not in the range x>=1"),
-        ([*LOAD, "--keepalive", "0"], "'0' is not a keep-alive"),
+        ([*LOAD, "--keepalive", "0"], "invalid keep-alive '0'"),
         ([*LOAD, "-H", "nonsense"], "'nonsense' is not a header field"),
         ([*LOAD, "-X", "A B"], "'A B' is not a request method"),
         ([*LOAD, "--expect-status", "99"], "'99' is not a list of status codes"),
@@ -297,12 +297,12 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "cannot read /nonexistent: No such file or directory",
         ),
         ([*LOAD, "--threshold", "p99"], "'p99' is not a threshold"),
-        ([*LOAD, "--precision", "5"], "'5' is no precision; write it like 5% or p99.9:2%"),
+        ([*LOAD, "--precision", "5"], "'5' is not a precision; write it like 5% or p99.9:2%"),
         ([*LOAD, "--precision", "p98:5%"], "p98 has no interval; choose one of p50, p90"),
         ([*LOAD, "--precision", "80%"], "0.8 does not lie above 0 and up to 50%"),
         (
             [*LOAD, "--max-duration", "60s"],
-            "a longest duration was given without a precision; add --precision p99:5%",
+            "--max-duration needs --precision; add --precision p99:5%",
         ),
         (
             [*LOAD, "-R", "9", "--precision", "5%", "--max-duration", "9s"],
@@ -310,25 +310,25 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ),
         (
             [*LOAD, "--precision", "5%", "--max-duration", "60s"],
-            "only an open loop of one rate may go on",
+            "only an open loop at one rate can be extended",
         ),
         (
             [*LOAD, "--check-threshold", "C4=1"],
-            "'C4=1' is no threshold of a check; write it like C4.warn=0.02",
+            "'C4=1' is not a threshold; write it like send-lag.warn=0.02",
         ),
-        ([*LOAD, "--check-threshold", "C4.warn=much"], "'much' is no number"),
-        ([*LOAD, "--check-threshold", "C4.warn=-1"], "the threshold C4.warn is -1"),
+        ([*LOAD, "--check-threshold", "send-lag.warn=much"], "'much' is not a number"),
+        ([*LOAD, "--check-threshold", "send-lag.warn=-1"], "the threshold send-lag.warn is -1"),
         (
             [*LOAD, "--check-threshold", "C99.warn=1"],
-            "the check C99 has no thresholds; these have: C10",
+            "the check C99 has no thresholds; these have: arrival-count",
         ),
         (
-            [*LOAD, "--check-threshold", "C17.warn=1"],
-            "C17.warn: C17 is a check of `wsgiload sweep`",
+            [*LOAD, "--check-threshold", "app-calls.warn=1"],
+            "app-calls.warn: app-calls is a check of `wsgiload sweep`",
         ),
         (
             ["sweep", "--check-threshold", "C17.wran=1"],
-            "C17 has no threshold wran; it has warn, invalid",
+            "app-calls has no threshold wran; it has warn, invalid",
         ),
         (
             [*LOAD, "--config", "/nonexistent"],
@@ -349,7 +349,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         (["sweep", "-H", "X: ☃"], "header X: '☃' has characters that HTTP forbids"),
         (
             ["sweep", "--app-name", "nope"],
-            "there is no bundled app 'nope'; choose one of hello, json1k",
+            "unknown bundled app 'nope'; choose one of hello, json1k",
         ),
         (["sweep", "a:b", "--app-name", "cpu"], "both APP 'a:b' and --app-name 'cpu' were given"),
         (["sweep", "a:b", "--chdir", "/nonexistent"], "there is no folder /nonexistent"),

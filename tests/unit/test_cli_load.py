@@ -75,7 +75,13 @@ def canned(invented: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> type[Ca
 
 
 def spoil(canned: type[CannedHandle]) -> None:
-    reason = {"check": "C4", "level": "invalid", "message": "late", "value": 1.0, "limit": 0.5}
+    reason = {
+        "check": "send-lag",
+        "level": "invalid",
+        "message": "late",
+        "value": 1.0,
+        "limit": 0.5,
+    }
     canned.report.to_dict()["verdict"] = {
         "status": "invalid",
         "blame": "client",
@@ -161,7 +167,7 @@ def test_a_folder_is_no_place_for_a_result(
 ) -> None:
     for place in (str(tmp_path), f"{tmp_path}/new/"):
         assert run(["load", URL, "-R", "5", "--json", place]) == 2
-        assert "it is a folder; name a file in it" in capsys.readouterr().err
+        assert "it is a directory; name a file" in capsys.readouterr().err
 
 
 def test_a_time_of_day_may_be_in_the_name_of_a_file(
@@ -209,4 +215,4 @@ def test_a_load_that_cannot_be_added_up_in_time_says_so(
 ) -> None:
     canned.is_interrupted, canned.adds_up_in_time = True, False
     assert run(["load", URL, "-R", "5", "--quiet"]) == 130
-    assert capsys.readouterr().err == "wsgiload: interrupted before there was a report\n"
+    assert capsys.readouterr().err == "wsgiload: interrupted before the measurement; no report\n"

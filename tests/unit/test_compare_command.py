@@ -12,6 +12,7 @@ import pytest
 from wsgiload.analysis.comparison import unlike, unlike_hosts
 from wsgiload.cli import run
 
+from .filled import filled_run, filled_summary
 from .invented_cells import Json, experiment, runs_of
 
 
@@ -25,9 +26,7 @@ def stored(folder: Path, cells: list[Json], **changes: Any) -> Path:
         "name": folder.name,
     } | changes
     cells = [{"version": "3.0.2", "python": "3.11.2"} | one for one in cells]
-    (folder / "summary.json").write_text(
-        json.dumps({"schema_version": 1, "experiment": plan, "cells": cells})
-    )
+    (folder / "summary.json").write_text(json.dumps(filled_summary(plan, cells)))
     return folder
 
 
@@ -56,7 +55,7 @@ def test_each_server_of_both_runs_is_one_sentence_and_every_other_change_is_one(
 def test_the_same_as_json(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", *map(str, runs), "--figure", "goodput", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["schema_version"] == 1
+    assert result["schema_version"] == 2
     assert result["runs"] == [str(path) for path in runs]
     assert [
         (entry["first"], entry["figure"], entry["finding"]) for entry in result["comparisons"]
@@ -95,7 +94,7 @@ def test_runs_with_nothing_in_common_are_refused(
     first = stored(tmp_path / "one", experiment(1, {"a": 1e6}))
     second = stored(tmp_path / "two", experiment(1, {"b": 1e6}))
     assert run(["compare", str(first), str(second)]) == 2
-    assert "have no server at the same load in common" in capsys.readouterr().err
+    assert "share no server at the same load" in capsys.readouterr().err
 
 
 def test_another_version_of_a_server_is_said() -> None:
@@ -137,7 +136,7 @@ def test_another_host_is_one_line_of_caution(
     assert unlike_hosts(HOST, None) == [], "what is not known is not said"
     other = HOST | {"cpu_model": "B", "kernel": "6.12"}
     for folder, host in zip(runs, (HOST, other), strict=True):
-        (folder / "run.json").write_text(json.dumps({"host": host}))
+        (folder / "run.json").write_text(json.dumps(filled_run({}, host)))
     assert run(["compare", *map(str, runs)]) == 0
     said = capsys.readouterr().out.splitlines()
     line = (

@@ -67,14 +67,14 @@ def test_the_most_at_once_and_the_connections_kept_are_found(
 ) -> None:
     found = probe_concurrency(small.address, keeps_connections=True)
     assert found.requests_at_once == request.node.callspec.params["small"]
-    assert found.connections_answered == PROBED_AT_ONCE
+    assert found.connections_served == PROBED_AT_ONCE
     assert found.connections_kept == 7
     assert found.backlog == 200
 
 
 def test_connections_of_a_server_that_keeps_none_are_not_counted(small: SmallServer) -> None:
     found = probe_concurrency(small.address, keeps_connections=False)
-    assert (found.connections_answered, found.connections_kept) == (None, None)
+    assert (found.connections_served, found.connections_kept) == (None, None)
 
 
 def test_a_small_server_is_told_in_words() -> None:

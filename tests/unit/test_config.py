@@ -203,7 +203,7 @@ def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun
         (
             "wsgiload.toml",
             "duration = true\n",
-            "Invalid value for '-d' / '-z' / '--duration': True is not a value",
+            "Invalid value for '-d' / '-z' / '--duration': True is not valid here",
         ),
         (
             "wsgiload.toml",

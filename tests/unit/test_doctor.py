@@ -29,7 +29,7 @@ def test_every_finding_here_is_complete() -> None:
     assert len(set(names)) == len(names) >= 14
     for finding in findings:
         assert finding.message and finding.level in ("green", "amber", "red")
-        assert finding.level != "red" or finding.cure
+        assert finding.level != "red" or finding.fix
         assert finding.level != "green" or finding.value is not None
 
 
@@ -109,7 +109,7 @@ def test_a_file_and_what_it_means(
     write(path, text)
     finding = check(tmp_path)
     assert (finding.level, finding.value) == (level, value)
-    assert (finding.cure is None) == (level == "green")
+    assert (finding.fix is None) == (level == "green")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_foreign_load_and_steal_from_two_readings(tmp_path: Path, write: Write) 
 def test_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.resource, "getrlimit", lambda which: (256, 4096))
     finding = doctor.check_open_files()
-    assert (finding.level, finding.cure) == ("red", "ulimit -n 4096")
+    assert (finding.level, finding.fix) == ("red", "ulimit -n 4096")
 
 
 def test_uv_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,9 +216,9 @@ def test_a_notebook_as_it_comes_is_told_the_command_for_each_fault(
         "TIME_WAIT",
         "connection tracking",
     }
-    assert all(finding.cure for finding in findings.values() if finding.level != "green")
+    assert all(finding.fix for finding in findings.values() if finding.level != "green")
     assert (
-        findings["turbo"].cure == "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+        findings["turbo"].fix == "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
     )
     assert findings["TIME_WAIT"].value == 23456
 

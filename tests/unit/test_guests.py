@@ -61,10 +61,9 @@ def test_without_qemu_nothing_is_run_and_that_is_said(
         guests.shutil, "which", lambda name: None if name in missing else f"/usr/bin/{name}"
     )
     assert guests.main([]) == 0
-    cure = "as root run: apt-get install qemu-system-x86 mmdebstrap"
+    fix = "as root run: apt-get install qemu-system-x86 mmdebstrap"
     assert (
-        capsys.readouterr().out
-        == f"test-vm: not run: qemu-system-x86, mmdebstrap missing; {cure}\n"
+        capsys.readouterr().out == f"test-vm: not run: qemu-system-x86, mmdebstrap missing; {fix}\n"
     )
 
 

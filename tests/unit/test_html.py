@@ -168,8 +168,8 @@ def test_the_generators_own_costs_are_told_at_their_worst(
         "run_queue_wait_ns": 4_000_000,
     }
     loads = {
-        "a": {"client": {**costs, "hiccups": one}},
-        "b": {"client": {**less, "hiccups": other}},
+        "a": {"client": {**costs, "stalls": one}},
+        "b": {"client": {**less, "stalls": other}},
         "c": {},
     }
     facts = generator_facts(read_sweep({"experiment": {}, "cells": []}), loads)
@@ -213,7 +213,7 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
         ),
         (
             {"backend": "cgroup-v2", "cpus": 1.0, "not_enforced": []},
-            ["Limits by cgroup-v2.", "Every limit asked for was set."],
+            ["Limits by cgroup-v2.", "All limits were enforced."],
         ),
         ({"backend": "cgroup-v2", "cpus": None, "not_enforced": []}, ["No limits were set."]),
         (None, ["Limits: not measured."]),
@@ -274,7 +274,7 @@ def test_runs_and_an_interruption_are_told(tmp_path: Path) -> None:
     summary["cells"] = [cell for cell in summary["cells"] if cell["server"] == "waitress"]
     (run / "summary.json").write_text(json.dumps(summary))
     page = Page(write_html(run).read_text(encoding="utf-8"))
-    assert "interrupted: not every cell was measured" in page.text
+    assert "interrupted: some cells were not measured" in page.text
     assert "No inference" not in page.text
 
 
@@ -356,9 +356,9 @@ def test_a_closed_loop_has_connections_on_its_axis(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", closed_loop=True)
     text = Page(write_html(run).read_text(encoding="utf-8")).text
     assert "hello /: 8 servers, 100 to 300 connections" in text
-    assert "a closed loop offers no rate" in text
+    assert "A closed loop offers no rate" in text
 
 
 def test_a_directory_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"summary\.json is missing; name a run directory"):
+    with pytest.raises(UsageError, match=r"summary\.json cannot be read: .*; name a run directory"):
         write_html(tmp_path)

@@ -113,7 +113,7 @@ def test_an_unsupported_interpreter_is_refused(
         find_app_interpreter(tmp_path, str(path))
 
 
-def test_a_shim_that_fails_is_named_with_the_cure(tmp_path: Path) -> None:
+def test_a_shim_that_fails_is_named_with_the_fix(tmp_path: Path) -> None:
     (tmp_path / "shims").mkdir()
     shim = tmp_path / "shims" / "python3.8"
     shim.write_text("#!/bin/sh\necho 'pyenv: python3.8: command not found' >&2; exit 127\n")
@@ -160,7 +160,7 @@ def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("app", "cure"),
+    ("app", "fix"),
     [
         ("shop", "shop:app"),
         ("shop.py:app", "shop:app"),
@@ -169,10 +169,10 @@ def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
         ("", "myapp:app"),
     ],
 )
-def test_a_name_of_the_wrong_form_is_a_usage_error(tmp_path: Path, app: str, cure: str) -> None:
+def test_a_name_of_the_wrong_form_is_a_usage_error(tmp_path: Path, app: str, fix: str) -> None:
     with pytest.raises(UsageError, match="is not module:callable") as caught:
         check(tmp_path, app)
-    assert cure in (caught.value.cure or "")
+    assert fix in (caught.value.fix or "")
 
 
 def test_wrong_names_get_suggestions(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_an_app_that_fails_while_imported_gets_one_line(
     with pytest.raises(AppImportError, match=line) as caught:
         check(tmp_path, "shop:app", text)
     assert "\n" not in str(caught.value)
-    assert caught.value.cure
+    assert caught.value.fix
 
 
 def test_an_app_that_ends_the_interpreter_is_told(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_an_app_with_packages_stays_on_its_own_interpreter() -> None:
         interpreter_for(server(python_max=(3, 12)), own)
 
 
-def test_where_none_fits_the_cure_says_so() -> None:
+def test_where_none_fits_the_fix_says_so() -> None:
     with pytest.raises(UsageError, match="install such an interpreter"):
         interpreter_for(server(python_min=(3, 20)), interpreter("3.13.0"))
 
@@ -97,7 +97,7 @@ def test_a_version_is_found_among_the_installed(asked: str, found: str) -> None:
     ("asked", "complaint"),
     [
         ("3.14", "no Python 3.14 is installed here; installed are 3.9.18, 3.11.7"),
-        ("newest", "no version"),
+        ("newest", "is not a Python version"),
         ("3", "no"),
     ],
 )

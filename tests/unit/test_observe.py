@@ -55,7 +55,7 @@ class Container:
 def load(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     run_dir = write_run(tmp_path_factory.mktemp("runs") / "run")
     found: dict[str, Any] = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    found["plan"]["phases"] = {"warmup_ns": 2 * NS_PER_S}
+    found["plan"]["phases"] = {"warmup_ns": 2 * NS_PER_S, "measure_ns": NS_PER_S}
     return found
 
 
@@ -94,7 +94,7 @@ def test_what_was_used_counts_over_the_measurement_alone(load: dict[str, Any]) -
     assert used["throttled_period_ratio"] == pytest.approx(0.5)
     assert used["memory_peak_bytes"] == 40 * MIB, "what was before the measurement does not count"
     report = load | {"resources": resources}
-    assert list(Draft202012Validator(load_schema("load-1")).iter_errors(report)) == []
+    assert list(Draft202012Validator(load_schema("load-2")).iter_errors(report)) == []
     target = Console(file=io.StringIO(), width=150, color_system=None)
     print_load(report, target)
     assert isinstance(target.file, io.StringIO)

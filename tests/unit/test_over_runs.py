@@ -92,8 +92,8 @@ ENTRY: Json = {
         (
             {"load_share": 1.2},
             "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s; caution: above the capacity "
-            "of one of them, where "
-            "p99 grows with the length of the run",
+            "of one of them, so "
+            "p99 grows with the duration",
         ),
     ],
 )
@@ -173,19 +173,19 @@ def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() 
         {"server": server, "rate": None, "between": None, "reason": "at an end"}
         for server in ("b", "c")
     ]
-    lines = power_lines({"power": [ends[0], known, ends[1]]})
+    lines = power_lines({"efficiency": [ends[0], known, ends[1]]})
     assert lines[0].startswith(
         "a has its largest power between 400/s and 600/s, at 500/s of those measured. Power is"
     )
     assert lines[1:] == ["The rate of the largest power is not known of b, c: at an end."]
-    assert power_lines({}) == power_lines({"power": []}) == []
+    assert power_lines({}) == power_lines({"efficiency": []}) == []
 
 
 def test_power_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "one")
     summary = analyse(read_summary(directory))
-    assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
-    assert {entry["server"] for entry in summary["power"]} >= set(SERVERS)
+    assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(summary)) == []
+    assert {entry["server"] for entry in summary["efficiency"]} >= set(SERVERS)
     sentences = power_lines(summary)
     assert sentences
     text = "".join(printed(summary).split())
@@ -211,7 +211,7 @@ def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first
     assert forest.caption([pair, chance]) == (
         "Of 1 comparison, 1 show a difference and 0 that both are the same within 5 %."
     )
-    assert forest.caption([chance]).startswith("One server under two names")
+    assert forest.caption([chance]).startswith("A/A test (one server, two names)")
 
 
 # --- trials that were discarded
@@ -224,8 +224,8 @@ def rerun(one: Json, attempt: int) -> Json:
 def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_code() -> None:
     spoiled = invalid(cell("a"), "host")
     spoiled["verdict"]["reasons"] = [
-        {"check": "C8", "level": "invalid"},
-        {"check": "C5", "level": "warn"},
+        {"check": "run-queue-wait", "level": "invalid"},
+        {"check": "send-lag-absolute", "level": "warn"},
     ]
     cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
     assert last_attempts(cells) == cells[1:]
@@ -234,10 +234,10 @@ def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_c
     assert summary["session"] == {
         "status": "valid",
         "trials": 6,
-        "discarded": [{"id": "a@1000#1", "reason": "invalid: host (C8)"}],
+        "discarded": [{"id": "a@1000#1", "reason": "invalid: host (run-queue-wait)"}],
     }
     assert session_lines(summary) == [
-        ("Discarded: 1 of 6 trials (16.7 %): a@1000#1 invalid: host (C8).", "yellow"),
+        ("Discarded: 1 of 6 trials (16.7 %): a@1000#1 invalid: host (run-queue-wait).", "yellow"),
     ]
     assert exit_code(summary) == 0
 
@@ -249,7 +249,7 @@ def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_reru
     summary = analyse({"status": "complete", "experiment": {"runs": 3}, "cells": cells})
     assert summary["session"]["status"] == "invalid"
     assert session_lines(summary)[-1] == (
-        "More than a fifth of the trials were discarded: the whole session is invalid.",
+        "More than 20 % of the trials were discarded: the experiment is invalid.",
         "red",
     )
     assert exit_code(summary) == 98
@@ -295,7 +295,7 @@ def printed(summary: dict[str, Any]) -> str:
 def test_what_is_computed_keeps_the_schema(stored: Path) -> None:
     for method in ("interval", "trim"):
         summary = analyse(read_summary(stored), method)
-        assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
+        assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(summary)) == []
         assert len(summary["aggregates"]) == 6
         assert len(summary["comparisons"]) == 2 * 3
 
@@ -345,7 +345,7 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(
     page = write_html(stored).read_text(encoding="utf-8")
     assert '<section id="runs">' in page
     assert "p99 mean, 95 % interval" in page
-    assert "never for its outcome" in page
+    assert "never because of their outcome" in page
     figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
     assert figure.count("<svg ") == 1
     assert "gunicorn-gthread over gunicorn-gevent at 1,000/s" in figure

@@ -32,7 +32,9 @@ def test_of_a_single_server_queue_it_is_largest_at_half_of_the_capacity() -> Non
     expected = {
         rate: rate * (CAPACITY_PER_S - rate) for rate in (100.0 * step for step in range(1, 10))
     }
-    assert {one["rate"]: one["power_per_s2"] for one in entry["points"]} == pytest.approx(expected)
+    assert {one["rate"]: one["efficiency_per_s2"] for one in entry["points"]} == pytest.approx(
+        expected
+    )
     assert [one["rate"] for one in entry["points"]] == sorted(expected)
 
 

@@ -115,7 +115,7 @@ def test_a_plan_goes_on_only_where_a_longest_duration_is_given() -> None:
     assert until_precise(asked, 7) == {
         "precision": {"quantile": 0.999, "share": 0.05, "longest_ns": 7}
     }
-    with pytest.raises(UsageError, match="without a precision"):
+    with pytest.raises(UsageError, match="--max-duration needs --precision"):
         until_precise(None, 7)
 
 

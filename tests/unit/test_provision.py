@@ -194,8 +194,8 @@ def test_a_failed_build_names_the_missing_system_package(
     )
     error = build_failure(server, "start\n" + text + "\nend\n", tmp_path / "build.log")
     assert f"system package {package} is missing" in error.cause
-    assert "apt-get install " in (error.cure or "")
-    assert package in (error.cure or "")
+    assert "apt-get install " in (error.fix or "")
+    assert package in (error.fix or "")
     assert text in error.log_tail
 
 

@@ -80,7 +80,7 @@ def test_errors_form_one_tree_and_each_has_its_exit_code(
 ) -> None:
     assert error.__bases__ == (parent,)
     assert error.exit_code == code
-    assert str(error("cause", "cure")) == "cause; cure"
+    assert str(error("cause", "fix")) == "cause; fix"
     assert str(error("cause")) == "cause"
 
 

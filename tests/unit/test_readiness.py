@@ -82,7 +82,7 @@ def test_a_server_that_ended_after_its_first_answer_says_how(
 ) -> None:
     found = failure(server(tmp_path, **fate), free_port())
     assert cause in found.cause
-    assert found.cure is not None
+    assert found.fix is not None
     assert found.log_tail == "the licence has expired"
     assert found.exit_code == 97
 
@@ -104,10 +104,10 @@ def test_a_server_that_accepts_nothing_any_more_has_failed_too(
         ),
         (
             ConnectionRefusedError(111, "Connection refused"),
-            "the system refused a request: Connection refused",
+            "system error: Connection refused",
         ),
-        (TimeoutError("timed out"), "the system refused a request: timed out"),
-        (OSError(), "the system refused a request: OSError"),
+        (TimeoutError("timed out"), "system error: timed out"),
+        (OSError(), "system error: OSError"),
     ],
 )
 def test_an_error_of_the_system_reads_sensibly(

@@ -120,7 +120,7 @@ def test_overlapping_intervals_carry_no_recommendation() -> None:
         "both hold 100/s, and neither their intervals nor their memory tell them apart"
         in refusal.why
     )
-    assert "higher --rates" in refusal.settle
+    assert "higher --rates" in refusal.needs
 
 
 def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_recommended() -> None:
@@ -130,7 +130,7 @@ def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_rec
     )
     found = recommend(cells, OBJECTIVE)
     assert isinstance(found, Recommendation)
-    assert (found.server, found.alike) == ("lean", ("large",))
+    assert (found.server, found.tied) == ("lean", ("large",))
     said = recommendation_words(found, "p99<100ms")
     assert said.endswith(
         " large holds it as well as far as can be told, with more memory, workers or threads."
@@ -146,7 +146,7 @@ def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and
         [*sizes[0], *sizes[1], *runs("gthread-w2-t1-stock", {100: 30.0}, **double)], OBJECTIVE
     )
     assert isinstance(found, Recommendation)
-    assert (found.server, set(found.alike)) == (
+    assert (found.server, set(found.tied)) == (
         "gthread-w1-t1-stock",
         {"gthread-w1-t4-stock", "gthread-w2-t1-stock"},
     )
@@ -177,7 +177,7 @@ def test_a_smaller_size_that_needs_more_memory_is_not_recommended() -> None:
 def test_too_few_runs_carry_none(count: int) -> None:
     refusal = refused(runs("small", {100: 400.0}, count) + runs("large", {100: 30.0}, count))
     assert "4 valid runs" in refusal.why
-    assert "--runs 6" in refusal.settle
+    assert "--runs 6" in refusal.needs
 
 
 def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
@@ -235,7 +235,7 @@ STOLEN = {
         "blame": "host",
         "reasons": [
             {
-                "check": "C10",
+                "check": "steal",
                 "level": "invalid",
                 "message": "2 % was taken",
                 "value": 0.02,

@@ -63,7 +63,7 @@ def test_summary_page_and_terminal_say_the_same(
     stored: Path, capsys: pytest.CaptureFixture[str], objective: str
 ) -> None:
     summary = analysed(stored, objective)
-    assert list(Draft202012Validator(load_schema("summary-1")).iter_errors(summary)) == []
+    assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(summary)) == []
     wanted = parse_objective([objective])
     assert summary["experiment"]["slo"] == wanted.texts == [objective, "error_rate<=0.1%"]
     (entry,) = summary["recommendations"]

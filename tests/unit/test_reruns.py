@@ -76,7 +76,15 @@ class Made:
         if blame is KeyboardInterrupt:
             return CellRecord(cell, interrupted=True)
         reasons = (
-            [{"check": "C8", "level": "invalid", "message": "m", "value": 2, "limit": 1}]
+            [
+                {
+                    "check": "run-queue-wait",
+                    "level": "invalid",
+                    "message": "m",
+                    "value": 2,
+                    "limit": 1,
+                }
+            ]
             if blame
             else []
         )

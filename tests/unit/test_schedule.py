@@ -171,13 +171,13 @@ def test_seconds_from_python_are_a_trace() -> None:
         (["--steps", "5@1s,"], "'' is not a step"),
         (
             ["--steps", "5@1s", "-d", "2s"],
-            "the steps take 1s and the measurement 2s; leave the duration out",
+            "the steps add up to 1s, but the measurement lasts 2s; omit --duration",
         ),
         (
             ["--ramp", "1:2@5s", "-d", "2s"],
-            "the ramp takes 5s and the measurement 2s; measure longer",
+            "the ramp (5s) is longer than the measurement (2s); increase --duration",
         ),
-        (["--ramp", "0:0"], "the rate must lie above 0"),
+        (["--ramp", "0:0"], "the rate must be between 0 and 10,000,000 per second"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(
@@ -195,7 +195,7 @@ def test_what_makes_no_sense_is_one_line(
             "0\n2\n1\n",
             'trace.txt: line 3: "1" lies before the offset above it; sort the lines by time',
         ),
-        ("# nothing\n", "trace.txt: the trace has no arrival"),
+        ("# nothing\n", "trace.txt: the trace is empty"),
     ],
 )
 def test_a_trace_that_cannot_be_read_is_told_with_its_line(text: str, says: str) -> None:
@@ -206,7 +206,9 @@ def test_a_trace_that_cannot_be_read_is_told_with_its_line(text: str, says: str)
 
 def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["load", URL, "--replay", trace("0\n1\n"), "--warmup", "2s"]) == 2
-    assert "the warm-up leaves nothing of the trace to measure" in capsys.readouterr().err
+    assert (
+        "the warm-up covers the whole trace; nothing is left to measure" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,10 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
             "the replay speed inf is not a number above 0",
         ),
         ({"steps": [(-1, 1)]}, "the rate -1 is not a number from 0 up"),
-        ({"ramp": (1, 2, 20), "duration": 10}, "plan: the ramp takes 20s and the measurement 10s"),
+        (
+            {"ramp": (1, 2, 20), "duration": 10},
+            "plan: the ramp (20s) is longer than the measurement (10s)",
+        ),
         (
             {"replay": [11, 12], "duration": 10},
             "plan: no arrival of the trace falls into the measurement",

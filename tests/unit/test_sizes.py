@@ -62,7 +62,7 @@ def test_without_a_grid_there_is_one_size() -> None:
         (None, ["workers=1,"], "'' is no number"),
         (None, ["workers=1001"], "no number from 1 to 1,000"),
         (None, ["profile=best"], "'best' is no profile; choose tuned or stock"),
-        (None, ["keepalive=maybe"], "'maybe' is not a keep-alive"),
+        (None, ["keepalive=maybe"], "invalid keep-alive 'maybe'"),
         (3, ["workers=1"], "workers of the servers was given twice"),
         (None, ["threads=1", "threads=2"], "threads of the servers was given twice"),
     ],
@@ -119,7 +119,7 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
     facts = experiment_facts(experiment(("waitress",), sizes), tuple(found))
     assert (facts["profile"], facts["keepalive"]) == (["tuned", "stock"], ["off", 5])
     assert conditions(dict(facts)).startswith("each profile as its name says · Poisson arrivals · ")
-    assert "kept or closed as each name says" in conditions(dict(facts))
+    assert "keep-alive as in the name" in conditions(dict(facts))
     alike = experiment_facts(experiment(("waitress",), (Size(), Size(2))), ("waitress",))
     assert (alike["profile"], alike["keepalive"]) == ("tuned", "on")
 

@@ -119,10 +119,10 @@ def test_run_and_summary_carry_their_version(directory: RunDirectory) -> None:
     directory.write_run({"status": "complete"})
     directory.write_summary({"status": "complete"})
     run = json.loads((directory.path / "run.json").read_text())
-    assert (run["schema_version"], run["status"]) == (1, "complete")
+    assert (run["schema_version"], run["status"]) == (2, "complete")
     assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\+00:00", run["started_utc"])
     assert json.loads((directory.path / "summary.json").read_text()) == {
-        "schema_version": 1,
+        "schema_version": 2,
         "status": "complete",
     }
 

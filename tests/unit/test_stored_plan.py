@@ -33,6 +33,7 @@ from wsgiload.results.stored_plan import (
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
+from .filled import filled_run, filled_summary
 from .test_store import measured_load
 
 PLAIN = Experiment(
@@ -52,7 +53,7 @@ RICH = replace(
         PLAIN.load,
         keepalive=7,
         deadline_ns=5,
-        check_thresholds=(("C4.warn", 0.02),),
+        check_thresholds=(("send-lag.warn", 0.02),),
         transport=Transport(source_addresses=("127.0.0.2",)),
     ),
     levels=(Level(connections=3),),
@@ -75,19 +76,23 @@ def test_what_was_stored_is_what_was_planned(experiment: Experiment, tmp_path: P
     stored = json.loads(json.dumps(plain(experiment)))
     assert revive(Experiment, stored) == experiment
     (tmp_path / "run.json").write_text(
-        json.dumps({"plan": stored | {"order": ["a", "b"], "cpu_plan": {}}, "host": {"cpus": 2}})
+        json.dumps(filled_run(stored | {"order": ["a", "b"], "cpu_plan": {}}, {"cpus": 2}))
     )
-    assert read_plan(tmp_path) == (experiment, ["a", "b"], {"cpus": 2})
+    found, order, host = read_plan(tmp_path)
+    assert (found, order, host["cpus"]) == (experiment, ["a", "b"], 2)
     servers = ("waitress", "again")
     assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"plan": {"order": [], "colour": 1}, "host": {}}']
+    "text",
+    ["", "[]", "{}", json.dumps(filled_run({"order": [], "colour": 1}))],
 )
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(UsageError, match=r"run\.json (is not JSON|holds no plan)"):
+    with pytest.raises(
+        UsageError, match=r"run\.json (is not JSON|is not a valid|was written by another version)"
+    ):
         read_plan(tmp_path)
     with pytest.raises(UsageError, match=r"cannot be read: No such file"):
         read_plan(tmp_path / "nowhere")
@@ -139,7 +144,7 @@ def test_another_host_or_version_is_refused() -> None:
 
 def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, "hello")
-    directory.write_run({"status": "interrupted"})
+    directory.write_run({"status": "interrupted", "plan": {}, "host": {}})
     for cell in ("a@1#1", "b@1#1"):
         directory.write_cell(cell, measured_load(), [Sample(10, 0, Counters(cpu_usage_ns=7))])
     with (directory.path / "resources.csv").open("a") as file:
@@ -156,7 +161,7 @@ def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> N
     assert "Tag=b" not in (again.path / "latency.hlog").read_text()
     again.write_cell("b@1#1", measured_load(), [])
     assert {path.name: path.read_text() for path in directory.path.glob("latency.*")} == kept
-    again.write_run({"status": "complete"})
+    again.write_run({"status": "complete", "plan": {}, "host": {}})
     assert json.loads((again.path / "run.json").read_text())[
         "started_utc"
     ] == directory.started_utc.isoformat(timespec="seconds")
@@ -247,14 +252,15 @@ def test_the_runs_that_an_intervention_adds_are_counted(capsys: pytest.CaptureFi
         )
         == 2
     )
-    assert "no CPU limit below them that could be lifted" in capsys.readouterr().err
+    assert "there is no CPU limit to lift" in capsys.readouterr().err
 
 
 def store(directory: Path, experiment: Experiment, status: str) -> None:
     """As much of a run as resuming it looks at."""
-    run_json = {"plan": {**plain(experiment), "order": []}, "host": plain(host_facts())}
+    run_json = filled_run({**plain(experiment), "order": []}, plain(host_facts()))
     (directory / "run.json").write_text(json.dumps(run_json))
-    (directory / "summary.json").write_text(json.dumps({"status": status, "cells": []}))
+    summary = filled_summary({}, [], status=status)
+    (directory / "summary.json").write_text(json.dumps(summary))
 
 
 def test_a_complete_run_and_a_missing_one_cannot_be_resumed(

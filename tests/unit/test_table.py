@@ -59,7 +59,9 @@ def test_a_sweep_has_one_row_per_cell(run_dir: Path) -> None:
         "107 MiB", "0 %", "valid",
     ]  # fmt: skip
     cells = [
-        line for line in lines if line.endswith(("valid", "(C15)", "(C4)", "failed: readiness:"))
+        line
+        for line in lines
+        if line.endswith(("valid", "(backlog-growth)", "(send-lag)", "failed: readiness:"))
     ]
     assert len(cells) == 24
 
@@ -93,12 +95,12 @@ def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("check", "figures", "told"),
     [
-        ("C5", [(586_000, 200_000), (300_000, 200_000)], ["586000"]),
-        ("C5", [(586_000, 200_000), (1_200_000, 1_000_000)], ["586000", "1200000"]),
-        ("C14", [(-0.3, 0.05), (0.2, 0.05)], ["-0.3"]),
-        ("C15", [(0.9, 0.5), (1.4, 1.0)], ["0.9", "1.4"]),
-        ("V9", [(0.4, 0.95), (0.8, 0.95)], ["0.4"]),
-        ("C17", [(7, 0), (9, 0)], ["9"]),
+        ("send-lag-absolute", [(586_000, 200_000), (300_000, 200_000)], ["586000"]),
+        ("send-lag-absolute", [(586_000, 200_000), (1_200_000, 1_000_000)], ["586000", "1200000"]),
+        ("stationarity", [(-0.3, 0.05), (0.2, 0.05)], ["-0.3"]),
+        ("backlog-growth", [(0.9, 0.5), (1.4, 1.0)], ["0.9", "1.4"]),
+        ("rate-not-reached", [(0.4, 0.95), (0.8, 0.95)], ["0.4"]),
+        ("app-calls", [(7, 0), (9, 0)], ["9"]),
         ("settle", [(None, None), (None, None)], ["None"]),
     ],
     ids=[
@@ -144,14 +146,14 @@ def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -
 
 def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> None:
     summary = read_summary(run_dir)
-    said = "interrupted: not every cell was measured"
+    said = "interrupted: some cells were not measured"
     assert said not in sweep_lines(summary)
     assert sweep_lines(summary | {"status": "interrupted"})[1] == said
 
 
 def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> None:
     lines = sweep_lines(read_summary(run_dir), width=100, terminal=True)
-    assert "Not shown for want of width: p50, service p50, memory and throttled." in lines
+    assert "Columns hidden (terminal too narrow): p50, service p50, memory and throttled." in lines
     assert all(len(line) <= 100 and "…" not in line for line in lines)
     piped = sweep_lines(read_summary(run_dir), width=80)
     assert not any(line.startswith("Not shown") for line in piped)
@@ -276,7 +278,7 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
     ("client", "said"),
     [
         ({}, "answers timed by the kernel, 3 of them by its own clock"),
-        ({"own_instants": 0}, "never stood still, answers timed by the kernel"),
+        ({"user_timestamps": 0}, "never stood still, answers timed by the kernel"),
         ({"receive_stamps": "user"}, "answers timed by its own clock"),
         ({"run_queue_wait_ns": None}, "waited for a core for not measured"),
         (
@@ -285,12 +287,12 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
         ),
         (
             {
-                "hiccups": {
+                "stalls": {
                     "count": 2,
                     "total_ns": 18_000_000,
                     "longest_ns": 12_000_000,
                     "arrivals": 0,
-                    "answers": 0,
+                    "responses": 0,
                 }
             },
             "stood still 2 times, 12.0 ms at most",
@@ -335,10 +337,10 @@ class Looked:
     level: str
     value: object
     message: str
-    cure: str | None
+    fix: str | None
 
 
-def test_the_doctor_starts_with_the_worst_and_gives_cures() -> None:
+def test_the_doctor_starts_with_the_worst_and_gives_fixes() -> None:
     target = console()
     fine = Looked("cores", "green", 4, "enough CPUs", None)
     slow = {
@@ -346,7 +348,7 @@ def test_the_doctor_starts_with_the_worst_and_gives_cures() -> None:
         "level": "red",
         "value": None,
         "message": "the CPU slows down",
-        "cure": "fix it",
+        "fix": "fix it",
     }
     print_doctor([fine, slow], target)
     lines = shown(target)

@@ -48,7 +48,7 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(
         ("", "'' is not a threshold; write it like 'p99<50ms'"),
         ("p99", "'p99' is not a threshold"),
         ("p99=50ms", "'p99=50ms' is not a threshold"),
-        ("p98<50ms", "'p98<50ms': there is no figure 'p98'; choose one of p50, p90, p95, p99"),
+        ("p98<50ms", "'p98<50ms': unknown figure 'p98'; choose one of p50, p90, p95, p99"),
         ("p99<fast", "'fast' is not a duration"),
         ("goodput>much", "'goodput>much': 'much' is not a number"),
         (

@@ -158,14 +158,14 @@ def test_intervals() -> None:
 
 
 def test_verdicts_name_who_is_to_blame_and_why() -> None:
-    reasons = [{"check": "C8"}, {"check": "C4"}]
+    reasons = [{"check": "run-queue-wait"}, {"check": "send-lag"}]
     assert words.verdict_words({"status": "valid", "blame": None, "reasons": []}) == "valid"
     assert (
         words.verdict_words({"status": "warn", "blame": None, "reasons": reasons})
-        == "warn (C4, C8)"
+        == "warn (run-queue-wait, send-lag)"
     )
     invalid = {"status": "invalid", "blame": "client", "reasons": reasons}
-    assert words.verdict_words(invalid) == "invalid: client (C4, C8)"
+    assert words.verdict_words(invalid) == "invalid: client (run-queue-wait, send-lag)"
     assert words.verdict_words(None) == "not measured"
 
 

@@ -1,8 +1,9 @@
 //! Open-loop and closed-loop HTTP load generation whose latency starts at the *intended* send.
 //!
-//! A [`LoadPlan`] says what to send, when, and what counts as a right answer; [`run`] carries it
+//! A [`LoadPlan`] says what to send, when, and what counts as a correct response; [`run`] carries
+//! it
 //! out and returns a [`LoadReport`]. Every arrival of the plan ends in exactly one [`Outcome`], and
-//! only right answers have a latency:
+//! only correct responses have a latency:
 //!
 //! ```no_run
 //! use loadgen::{LoadPlan, StopToken, run};
@@ -46,6 +47,7 @@ pub use judge::stationarity::{Change, InSystem, State, Stationarity};
 pub use judge::uncertainty::{NotResolved, QuantileUncertainty, Standing, Uncertainty};
 pub use judge::verdict::{Blame, Level, NotChecked, Reason, Verdict};
 pub use plan::LoadPlan;
+pub use plan::catalogue::{CheckInfo, check_catalogue_json};
 pub use plan::floor::Floor;
 pub use plan::precision::REPORTED_QUANTILES;
 pub use plan::requests_file::{read_sessions, read_targets};
@@ -59,4 +61,4 @@ pub use record::request_record::RequestReport;
 pub use record::send_sample::SendGaps;
 pub use report::distribution::Distribution;
 pub use report::sessions::SessionReport;
-pub use report::{BuildInfo, LoadReport, SCHEMA_VERSION, outcome_name};
+pub use report::{BuildInfo, LoadReport, Outcomes, SCHEMA_VERSION, report_schema_json};

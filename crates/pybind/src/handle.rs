@@ -76,7 +76,7 @@ impl LoadHandle {
         self.wait(py, None)?;
         let running = self.lock().take();
         let running =
-            running.ok_or_else(|| PyRuntimeError::new_err("the result was taken already"))?;
+            running.ok_or_else(|| PyRuntimeError::new_err("the result has already been taken"))?;
         let ended = py.detach(|| running.join());
         let report = ended
             .map_err(|_| PyRuntimeError::new_err("the generator panicked; please report this"))?;

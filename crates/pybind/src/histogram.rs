@@ -36,7 +36,7 @@ impl Histogram {
     fn quantile(&self, quantile: f64) -> PyResult<Option<u64>> {
         if !(0.0..=1.0).contains(&quantile) {
             let message =
-                format!("a quantile lies between 0 and 1, not at {quantile}; p99 is 0.99");
+                format!("a quantile must be between 0 and 1, not {quantile}; p99 is 0.99");
             return Err(PyValueError::new_err(message));
         }
         Ok(self.0.quantile_ns(quantile))

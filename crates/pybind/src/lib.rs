@@ -12,7 +12,7 @@ use loadgen::LoadPlan;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of every instant in a report.
+/// `CLOCK_MONOTONIC` now, in nanoseconds: the clock of every timestamp in a report.
 #[pyfunction]
 fn monotonic_ns() -> u64 {
     loadgen::clock::monotonic_ns()
@@ -35,11 +35,26 @@ fn build_info() -> (
     )
 }
 
-/// Refuses a plan (JSON) that cannot be carried out, without starting anything.
+/// Refuses a plan (JSON) that cannot be carried out, without starting anything. Returns a warning
+/// for each of the `given` options that has no effect on it.
 #[pyfunction]
-fn check_plan(plan_json: &str) -> PyResult<()> {
+#[pyo3(signature = (plan_json, given=Vec::new(), open_by="--rate"))]
+fn check_plan(plan_json: &str, given: Vec<String>, open_by: &str) -> PyResult<Vec<String>> {
     let plan = LoadPlan::from_json(plan_json).map_err(errors::to_python)?;
-    loadgen::check(&plan).map_err(errors::to_python)
+    loadgen::check(&plan).map_err(errors::to_python)?;
+    Ok(loadgen::plan::without_effect(&plan, &given, open_by))
+}
+
+/// The checks of a load (JSON): name, code, what each looks at, when it fires, fix, thresholds.
+#[pyfunction]
+fn check_catalogue() -> String {
+    loadgen::check_catalogue_json()
+}
+
+/// The JSON Schema of a load report.
+#[pyfunction]
+fn report_schema() -> String {
+    loadgen::report_schema_json()
 }
 
 /// The weighted requests of a file, as the plan's `targets` (JSON).
@@ -58,7 +73,7 @@ fn as_json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The offsets in a trace's text, in nanoseconds; `ValueError` names the line that is none.
+/// The offsets in a trace's text, in nanoseconds; `ValueError` names the line that is wrong.
 #[pyfunction]
 fn parse_trace(text: &str) -> PyResult<Vec<u64>> {
     loadgen::plan::Trace::parse(text)
@@ -72,6 +87,8 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
     module.add_function(wrap_pyfunction!(check_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(check_catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(report_schema, module)?)?;
     module.add_function(wrap_pyfunction!(read_targets, module)?)?;
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(parse_trace, module)?)?;

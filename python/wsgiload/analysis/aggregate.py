@@ -172,13 +172,13 @@ def _why_no_inference(values: Sequence[float | None], figure: str) -> str | None
     without = sum(value is None for value in values)
     missed = sum(value is not None and not (math.isfinite(value) and value > 0) for value in values)
     if not count:
-        return "no run stands"
+        return "no valid run"
     if without:
         return f"too few requests for {figure} in {without} of {count} runs"
     if missed:
         return f"not met in {missed} of {count} runs"
     if count == 1:
-        return "a quick look: no inference possible from 1 run"
+        return "no inference from 1 run"
     if count < FEWEST_RUNS:
         return f"no inference possible from {count} runs"
     return None

@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any, Literal
 
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
+from wsgiload.documents.codec import plain_reason
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
@@ -27,7 +28,7 @@ MOST_PORT_SHARE = 0.7
 # V6: connections by requests; 1 where none carries a second.
 MOST_CONNECTIONS_PER_REQUEST = 0.95
 FEWEST_REQUESTS = 20
-WITHOUT_KEEPALIVE = "servers compared with keep-alive on that do not have it"
+WITHOUT_KEEPALIVE = "servers without keep-alive compared with servers that have it"
 # V7: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
 DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
 # V8 and V9: fewer missing answers than these may just be on their way at the end.
@@ -56,13 +57,7 @@ class Alarm:
 
     def reason(self) -> Json:
         """As a verdict lists it."""
-        return {
-            "check": self.name,
-            "level": "warn",
-            "message": self.message,
-            "value": self.value,
-            "limit": self.limit,
-        }
+        return plain_reason(self.name, "warn", self.message, self.value, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +83,12 @@ def wrong_answers(load: Json) -> Alarm | None:
         "how fast"
     )
     return Alarm(
-        "V1",
+        "wrong-responses",
         "server",
         message,
         wrong,
         0,
-        "rankings of servers whose answers were errors or cut short",
+        "rankings of servers whose responses were errors or truncated",
     )
 
 
@@ -119,7 +114,7 @@ def response_law(load: Json) -> Alarm | None:
     )
     limit = LEAST_RESPONSE_LAW if share < 1 else MOST_RESPONSE_LAW
     return Alarm(
-        "V2",
+        "littles-law",
         "server",
         message,
         share,
@@ -144,12 +139,12 @@ def starved_connections(load: Json) -> Alarm | None:
         "whoever holds a thread keeps it, and the others starve"
     )
     return Alarm(
-        "V3",
+        "uneven-connections",
         "server",
         message,
         unfairness,
         MOST_UNFAIRNESS,
-        "a server of ten threads with 200 connections",
+        "a server with ten threads measured with 200 connections",
     )
 
 
@@ -162,7 +157,7 @@ def dead_time(load: Json) -> Alarm | None:
     whole_s = sum(one["length_ns"] for one in due) / NS_PER_S
     message = f"for {dead_s:g} s of {whole_s:g} s requests were due and none was answered rightly"
     return Alarm(
-        "V4",
+        "dead-interval",
         "server",
         message,
         dead_s,
@@ -177,7 +172,7 @@ def client_exhausted(load: Json) -> Alarm | None:
     source = "refusals by the client's own kernel, counted as the server's"
     if errors:
         message = f"{errors:,} requests failed on this side: ports, descriptors or memory ran out"
-        return Alarm("V5", "client", message, errors, 0, source)
+        return Alarm("network-resources", "client", message, errors, 0, source)
     ports, peak = load["connections"].get("local_ports"), load["connections"]["peak"]
     if not ports or not ports["free"] or peak is None:
         return None
@@ -189,7 +184,7 @@ def client_exhausted(load: Json) -> Alarm | None:
         "net.ipv4.ip_local_port_range or give "
         "--source-addresses"
     )
-    return Alarm("V5", "client", message, share, MOST_PORT_SHARE, source)
+    return Alarm("network-resources", "client", message, share, MOST_PORT_SHARE, source)
 
 
 def tracking_full(load: Json) -> Alarm | None:
@@ -208,7 +203,7 @@ def tracking_full(load: Json) -> Alarm | None:
         "keep-alive"
     )
     return Alarm(
-        "V5",
+        "network-resources",
         "client",
         message,
         share,
@@ -232,7 +227,9 @@ def closed_after_each(load: Json) -> Alarm | None:
         "that connecting is "
         "measured, too; --keepalive off says so from the start"
     )
-    return Alarm("V6", "server", message, share, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE)
+    return Alarm(
+        "no-keepalive", "server", message, share, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE
+    )
 
 
 def refused_keepalive(use: ServerUse) -> Alarm | None:
@@ -241,11 +238,12 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
     if not use.refused_keepalive:
         return None
     message = (
-        "asked to keep connections, the server closed them after each answer: its times hold a "
-        "connect that those of "
-        "other servers do not; --keepalive off compares all of them alike"
+        "the server closes the connection after each response despite keep-alive; its "
+        "times include connection setup, other servers' do not"
     )
-    return Alarm("V6", "server", message, 1.0, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE)
+    return Alarm(
+        "no-keepalive", "server", message, 1.0, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE
+    )
 
 
 def delayed_acknowledgement(load: Json) -> Alarm | None:
@@ -265,7 +263,12 @@ def delayed_acknowledgement(load: Json) -> Alarm | None:
         "acknowledgement"
     )
     return Alarm(
-        "V7", "server", message, delay_ns, least_ns, "40 ms per chunked answer taken for slowness"
+        "nagle-delay",
+        "server",
+        message,
+        delay_ns,
+        least_ns,
+        "40 ms per chunked response taken for a slow server",
     )
 
 
@@ -290,7 +293,7 @@ def idle_though_behind(load: Json, use: ServerUse) -> Alarm | None:
         "would help"
     )
     return Alarm(
-        "V8",
+        "idle-server",
         "server",
         message,
         busy,
@@ -312,7 +315,12 @@ def below_the_rate(load: Json) -> Alarm | None:
         "this is no result at that rate"
     )
     return Alarm(
-        "V9", "server", message, share, LEAST_ACHIEVED, "latencies at a rate that was never reached"
+        "rate-not-reached",
+        "server",
+        message,
+        share,
+        LEAST_ACHIEVED,
+        "latencies at a rate that was never reached",
     )
 
 
@@ -337,12 +345,12 @@ def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
         "repeat it on a quiet host"
     )
     return Alarm(
-        "V10",
+        "run-spread",
         "method",
         message,
         variation,
         MOST_BETWEEN_RUNS,
-        "differences of 25 % between runs of the same",
+        "differences of 25 % between runs of the same setup",
     )
 
 
@@ -361,7 +369,7 @@ def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) ->
         f"{levels[0][0]:,} at once, by its threads or a cap on connections"
     )
     return Alarm(
-        "V11",
+        "flat-throughput",
         "server",
         message,
         spread,

@@ -18,7 +18,20 @@ Json = dict[str, Any]
 CONTAMINATED = "contaminated"
 # Lateness of the generator, what it does to the sends, and its busy, waiting, throttled
 # or stopped threads; CPU time that others took.
-ONLY_LATER = frozenset({"C3", "C4", "C5", "C7", "C8", "C9", "C10", "C11", "C13", CONTAMINATED})
+ONLY_LATER = frozenset(
+    {
+        "missed-sends",
+        "send-lag",
+        "send-lag-absolute",
+        "client-cpu",
+        "run-queue-wait",
+        "client-throttling",
+        "steal",
+        "client-stalls",
+        "poisson-gaps",
+        CONTAMINATED,
+    }
+)
 
 
 def disturbance_of(verdict: Json) -> str | None:

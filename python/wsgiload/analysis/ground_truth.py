@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from wsgiload.documents.codec import plain_reason
 from wsgiload.sampling.external_counters import OutsideCounts, TcpCounts
 
 Json = Mapping[str, Any]
@@ -19,7 +20,7 @@ NO_COUNT = (
     "the app did not count its requests: the bundled apps do, where the server passes "
     "on its environment and may write"
 )
-WRONG_STATUSES = "some answers had another status, which need not be the app's"
+WRONG_STATUSES = "some responses had another status and may not come from the app"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,7 @@ class Finding:
 
     def reason(self) -> dict[str, Any]:
         """As a verdict lists it."""
-        return {
-            name: getattr(self, name) for name in ("check", "level", "message", "value", "limit")
-        }
+        return plain_reason(self.check, self.level, self.message, self.value, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ def requests_seen(load: Json, seen: int | None, limits: Limits) -> Finding | Not
     """
     answered = answered_in_all(load)
     if seen is None or answered is None:
-        return NotChecked("C17", NO_COUNT if seen is None else "no request was answered")
+        return NotChecked("app-calls", NO_COUNT if seen is None else "no request was answered")
     if load["outcomes"]["http_status"]:
-        return NotChecked("C17", WRONG_STATUSES)
+        return NotChecked("app-calls", WRONG_STATUSES)
     sent = sent_at_most(load)
     difference = max(answered - seen, seen - sent, 0)
     share = difference / sent
@@ -75,7 +74,7 @@ def requests_seen(load: Json, seen: int | None, limits: Limits) -> Finding | Not
         f"and had {answered:,} "
         "answers: the two accounts differ"
     )
-    return Finding("C17", "client", level, message, share, limits[level])
+    return Finding("app-calls", "client", level, message, share, limits[level])
 
 
 def answered_in_all(load: Json) -> int | None:
@@ -108,44 +107,43 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
     }
     known = {name: count for name, count in counts.items() if count is not None}
     if not known:
-        return NotChecked("C18", "the kernel's TCP counters cannot be read")
+        return NotChecked("kernel-drops", "the kernel's TCP counters cannot be read")
     most = max(known.values())
     if most <= limits["warn"]:
         return None
     said = ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
     message = (
-        f"meanwhile the kernel counted, over all connections of this host, {said}: expect "
-        "steps of 1, 3 and 7 s among "
-        "the slowest times"
+        f"kernel counters of this host during the load: {said}; retries add 1, 3 or 7 s "
+        "to the slowest times"
     )
-    return Finding("C18", "server", "warn", message, most, limits["warn"])
+    return Finding("kernel-drops", "server", "warn", message, most, limits["warn"])
 
 
 def retransmissions(tcp: TcpCounts) -> str | None:
-    """C18 as an annotation: a host's other connections lose segments, too, so that the verdict does
-    not hang on it.
+    """``kernel-drops`` as an annotation: a host's other connections lose segments, too, so that the
+    verdict does not hang on it.
 
     A segment that is not acknowledged is sent again after 0.2 s (Linux), or sooner where later ones
-    show the loss. How many there were is in ``outside_counts`` and not in the sentence, which is
+    show the loss. How many there were is in ``external_counts`` and not in the sentence, which is
     the same for every cell.
     """
     if not tcp.retransmitted_segments:
         return None
     return (
-        "C18: meanwhile the kernel sent segments again, over all connections of this host "
-        "(outside_counts has how "
-        "many); one of this load would show as an answer that is late by 0.2 s or more"
+        "TCP retransmissions on this host during the load (see `external_counts`); one of this "
+        "load would delay a response by 0.2 s or more"
     )
 
 
 def check_outside(
     load: Json, counts: OutsideCounts | None, thresholds: Mapping[str, Limits]
 ) -> list[Finding | NotChecked]:
-    """What C17 and C18 say of a load; nothing of one that was not watched."""
+    """What ``app-calls`` and ``kernel-drops`` say of a load; nothing of one that was not
+    watched."""
     if counts is None:
         return []
     looked = (
-        requests_seen(load, counts.requests_seen, thresholds["C17"]),
-        connections_dropped(counts.tcp, thresholds["C18"]),
+        requests_seen(load, counts.requests_seen, thresholds["app-calls"]),
+        connections_dropped(counts.tcp, thresholds["kernel-drops"]),
     )
     return [found for found in looked if found is not None]

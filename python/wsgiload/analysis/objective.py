@@ -130,7 +130,7 @@ def _rests_on_few(threshold: Threshold, requests: int) -> bool:
 
 def is_unstable(reason: Json) -> bool:
     """Whether a verdict's reason says that more was offered than the server can serve."""
-    return reason["check"] == "C15" and str(reason["message"]).startswith("UNSTABLE")
+    return reason["check"] == "backlog-growth" and str(reason["message"]).startswith("UNSTABLE")
 
 
 def parse_objective(texts: Sequence[str], *, strict: bool = False) -> Objective:

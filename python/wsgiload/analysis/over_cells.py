@@ -46,7 +46,7 @@ def analyse(summary: Json, method: Method | None = None, slo: Sequence[str] = ()
         "aggregates": aggregate_cells(cells, chosen),
         "comparisons": compare_servers(cells, of_sessions=of_sessions) if is_compared else [],
         "overload": [] if of_sessions else overload_points(cells),
-        "power": power_points(cells),
+        "efficiency": power_points(cells),
         "recommendations": _recommendations(cells, objective),
         "session": judge_session(cells),
     }

@@ -64,7 +64,7 @@ def _point(server: str, by_rate: Mapping[float, Mapping[int, float]]) -> dict[st
         "server": server,
         "rate": peaks[0] if reason is None else None,
         "between": [rates[lowest - 1], rates[highest + 1]] if reason is None else None,
-        "points": [{"rate": rate, "power_per_s2": power} for rate, power in medians.items()],
+        "points": [{"rate": rate, "efficiency_per_s2": power} for rate, power in medians.items()],
         "reason": reason,
     }
 

@@ -72,7 +72,7 @@ class Recommendation:
     """The one setting; ``interval`` is that of ``figure``: nanoseconds of a quantile, or a rate for
     ``capacity``.
 
-    In ``disturbed`` of its ``runs`` something can only have made answers later. ``alike`` hold the
+    In ``disturbed`` of its ``runs`` something can only have made answers later. ``tied`` hold the
     same as far as can be told, and need more memory, or more workers or threads. ``fewest_beyond``
     are the requests beyond the quantile in the run with the fewest; None where the figure is no
     quantile.
@@ -87,7 +87,7 @@ class Recommendation:
     memory: Memory
     runner_up: str | None
     disturbed: int = 0
-    alike: tuple[str, ...] = ()
+    tied: tuple[str, ...] = ()
     fewest_beyond: int | None = None
 
 
@@ -97,7 +97,7 @@ class Refusal:
     none holds."""
 
     why: str
-    settle: str
+    needs: str
     is_missed: bool = False
 
 
@@ -239,7 +239,7 @@ def _best_of(
             "`wsgiload capacity`",
         )
     first, at = least[0]
-    alike = [record for record, _ in near if record is not first]
+    tied = [record for record, _ in near if record is not first]
     figure = _quantile_of(thresholds)
     others = [record.server for _, record, _ in entries if record is not first]
     return Recommendation(
@@ -252,7 +252,7 @@ def _best_of(
         first.memory,
         others[0] if others else next_best,
         at.disturbed,
-        tuple(record.server for record in alike),
+        tuple(record.server for record in tied),
         at.fewest_beyond,
     )
 
@@ -400,7 +400,7 @@ def _memory(cells: Sequence[Json]) -> Memory:
 
 
 def _asked_counts(cell: Json) -> AskedCounts:
-    """Counts that nobody named are alike, because the budget decided them."""
+    """Counts that nobody named are tied, because the budget decided them."""
     asked = str(cell.get("size") or "")
     counts = _COUNTS.match(asked)
     assert counts is not None  # every part of it may be missing

@@ -27,7 +27,7 @@ def _plain(found: Recommendation | Refusal) -> Json:
         return {"recommended": None, "refused": asdict(found)}
     interval = None if found.interval is None else list(found.interval)
     return {
-        "recommended": {**asdict(found), "interval": interval, "alike": list(found.alike)},
+        "recommended": {**asdict(found), "interval": interval, "tied": list(found.tied)},
         "refused": None,
     }
 
@@ -38,5 +38,5 @@ def found_in(entry: Mapping[str, Any]) -> Recommendation | Refusal:
     if told is None:
         return Refusal(**entry["refused"])
     interval = None if told["interval"] is None else (told["interval"][0], told["interval"][1])
-    memory, alike = Memory(**told["memory"]), tuple(told["alike"])
-    return Recommendation(**{**told, "interval": interval, "memory": memory, "alike": alike})
+    memory, tied = Memory(**told["memory"]), tuple(told["tied"])
+    return Recommendation(**{**told, "interval": interval, "memory": memory, "tied": tied})

@@ -57,14 +57,14 @@ class Threshold:
 def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Threshold:
     """``p50…p99.99`` (response time over all offered requests), ``error_rate``, ``goodput``; of a
     search ``capacity``, the rate per second that it found."""
-    cure = f"write it like {_EXAMPLES[figures]}"
+    fix = f"write it like {_EXAMPLES[figures]}"
     match = _FORM.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is not a threshold", cure)
+        raise UsageError(f"{text!r} is not a threshold", fix)
     figure, comparison, limit = match.groups()
     if figure not in figures:
         raise UsageError(
-            f"{text!r}: there is no figure {figure!r}", f"choose one of {', '.join(figures)}"
+            f"{text!r}: unknown figure {figure!r}", f"choose one of {', '.join(figures)}"
         )
     if figure in QUANTILES:
         return Threshold(text, figure, comparison, parse_duration_ns(limit))
@@ -79,7 +79,7 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
             text, figure, comparison, float(limit.removesuffix("%")) * (0.01 if is_share else 1.0)
         )
     except ValueError:
-        raise UsageError(f"{text!r}: {limit!r} is not a number", cure) from None
+        raise UsageError(f"{text!r}: {limit!r} is not a number", fix) from None
 
 
 def _value(figure: str, result: Json) -> float | None:

@@ -27,7 +27,7 @@ DISTRIBUTIONS = ("response_time_ns", "send_lag_ns", "receive_delay_ns")
 # impossible.
 MOST_BIAS_NS = 50_000
 # These compare lateness with the response time, which is what a floor consists of.
-RELATIVE_CHECKS = frozenset({"C4", "C5", "C6"})
+RELATIVE_CHECKS = frozenset({"send-lag", "send-lag-absolute", "noise-floor"})
 # The host changes its ways: governors, neighbours, kernels.
 MOST_AGE_S = 24 * 3600
 
@@ -125,8 +125,8 @@ def store_calibration(conditions: Conditions, document: Json) -> Path:
         unfinished.write_text(json.dumps(_read() | {conditions.key: document}, indent=1))
         unfinished.replace(path)
     except OSError as error:
-        cure = "set WSGILOAD_CACHE_DIR to a folder that can be written"
-        raise UsageError(f"cannot write {path}: {error.strerror}", cure) from error
+        fix = "set WSGILOAD_CACHE_DIR to a writable directory"
+        raise UsageError(f"cannot write {path}: {error.strerror}", fix) from error
     return path
 
 

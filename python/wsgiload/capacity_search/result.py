@@ -11,16 +11,17 @@ from wsgiload.analysis.objective import FEWEST_BEYOND, Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
 from wsgiload.capacity_search.fit import fit_threshold
 from wsgiload.capacity_search.search import Found, Phase
+from wsgiload.documents.codec import Level, plain_reason
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.units import NS_PER_S
 
 Json = dict[str, Any]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Discarding more of what was measured would be choosing.
 MOST_DISCARDED_SHARE = 0.2
 UNFINISHED = "unfinished"
-AGAIN = "a closed loop whose measurement was invalid, and which was made again"
+AGAIN = "closed loop, invalid and repeated"
 # Requests beyond a quantile, below which single trials differ widely.
 ENOUGH_BEYOND = 100
 
@@ -40,9 +41,7 @@ class JudgedTrial:
         """What it says of the objective, in words."""
         if self.judgement is not None:
             return self.judgement.why
-        return (
-            AGAIN if self.is_discarded else "a closed loop, whose rate is where the search begins"
-        )
+        return AGAIN if self.is_discarded else "closed loop that sets the start of the search"
 
     @property
     def is_spoiled(self) -> bool:
@@ -148,20 +147,19 @@ def _largest(values: Sequence[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _reason(check: str, level: str, message: str, value: object, limit: object) -> Json:
-    return {"check": check, "level": level, "message": message, "value": value, "limit": limit}
-
-
 def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tuple[str, Json]]:
     """Every doubt with whose doing it is."""
     reasons = _unfinished(course)
     if course.failure is not None:
         reasons.append(
-            (course.failure_blame, _reason("failure", "invalid", course.failure["message"], 1, 0))
+            (
+                course.failure_blame,
+                plain_reason("failure", "invalid", course.failure["message"], 1, 0),
+            )
         )
     if course.gave_up is not None:
         blame, why = course.gave_up
-        reasons.append((blame, _reason("search", "invalid", why, 1, 0)))
+        reasons.append((blame, plain_reason("search", "invalid", why, 1, 0)))
     reasons += _discarded(course) + _disturbed(course)
     found = course.found
     if found is None:
@@ -170,14 +168,16 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tup
         return reasons + _brevity(found, objective, duration_ns)
     if found.lower_per_s is None:
         message = f"the objective was missed even at {found.upper_per_s:g}/s"
-        reasons.append(("server", _reason("not-met", "warn", message, found.upper_per_s, None)))
+        reasons.append(
+            ("server", plain_reason("not-met", "warn", message, found.upper_per_s, None))
+        )
     elif found.upper_per_s is None:
         message = (
             f"the objective held at every rate up to {found.lower_per_s:g}/s: there is "
             "no upper bound"
         )
         reasons.append(
-            ("method", _reason("no-upper-bound", "warn", message, found.lower_per_s, None))
+            ("method", plain_reason("no-upper-bound", "warn", message, found.lower_per_s, None))
         )
     if found.confirmations and found.rate_per_s is None:
         last = found.confirmations[-1]
@@ -186,13 +186,12 @@ def _reasons(course: Course, objective: Objective, duration_ns: int) -> list[tup
             f"{found.confirmations[0].rate_per_s:g}/s and "
             f"still at {last.rate_per_s:g}/s; longer trials scatter less (--duration)"
         )
-        reasons.append(("method", _reason("not-confirmed", "warn", message, last.passed, last.of)))
-    elif not found.confirmations and found.lower_per_s is not None:
-        message = (
-            "not confirmed on fresh trials: a bound was chosen for having passed, so it "
-            "errs upwards"
+        reasons.append(
+            ("method", plain_reason("not-confirmed", "warn", message, last.passed, last.of))
         )
-        reasons.append(("method", _reason("unconfirmed", "warn", message, 0, 6)))
+    elif not found.confirmations and found.lower_per_s is not None:
+        message = "not confirmed: the bound was selected because it passed, so it is biased upwards"
+        reasons.append(("method", plain_reason("unconfirmed", "warn", message, 0, 6)))
     return reasons + _brevity(found, objective, duration_ns)
 
 
@@ -206,7 +205,10 @@ def _unfinished(course: Course) -> list[tuple[str, Json]]:
         "before its first trial" if not count else f"after {count} trial{'s' if count > 1 else ''}"
     )
     return [
-        ("method", _reason(UNFINISHED, "invalid", f"the search was cut off {when}", count, None))
+        (
+            "method",
+            plain_reason(UNFINISHED, "invalid", f"the search was cut off {when}", count, None),
+        )
     ]
 
 
@@ -224,8 +226,8 @@ def _discarded(course: Course) -> list[tuple[str, Json]]:
     ]
     blame = max(set(blames), key=blames.count) if blames else "client"
     message = f"{len(discarded)} of {len(judged)} trials were invalid ({blame}) and repeated"
-    level = "invalid" if is_too_many else "warn"
-    return [(blame, _reason("discarded", level, message, share, MOST_DISCARDED_SHARE))]
+    level: Level = "invalid" if is_too_many else "warn"
+    return [(blame, plain_reason("discarded", level, message, share, MOST_DISCARDED_SHARE))]
 
 
 def _disturbed(course: Course) -> list[tuple[str, Json]]:
@@ -254,7 +256,7 @@ def _disturbed(course: Course) -> list[tuple[str, Json]]:
         "disturbed, which can only make answers later: the rate is a lower bound, and on a "
         "quiet host it may be larger"
     )
-    return [("host", _reason(LOWER_BOUND, "warn", message, len(missed) / len(counted), 0))]
+    return [("host", plain_reason(LOWER_BOUND, "warn", message, len(missed) / len(counted), 0))]
 
 
 def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[tuple[str, Json]]:
@@ -273,7 +275,7 @@ def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[tuple
         f"{beyond:.0f} slowest of "
         f"{requests:.0f} requests and {weak}; --duration {needed_s:.0f}s gives it {ENOUGH_BEYOND}"
     )
-    return [("method", _reason("brevity", "warn", message, beyond, ENOUGH_BEYOND))]
+    return [("method", plain_reason("brevity", "warn", message, beyond, ENOUGH_BEYOND))]
 
 
 def _verdict(reasons: Sequence[tuple[str, Json]]) -> Json:

@@ -124,8 +124,7 @@ def require_closed_loop(experiment: Experiment) -> None:
     """Refuse what no closed loop can send, where one has to be the first look at a server."""
     if experiment.request.sessions:
         raise UsageError(
-            "sessions arrive at a rate, and a search for one begins with a closed loop, which "
-            "has none",
+            "a capacity search starts with a closed loop, which cannot run sessions",
             "name the rates of sessions: wsgiload sweep --rates 10,20,40 --sessions FILE",
         )
 

@@ -49,6 +49,6 @@ def bundled_app(name: str) -> BundledApp:
     if app is None:
         known = ", ".join(BUNDLED)
         raise UsageError(
-            f"there is no bundled app {name!r}", f"choose one of {known} (default: {DEFAULT_APP})"
+            f"unknown bundled app {name!r}", f"choose one of {known} (default: {DEFAULT_APP})"
         )
     return app

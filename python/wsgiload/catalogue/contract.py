@@ -1,8 +1,8 @@
 """What a file in ``servers/`` must provide, and what it may rely on.
 
 A server file is data plus two small functions; it defines one module-level ``SERVER =
-Server(...)``. It knows how its server is launched and nothing about measuring. It imports from this
-module and from the standard library only, never from another server file, and never the server
+Server(...)``. It describes how to launch its server, and nothing about measuring. It imports from
+this module and from the standard library only, never from another server file, and never the server
 itself: the file is read by *our* interpreter, the server lives in an environment of its own.
 
 Order of calls, for one launch of one variant:
@@ -27,10 +27,10 @@ inherited
 is
    killed. One of ``clean_exit_codes`` counts as a clean stop.
 
-Two profiles, told apart by the context alone. *tuned*: the equal budget of the run, one backlog,
-connections kept, no access log, no recycling. *stock*: what the server does when nobody tells it
-anything; the settings of the context are then None, and ``option`` leaves them out. Only what a
-launch here cannot do without (where to listen, no file in the home directory) is set in both.
+Two profiles, distinguished only by the context. *tuned*: the equal budget of the run, one backlog,
+connections kept, no access log, no recycling. *stock*: the server's defaults; the settings of the
+context are then None, and ``option`` leaves them out. Only what a launch here cannot do without
+(where to listen, no file in the home directory) is set in both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Framing = Literal["chunked", "close", "content-length"]
 
 # Added to the run so that no idle connection is closed during warm-up, drain, or a slow start.
 IDLE_MARGIN_S = 120
-# When the length of the run is not known: longer than any run one would sit through.
+# When the length of the run is not known: longer than any practical run.
 IDLE_UNKNOWN_S = 24 * 3600
 
 
@@ -83,7 +83,7 @@ class LaunchContext:
 
     @property
     def is_tuned(self) -> bool:
-        """Whether the server is to be set up for the run, or left as it comes."""
+        """Whether the server is configured for the run or keeps its defaults."""
         return self.profile == "tuned"
 
     @property
@@ -100,14 +100,13 @@ class LaunchContext:
 
 
 def option(name: str, value: object | None) -> list[str]:
-    """The words ``name value``; none where there is no value, so that the server's default
-    stands."""
+    """The words ``name value``; nothing if there is no value, so the server's default applies."""
     return [] if value is None else [name, str(value)]
 
 
 def runner(context: LaunchContext, source: Path, name: str) -> list[str]:
-    """How the file ``name`` in ``runners/`` is started, for a server whose own command line does
-    not do."""
+    """How the file ``name`` in ``runners/`` is started, for a server without a suitable command
+    line."""
     # -P: the runner's folder must not come first on sys.path.
     return [str(context.python), "-P", str(source.parent / "runners" / name)]
 
@@ -148,7 +147,7 @@ class Variant:
     needs: tuple[Needed, ...] = ()
     extra: bool = False  # measured only when asked for: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
-    deviation: str | None = None  # what PEP 3333's validator finds wrong, as far as it is known
+    deviation: str | None = None  # a known violation found by PEP 3333's validator
     reason: str | None = None
 
     def keeps_connections(self, profile: Profile) -> bool:

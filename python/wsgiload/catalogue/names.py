@@ -109,7 +109,7 @@ class Catalogue:
 
         A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``;
         ``again=waitress`` is waitress under another name. None means ``default``: the usual ones,
-        which need nothing of the system and no compiler.
+        which need no system packages and no compiler.
         """
         if names is None:
             return self._default()
@@ -252,6 +252,6 @@ def _faults(server: Server) -> Iterable[str]:
     if server.default_variant not in names:
         yield f"default_variant {server.default_variant!r} is not among its variants {names}"
     if len(set(names)) != len(names):
-        yield f"a variant name stands twice in {names}"
+        yield f"duplicate variant name in {names}"
     if any("==" not in requirement for requirement in server.requirements):
         yield "every requirement must be pinned with =="

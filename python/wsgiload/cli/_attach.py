@@ -18,10 +18,10 @@ attach_options = together(
     click.option(
         "--attach-cgroup",
         metavar="PATH",
-        help="Sample this control group, a container's for example.",
+        help="Sample this cgroup, for example that of a container.",
     ),
     click.option(
-        "--attach-pid", type=click.IntRange(min=1), help="Sample the control group of this process."
+        "--attach-pid", type=click.IntRange(min=1), help="Sample the cgroup of this process."
     ),
 )
 

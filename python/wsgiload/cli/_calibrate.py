@@ -52,7 +52,7 @@ _AS_IN_SWEEP = {
     click.option(
         "--refsrv",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="The reference server.  [default: that of this clone, else on the PATH]",
+        help="Reference server binary.  [default: the one built here, else from PATH]",
     ),
 )
 def calibrate_command(
@@ -63,7 +63,7 @@ def calibrate_command(
     dry_run: bool,
     **options: Any,
 ) -> int:
-    """Measure the floor of this machine: what is measured of a server that answers at once.
+    """Measure this machine's noise floor: response times of a server that responds immediately.
 
     It is kept in the cache and shown beside what is measured later; nothing is ever subtracted. Two
     more loads, whose answers are held for 1 and 10 ms, show how far the median is off.
@@ -92,7 +92,7 @@ def calibrate_command(
     document, path = calibrate(plan, (lambda text: None) if quiet else tell)
     if json_file != "-":
         print_calibration(document, Console())
-        click.echo(f"kept in {path}")
+        click.echo(f"stored in {path}")
     if json_file is not None:
         write_json(document, json_file)
     return EXIT_INVALID if document["verdict"]["status"] == "invalid" else EXIT_OK

@@ -132,7 +132,7 @@ class _Progress(CapacityEvents):
             return
         if judgement is None:
             got = format_per_s(cell["rate_result"]["goodput_per_s"])
-            tell(f"{cell['id']}: a closed loop got {got}; the search begins below")
+            tell(f"{cell['id']}: closed loop: {got}; searching below that")
             return
         word = {True: "met", False: "missed", None: "repeated"}[judgement.met]
         told = (
@@ -150,14 +150,14 @@ class _Progress(CapacityEvents):
     click.option(
         "--slo",
         multiple=True,
-        help="Objective such as 'p99<50ms' or 'error_rate<0.1%'; may be repeated.",
+        help="Objective, such as 'p99<50ms' or 'error_rate<0.1%' (repeatable).",
     ),
     click.option(
         "--slo-strict",
         is_flag=True,
-        help="Of 100,000 requests 1 may fail, not of 1,000 (RFC 9411).",
+        help="Allow 1 failure in 100,000 requests instead of 1 in 1,000 (RFC 9411).",
     ),
-    click.option("--url", help="Search a server that already runs, instead of launching some."),
+    click.option("--url", help="Search a server that is already running."),
     click.option(
         "-d",
         "-z",
@@ -165,43 +165,45 @@ class _Progress(CapacityEvents):
         type=DURATION,
         default="30s",
         show_default=True,
-        help="Length of each trial.",
+        help="Duration of each trial.",
     ),
     click.option(
         "--trials",
         type=click.IntRange(1, 99),
         default=6,
         show_default=True,
-        help="Most trials at a rate.",
+        help="Maximum number of trials at one rate.",
     ),
     click.option(
         "--width",
         type=Parsed("share", _parse_width),
         default="2%",
         show_default=True,
-        help="How near the bounds come to each other.",
+        help="Stop when the bounds are within this share of each other.",
     ),
     click.option(
         "--confirmations",
         type=click.IntRange(0, 99),
         default=6,
         show_default=True,
-        help="Fresh trials at the rate that was found; five of six must hold.",
+        help="Fresh trials at the found rate; five of six must meet the objective.",
     ),
     click.option(
         "--confirm-duration",
         type=DURATION,
-        help="Length of each of them.  [default: four times --duration]",
+        help="Duration of each confirmation.  [default: four times --duration]",
     ),
     click.option(
         "--settle",
         type=DURATION,
         default="30s",
         show_default=True,
-        help="Longest wait for a quiet host before an invalid trial is repeated.",
+        help="Maximum wait for a quiet host before repeating an invalid trial.",
     ),
     click.option(
-        "--threshold", multiple=True, help="Such as 'capacity>=1000'; exit code 99 when it fails."
+        "--threshold",
+        multiple=True,
+        help="Threshold, such as 'capacity>=1000'; exit code 99 if it fails.",
     ),
 )
 def capacity(
@@ -212,12 +214,10 @@ def capacity(
     dry_run: bool,
     **options: Any,
 ) -> int:
-    """Find the largest rate that holds --slo: by search over fresh servers, confirmed on fresh
-    trials.
+    """Find the largest rate that meets --slo, per server, and confirm it with fresh trials.
 
-    APP is as for `wsgiload sweep`; without APP, the bundled app hello. With --url, a server that
-    already runs is searched; then nothing is known of its limits, and each trial finds it as the
-    last one left it.
+    APP is as for `wsgiload sweep`; without APP, the bundled app hello. With --url the search uses a
+    running server; its limits are unknown and it is not restarted between trials.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]
@@ -285,7 +285,7 @@ def _require_url_alone(app: str | None, options: dict[str, Any]) -> None:
     if given:
         raise UsageError(
             f"--url and {given[0]} were both given",
-            "a URL already has its server; give one of them",
+            "--url measures a running server; omit {option}",
         )
 
 

@@ -13,10 +13,11 @@ from wsgiload.analysis.aggregate import FIGURES
 from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_hosts
 from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._report import read_summary
+from wsgiload.documents.codec import read_plain
+from wsgiload.documents.run_info import RunInfo
 from wsgiload.errors import UsageError
 from wsgiload.report import print_comparison, write_change
 from wsgiload.results.store import SCHEMA_VERSION
-from wsgiload.results.stored_plan import read_document
 
 
 @click.command()
@@ -25,7 +26,7 @@ from wsgiload.results.stored_plan import read_document
 @click.option(
     "--figure",
     type=click.Choice(FIGURES),
-    help="What to compare.  [default: p99, of a closed loop goodput]",
+    help="Figure to compare.  [default: p99; goodput in a closed loop]",
 )
 @click.option(
     "--json",
@@ -33,10 +34,12 @@ from wsgiload.results.stored_plan import read_document
     is_flag=False,
     flag_value="-",
     metavar="[FILE]",
-    help="Write the result as JSON; - or nothing is standard output.",
+    help="Write the result as JSON, to standard output by default.",
 )
 @click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as a page."
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the result as an HTML page.",
 )
 def compare(
     run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
@@ -52,7 +55,7 @@ def compare(
     entries = compare_runs(first["cells"], second["cells"], figure, of_sessions=of_sessions)
     if not entries:
         raise UsageError(
-            f"{run_a} and {run_b} have no server at the same load in common",
+            f"{run_a} and {run_b} share no server at the same load",
             "see `wsgiload report`",
         )
     remarks = [*unlike_hosts(*map(_host_of, (run_a, run_b))), *unlike(first, second)]
@@ -68,7 +71,7 @@ def compare(
 def _host_of(run: Path) -> dict[str, Any] | None:
     """Where a run was made; None where it does not tell."""
     try:
-        told = read_document(run / "run.json")
+        told = read_plain(RunInfo, run / "run.json")
     except UsageError:
         return None  # a summary alone can be compared, too
     return told.get("host") if isinstance(told, dict) else None

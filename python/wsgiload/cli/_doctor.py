@@ -17,7 +17,7 @@ from wsgiload.report import print_doctor
     "--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON."
 )
 def doctor(json_file: str | None) -> None:
-    """Tell what on this machine would spoil a measurement, and the command that mends it."""
+    """List what would spoil a measurement on this machine, and the command that fixes it."""
     enter_scope("best-effort")  # so that it sees the limits that a sweep would have
     findings = run_checks()
     if json_file is not None:

@@ -23,10 +23,10 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import chosen_transport, transport_options
-from wsgiload.cli._without_effect import tell_without_effect
+from wsgiload.cli._without_effect import check_and_warn
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.interrupts import instead_of_interrupts, uninterrupted
-from wsgiload.loads.handle import Handle, Report, require_possible
+from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.options import Level, LoadOptions, ReceiveStamps, load_plan
 from wsgiload.loads.precision import precision_sentence, until_precise
 from wsgiload.loads.schedule import LoadProfile
@@ -45,13 +45,13 @@ STOP_TIMEOUT_S = 1.0
     type=click.IntRange(0, 2**64 - 1),
     default=0,
     show_default=True,
-    help="Reproduces every random choice.",
+    help="Random seed.",
 )
 @load_options
 @click.option(
     "--spin",
     type=DURATION,
-    help="How long before a send the generator spins.  [default: it depends on the rate and the cores]",
+    help="How long to busy-wait before a send.  [default: depends on the rate and the cores]",
 )
 @click.option(
     "--receive-stamps",
@@ -73,24 +73,23 @@ def load(
     dry_run: bool,
     **options: Any,
 ) -> int:
-    """Drive URL and report latencies from the intended send.
+    """Generate load on URL. Latency is measured from the scheduled send time.
 
-    With --rate, --ramp, --steps or --replay the load is open: arrivals follow a schedule, whatever
-    the server does. Without one of them the load is closed: each of --connections users waits for
-    its answer before it asks again.
+    With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
+    whatever the server does. Otherwise it is a closed loop: each of the --connections users waits
+    for its response before its next request.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text) for text in threshold]
     schedule, duration_ns = chosen_schedule(ctx)
     plan = _plan(url, schedule, duration_ns, options)
-    require_possible(plan)
-    tell_without_effect(ctx, is_open=not _is_closed(schedule), open_by="--rate")
+    check_and_warn(ctx, plan, open_by="--rate")
     if dry_run:
         write_json(plan, json_file or "-")
         return EXIT_OK
     report, interrupted = _measure(plan, options, quiet, json_file)
     if report is None:
-        complain("interrupted before there was a report")
+        complain("interrupted before the measurement; no report")
         return EXIT_INTERRUPTED
     if json_file != "-":
         with suppress(
@@ -151,7 +150,7 @@ def _is_closed(schedule: Level | LoadProfile) -> bool:
 def _tell_connect_failures(report: Report) -> None:
     """The outcome says that connections were not made, and no more."""
     for cause, count in report.to_dict()["connections"]["failures"].items():
-        complain(f"could not connect, {count} times: {cause}")
+        complain(f"{count} connections failed: {cause}")
 
 
 def _measure(

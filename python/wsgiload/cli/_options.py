@@ -45,7 +45,7 @@ class Parsed(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse text; a value that is already parsed stays."""
         if isinstance(value, bool | dict | list):  # only a configuration file says such things
-            self.fail(f"{value!r} is not a value of this option", param, ctx)
+            self.fail(f"{value!r} is not valid here", param, ctx)
         if not isinstance(value, str | int | float):
             return value
         try:
@@ -160,48 +160,48 @@ request_options = together(
         "header",
         multiple=True,
         type=HEADER,
-        help="Header field 'Name: value'; may be repeated.",
+        help="Header field 'Name: value' (repeatable).",
     ),
     click.option("-b", "--body", help="Request body."),
     click.option(
         "--body-file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File that holds the body.",
+        help="File with the request body.",
     ),
     click.option(
         "--targets",
         "--urls-from-file",
         "targets",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File of weighted requests, in vegeta's format with options; see docs/requests.md.",
+        help="File of weighted requests (vegeta's format with options; see docs/requests.md).",
     ),
     click.option(
         "--sessions",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File of sessions: requests with think times, cookies kept. The rate is then that of sessions.",
+        help="File of sessions: sequences of requests with think times and cookies. The rate is then in sessions per second.",
     ),
     click.option(
         "--expect-status",
         type=STATUSES,
         default="200",
         show_default=True,
-        help="Status codes that count as right.",
+        help="Accepted status codes.",
     ),
     click.option(
         "--expect-body-file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File that holds the exact body of a right answer.",
+        help="Expected body: exactly this file.",
     ),
     click.option(
         "--expect-length",
         type=click.IntRange(min=0),
-        help="Length of a right answer's body, in bytes.",
+        help="Expected body length in bytes.",
     ),
-    click.option("--expect-sha256", metavar="HEX", help="SHA-256 hash of a right answer's body."),
+    click.option("--expect-sha256", metavar="HEX", help="Expected SHA-256 hash of the body."),
     click.option(
         "--expect-regex",
         metavar="PATTERN",
-        help="Regular expression found in the first MiB of a right answer's body.",
+        help="Regular expression that the body must match within its first MiB.",
     ),
 )
 
@@ -213,71 +213,70 @@ load_options = together(
         type=DURATION,
         default="10s",
         show_default=True,
-        help="Length of the measurement.",
+        help="Duration of the measurement.",
     ),
     click.option(
         "--arrivals",
         type=click.Choice(["poisson", "constant"]),
         default="poisson",
         show_default=True,
-        help="Law of the gaps between arrivals.",
+        help="Inter-arrival distribution.",
     ),
     click.option(
         "--keepalive",
         type=KEEPALIVE,
         default="on",
         show_default=True,
-        help="on, off, or the number of requests per connection.",
+        help="Connection reuse: Connection reuse: on, off, or the number of requests per connection.",
     ),
     click.option(
         "--on-busy",
         type=click.Choice(["grow", "queue", "shed"]),
         default="grow",
         show_default=True,
-        help="What an arrival does when every connection is busy.",
+        help="What to do with a request when every connection is busy.",
     ),
     click.option(
         "--max-connections",
         type=click.IntRange(min=1),
-        help="Most connections at once of an open loop.",
+        help="Maximum number of connections of an open loop.",
     ),
     click.option(
         "--max-pending",
         type=click.IntRange(min=0),
-        help="Most arrivals that wait for a connection; more are dropped.  [default: ten seconds' worth, and ten for each"
-        " connection at least]",
+        help="Maximum number of requests waiting for a connection; more are dropped.  [default: 10 s of the rate, at least 10 per connection]",
     ),
     click.option(
         "--think-time",
         type=DURATION,
         default="0s",
         show_default=True,
-        help="Mean think time of a closed loop's users.",
+        help="Mean think time of the users of a closed loop.",
     ),
     click.option(
         "--timeout",
         type=DURATION,
         default="10s",
         show_default=True,
-        help="Longest time of one request on the wire, connecting included.",
+        help="Request timeout, including the connect.",
     ),
     click.option(
         "--deadline",
         type=DURATION,
-        help="Longest time from the intended send; later work is dropped before it is sent.",
+        help="Deadline from the scheduled send time; a request that misses it while waiting is dropped.",
     ),
     click.option(
         "--precision",
         type=PRECISION,
         metavar="[QUANTILE:]PERCENT",
-        help="How well p99, or another quantile, is to be known, such as 5% or p99.9:2%; says how long that takes.",
+        help="Target precision (half-width of the 95 % CI) of p99 or another quantile, such as 5% or p99.9:2%; reports the duration it needs.",
     ),
     click.option(
         "--check-threshold",
         multiple=True,
         type=CHECK_THRESHOLD,
         metavar="CHECK.KEY=LIMIT",
-        help="When a check speaks up, such as C4.warn=0.02; see docs/checks.md. May be repeated.",
+        help="When a check speaks up, such as send-lag.warn=0.02; see docs/checks.md. May be repeated.",
     ),
     click.option(
         "--threads",
@@ -307,7 +306,7 @@ output_options = together(
         is_flag=False,
         flag_value="-",
         metavar="[FILE]",
-        help="Write the result as JSON; - or nothing is standard output.",
+        help="Write the result as JSON, to standard output by default.",
     ),
     click.option("--quiet", is_flag=True, help="No progress on standard error."),
     click.option(

@@ -39,11 +39,11 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
                 "write --json=-, --json=FILE.json, or put it last",
             )
         if json_file.endswith("/"):
-            raise UsageError(f"cannot write {json_file}: it is a folder", "name a file in it")
+            raise UsageError(f"cannot write {json_file}: it is a directory", "name a file")
         others = (*others, Path(json_file))
     for path in others:
         if path is not None and path.is_dir():
-            raise UsageError(f"cannot write {path}: it is a folder", "name a file in it")
+            raise UsageError(f"cannot write {path}: it is a directory", "name a file")
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(
                 f"there is no folder {path.absolute().parent}", "make it, or choose another"

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 slo_option = click.option(
     "--slo",
     multiple=True,
-    help="Objective such as 'p99<50ms': ends with the setting that holds it at the largest rate. Implies --compare.",
+    help="Objective, such as 'p99<50ms'; recommends the setting that meets it at the largest rate. Implies --compare.",
 )
 
 

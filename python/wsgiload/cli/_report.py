@@ -11,11 +11,11 @@ from rich.console import Console
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._recommend import slo_option, tell_recommendations
-from wsgiload.errors import EXIT_OK, UsageError
+from wsgiload.documents.codec import read_plain
+from wsgiload.documents.summary import Summary
+from wsgiload.errors import EXIT_OK
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import print_sweep, write_html
-from wsgiload.results.store import SCHEMA_VERSION
-from wsgiload.results.stored_plan import read_document
 
 
 @click.command()
@@ -27,8 +27,7 @@ from wsgiload.results.stored_plan import read_document
 )
 @slo_option
 def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...]) -> int:
-    """Print the tables of stored RUNS and write their report.html again, computed from what is
-    stored."""
+    """Print the tables of stored RUNS and rebuild their report.html."""
     texts, code = parse_objective(slo).texts if slo else [], EXIT_OK
     for run in runs:
         summary = analyse(read_summary(run / "summary.json"), aggregate, texts)
@@ -40,12 +39,4 @@ def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...
 
 def read_summary(path: Path) -> dict[str, Any]:
     """A stored summary; anything else is refused."""
-    summary = read_document(path)
-    if (
-        not isinstance(summary, dict)
-        or summary.get("schema_version") != SCHEMA_VERSION
-        or "cells" not in summary
-    ):
-        cure = "name a run directory, such as .wsgiload/runs/<run>"
-        raise UsageError(f"{path} is not a summary of version {SCHEMA_VERSION}", cure)
-    return summary
+    return read_plain(Summary, path)

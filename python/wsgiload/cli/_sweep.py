@@ -35,7 +35,7 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
-from wsgiload.cli._without_effect import tell_without_effect
+from wsgiload.cli._without_effect import check_and_warn
 from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.experiment.estimate import experiment_s
@@ -44,7 +44,7 @@ from wsgiload.experiment.plan import Experiment, expand, plain
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import enter_scope
-from wsgiload.loads.options import Level
+from wsgiload.loads.options import Level, load_plan
 from wsgiload.report import print_sweep
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
@@ -72,7 +72,7 @@ _SAYS_NOTHING_OF_THE_PLAN = {
         "--rate",
         "rates",
         type=RATES,
-        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo found first]",
+        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo measured first]",
     ),
     click.option(
         "-c", "--connections", type=CONNECTIONS, help="Users of a closed loop, instead of --rates."
@@ -80,14 +80,14 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     click.option(
         "--servers",
         type=NAMES,
-        help="Servers, see `wsgiload servers list`; again=waitress is one under a second name.  [default: all that need no compiler]",
+        help="Servers (see `wsgiload servers list`); alias=NAME runs NAME under an alias.  [default: servers that need no system packages]",
     ),
     click.option(
         "--profile",
         type=click.Choice(PROFILES),
         default="tuned",
         show_default=True,
-        help="Equal budgets, or each server as it comes.",
+        help="tuned: equal budgets for all servers; stock: each server's defaults.",
     ),
     click.option(
         "--workers",
@@ -97,7 +97,7 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     click.option(
         "--server-threads",
         type=click.IntRange(min=1),
-        help="Threads in each process of a server.  [default: by the profile]",
+        help="Threads per server process.  [default: by the profile]",
     ),
     click.option(
         "--grid",
@@ -112,14 +112,14 @@ _SAYS_NOTHING_OF_THE_PLAN = {
         "--chdir",
         type=click.Path(file_okay=False, path_type=Path),
         default=".",
-        help="Folder from which APP is imported.",
+        help="Directory from which APP is imported.",
     ),
     click.option(
         "--python", help="Interpreter of APP.  [default: an active or local .venv, else wsgiload's]"
     ),
     click.option(
         "--python-version",
-        help="For a bundled app: an installed interpreter by its version, such as 3.13.",
+        help="Installed Python version for a bundled app, such as 3.13.",
     ),
     click.option(
         "--warmup",
@@ -131,21 +131,21 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     click.option(
         "--warmup-requests",
         type=click.IntRange(min=1),
-        help="Warm up until so many requests were due, where that takes longer; for --rates.",
+        help="Warm up for at least N scheduled requests (with --rates).",
     ),
     click.option(
         "--cooldown",
         type=DURATION,
         default="1s",
         show_default=True,
-        help="Load after each measurement, not measured.",
+        help="Cool-down: load after each measurement.",
     ),
     click.option(
         "--seed",
         type=click.IntRange(0, 2**64 - 1),
         default=1,
         show_default=True,
-        help="Reproduces arrivals and the order of the cells.",
+        help="Random seed of the arrivals and the cell order.",
     ),
     click.option(
         "--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"
@@ -155,19 +155,19 @@ _SAYS_NOTHING_OF_THE_PLAN = {
         type=DURATION,
         default="30s",
         show_default=True,
-        help="Longest start of a server.",
+        help="Maximum startup time of a server.",
     ),
     click.option(
         "--intervene",
         type=click.Choice(["cpu"]),
-        help="Run each cell again in pairs, with its CPU limit and with it lifted: 6, or as many as --runs.",
+        help="Repeat each cell in pairs with and without its CPU limit: 6 pairs, or as many as --runs.",
     ),
     click.option(
         "--sample-interval",
         type=DURATION,
         default="100ms",
         show_default=True,
-        help="Time between two looks at the server's resources.",
+        help="Sampling interval of the server's resources.",
     ),
     click.option("--name", help="Name of the run directory.  [default: the app's]"),
 )
@@ -180,30 +180,30 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     click.option(
         "--compare",
         is_flag=True,
-        help="As many runs as it takes to tell these servers apart, six at least.",
+        help="Use the number of runs needed to compare these servers, at least 6.",
     ),
     click.option(
         "--aggregate",
         type=click.Choice(["interval", "trim"]),
         default="interval",
         show_default=True,
-        help="How runs become one figure: a mean with its interval, or also one without the lowest and the highest.",
+        help="How runs are combined: mean with confidence interval, or additionally a trimmed mean.",
     ),
     click.option(
         "--settle",
         type=DURATION,
-        help="Longest wait for a quiet host before each trial.  [default: 0s with one run, else 2m]",
+        help="Maximum wait for a quiet host before each trial.  [default: 0s with one run, else 2m]",
     ),
     click.option(
         "--reruns",
         type=click.IntRange(0, 100),
-        help="How often a trial that generator or host spoiled is made again.  [default: 0 with one run, else 3]",
+        help="How often to repeat a trial that the generator or the host made invalid.  [default: 0 with one run, else 3]",
     ),
     click.option(
         "--resume",
         type=click.Path(file_okay=False, path_type=Path),
         metavar="RUN",
-        help="Go on with this interrupted run, in its order and from its plan.",
+        help="Resume this interrupted run from its stored plan, in its order.",
     ),
 )
 @together(
@@ -219,14 +219,14 @@ _SAYS_NOTHING_OF_THE_PLAN = {
         type=SIZE,
         default="512MiB",
         show_default=True,
-        help="Memory limit of the server, swap off.",
+        help="Memory limit of the server (swap disabled).",
     ),
     click.option(
         "--pids",
         type=click.IntRange(min=1),
         default=512,
         show_default=True,
-        help="Most processes and threads of the server.",
+        help="Maximum number of processes and threads of the server.",
     ),
     click.option(
         "--limits",
@@ -246,11 +246,13 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     type=click.Path(file_okay=False, path_type=Path),
     default=".wsgiload/runs",
     show_default=True,
-    help="Folder of run directories.",
+    help="Directory for run directories.",
 )
 @slo_option
 @click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the report here as well."
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the report to this file.",
 )
 @output_options
 @click.pass_context
@@ -267,10 +269,10 @@ def sweep(
     resume: Path | None,
     **options: Any,
 ) -> int:
-    """Measure servers at rising load: fresh process, fresh limits and open-loop load for each
-    server and rate.
+    """Measure servers at increasing load, with a fresh process and fresh limits for each server and
+    rate.
 
-    APP is module:callable, imported from the current folder with the interpreter of an active or
+    APP is module:callable, imported from the current directory with the interpreter of an active or
     local .venv. Without APP, the bundled app hello is measured.
     """
     check_destinations(json_file, html)
@@ -289,7 +291,7 @@ def sweep(
     if is_rateless:
         _require_findable_rates(experiment)
     if resume is None:
-        tell_without_effect(ctx, is_open=options["connections"] is None, open_by="--rates")
+        check_and_warn(ctx, _first_plan(experiment), open_by="--rates")
     if dry_run:
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK
@@ -306,6 +308,14 @@ def sweep(
     )
     code = _tell(result, thresholds, json_file, html)
     return tell_recommendations(result.summary["recommendations"], code, aside=json_file == "-")
+
+
+def _first_plan(experiment: Experiment) -> dict[str, Any]:
+    """The plan of one of its loads, for what holds of all of them."""
+    level = experiment.levels[0] if experiment.levels else Level(rate_per_s=1.0)
+    return load_plan(
+        "http://127.0.0.1/", experiment.request, experiment.load, level, experiment.seed
+    )
 
 
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:

@@ -21,19 +21,17 @@ transport_options = together(
         metavar="LIST",
         help="Local addresses that connections come from, in turn: 127.0.0.2-127.0.0.50, 127.0.0.0/24.",
     ),
-    click.option(
-        "--http2", is_flag=True, help="Speak HTTP/2, one request at a time on each connection."
-    ),
+    click.option("--http2", is_flag=True, help="Use HTTP/2, one request at a time per connection."),
     click.option(
         "-k",
         "--insecure",
         is_flag=True,
-        help="Take every certificate of an https:// server as it comes.",
+        help="Do not verify TLS certificates.",
     ),
     click.option(
         "--ca-file",
         type=click.Path(dir_okay=False),
-        help="PEM file of the authorities that are trusted instead of the system's.",
+        help="PEM file of trusted certificate authorities, instead of the system's.",
     ),
 )
 

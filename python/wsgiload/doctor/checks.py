@@ -93,13 +93,15 @@ def check_cores(cores: tuple[int, ...]) -> Finding:
     count, listed = len(cores), format_cpu_list(cores)
     if count < LEAST_CORES:
         message = (
-            "server and load generator share the only core: every latency includes the "
-            "generator's work"
+            "only one core: server and load generator share it, and every latency "
+            "includes the generator's work"
         )
         return Finding("cores", "red", count, message, "use a machine with at least 2 cores")
     if count < COMFORTABLE_CORES:
-        message = f"cores {listed}: one for the server, the rest of the machine shares the other"
-        return Finding("cores", "amber", count, message, "4 cores or more give steadier tails")
+        message = f"cores {listed}: one for the server; everything else shares the other"
+        return Finding(
+            "cores", "amber", count, message, "4 or more cores give more stable tail latencies"
+        )
     return Finding("cores", "green", count, f"cores {listed}")
 
 
@@ -109,8 +111,10 @@ def check_cgroups(root: Path = Path("/")) -> Finding:
     try:
         name = select_backend(limits, root).name
     except LimitsError as error:
-        return Finding("cgroups", "red", None, error.cause, error.cure)
-    return Finding("cgroups", "green", name, f"CPU, memory and process limits hold ({name})")
+        return Finding("cgroups", "red", None, error.cause, error.fix)
+    return Finding(
+        "cgroups", "green", name, f"CPU, memory and process limits can be enforced ({name})"
+    )
 
 
 def check_uv() -> Finding:
@@ -129,10 +133,8 @@ def check_open_files() -> Finding:
     if soft == resource.RLIM_INFINITY or soft >= COMFORTABLE_OPEN_FILES:
         return Finding("open files", "green", soft, f"{soft} open files allowed")
     level: Level = "red" if soft < LEAST_OPEN_FILES else "amber"
-    cure = (
-        f"ulimit -n {hard}" if hard > soft else "raise the hard limit (limits.conf, LimitNOFILE=)"
-    )
-    return Finding("open files", level, soft, f"at most about {soft} connections", cure)
+    fix = f"ulimit -n {hard}" if hard > soft else "raise the hard limit (limits.conf, LimitNOFILE=)"
+    return Finding("open files", level, soft, f"at most about {soft} connections", fix)
 
 
 def watch_cpus(root: Path, watch_s: float) -> list[Finding]:
@@ -141,7 +143,7 @@ def watch_cpus(root: Path, watch_s: float) -> list[Finding]:
     time.sleep(watch_s)
     after = read_cpu_times(root)
     if before is None or after is None or after.total <= before.total:
-        unknown = "the processors could not be watched"
+        unknown = "CPU times could not be read"
         return [Finding(check, "amber", None, unknown) for check in ("foreign load", "steal")]
     return judge_cpu_times(before, after, os.cpu_count() or 1)
 
@@ -159,14 +161,14 @@ def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Findi
             foreign_level,
             round(foreign, 3),
             f"other processes use {foreign:.2f} cores right now",
-            None if foreign_level == "green" else "stop other work, or wait until it is done",
+            None if foreign_level == "green" else "stop other processes, or wait until they finish",
         ),
         Finding(
             "steal",
             steal_level,
             round(steal, 4),
             f"the hypervisor takes {steal:.1%} of the CPU time",
-            None if steal_level == "green" else "use a host that is not shared, or dedicated CPUs",
+            None if steal_level == "green" else "use a dedicated host or dedicated CPUs",
         ),
     ]
 
@@ -188,9 +190,9 @@ def check_load(root: Path) -> Finding:
         return Finding("load average", "amber", None, "the load average is not known")
     load, cores = float(words[0]), os.cpu_count() or 1
     level = _level(load / cores, 0.25, 1.0)
-    cure = None if level == "green" else "wait until the machine is idle"
+    fix = None if level == "green" else "wait until the machine is idle"
     return Finding(
-        "load average", level, load, f"load {load:g} over the last minute on {cores} cores", cure
+        "load average", level, load, f"load {load:g} over the last minute on {cores} cores", fix
     )
 
 
@@ -200,17 +202,18 @@ def check_governor(root: Path) -> Finding:
     governors = sorted({text for path in root.glob(pattern) if (text := read_text(path))})
     if not governors:
         message = (
-            "the CPU frequency governor is not visible (usual in virtual machines): speed may vary"
+            "the CPU frequency governor is not visible (normal in virtual machines); CPU "
+            "speed may vary"
         )
         return Finding("governor", "amber", None, message)
     value = ",".join(governors)
     if governors == ["performance"]:
-        return Finding("governor", "green", value, "the cores stay at their full frequency")
+        return Finding("governor", "green", value, "CPU frequency governor: performance")
     return Finding(
         "governor",
         "amber",
         value,
-        "cores clock down when idle",
+        "CPU frequency drops when idle",
         "sudo cpupower frequency-set -g performance",
     )
 
@@ -222,8 +225,8 @@ def check_clocksource(root: Path) -> Finding:
     if clock is None:
         return Finding("clocksource", "amber", None, "the clock source is not known")
     if clock in STEADY_CLOCKS:
-        return Finding("clocksource", "green", clock, f"time stamps are cheap ({clock})")
-    message = f"the clock {clock} makes every time stamp a system call"
+        return Finding("clocksource", "green", clock, f"timestamps need no system call ({clock})")
+    message = f"every timestamp is a system call (clock source {clock})"
     return Finding(
         "clocksource", "amber", clock, message, "boot with clocksource=tsc where the CPU allows it"
     )
@@ -251,7 +254,8 @@ def check_backlog(root: Path) -> Finding:
         return Finding("somaxconn", "amber", None, "the largest listen backlog is not known")
     if limit < LEAST_BACKLOG:
         message = (
-            f"listen backlogs are cut to {limit}: bursts are dropped and come back a second later"
+            f"listen backlogs are capped at {limit}: bursts overflow and dropped "
+            "connections retry after 1 s"
         )
         return Finding("somaxconn", "amber", limit, message, "sudo sysctl net.core.somaxconn=4096")
     return Finding("somaxconn", "green", limit, f"listen backlogs up to {limit}")
@@ -264,7 +268,7 @@ def check_ports(root: Path) -> Finding:
         return Finding("local ports", "amber", None, "the range of local ports is not known")
     count = int(words[1]) - int(words[0]) + 1
     if count < LEAST_PORTS:
-        message = f"{count} local ports are soon used up without keep-alive"
+        message = f"only {count} local ports: they run out quickly without keep-alive"
         return Finding(
             "local ports",
             "amber",
@@ -284,9 +288,9 @@ def check_congestion_control(root: Path) -> Finding:
         )
     if name == "bbr":
         message = "bbr paces large responses with timers, which adds to their latency"
-        cure = "sudo sysctl net.ipv4.tcp_congestion_control=cubic"
-        return Finding("congestion control", "amber", name, message, cure)
-    return Finding("congestion control", "green", name, f"{name} does not pace")
+        fix = "sudo sysctl net.ipv4.tcp_congestion_control=cubic"
+        return Finding("congestion control", "amber", name, message, fix)
+    return Finding("congestion control", "green", name, f"{name} does not pace (keep)")
 
 
 def check_huge_pages(root: Path) -> Finding:
@@ -298,9 +302,9 @@ def check_huge_pages(root: Path) -> Finding:
         )
     mode = text.partition("[")[2].partition("]")[0] or text
     if mode == "always":
-        message = "transparent huge pages for every process: memory figures come out larger"
-        cure = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-        return Finding("huge pages", "amber", mode, message, cure)
+        message = "transparent huge pages are always on: memory figures are inflated"
+        fix = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+        return Finding("huge pages", "amber", mode, message, fix)
     return Finding("huge pages", "green", mode, f"transparent huge pages: {mode}")
 
 
@@ -311,13 +315,16 @@ def check_smt(root: Path) -> Finding:
         return Finding("smt", "amber", None, "whether cores share hardware (SMT) is not known")
     if active:
         message = (
-            "pairs of cores share hardware: do not give one to the server and its twin "
-            "to the client"
+            "SMT is on: do not split the two hardware threads of a core between server and client"
         )
         return Finding(
-            "smt", "amber", active, message, "choose --server-cpus and --client-cpus by lscpu -e"
+            "smt",
+            "amber",
+            active,
+            message,
+            "choose --server-cpus and --client-cpus with the help of lscpu -e",
         )
-    return Finding("smt", "green", active, "every core is a physical one, as far as can be seen")
+    return Finding("smt", "green", active, "no SMT siblings visible")
 
 
 def _level(value: float, amber: float, red: float) -> Level:

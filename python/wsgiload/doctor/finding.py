@@ -16,4 +16,4 @@ class Finding:
     level: Level
     value: str | int | float | None
     message: str
-    cure: str | None = None
+    fix: str | None = None

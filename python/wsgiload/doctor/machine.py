@@ -27,20 +27,20 @@ def check_turbo(root: Path) -> Finding:
     boost = read_int(under(root, "/sys/devices/system/cpu/cpufreq/boost"))
     if no_turbo is None and boost is None:
         message = (
-            "whether the cores boost is not visible (usual in virtual machines): speed may vary"
+            "turbo boost state is not visible (normal in virtual machines); CPU speed may vary"
         )
         return Finding("turbo", "amber", None, message)
     if no_turbo == 0:
-        cure = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+        fix = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
         return Finding(
-            "turbo", "amber", "on", "cores run faster while they are cool: speed varies", cure
+            "turbo", "amber", "on", "turbo boost is on: CPU speed varies with temperature", fix
         )
     if no_turbo is None and boost:
-        cure = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
+        fix = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
         return Finding(
-            "turbo", "amber", "on", "cores run faster while they are cool: speed varies", cure
+            "turbo", "amber", "on", "turbo boost is on: CPU speed varies with temperature", fix
         )
-    return Finding("turbo", "green", "off", "cores do not boost")
+    return Finding("turbo", "green", "off", "turbo boost is off")
 
 
 def check_battery(root: Path) -> Finding:
@@ -83,8 +83,8 @@ def check_time_namespace(root: Path) -> Finding:
     ]
     if shifted:
         message = f"the clocks {', '.join(shifted)} are shifted in this time namespace"
-        cure = "run server and wsgiload in the same container, or outside of it"
-        return Finding("time namespace", "amber", ", ".join(shifted), message, cure)
+        fix = "run server and wsgiload in the same container, or outside of it"
+        return Finding("time namespace", "amber", ", ".join(shifted), message, fix)
     return Finding("time namespace", "green", "none", "the clocks are those of the host")
 
 
@@ -96,11 +96,11 @@ def check_address_randomisation(root: Path) -> Finding:
             "address layout", "amber", None, "whether memory layouts are random is not known"
         )
     if mode != FULL_RANDOMISATION:
-        message = "memory layouts are not random: runs agree more with each other than they should"
+        message = "address space randomization is off: runs vary less than in production"
         return Finding(
             "address layout", "amber", mode, message, "sudo sysctl kernel.randomize_va_space=2"
         )
-    return Finding("address layout", "green", mode, "every process gets a memory layout of its own")
+    return Finding("address layout", "green", mode, "address space randomization is on")
 
 
 def check_syn_backlog(root: Path) -> Finding:
@@ -138,8 +138,8 @@ def check_time_wait(root: Path) -> Finding:
     if count < MANY_WAITING:
         return Finding("TIME_WAIT", "green", count, f"{count} closed connections hold a port")
     message = f"{count} closed connections still hold a port"
-    cure = "wait a minute, or use keep-alive; `ss -tan state time-wait` shows whose they are"
-    return Finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, cure)
+    fix = "wait a minute, or use keep-alive; `ss -tan state time-wait` shows whose they are"
+    return Finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, fix)
 
 
 def check_tracking(root: Path) -> Finding:
@@ -149,24 +149,22 @@ def check_tracking(root: Path) -> Finding:
     if most is None or count is None:
         modules = under(root, "/sys/module")
         if modules.is_dir() and not (modules / "nf_conntrack").exists():
-            return Finding(
-                "connection tracking", "green", "none", "the kernel tracks no connections"
-            )
+            return Finding("connection tracking", "green", "none", "connection tracking is off")
         return Finding(
             "connection tracking",
             "amber",
             None,
             "whether the kernel tracks connections is not known",
         )
-    cure = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
+    fix = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
     if count > MOST_TRACKED_SHARE * most:
         message = f"{count} tracked connections in a table of {most}: new ones are soon dropped"
-        return Finding("connection tracking", "red", count, message, cure)
+        return Finding("connection tracking", "red", count, message, fix)
     if most < LEAST_TRACKED:
         message = (
             f"{most} tracked connections fill the table: soon reached with a connection per request"
         )
-        return Finding("connection tracking", "amber", most, message, cure)
+        return Finding("connection tracking", "amber", most, message, fix)
     return Finding(
         "connection tracking", "green", count, f"{count} tracked connections in a table of {most}"
     )

@@ -15,6 +15,8 @@ NonNegativeInt = Annotated[int, msgspec.Meta(ge=0)]
 PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
 NonNegativeFloat = Annotated[float, msgspec.Meta(ge=0)]
 PositiveFloat = Annotated[float, msgspec.Meta(gt=0)]
+QuantileKey = Annotated[str, msgspec.Meta(pattern=r"^0(\.[0-9]+)?$")]
+StatusCode = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{2}$")]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 

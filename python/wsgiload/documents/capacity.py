@@ -16,90 +16,92 @@ from wsgiload.documents.summary import CellFailure, Recommendation
 
 
 class UseAtCapacity(Document, frozen=True, kw_only=True):
-    """UseAtCapacity."""
+    """What a server used at its confirmed rate."""
 
     memory_peak_bytes: NonNegativeInt | None
-    """TODO."""
+    """Largest memory peak at the confirmed rate. Unit: bytes. Source: cells. Null: not measured."""
     memory_limit_bytes: NonNegativeInt | None
-    """TODO."""
+    """Memory limit that was in force. Unit: bytes. Source: cells. Null: no limit."""
     cpu_cores_mean: NonNegativeFloat | None
-    """TODO."""
+    """Mean CPU use at the confirmed rate. Unit: cores. Source: cells. Null: not measured."""
 
 
 class CapacityTrial(Document, frozen=True, kw_only=True):
-    """CapacityTrial."""
+    """One trial of a capacity search."""
 
     cell: str
-    """TODO."""
+    """Identifier of its cell."""
     phase: Literal["guess", "bracket", "bisect", "confirm"]
-    """TODO."""
+    """`guess` (closed loop before the search), `bracket`, `bisect` or `confirm`."""
     rate_per_s: PositiveFloat | None
-    """TODO."""
+    """Offered rate. Unit: 1/s. Null: closed loop."""
     connections: PositiveInt | None
-    """TODO."""
+    """Users of the closed loop. Null: open loop."""
     met: bool | None
-    """TODO."""
+    """Whether the trial met the objective. Null: invalid, too short, or the closed loop before
+    the search."""
     discarded: bool
-    """TODO."""
+    """Whether it was repeated, so that nothing rests on it."""
     doubtful: bool
-    """TODO."""
+    """Whether a disturbance may have decided it."""
     why: str
-    """TODO."""
+    """The reason, in words."""
 
 
 class ServerCapacity(Document, frozen=True, kw_only=True):
-    """ServerCapacity."""
+    """What a search found for one server."""
 
     server: str
-    """TODO."""
+    """The server."""
     app: str | None = None
-    """TODO."""
+    """The `module:callable` that it served. Null: `--url`."""
     rate_per_s: PositiveFloat | None
-    """TODO."""
+    """The confirmed rate. Unit: 1/s. Null: none was confirmed."""
     bracket: tuple[PositiveFloat | None, PositiveFloat | None]
-    """TODO."""
+    """Lower and upper bound of the capacity. Unit: 1/s. Null: no rate was classified so."""
     confirmed: tuple[NonNegativeInt, NonNegativeInt] | None
-    """TODO."""
+    """Confirming trials that met the objective, and their number. Null: there were none."""
     verdict: Verdict
-    """TODO."""
+    """Whether the rate stands, as in a load."""
     estimate_per_s: PositiveFloat | None
-    """TODO."""
+    """The rate at which half of the trials meet the objective. Unit: 1/s. Source: fit over all
+    trials. Null: not enough trials."""
     interval_95: tuple[NonNegativeFloat | None, NonNegativeFloat | None] | None
-    """TODO."""
+    """Its 95 % confidence interval. Unit: 1/s. Null: not known; an end: unbounded."""
     strict_per_s: PositiveFloat | None
-    """TODO."""
+    """The largest rate below which no trial missed the objective. Unit: 1/s. Null: none."""
     at_rate: UseAtCapacity | None
-    """TODO."""
+    """What the server used at the confirmed rate. Null: `--url`, or no confirmed rate."""
     failure: CellFailure | None
-    """TODO."""
+    """Why the server could not be tried. Null: it was tried."""
     trials: tuple[CapacityTrial, ...]
-    """TODO."""
+    """Every trial, in the order run."""
 
 
 class CapacityResult(Document, frozen=True, kw_only=True):
     """Found on the app `conformance`, with the settings of the cell."""
 
     schema_version: Literal[2]
-    """TODO."""
+    """Version of this document, 2."""
     status: Literal["complete", "interrupted", "failed"]
-    """TODO."""
+    """`complete`, `interrupted` (the search of some servers is unfinished) or `failed`."""
     slo: tuple[str, ...]
-    """TODO."""
+    """The objectives, including the implied ones."""
     arrivals: Literal["poisson", "constant"]
-    """TODO."""
+    """Inter-arrival distribution."""
     keepalive: Literal["on", "off"] | PositiveInt
-    """TODO."""
+    """`on`, `off`, or requests per connection."""
     duration_s: PositiveFloat
-    """TODO."""
+    """Length of a searching trial. Unit: s."""
     confirm_duration_s: PositiveFloat
-    """TODO."""
+    """Length of a confirming trial. Unit: s."""
     width: PositiveFloat
-    """TODO."""
+    """Relative width of the bracket at which the search ends."""
     url: str | None
-    """TODO."""
+    """The URL that was searched. Null: servers were launched."""
     servers: tuple[ServerCapacity, ...]
-    """TODO."""
+    """One entry per server."""
     recommendations: tuple[Recommendation, ...]
-    """TODO."""
+    """The recommended setting for each app, or why there is none."""
     run_dir: str
-    """TODO."""
+    """Path of the run directory."""

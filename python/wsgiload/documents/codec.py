@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from wsgiload.documents.capacity import CapacityResult
-from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.check_names import code_of
+from wsgiload.documents.load_report import LoadReport, Reason
 from wsgiload.documents.migration import (
     migrate_capacity,
     migrate_load,
@@ -25,8 +26,11 @@ from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 
 SCHEMA_VERSION = 2
+_NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
 
 T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo)
+Level = Literal["warn", "invalid"]
+Figure = float | str | bool | None
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -36,6 +40,12 @@ class _Versioned(msgspec.Struct):
     schema_version: int | None = None
 
 
+_TITLES: dict[type, str] = {
+    LoadReport: "load report",
+    Summary: "summary of a sweep",
+    CapacityResult: "result of a capacity search",
+    RunInfo: "description of a run",
+}
 _MIGRATIONS: dict[type, Migration] = {
     LoadReport: migrate_load,
     Summary: migrate_summary,
@@ -54,7 +64,7 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
         version = msgspec.json.decode(data, type=_Versioned).schema_version
         return msgspec.json.decode(_current(kind, data, version, source), type=kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{source} is damaged or of another kind: {error}") from error
+        raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error}") from error
     except (msgspec.DecodeError, UnicodeError) as error:
         raise UsageError(f"{source} is not JSON: {error}") from error
 
@@ -64,8 +74,7 @@ def read(kind: type[T], path: Path) -> T:
     try:
         data = path.read_bytes()
     except OSError as error:
-        fix = "name a run directory, such as .wsgiload/runs/<run>"
-        raise UsageError(f"{path} cannot be read: {error.strerror}", fix) from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}", _NAME_A_RUN) from error
     return decode(kind, data, str(path))
 
 
@@ -81,11 +90,29 @@ def to_plain(document: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
+def read_plain(kind: type[T], path: Path) -> dict[str, Any]:
+    """A file's document as plain data, checked and in the current version. Raises as ``read``."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(read(kind, path)))
+    return plain
+
+
+def plain_reason(
+    check: str, level: Level, message: str, value: Figure, limit: Figure, fix: str | None = None
+) -> dict[str, Any]:
+    """A reason of a verdict, with the code that old readers know."""
+    code = code_of(check)
+    reason = Reason(
+        check=check, code=code, level=level, message=message, fix=fix, value=value, limit=limit
+    )
+    return to_plain(reason)
+
+
 def _current(kind: type[T], data: bytes | str, version: int | None, source: str) -> bytes | str:
     """The data in the current version."""
     if version is not None and version > SCHEMA_VERSION:
         raise UsageError(
-            f"{source} has schema version {version}; this wsgiload reads up to {SCHEMA_VERSION}",
+            f"{source} is not readable here: its schema version is {version}, and this wsgiload "
+            f"reads up to {SCHEMA_VERSION}",
             "read it with the version of wsgiload that wrote it, or a newer one",
         )
     if version != 1:
@@ -93,4 +120,4 @@ def _current(kind: type[T], data: bytes | str, version: int | None, source: str)
     try:
         return msgspec.json.encode(_MIGRATIONS[kind](msgspec.json.decode(data)))
     except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{source} is damaged or of another kind: {error!r}") from error
+        raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error!r}") from error

@@ -9,14 +9,16 @@ from wsgiload.documents.base import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
+    QuantileKey,
     Share,
+    StatusCode,
 )
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.resources import ResourceUse
 
 
 class Reason(Document, frozen=True, kw_only=True):
-    """Reason."""
+    """One finding of a check."""
 
     check: str
     """Name of the check, such as `send-lag`."""
@@ -36,7 +38,7 @@ class Reason(Document, frozen=True, kw_only=True):
 
 
 class Verdict(Document, frozen=True, kw_only=True):
-    """Verdict."""
+    """Whether the figures can be trusted, and who is to blame if not."""
 
     status: Literal["valid", "warn", "invalid"]
     """`valid`, `warn` or `invalid`. Source: checks."""
@@ -55,10 +57,10 @@ class Rates(Document, frozen=True, kw_only=True):
     sent_per_s: NonNegativeFloat | None
     """Requests put on the wire. Unit: 1/s. Source: generator. Null: nothing was measured."""
     achieved_per_s: NonNegativeFloat | None
-    """Complete answers, right or wrong. Unit: 1/s. Source: generator. Null: nothing was
+    """Complete responses, correct or not. Unit: 1/s. Source: generator. Null: nothing was
     measured."""
     goodput_per_s: NonNegativeFloat | None
-    """Correct answers. Unit: 1/s. Source: generator. Null: nothing was measured."""
+    """Correct responses. Unit: 1/s. Source: generator. Null: nothing was measured."""
 
 
 class Outcomes(Document, frozen=True, kw_only=True):
@@ -68,17 +70,17 @@ class Outcomes(Document, frozen=True, kw_only=True):
     scheduled: NonNegativeInt
     """Requests whose intended send lies in the measurement. Unit: requests. Source: schedule."""
     ok: NonNegativeInt
-    """Answered with the right status and body. Unit: requests. Source: generator."""
+    """Answered with the expected status and body. Unit: requests. Source: generator."""
     http_status: NonNegativeInt
     """Answered with another status. Unit: requests. Source: generator."""
     bad_body: NonNegativeInt
-    """Right status, but a body of wrong length, content or framing; or an answer that is no
+    """Expected status, but a body of wrong length, content or framing; or an response that is no
     HTTP. Unit: requests. Source: generator."""
     reset: NonNegativeInt
-    """Connection broken after part of the answer, or on a new connection. Unit: requests.
+    """Connection broken after part of the response, or on a new connection. Unit: requests.
     Source: generator."""
     stale: NonNegativeInt
-    """A kept-alive connection turned out to be closed before any byte of the answer. Unit:
+    """A kept-alive connection turned out to be closed before any byte of the response. Unit:
     requests. Source: generator."""
     refused: NonNegativeInt
     """Connection refused. Unit: requests. Source: generator."""
@@ -92,7 +94,7 @@ class Outcomes(Document, frozen=True, kw_only=True):
     unfinished: NonNegativeInt
     """Still under way when the drain ended. Unit: requests. Source: generator."""
     client_error: NonNegativeInt
-    """Failed in the generator's own system: descriptors, ports or memory ran out. Makes the
+    """Failed in the generator's own system: file descriptors, ports or memory ran out. Makes the
     measurement invalid. Unit: requests. Source: generator."""
 
 
@@ -107,10 +109,10 @@ class Distribution(Document, frozen=True, kw_only=True):
     """Mean. Unit: ns. Source: generator. Null: empty."""
     max: NonNegativeInt | None
     """Largest, exact. Unit: ns. Source: generator. Null: empty."""
-    quantiles: dict[str, NonNegativeInt | None]
+    quantiles: dict[QuantileKey, NonNegativeInt | None]
     """By quantile, from "0.5" to "0.9999"; at most 0.1 % above the true value. Unit: ns. Source:
     histogram. Null: an entry: empty."""
-    intervals_95: dict[str, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
+    intervals_95: dict[QuantileKey, tuple[NonNegativeInt | None, NonNegativeInt | None] | None]
     """By quantile: lower and upper end of the 95 % interval inside this run; the upper end is
     null where it is unbounded. Unit: ns. Source: batches of the run. Null: an entry: not
     resolved (`uncertainty` says why), or not a response time."""
@@ -120,7 +122,7 @@ class Distribution(Document, frozen=True, kw_only=True):
 
 
 class Bounds(Document, frozen=True, kw_only=True):
-    """Bounds."""
+    """Between which values a quantile over all offered requests lies."""
 
     low: NonNegativeInt | None
     """The quantile is at least this. Unit: ns. Source: requests that were cut off count as their
@@ -132,7 +134,7 @@ class Bounds(Document, frozen=True, kw_only=True):
 
 
 class NotChecked(Document, frozen=True, kw_only=True):
-    """NotChecked."""
+    """A check that had no evidence to judge."""
 
     check: str
     """Name of the check."""
@@ -152,7 +154,7 @@ class PrecisionReached(Document, frozen=True, kw_only=True):
 
 
 class QuantileUncertainty(Document, frozen=True, kw_only=True):
-    """QuantileUncertainty."""
+    """How accurately one run knows a quantile."""
 
     interval_95_ns: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Lower and upper end of the 95 % interval inside this run; the upper end is null where it
@@ -180,17 +182,17 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
 
 
 class Uncertainty(Document, frozen=True, kw_only=True):
-    """Uncertainty."""
+    """How accurately one run knows its quantiles, and which may be shown."""
 
-    offered_quantiles_ns: dict[str, QuantileUncertainty]
+    offered_quantiles_ns: dict[QuantileKey, QuantileUncertainty]
     """By quantile, of the quantiles over all offered requests; failures count as beyond every
-    answer. Source: batches of the run."""
-    response_time_ns: dict[str, QuantileUncertainty]
-    """By quantile, of the response times of correct answers. Source: batches of the run."""
+    response. Source: batches of the run."""
+    response_time_ns: dict[QuantileKey, QuantileUncertainty]
+    """By quantile, of the response times of correct responses. Source: batches of the run."""
 
 
 class LevelChange(Document, frozen=True, kw_only=True):
-    """LevelChange."""
+    """A change of the level of the median response time."""
 
     at_ns: NonNegativeInt
     """When. Unit: ns from the beginning of the measurement. Source: derived."""
@@ -201,7 +203,7 @@ class LevelChange(Document, frozen=True, kw_only=True):
 
 
 class Stationarity(Document, frozen=True, kw_only=True):
-    """Stationarity."""
+    """Whether response times changed over the measurement."""
 
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
     """`stationary`, `drifting` (moved from the first third to the last, and KPSS confirms it),
@@ -210,7 +212,7 @@ class Stationarity(Document, frozen=True, kw_only=True):
     reason: str | None
     """Why nobody could look at the response times. Null: somebody could."""
     slice_ns: NonNegativeInt | None
-    """Length of the slices that were compared: one second, or what a thousand answers take, at
+    """Length of the slices that were compared: one second, or what a thousand responses take, at
     most 5 s or one interval. Unit: ns. Source: derived. Null: nobody could look."""
     p50_drift: float | None
     """How much larger the median was in the last third than in the first. Unit: ratio. Source:
@@ -233,7 +235,7 @@ class Stationarity(Document, frozen=True, kw_only=True):
 
 
 class RequestsInSystem(Document, frozen=True, kw_only=True):
-    """RequestsInSystem."""
+    """Requests between their intended send and their end."""
 
     mean: NonNegativeFloat
     """Requests in the system, mean over the measurement. Unit: requests. Source: generator."""
@@ -244,7 +246,7 @@ class RequestsInSystem(Document, frozen=True, kw_only=True):
 
 
 class SendGaps(Document, frozen=True, kw_only=True):
-    """SendGaps."""
+    """Consecutive send times against the requested Poisson process."""
 
     count: NonNegativeInt
     """Gaps that were looked at, from the middle of the measurement. Unit: gaps. Source:
@@ -260,7 +262,7 @@ class SendGaps(Document, frozen=True, kw_only=True):
 
 
 class Build(Document, frozen=True, kw_only=True):
-    """Build."""
+    """How the generator was built."""
 
     profile: str
     """`release` or `debug`; a debug build is not fit for measuring. Source: build."""
@@ -271,7 +273,7 @@ class Build(Document, frozen=True, kw_only=True):
 
 
 class Tool(Document, frozen=True, kw_only=True):
-    """Tool."""
+    """What made the measurement."""
 
     name: str
     """`wsgiload`, for the binary `loadgen` too."""
@@ -282,7 +284,7 @@ class Tool(Document, frozen=True, kw_only=True):
 
 
 class LocalPorts(Document, frozen=True, kw_only=True):
-    """LocalPorts."""
+    """The local ports that connections come from."""
 
     source_addresses: tuple[str, ...] | None
     """Local addresses that connections came from in turn. Source: plan, or chosen over loopback.
@@ -312,7 +314,7 @@ class TrackedConnections(Document, frozen=True, kw_only=True):
 
 
 class RequestsPerConnection(Document, frozen=True, kw_only=True):
-    """RequestsPerConnection."""
+    """How many requests one connection carried."""
 
     min: NonNegativeInt | None
     """Fewest. Unit: requests. Source: generator. Null: no connection."""
@@ -323,7 +325,7 @@ class RequestsPerConnection(Document, frozen=True, kw_only=True):
 
 
 class ConnectionCounts(Document, frozen=True, kw_only=True):
-    """ConnectionCounts."""
+    """How connections were used."""
 
     opened: NonNegativeInt
     """Connections opened. Unit: connections. Source: generator."""
@@ -354,7 +356,7 @@ class ConnectionCounts(Document, frozen=True, kw_only=True):
 
 
 class RequestCounts(Document, frozen=True, kw_only=True):
-    """RequestCounts."""
+    """The outcome of one target, or of one request of a session."""
 
     name: str
     """Its name, or its method and path; before a request of a session the session and the place
@@ -363,12 +365,12 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     """Requests of this kind in the measurement; those of all kinds add up to the load's. Unit:
     requests. Source: generator."""
     ok: NonNegativeInt
-    """Of these, answered rightly. Unit: requests. Source: generator."""
+    """Of these, answered correctly. Unit: requests. Source: generator."""
     failed: NonNegativeInt
     """Of these, all others. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
-    """Median response time. Unit: ns. Source: generator, socket times. Null: no right answer, or
-    so many kinds that their histograms would take more than 256 MiB (over 900 with one
+    """Median response time. Unit: ns. Source: generator, socket times. Null: no correct
+    response, or so many kinds that their histograms would take more than 256 MiB (over 900 with one
     thread)."""
     p99_ns: NonNegativeInt | None
     """Response time that 99 % do not exceed. Unit: ns. Source: generator, socket times. Null: as
@@ -378,13 +380,13 @@ class RequestCounts(Document, frozen=True, kw_only=True):
 
 
 class SessionCounts(Document, frozen=True, kw_only=True):
-    """SessionCounts."""
+    """What became of the sessions that began in the measurement."""
 
     started: NonNegativeInt
     """Sessions that began in the measurement; the sum of the next three. Unit: sessions. Source:
     generator."""
     completed: NonNegativeInt
-    """Every request was answered rightly. Unit: sessions. Source: generator."""
+    """Every request was answered correctly. Unit: sessions. Source: generator."""
     failed: NonNegativeInt
     """A request was not, which ended the session; or it was dropped before its first. Unit:
     sessions. Source: generator."""
@@ -395,12 +397,12 @@ class SessionCounts(Document, frozen=True, kw_only=True):
     are in no other count. Unit: requests. Source: generator."""
     duration_ns: Distribution | None
     """How long the completed sessions took, thinking included: from the intended beginning to
-    the last answer. As far as sessions were unfinished, long ones are missing from it. Unit:
+    the last response. As far as sessions were unfinished, long ones are missing from it. Unit:
     ns, histogram. Source: generator. Null: none was completed."""
 
 
 class Interval(Document, frozen=True, kw_only=True):
-    """Interval."""
+    """One slice of the measurement."""
 
     start_ns: NonNegativeInt
     """Its beginning. Unit: ns, monotonic. Source: generator."""
@@ -415,19 +417,19 @@ class Interval(Document, frozen=True, kw_only=True):
     failed: NonNegativeInt
     """Of those, failed. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
-    """Median response time of the correct answers. Unit: ns. Source: generator. Null: none."""
+    """Median response time of the correct responses. Unit: ns. Source: generator. Null: none."""
     p99_ns: NonNegativeInt | None
     """P99 of the same. Unit: ns. Source: generator. Null: none."""
     max_ns: NonNegativeInt | None
     """Largest of the same. Unit: ns. Source: generator. Null: none."""
     hdr_v2: str | None
     """Histogram of the response times, HdrHistogram V2 compressed, base64. Source: generator.
-    Null: no right answer."""
+    Null: no correct response."""
 
 
 class Flights(Document, frozen=True, kw_only=True):
     """At most 2,000 of either kind in a sweep, each as `[intended send, end]` in ns, monotonic.
-    A failure counts as slower than any answer."""
+    A failure counts as slower than any response."""
 
     slowest: tuple[tuple[NonNegativeInt, NonNegativeInt], ...]
     """The slowest requests of the measurement, slowest first. Unit: ns, monotonic. Source:
@@ -438,7 +440,7 @@ class Flights(Document, frozen=True, kw_only=True):
 
 
 class ClockReading(Document, frozen=True, kw_only=True):
-    """ClockReading."""
+    """Both clocks, read at the same moment."""
 
     monotonic_ns: NonNegativeInt
     """CLOCK_MONOTONIC. Unit: ns. Source: kernel."""
@@ -467,55 +469,57 @@ class AttachedResources(Document, frozen=True, kw_only=True):
     """The tightest limit of processes and threads, likewise. Source: control group. Null: no
     limit, or `processes`."""
     used: ResourceUse
-    """The keys of [resources](#resources), over the measurement. Source: samples every 100 ms."""
+    """The keys of [ResourceUse](#resourceuse), over the measurement. Source: samples every 100
+    ms."""
 
 
 class SpinUse(Document, frozen=True, kw_only=True):
-    """SpinUse."""
+    """How the generator busy-waits before a send."""
 
     window_ns: NonNegativeInt
-    """TODO."""
+    """How long before a send the generator busy-waits. Unit: ns. Source: generator."""
     reason: Literal["asked", "automatic", "off_at_this_rate", "off_on_shared_cores"]
-    """TODO."""
+    """Why: `asked`, `automatic`, `off_at_this_rate` or `off_on_shared_cores`. Source: generator."""
 
 
 class Stalls(Document, frozen=True, kw_only=True):
-    """Stalls."""
+    """Stalls of the generator's event loop of more than 5 ms."""
 
     count: NonNegativeInt
-    """TODO."""
+    """How many. Source: generator."""
     total_ns: NonNegativeInt
-    """TODO."""
+    """All of them together. Unit: ns. Source: generator."""
     longest_ns: NonNegativeInt
-    """TODO."""
+    """The longest. Unit: ns. Source: generator."""
     arrivals: NonNegativeInt
-    """TODO."""
+    """Measured requests that were due in one. Unit: requests. Source: generator."""
     responses: NonNegativeInt
-    """TODO."""
+    """Measured responses that may have waited in one to be read. Unit: requests. Source:
+    generator."""
 
 
 class StampDoubts(Document, frozen=True, kw_only=True):
-    """StampDoubts."""
+    """Kernel timestamps that were not used."""
 
     rejected: NonNegativeInt
-    """TODO."""
+    """Kernel timestamps that contradict their exchange. Source: generator."""
     clock_steps: NonNegativeInt
-    """TODO."""
+    """Steps of the wall clock. Source: kernel."""
 
 
 class GeneratorUsage(Document, frozen=True, kw_only=True):
-    """GeneratorUsage."""
+    """What the generator cost, and how much it was disturbed."""
 
     cpu_seconds: NonNegativeFloat | None
     """CPU time of the generator. Unit: s. Source: kernel, per-thread clock. Null: not readable."""
     cpu_per_request_ns: NonNegativeFloat | None
-    """The same per complete answer of the whole load, right or wrong. Unit: ns. Source: derived.
-    Null: nothing was answered."""
+    """The same per complete response of the whole load, correct or not. Unit: ns. Source: derived.
+    Null: no response."""
     run_queue_wait_ns: NonNegativeInt | None
     """Time in which the generator was ready to run and had no CPU. Unit: ns. Source:
     `/proc/self/task/*/schedstat`. Null: not readable."""
     max_send_lag_ns: NonNegativeInt | None
-    """Largest send lag of all that was sent or dropped, right answers or not. Unit: ns. Source:
+    """Largest send lag of all that was sent or dropped, correct responses or not. Unit: ns. Source:
     generator. Null: nothing was sent or dropped."""
     busy_share: NonNegativeFloat
     """Share of the wall time in which the busiest generator thread worked, its spin before sends
@@ -556,25 +560,25 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     send late. Unit: looks. Source: generator."""
     stalls: Stalls
     """Stalls of the generator's own loop of more than 5 ms: `count`, `total_ns`, `longest_ns`,
-    measured `arrivals` that were intended in one, and measured `answers` that may have come
-    in one and waited to be read, where their instant is our own, or connections that may have
+    measured `arrivals` that were intended in one, and measured `responses` that may have come
+    in one and waited to be read, where their moment is our own, or connections that may have
     been made in one. Source: generator."""
     throttled_periods: NonNegativeInt | None
     """Periods in which the generator's own control group was throttled. Unit: periods. Source:
     `cpu.stat` of that group. Null: no CPU controller."""
     receive_stamps: Literal["kernel", "sampled", "user"]
-    """Whose instants the right answers have, most of them: `kernel`, `sampled` (our own; one
+    """Whose timestamps the correct responses have, most of them: `kernel`, `sampled` (our own; one
     connection in sixteen is also stamped by the kernel, for `receive_delay_ns`) or `user`
     (our own). Source: generator."""
     user_timestamps: NonNegativeInt
-    """Right answers that have our own instant, so that a delay of the generator's may be in
+    """Correct responses that have our own timestamps, so that a delay of the generator's may be in
     their response time: all of them unless `receive_stamps` is `kernel`; otherwise those that
     the server ended by closing the connection, and those whose stamp was missing or in doubt.
     Unit: requests. Source: generator."""
     stamp_doubts: StampDoubts
     """`rejected`: stamps of the kernel outside the exchange they belong to, or that could not
-    be carried over to our clock; `clock_steps`: steps of the wall clock. Such answers have
-    our own instants. Unit: counts. Source: generator."""
+    be carried over to our clock; `clock_steps`: steps of the wall clock. Such responses have
+    our own timestamps. Unit: counts. Source: generator."""
 
 
 class LoadReport(Document, frozen=True, kw_only=True):
@@ -600,35 +604,35 @@ class LoadReport(Document, frozen=True, kw_only=True):
     """Rates of the measurement phase."""
     outcomes: Outcomes
     """What became of every scheduled request. Unit: requests. Source: generator."""
-    status_codes: dict[str, NonNegativeInt]
+    status_codes: dict[StatusCode, NonNegativeInt]
     """Answers by HTTP status, those that broke off after their head included. Unit: requests.
     Source: generator."""
     response_time_ns: Distribution | None
-    """Intended send to last byte, of correct answers. Unit: ns. Source: generator, socket times.
-    Null: no correct answer."""
+    """Intended send to last byte, of correct responses. Unit: ns. Source: generator, socket times.
+    Null: no correct response."""
     service_time_ns: Distribution | None
-    """Actual send to last byte, of correct answers. Unit: ns. Source: generator, socket times.
-    Null: no correct answer."""
+    """Actual send to last byte, of correct responses. Unit: ns. Source: generator, socket times.
+    Null: no correct response."""
     send_lag_ns: Distribution | None
-    """The generator's own lateness, of the right answers. Unit: ns. Source: generator. Null: no
-    right answer."""
+    """The generator's own delay, of the correct responses. Unit: ns. Source: generator. Null:
+    no correct response."""
     pool_wait_ns: Distribution | None
-    """Waiting for a free connection, of the right answers. Unit: ns. Source: generator. Null: no
-    right answer."""
+    """Waiting for a free connection, of the correct responses. Unit: ns. Source: generator. Null:
+    no correct response."""
     connect_time_ns: Distribution | None
-    """Opening a connection, of the right answers that came over a new one. Unit: ns. Source:
+    """Opening a connection, of the correct responses that came over a new one. Unit: ns. Source:
     generator. Null: there was none."""
     first_byte_ns: Distribution | None
     """Actual send to first byte. Unit: ns. Source: generator, socket times. Null: no correct
-    answer."""
+    response."""
     receive_delay_ns: Distribution | None
-    """How much later than the kernel the generator had the last byte of an answer. With the
-    kernel's stamps (`client.receive_stamps`) it is part of the response time of no answer
+    """How much later than the kernel the generator had the last byte of an response. With the
+    kernel timestamps (`client.receive_stamps`) it is part of the response time of no response
     that has one (`client.user_timestamps` says how many have none); with sampled ones it is part
     of every response time. Unit: ns. Source: kernel receive stamps. Null: no kernel stamp:
-    Unix sockets, TLS, HTTP/2, hyper, answers that end with their connection,
+    Unix sockets, TLS, HTTP/2, hyper, responses that end with their connection,
     `--receive-stamps user`."""
-    offered_quantiles_ns: dict[str, Bounds] | None
+    offered_quantiles_ns: dict[QuantileKey, Bounds] | None
     """The headline: quantiles over all offered requests. Unit: ns. Source: outcomes and response
     times. Null: never; empty where nothing was scheduled."""
     uncertainty: Uncertainty

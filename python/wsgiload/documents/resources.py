@@ -14,7 +14,7 @@ class ResourceUse(Document, frozen=True, kw_only=True):
     cpu_cores_peak: NonNegativeFloat | None
     """Largest value between two samples. Unit: cores. Source: the same. Null: no control group."""
     cpu_ns_per_request: NonNegativeFloat | None
-    """CPU time per correct answer. Unit: ns. Source: the same. Null: no correct answer, or
+    """CPU time per correct response. Unit: ns. Source: the same. Null: no correct response, or
     samples of only a part of the measurement."""
     memory_peak_bytes: NonNegativeInt | None
     """Most memory, file cache included. Unit: bytes. Source: memory usage of the control group.

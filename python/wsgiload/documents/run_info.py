@@ -26,45 +26,45 @@ class ProcessorFacts(Document, frozen=True, kw_only=True):
 class HostFacts(Document, frozen=True, kw_only=True):
     """The machine, as far as a result depends on it. Null where the machine does not say."""
 
-    kernel: str
+    kernel: str | None = None
     """Release of the kernel. Source: uname."""
-    os: str | None
+    os: str | None = None
     """Name of the operating system. Source: os-release. Null: no such file."""
-    machine: str
+    machine: str | None = None
     """Architecture. Source: uname."""
-    cpu_model: str | None
+    cpu_model: str | None = None
     """Model of the CPU. Source: `/proc/cpuinfo`. Null: not listed."""
-    cpus: NonNegativeInt | None
+    cpus: NonNegativeInt | None = None
     """Processors of the machine. Source: kernel. Null: not known."""
-    available_cpus: tuple[NonNegativeInt, ...]
+    available_cpus: tuple[NonNegativeInt, ...] = ()
     """Processors that this process may use. Source: kernel."""
-    topology: tuple[ProcessorFacts, ...]
+    topology: tuple[ProcessorFacts, ...] = ()
     """Which processors share cores, caches and memory. Source: sysfs."""
-    memory_bytes: NonNegativeInt | None
+    memory_bytes: NonNegativeInt | None = None
     """Memory of the machine. Unit: bytes. Source: `/proc/meminfo`. Null: not readable."""
-    python: str
+    python: str | None = None
     """Version of the Python that ran wsgiload."""
-    python_build: str
+    python_build: str | None = None
     """How that Python was built."""
-    wsgiload: str
+    wsgiload: str | None = None
     """Version of wsgiload."""
-    generator: Build
+    generator: Build | None = None
     """How the generator was built."""
-    cpu_governor: str | None
+    cpu_governor: str | None = None
     """Frequency governor. Source: sysfs. Null: not visible."""
-    smt: str | None
+    smt: str | None = None
     """Whether simultaneous multithreading is active. Source: sysfs. Null: not visible."""
-    clocksource: str | None
+    clocksource: str | None = None
     """Clock source of the kernel. Source: sysfs. Null: not visible."""
-    tcp_congestion_control: str | None
+    tcp_congestion_control: str | None = None
     """Congestion control of TCP. Source: sysctl. Null: not visible."""
-    somaxconn: str | None
+    somaxconn: str | None = None
     """Longest listen backlog. Source: sysctl. Null: not visible."""
-    port_range: str | None
+    port_range: str | None = None
     """Local ports. Source: sysctl. Null: not visible."""
-    load_average: str | None
+    load_average: str | None = None
     """Load average at the time of writing. Source: `/proc/loadavg`. Null: not visible."""
-    timens_offsets: str | None
+    timens_offsets: str | None = None
     """Offsets of the clocks in this time namespace. Source: `/proc`. Null: not visible."""
 
 

@@ -12,6 +12,7 @@ from wsgiload.documents.base import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    QuantileKey,
     Share,
 )
 from wsgiload.documents.load_report import (
@@ -67,7 +68,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     think_time_s: NonNegativeFloat | None = None
     """Mean think time of a user. Unit: s. Source: plan. Null: open loop."""
     duration_s: NonNegativeFloat
-    """Length of the measurement. Unit: s. Source: plan."""
+    """Duration of the measurement. Unit: s. Source: plan."""
     warmup_s: NonNegativeFloat
     """Length of the warm-up. Unit: s. Source: plan."""
     warmup_requests: PositiveInt | None = None
@@ -82,7 +83,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     runs: PositiveInt
     """Runs of each cell. Source: plan."""
     settle_s: NonNegativeFloat | None = None
-    """Longest wait for a quiet host before each trial. Unit: s. Source: plan. Null: not stored."""
+    """Maximum wait for a quiet host before each trial. Unit: s. Source: plan. Null: not stored."""
     reruns: NonNegativeInt | None = None
     """How often a disturbed trial may be measured again. Source: plan. Null: not stored."""
     aggregate: Literal["interval", "trim"] = "interval"
@@ -130,7 +131,7 @@ class ExternalCounts(Document, frozen=True, kw_only=True):
 
 
 class AggregateFigure(Document, frozen=True, kw_only=True):
-    """Nanoseconds of a quantile over all offered requests, or correct answers per second."""
+    """Nanoseconds of a quantile over all offered requests, or correct responses per second."""
 
     values: tuple[NonNegativeFloat | None, ...]
     """One per run, in the order of `runs`. Unit: ns, or 1/s. Source: cells. Null: that run did
@@ -204,14 +205,14 @@ class Comparison(Document, frozen=True, kw_only=True):
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
-    """OverloadPoint."""
+    """One rate beyond the capacity."""
 
     rate: NonNegativeFloat
     """Offered rate. Unit: 1/s. Source: plan."""
     load_share: float
     """That rate over the capacity. Unit: share. Source: cells."""
     goodput_per_s: NonNegativeFloat
-    """Correct answers. Unit: 1/s. Source: cells."""
+    """Correct responses. Unit: 1/s. Source: cells."""
     kept_ratio: Share
     """Those over the capacity: 1 is a plateau, 0 a collapse. Unit: 0 to 1. Source: cells."""
 
@@ -230,7 +231,7 @@ class Overload(Document, frozen=True, kw_only=True):
 
 
 class EfficiencyPoint(Document, frozen=True, kw_only=True):
-    """EfficiencyPoint."""
+    """The efficiency at one rate."""
 
     rate: NonNegativeFloat
     """Offered rate. Unit: 1/s. Source: plan."""
@@ -239,7 +240,7 @@ class EfficiencyPoint(Document, frozen=True, kw_only=True):
 
 
 class Efficiency(Document, frozen=True, kw_only=True):
-    """Of an open loop: goodput over the mean response time of the correct answers. It is 0 where
+    """Of an open loop: goodput over the mean response time of the correct responses. It is 0 where
     the server failed, or more than one request in a hundred: a failure counts as infinitely
     slow."""
 
@@ -260,7 +261,7 @@ class Efficiency(Document, frozen=True, kw_only=True):
 
 
 class NoRecommendation(Document, frozen=True, kw_only=True):
-    """NoRecommendation."""
+    """Why nothing is recommended, and what would settle it."""
 
     why: str
     """What the cells do not say. Source: cells."""
@@ -279,8 +280,8 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
     backlog: NonNegativeInt | None
     """As in a cell. Unit: connections. Source: kernel. Null: it could not be read."""
     requests_at_once: NonNegativeInt | None
-    """The most requests that were inside the app at one instant. Unit: requests. Source: the
-    app's own stamps. Null: no answer came in time."""
+    """The most requests that were inside the app at one moment. Unit: requests. Source: the
+    app's own stamps. Null: no response came in time."""
     connections_served: NonNegativeInt | None
     """Connections, opened one after the other and left open, that were answered before one was
     not. Unit: connections. Source: probe. Null: it keeps no connections."""
@@ -290,7 +291,7 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
 
 
 class AppliedLimits(Document, frozen=True, kw_only=True):
-    """AppliedLimits."""
+    """The limits of a server, as asked for and as read back."""
 
     backend: Literal["cgroup-v2", "cgroup-v1", "none"]
     """`cgroup-v2`, `cgroup-v1` or `none`. Source: host."""
@@ -313,7 +314,7 @@ class AppliedLimits(Document, frozen=True, kw_only=True):
 
 
 class ExitStatus(Document, frozen=True, kw_only=True):
-    """ExitStatus."""
+    """How a server ended."""
 
     code: int | None
     """Exit code. Source: kernel. Null: ended by a signal."""
@@ -324,7 +325,7 @@ class ExitStatus(Document, frozen=True, kw_only=True):
 
 
 class CellFailure(Document, frozen=True, kw_only=True):
-    """CellFailure."""
+    """Why a cell has no result that stands."""
 
     step: str
     """Where it failed, such as `provision`, `launch`, `readiness`, `load`."""
@@ -335,7 +336,7 @@ class CellFailure(Document, frozen=True, kw_only=True):
 
 
 class ShareInterval(Document, frozen=True, kw_only=True):
-    """ShareInterval."""
+    """A share with its confidence interval."""
 
     value: NonNegativeFloat
     """The share, or the ratio."""
@@ -347,7 +348,7 @@ class ShareInterval(Document, frozen=True, kw_only=True):
 
 
 class ExposureResult(Document, frozen=True, kw_only=True):
-    """ExposureResult."""
+    """How often slow requests overlapped a signal, against all requests."""
 
     signal: Literal["throttled", "without_cpu", "paused", "short_of_memory"]
     """`throttled`, `without_cpu`, `paused` or `short_of_memory`."""
@@ -362,7 +363,7 @@ class ExposureResult(Document, frozen=True, kw_only=True):
 
 
 class FingerprintResult(Document, frozen=True, kw_only=True):
-    """FingerprintResult."""
+    """A known cause that the samples point to."""
 
     name: str
     """Which pattern."""
@@ -404,7 +405,7 @@ class AttributionResult(Document, frozen=True, kw_only=True):
 
 
 class CellResult(Document, frozen=True, kw_only=True):
-    """CellResult."""
+    """The result of one cell: one server at one load in one run."""
 
     id: str
     """Names the cell and its files, `server@load#run`; a rerun is `server@load#run.2`."""
@@ -451,7 +452,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     """As in a load. Unit: ns. Source: load. Null: as in a load."""
     connect_time_ns: Distribution | None
     """As in a load. Unit: ns. Source: load. Null: as in a load."""
-    offered_quantiles_ns: dict[str, Bounds] | None
+    offered_quantiles_ns: dict[QuantileKey, Bounds] | None
     """As in a load. Unit: ns. Source: load. Null: as in a load."""
     uncertainty: Uncertainty | None = None
     """As in a load: what one run says of its own quantiles, and nothing of the next run. Source:
@@ -471,9 +472,9 @@ class CellResult(Document, frozen=True, kw_only=True):
     warmup_s: NonNegativeFloat
     """Length of the warm-up. Unit: s. Source: plan."""
     duration_s: NonNegativeFloat
-    """Length of the measurement. Unit: s. Source: plan."""
+    """Duration of the measurement. Unit: s. Source: plan."""
     unhealthy_s: NonNegativeFloat | None = None
-    """Length of the intervals in which requests were due and none was answered rightly. Unit: s.
+    """Length of the intervals in which requests were due and none was answered correctly. Unit: s.
     Source: load. Null: nothing was measured."""
     keepalive_honoured: bool | None
     """Whether the server kept connections open when asked to. Source: generator. Null: not asked
@@ -498,7 +499,7 @@ class CellResult(Document, frozen=True, kw_only=True):
 
 
 class InterventionResult(Document, frozen=True, kw_only=True):
-    """InterventionResult."""
+    """What lifting a limit changed."""
 
     limit: Literal["cpu"]
     """The limit that was lifted. Source: plan."""
@@ -532,16 +533,16 @@ class InterventionResult(Document, frozen=True, kw_only=True):
 
 
 class AggregateFigures(Document, frozen=True, kw_only=True):
-    """AggregateFigures."""
+    """The figures of the runs of one server at one load."""
 
     p50: AggregateFigure
-    """TODO."""
+    """The median."""
     p99: AggregateFigure
-    """TODO."""
+    """The same of p99."""
     p99_9: AggregateFigure = msgspec.field(name="p99.9")
-    """TODO."""
+    """The same of p99.9."""
     goodput: AggregateFigure
-    """TODO."""
+    """Correct responses per second."""
 
 
 class Aggregate(Document, frozen=True, kw_only=True):
@@ -563,16 +564,17 @@ class Aggregate(Document, frozen=True, kw_only=True):
 
 
 class MemoryHeadroom(Document, frozen=True, kw_only=True):
-    """MemoryHeadroom."""
+    """Memory of the recommended setting against its limit."""
 
     peak_bytes: NonNegativeInt | None
-    """TODO."""
+    """Memory peak of the server at the recommended rate. Unit: bytes. Source: control group.
+    Null: not measured."""
     limit_bytes: NonNegativeInt | None
-    """TODO."""
+    """Its memory limit. Unit: bytes. Source: control group. Null: no limit."""
 
 
 class RecommendedSetting(Document, frozen=True, kw_only=True):
-    """RecommendedSetting."""
+    """The setting to run."""
 
     server: str
     """The setting, as in the identifiers of its cells. Source: cells."""
@@ -621,12 +623,12 @@ class Recommendation(Document, frozen=True, kw_only=True):
 
 
 class DiscardedTrial(Document, frozen=True, kw_only=True):
-    """DiscardedTrial."""
+    """A trial that was not counted."""
 
     id: str
-    """TODO."""
+    """The cell."""
     reason: str
-    """TODO."""
+    """Why it does not count."""
 
 
 class SessionJudgement(Document, frozen=True, kw_only=True):

@@ -163,7 +163,7 @@ def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:
 @functools.cache
 def describe_interpreter(executable: Path, origin: Origin) -> AppInterpreter:
     """Ask the interpreter what it is; one that wsgiload cannot serve is a UsageError with the
-    cure."""
+    fix."""
     interpreter = _describe(executable, origin)
     if interpreter.implementation != "CPython" or interpreter.minor < MINIMUM:
         raise UsageError(
@@ -245,7 +245,7 @@ def check_app(
         case "callable":
             raise UsageError(
                 f"{app} is not callable: it is of type {report['kind']}",
-                "name the WSGI callable of the module",
+                "name the module's WSGI callable",
             )
         case _:
             raise _import_failed(module, report, interpreter, folder)
@@ -267,17 +267,17 @@ def _locate(python: str, chdir: Path) -> Path:
     return Path(found)
 
 
-def _python_of(environment: Path, cure: str) -> Path:
+def _python_of(environment: Path, fix: str) -> Path:
     executable = environment / "bin" / "python"
     if not executable.exists():
-        raise UsageError(f"{environment} has no bin/python", cure)
+        raise UsageError(f"{environment} has no bin/python", fix)
     return executable.absolute()
 
 
 def _ask(executable: Path) -> dict[str, Any]:
-    cure = "give the path of a CPython 3.11 or newer with --python"
+    fix = "give the path of a CPython 3.11 or newer with --python"
     if "shims" in executable.parts:
-        cure = (
+        fix = (
             f"{executable} is a shim of a version manager; give the interpreter itself with "
             "--python"
         )
@@ -295,7 +295,7 @@ def _ask(executable: Path) -> dict[str, Any]:
         complaint = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         complaint = str(error)
-    raise UsageError(f"{executable} does not work as a Python 3 interpreter: {complaint}", cure)
+    raise UsageError(f"{executable} does not work as a Python 3 interpreter: {complaint}", fix)
 
 
 def _split(app: str) -> tuple[str, str]:
@@ -364,12 +364,12 @@ def _attribute_missing(module: str, attribute: str, names: list[str]) -> UsageEr
     close = difflib.get_close_matches(attribute, names, n=1)
     usual = [name for name in ("app", "application", "wsgi") if name in names]
     guess = (close or usual)[:1]
-    cure = (
+    fix = (
         f"did you mean {module}:{guess[0]}?"
         if guess
         else f"callables in it: {', '.join(names[:8]) or 'none'}"
     )
-    return UsageError(f"module {module!r} has no {attribute!r}", cure)
+    return UsageError(f"module {module!r} has no {attribute!r}", fix)
 
 
 def _import_failed(
@@ -379,17 +379,17 @@ def _import_failed(
     where = f" at {report['place']}" if report["place"] else ""
     cause = f"{module} fails while it is imported: {report['kind']}: {text}{where}"
     if report["missing"]:
-        cure = (
+        fix = (
             f"install what provides {report['missing']!r} for {interpreter.executable}, or "
             "change --python"
         )
     elif report["kind"] in ("SyntaxError", "IndentationError", "TabError"):
-        cure = (
+        fix = (
             f"correct that line, or name a newer interpreter than {interpreter.version} "
             "with --python"
         )
     else:
-        cure = (
+        fix = (
             f"`{interpreter.executable} -c 'import {module}'` in {folder} shows the whole traceback"
         )
-    return AppImportError(cause, cure, step="import")
+    return AppImportError(cause, fix, step="import")

@@ -283,7 +283,7 @@ def _only_one(lock_file: Path) -> Iterator[None]:
     except OSError as error:
         raise ProvisionError(
             f"cannot write to the cache {lock_file.parent}: {error.strerror}",
-            "set WSGILOAD_CACHE_DIR to a folder that can be written",
+            "set WSGILOAD_CACHE_DIR to a writable directory",
             step="provision",
         ) from error
     with stream:
@@ -378,12 +378,12 @@ def build_failure(server: Server, text: str, log_file: Path) -> ProvisionError:
     else:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         cause = f"{server.name} could not be installed: {_most_telling(lines)}"
-    cures = []
+    fixes = []
     if server.needs_compiler or missing:
         packages = list(dict.fromkeys([*missing, *(needed.package for needed in server.needs)]))
-        cures.append(f"as root run `{install_command(packages)}`")
-    cures.append(f"the whole log is in {log_file}")
-    return ProvisionError(cause, "; ".join(cures), step="provision", log_tail=tail)
+        fixes.append(f"as root run `{install_command(packages)}`")
+    fixes.append(f"the whole log is in {log_file}")
+    return ProvisionError(cause, "; ".join(fixes), step="provision", log_tail=tail)
 
 
 def _most_telling(lines: list[str]) -> str:

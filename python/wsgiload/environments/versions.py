@@ -52,8 +52,8 @@ def require_suited(server: Server, interpreter: AppInterpreter) -> None:
     """Refuse an interpreter that was asked for by its version and that the server does not run
     on."""
     if not suits(server, interpreter):
-        cure = "leave this server out of --servers, or this version out of --grid python="
-        raise UsageError(_not_on(server, interpreter), cure)
+        fix = "leave this server out of --servers, or this version out of --grid python="
+        raise UsageError(_not_on(server, interpreter), fix)
 
 
 def find_version(text: str) -> AppInterpreter:
@@ -61,7 +61,7 @@ def find_version(text: str) -> AppInterpreter:
     without the global interpreter lock; of several, the newest."""
     if not VERSION.fullmatch(text):
         raise UsageError(
-            f"{text!r} is no version of Python",
+            f"{text!r} is not a Python version",
             "write it like 3.13, or 3.14t if it is free-threaded",
         )
     known = installed_interpreters("CPython")

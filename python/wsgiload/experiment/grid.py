@@ -15,8 +15,8 @@ from wsgiload.loads.options import parse_keepalive
 
 LARGEST_SIZE = 1_000
 ONE_OF_THEM = "give one of them"
-OF_ONE_APP = "leave it out: each bundled app is asked, and checked, in its own way"
-OWN_INTERPRETER = "an app of your own stays on its interpreter: name one in each run (--python)"
+OF_ONE_APP = "omit it: each bundled app has its own request and check"
+OWN_INTERPRETER = "your own app uses one interpreter per run (--python)"
 
 
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
@@ -43,12 +43,12 @@ def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -
     )
 
 
-def refuse_beside(factor: str, given: Mapping[str, object], cure: str) -> None:
+def refuse_beside(factor: str, given: Mapping[str, object], fix: str) -> None:
     """Refuse what says the same as a factor, or what would be meant for one of its values;
     ``given`` is by name, None where it was not given."""
     for name, value in given.items():
         if value is not None:
-            raise UsageError(f"{factor} and {name} were both given", cure)
+            raise UsageError(f"{factor} and {name} were both given", fix)
 
 
 def apps_of(sizes: Sequence[Size]) -> list[str]:

@@ -105,9 +105,7 @@ class Experiment:
             "give --warmup in seconds instead",
         )
         longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
-        require(
-            longest_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included"
-        )
+        require(longest_ns <= LONGEST_LOAD_NS, "a load may last at most 24 hours, warm-up included")
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
         require(possible, "the sample interval must lie between 1ms and 1s")
 

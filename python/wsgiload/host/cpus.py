@@ -73,7 +73,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
             )
         low, high = int(first), int(last or first)
         if high < low:
-            raise UsageError(f"the range of cores '{part}' runs backwards", f"write {high}-{low}")
+            raise UsageError(f"invalid core range '{part}'", f"write {high}-{low}")
         cores.update(range(low, high + 1))
     return tuple(sorted(cores))
 

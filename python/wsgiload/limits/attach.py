@@ -121,7 +121,7 @@ def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
     alone = _without_us(found, mounts, root)
     if not found:
         raise UsageError(
-            f"there is no control group {path}",
+            f"cgroup {path} does not exist",
             "take the path from /proc/PID/cgroup of one of the server's processes, or give "
             "--attach-pid PID",
         )

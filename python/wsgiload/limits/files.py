@@ -17,7 +17,7 @@ from pathlib import Path
 from wsgiload.limits.model import COUNTER_NAMES, Counters
 
 NS_PER_US = 1_000
-DELEGATION_CURE = (
+DELEGATION_FIX = (
     "run as root, or start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …"
 )
 READ_ONLY_CURE = (
@@ -79,11 +79,11 @@ def make_directory(path: Path) -> None:
     path.mkdir()
 
 
-def cure_of(error: OSError) -> str:
+def fix_of(error: OSError) -> str:
     """What helps where the kernel refused to make a group or to write to one."""
     if error.errno == errno.EROFS:
         return READ_ONLY_CURE
-    return DELEGATION_CURE
+    return DELEGATION_FIX
 
 
 def missing_controller(controller: str, directory: Path) -> str:

@@ -29,7 +29,7 @@ UNIT_SUFFIXES = (".scope", ".service")
 PROPERTIES = ("Delegate=yes", "OOMPolicy=continue")
 PROPERTIES_BEFORE_253 = ("Delegate=yes",)
 TRIAL_TIMEOUT_S = 30.0
-BEST_EFFORT_CURE = "or give --limits best-effort to measure without limits"
+BEST_EFFORT_CURE = "or give --limits best-effort to run without limits"
 
 
 def is_outside(root: Path = Path("/")) -> bool:

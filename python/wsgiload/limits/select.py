@@ -66,7 +66,7 @@ def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
             process = group.spawn(["/bin/true"], env={}, cwd=Path("/"), log=log)
             code = process.wait(PROBE_TIMEOUT_S)
     except WsgiloadError as error:
-        raise LimitsError(f"{backend.name}: {error.cause}", error.cure) from error
+        raise LimitsError(f"{backend.name}: {error.cause}", error.fix) from error
     finally:
         group.close()
     if code != 0:
@@ -81,15 +81,12 @@ def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> Lim
     if outside:
         causes = [
             *causes,
-            LimitsError("systemd manages the control groups of this host", files.DELEGATION_CURE),
+            LimitsError("systemd manages the control groups of this host", files.DELEGATION_FIX),
         ]
-    why = (
-        "; ".join(error.cause for error in causes)
-        or "no control groups are mounted that could hold them"
-    )
-    cures = [error.cure for error in causes if error.cure]
-    cure = cures[0] if cures else "run as root, or give --limits best-effort to measure without"
-    return LimitsError(f"the limits asked for ({asked}) cannot be enforced here: {why}", cure)
+    why = "; ".join(error.cause for error in causes) or "no usable cgroup hierarchy is mounted"
+    fixes = [error.fix for error in causes if error.fix]
+    fix = fixes[0] if fixes else "run as root, or give --limits best-effort"
+    return LimitsError(f"the limits asked for ({asked}) cannot be enforced here: {why}", fix)
 
 
 def remove_stale_groups(root: Path = Path("/")) -> list[str]:

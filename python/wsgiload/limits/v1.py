@@ -94,9 +94,9 @@ class V1Backend:
         discard([path for path in made if path not in draft.directories.values()])
         if not set(draft.directories) & set(CONTROLLERS):
             reason = error.strerror if error else "no v1 hierarchy is mounted"
-            cure = files.cure_of(error) if error else "run as root, or without limits"
+            fix = files.fix_of(error) if error else "run as root, or without limits"
             discard(list(draft.directories.values()))
-            raise LimitsError(f"cannot make a cgroup v1 group: {reason}", cure)
+            raise LimitsError(f"cannot create a cgroup (v1): {reason}", fix)
         return draft
 
     def _read_back(self, draft: _Draft, limits: Limits) -> dict[str, ReadBackValue]:

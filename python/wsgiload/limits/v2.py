@@ -235,4 +235,4 @@ def counter_sources(directory: Path) -> tuple[Source, ...]:
 
 
 def _cannot(action: str, directory: Path, error: OSError) -> LimitsError:
-    return LimitsError(f"cannot {action} in {directory}: {error.strerror}", files.cure_of(error))
+    return LimitsError(f"cannot {action} in {directory}: {error.strerror}", files.fix_of(error))

@@ -10,12 +10,14 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
+
+import msgspec
 
 from wsgiload._loadgen import Histogram, LoadHandle, check_plan
+from wsgiload.documents.load_report import Verdict
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.loads.mix import Mix, sessions_of, targets_of
 from wsgiload.loads.options import (
@@ -47,26 +49,6 @@ Json = dict[str, Any]
 EXIT_TIMEOUT_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One doubt about a run: which check, how grave, and the figure against its limit."""
-
-    check: str
-    level: Literal["warn", "invalid"]
-    message: str
-    value: float
-    limit: float
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a run's figures stand, and whose doing it is when they do not."""
-
-    status: Literal["valid", "warn", "invalid"]
-    blame: Literal["client", "host", "method", "server"] | None
-    reasons: tuple[Reason, ...]
-
-
 class Report:
     """The report of one load. ``to_dict()`` is the documented JSON; the rest are views of it."""
 
@@ -82,9 +64,7 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """Whether the figures stand."""
-        verdict = self._data["verdict"]
-        reasons = tuple(Reason(**reason) for reason in verdict["reasons"])
-        return Verdict(verdict["status"], verdict["blame"], reasons)
+        return msgspec.convert(self._data["verdict"], Verdict)
 
     @property
     def outcomes(self) -> Mapping[str, int]:
@@ -98,19 +78,19 @@ class Report:
 
     @property
     def response_time(self) -> Histogram | None:
-        """Intended send to last byte of the right answers, in nanoseconds; None when there was
+        """Intended send to last byte of correct responses, in nanoseconds; None when there was
         none."""
         return self.histogram("response_time_ns")
 
     @property
     def service_time(self) -> Histogram | None:
-        """Actual send to last byte of the right answers, in nanoseconds; excludes waiting to
+        """Actual send to last byte of correct responses, in nanoseconds; excludes waiting to
         send."""
         return self.histogram("service_time_ns")
 
     @property
     def send_lag(self) -> Histogram | None:
-        """The generator's own lateness, in nanoseconds."""
+        """The generator's own delay, in nanoseconds."""
         return self.histogram("send_lag_ns")
 
     def histogram(self, name: str) -> Histogram | None:
@@ -182,14 +162,18 @@ class Handle:
         trace: TracebackType | None,
     ) -> None:
         self._inner.stop()
-        # Bounded, because resolving a name cannot be interrupted; a stopped load harms nobody.
+        # Bounded, because resolving a name cannot be interrupted; a stopped load does no harm.
         self._inner.wait(EXIT_TIMEOUT_S)
 
 
-def require_possible(plan: Json) -> None:
-    """Refuse a plan that the generator could not carry out; nothing is started."""
+def require_possible(plan: Json, given: Sequence[str] = (), open_by: str = "--rate") -> list[str]:
+    """Refuse a plan that the generator could not carry out; nothing is started.
+
+    Returns a warning for each of the ``given`` options that has no effect on it; they are named
+    like the flags, with underscores, and ``open_by`` is the flag that makes an open loop.
+    """
     try:
-        check_plan(json.dumps(plan))
+        return check_plan(json.dumps(plan), list(given), open_by)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -239,12 +223,12 @@ def start(
     """Start a load on ``url`` and return at once.
 
     With ``rate`` (requests per second) the load is open: arrivals follow a schedule, whatever the
-    server does, and ``connections`` caps the connections. Arrivals beyond ``max_pending`` that wait
-    for one are dropped and counted; by default those of ten seconds wait, and ten for each
-    connection at least. In place of one rate, ``ramp`` is ``(from, to)`` or ``(from, to,
-    seconds)``, ``steps`` are pairs ``(rate, seconds)``, and ``replay`` is a trace: a file, or
-    offsets in seconds. Without any of them the load is closed: ``connections`` users each wait for
-    an answer before they ask again.
+    server does, and ``connections`` caps the connections. At most ``max_pending`` requests wait for
+    a connection; more are dropped and counted. Default: 10 s of the rate, at least 10 per
+    connection. In place of one rate, ``ramp`` is ``(from, to)`` or ``(from, to, seconds)``,
+    ``steps`` are pairs ``(rate, seconds)``, and ``replay`` is a trace: a file, or offsets in
+    seconds. Without any of them the load is closed: each of ``connections`` users waits for its
+    response before its next request.
 
     ``unix_socket`` is connected to instead of the URL's host, and ``source_addresses`` are local
     addresses that connections come from in turn, such as ``["127.0.0.2-127.0.0.50"]``. Over
@@ -256,16 +240,16 @@ def start(
     until it knows that quantile so well, but no longer than ``max_duration``; ``precision`` of the
     report says whether it does.
 
-    ``spin`` is how long before a send the generator looks again and again instead of sleeping; by
+    ``spin`` is how long the generator busy-waits before a send; by
     default that depends on the rate and the cores. ``receive_stamps`` says whose instants of
     answers are reported: the ``"kernel"``'s, which is usual in an open loop, the generator's own
     (``"user"``), usual in a closed one, or ``"sampled"``: the generator's own, with the kernel's of
     one connection in sixteen for ``receive_delay_ns``.
 
     ``targets`` and ``sessions`` are a file (see ``docs/requests.md``) or entries as the plan has
-    them; with sessions the schedule is that of sessions.
+    them; with sessions the schedule applies to sessions.
 
-    ``check_thresholds`` such as ``{"C4.warn": 0.02}`` change when a check speaks up (see
+    ``check_thresholds`` such as ``{"send-lag.warn": 0.02}`` change when a check speaks up (see
     ``docs/checks.md``).
     """
     thresholds = check_thresholds_of(check_thresholds or {})

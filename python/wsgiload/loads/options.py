@@ -63,7 +63,7 @@ class LoadOptions:
     # a closed one.
     receive_stamps: ReceiveStamps | None = None
     transport: Transport = field(default_factory=Transport)
-    # By names such as C4.warn: when checks speak up.
+    # By names such as send-lag.warn: when checks speak up.
     check_thresholds: Thresholds = ()
     # At a given rate the warm-up lasts until so many requests were due, where that is longer.
     warmup_requests: int | None = None
@@ -71,14 +71,14 @@ class LoadOptions:
     def __post_init__(self) -> None:
         require(self.duration_ns > 0, "the duration must be longer than 0")
         require(
-            self.load_ns <= LONGEST_LOAD_NS, "one load may last 24 hours at most, warm-up included"
+            self.load_ns <= LONGEST_LOAD_NS, "a load may last at most 24 hours, warm-up included"
         )
         least, most = LEAST_TIMEOUT_NS, LONGEST_TIMEOUT_NS
-        require(least <= self.timeout_ns <= most, "the timeout must lie between 1ms and 1h")
+        require(least <= self.timeout_ns <= most, "the timeout must be between 1ms and 1h")
         require(
             self.deadline_ns is None or self.deadline_ns > 0, "the deadline must be longer than 0"
         )
-        require(1 <= self.threads <= MOST_THREADS, f"threads must lie between 1 and {MOST_THREADS}")
+        require(1 <= self.threads <= MOST_THREADS, f"threads must be between 1 and {MOST_THREADS}")
         fewest = self.threads if self.max_connections is None else self.max_connections
         require(fewest >= self.threads, "max_connections must be at least the number of threads")
         require(self.max_pending is None or self.max_pending >= 0, "max_pending must be at least 0")
@@ -205,5 +205,5 @@ def parse_keepalive(text: str) -> Keepalive:
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
     raise UsageError(
-        f"{text!r} is not a keep-alive", "write on, off, or a number of requests per connection"
+        f"invalid keep-alive {text!r}", "write on, off, or a number of requests per connection"
     )

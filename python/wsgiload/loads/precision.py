@@ -44,9 +44,9 @@ class Precision:
 def parse_precision(text: str) -> Precision:
     """``5%`` of p99, or ``p99.9:2%``."""
     match = _FORM.fullmatch(text.strip())
-    cure = "write it like 5% or p99.9:2%"
+    fix = "write it like 5% or p99.9:2%"
     if match is None:
-        raise UsageError(f"{text!r} is no precision", cure)
+        raise UsageError(f"{text!r} is not a precision", fix)
     name = match["quantile"] or USUAL_QUANTILE
     if name not in QUANTILES:
         raise UsageError(
@@ -55,9 +55,9 @@ def parse_precision(text: str) -> Precision:
     try:
         share = float(match["percent"]) / 100
     except ValueError:
-        raise UsageError(f"{text!r} is no precision", cure) from None
+        raise UsageError(f"{text!r} is not a precision", fix) from None
     if not 0 < share <= WIDEST:
-        raise UsageError(f"{text!r}: {share:.3g} does not lie above 0 and up to {WIDEST:.0%}", cure)
+        raise UsageError(f"{text!r}: {share:.3g} does not lie above 0 and up to {WIDEST:.0%}", fix)
     return Precision(share, name)
 
 
@@ -67,9 +67,7 @@ def until_precise(asked: Precision | None, longest_ns: int | None) -> dict[str, 
     if longest_ns is None:
         return {}
     if asked is None:
-        raise UsageError(
-            "a longest duration was given without a precision", "add --precision p99:5%"
-        )
+        raise UsageError("--max-duration needs --precision", "add --precision p99:5%")
     return {
         "precision": {
             "quantile": QUANTILES[asked.name],

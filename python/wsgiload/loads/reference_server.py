@@ -32,7 +32,7 @@ def find_reference_server(named: Path | None = None) -> Path:
     found = shutil.which("refsrv")
     if found is None:
         raise UsageError(
-            "refsrv, the reference server, is not here: a wheel does not bring it",
+            "refsrv (the reference server) not found; wheels do not include it",
             "build it with `cargo build --release -p refsrv` in a clone of wsgiload, then name "
             "it with --refsrv "
             "or put it on the PATH",

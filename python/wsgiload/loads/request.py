@@ -104,8 +104,8 @@ def header_pairs(
 ) -> tuple[tuple[str, str], ...]:
     """Header fields of a mapping, or of pairs as they are."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    cure = 'write {"Accept": "*/*"}, or [("Accept", "*/*")]'
-    require(not isinstance(headers, str | bytes), f"headers are no text, as {headers!r} is", cure)
+    fix = 'write {"Accept": "*/*"}, or [("Accept", "*/*")]'
+    require(not isinstance(headers, str | bytes), f"headers are no text, as {headers!r} is", fix)
     fields = tuple(pairs)
     for pair in fields:
         is_pair = (
@@ -113,7 +113,7 @@ def header_pairs(
             and len(pair) == 2
             and all(isinstance(part, str) for part in pair)
         )
-        require(is_pair, f"{pair!r} is no name and value of a header field", cure)
+        require(is_pair, f"{pair!r} is no name and value of a header field", fix)
     return tuple((name, value) for name, value in fields)
 
 

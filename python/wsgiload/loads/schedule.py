@@ -111,7 +111,7 @@ def measured_ns(given_ns: int | None, profile: LoadProfile | None, warmup_ns: in
     if not isinstance(profile, Replay):
         return own_ns
     if own_ns <= warmup_ns:
-        raise UsageError("the warm-up leaves nothing of the trace to measure")
+        raise UsageError("the warm-up covers the whole trace; nothing is left to measure")
     return own_ns - warmup_ns
 
 

@@ -1,5 +1,5 @@
-"""Thresholds of checks that the user sets, such as ``C4.warn=0.02``: read, and told apart by who
-checks. Pure.
+"""Thresholds of checks that the user sets, such as ``send-lag.warn=0.02``: read, and told apart by
+who checks. Pure.
 
 Those of the generator go into its plan, which knows their names and refuses others.
 """
@@ -9,43 +9,51 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from wsgiload.documents.check_names import name_of
 from wsgiload.errors import UsageError
 
 Thresholds = tuple[tuple[str, float], ...]
 
 # Of the checks that only the orchestrator can make.
 OWN: Mapping[str, Mapping[str, float]] = {
-    "C17": {"warn": 0.0, "invalid": 0.0001},
-    "C18": {"warn": 0.0},
+    "app-calls": {"warn": 0.0, "invalid": 0.0001},
+    "kernel-drops": {"warn": 0.0},
 }
 
-_CURE = "write it like C4.warn=0.02"
+_FIX = "write it like send-lag.warn=0.02"
 
 
 def parse_check_threshold(text: str) -> tuple[str, float]:
-    """``C4.warn=0.02`` as its name and its number."""
+    """``send-lag.warn=0.02`` as its name and its number."""
     name, equals, number = text.partition("=")
     check, dot, key = name.strip().partition(".")
     if not (equals and dot and check and key):
-        raise UsageError(f"{text!r} is no threshold of a check", _CURE)
+        raise UsageError(f"{text!r} is not a threshold", _FIX)
     try:
         limit = float(number)
     except ValueError:
-        raise UsageError(f"{text!r}: {number!r} is no number", _CURE) from None
+        raise UsageError(f"{text!r}: {number!r} is not a number", _FIX) from None
     return check_thresholds_of({f"{check}.{key}": limit})[0]
 
 
 def check_thresholds_of(limits: Mapping[str, float]) -> Thresholds:
-    """The thresholds of a mapping such as ``{"C4.warn": 0.02}``."""
+    """The thresholds of a mapping such as ``{"send-lag.warn": 0.02}``."""
     for name, limit in limits.items():
         if not (math.isfinite(limit) and limit >= 0):
             raise UsageError(f"the threshold {name} is {limit:g}", "give a number from 0 on")
         check, dot, key = name.partition(".")
         if not (dot and key):
-            raise UsageError(f"{name!r} is no threshold of a check", "name one like C4.warn")
+            raise UsageError(f"{name!r} is no threshold of a check", "name one like send-lag.warn")
+        check = name_of(check)
         if check in OWN and key not in OWN[check]:
             raise UsageError(f"{check} has no threshold {key}", f"it has {', '.join(OWN[check])}")
-    return tuple((name, float(limit)) for name, limit in limits.items())
+    return tuple((_with_name(name), float(limit)) for name, limit in limits.items())
+
+
+def _with_name(threshold: str) -> str:
+    """A threshold under its check's name, also where an old code was given."""
+    check, _, key = threshold.partition(".")
+    return f"{name_of(check)}.{key}"
 
 
 def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
@@ -67,7 +75,7 @@ def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str,
 
 
 def of_orchestrator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """The thresholds of C17 and C18: the defaults, and what changes them."""
+    """The thresholds of the orchestrator's checks: the defaults, and what overrides them."""
     own = {check: dict(limits) for check, limits in OWN.items()}
     for name, limit in thresholds:
         check, _, key = name.partition(".")

@@ -57,7 +57,7 @@ def bias_sentences(document: Json) -> list[str]:
     for bias in document["bias"]:
         hold = words.format_duration_ns(bias["hold_ns"])
         if bias["bias_ns"] is None:
-            said.append(f"hold {hold}: not one answer was right")
+            said.append(f"service time {hold}: no correct response")
             continue
         verdict = (
             "as it should be"

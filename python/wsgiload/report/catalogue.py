@@ -53,7 +53,7 @@ def print_server(found: ServerVariant, console: Console) -> None:
         "framing": f"{variant.framing}, of a body without Content-Length",
         "Unix socket": _yes(variant.unix_socket),
         "needs": ", ".join(needs)
-        or ("a C compiler" if server.needs_compiler else "nothing of the system"),
+        or ("a C compiler" if server.needs_compiler else "no system packages"),
     }
     for name, value in facts.items():
         console.print(f"  {name + ':':14}{value}", highlight=False, markup=False, soft_wrap=True)
@@ -149,14 +149,14 @@ def markdown_catalogue(catalogue: Catalogue, rows: Sequence[Row]) -> str:
         )
     complaints = _complaints(rows)
     if complaints:
-        lines += ["", "What does not hold:", "", *(f"- {sentence}" for sentence in complaints)]
+        lines += ["", "Failed checks:", "", *(f"- {sentence}" for sentence in complaints)]
     known = [found for found in catalogue.variants() if found.variant.deviation is not None]
     lines += ["", "## Known deviations from PEP 3333", ""]
     lines += [f"- `{found.id}`: {found.variant.deviation}." for found in known]
     refused = [found for found in catalogue.variants() if found.reason is not None]
     lines += [
         "",
-        "## Listed, and refused",
+        "## Not supported",
         "",
         *(f"- `{found.id}`: {found.reason}." for found in refused),
     ]
@@ -169,8 +169,9 @@ MARKDOWN_HEAD = (
     "property was measured on a "
     "really launched server, tuned to two workers with two threads each, of the version that "
     "the table names. "
-    "“At once” is how many requests were inside the app at the same instant, of 150 sent together. "
-    "`wsgiload servers show NAME` tells why each setting is as it is.\n"
+    "“Concurrent requests” is how many of 150 simultaneous requests were inside the app at the "
+    "same time. "
+    "`wsgiload servers show NAME` explains each setting.\n"
 )
 
 

@@ -301,7 +301,7 @@ def _connections(experiment: Json) -> str:
     if not experiment.get("rates"):
         policy = "one request at a time on each connection"
     if isinstance(keepalive, list):
-        return f"{policy}, kept or closed as each name says"
+        return f"{policy}, keep-alive as in the name"
     if keepalive in (None, "on", True):
         return policy
     if keepalive in ("off", False):

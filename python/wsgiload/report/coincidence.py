@@ -13,9 +13,9 @@ from wsgiload.report import words
 from wsgiload.report.cells import Cell, lookup
 
 NAMES = {
-    "oom_kill": "kill for want of memory",
+    "oom_kill": "OOM kill",
     "throttling": "throttling",
-    "contention": "others on its cores",
+    "contention": "CPU contention",
     "pause": "pause inside",
     "backlog_overflow": "full accept queue",
     "memory_pressure": "memory pressure",

@@ -35,10 +35,7 @@ def kept_up_meaning(sweep: Sweep) -> str:
     """What the words "kept up" promise."""
     share = f"{KEPT_UP_RATIO * 100:g} % of the offered requests answered correctly"
     if not sweep.open_loop:
-        return (
-            f"“Kept up” means: valid and at least {share}, in every run; a closed loop "
-            "offers no rate."
-        )
+        return f"“Kept up”: every run is valid with at least {share}. A closed loop offers no rate."
     goodput = f"correct answers at {KEPT_UP_GOODPUT * 100:g} % or more of the scheduled rate"
     return f"“Kept up” means: valid, at least {share}, and {goodput}, in every run."
 
@@ -52,10 +49,7 @@ def headline(sweep: Sweep) -> str:
         if kept:
             return _headline_at(sweep, load, kept)
     if not _tells(sweep, sweep.loads[0]):
-        return (
-            "No measurement stands, so nothing can be said about the servers; see the "
-            "reasons below."
-        )
+        return "No measurement is valid, so the servers cannot be compared; see the reasons below."
     subject = "The server" if len(sweep.labels) == 1 else f"None of {len(sweep.labels)} servers"
     negation = " did not keep" if len(sweep.labels) == 1 else " kept"
     lowest = sweep.load_words(sweep.loads[0])
@@ -210,7 +204,7 @@ def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
         cost = words.format_duration_ns(worst["cpu_per_request_ns"])
         facts.append(f"It spent {cost} of CPU time per answer at worst.")
     stalls = [
-        stall for load in loads.values() if (stall := lookup(load, "client", "hiccups")) is not None
+        stall for load in loads.values() if (stall := lookup(load, "client", "stalls")) is not None
     ]
     if stalls:
         count, longest_ns = (
@@ -239,9 +233,7 @@ def limit_facts(sweep: Sweep) -> list[str]:
         return ["No limits were set." if told else "Limits: not measured."]
     facts = [f"Limits by {words.join_words(sorted({str(limits['backend']) for limits in told}))}."]
     facts.append(
-        f"Not enforced: {words.join_words(missing)}."
-        if missing
-        else "Every limit asked for was set."
+        f"Not enforced: {words.join_words(missing)}." if missing else "All limits were enforced."
     )
     return facts
 
@@ -322,7 +314,7 @@ def goodput_caption(sweep: Sweep) -> str:
             peaks.append((max(known), label))
     if peaks:
         most = ", ".join(f"{label} {words.format_per_s(peak)}" for peak, label in sorted(peaks))
-        text += f" The most that the others answered correctly at any load tried: {most}."
+        text += f" Largest goodput of the other servers: {most}."
     return f"{text} {_unmeasured(unmeasured)}".strip()
 
 
@@ -399,7 +391,7 @@ def strip_caption(strip: Strip) -> str:
     """The slowest interval of the cell, and how much throttling coincided with it."""
     known = [(value, index) for index, value in enumerate(strip.p99_ns) if value is not None]
     if not known:
-        return "No interval of this cell had a correct answer."
+        return "No interval of this cell has a correct response."
     slowest, index = max(known)
     middle = finite_median([float(value) for value, _ in known]) or 0.0
     time = strip.middles_s[index]
@@ -423,7 +415,7 @@ def _throttling_around(strip: Strip, time: float) -> str:
         sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None
     ]
     if not near or not overall:
-        return "; throttling was not measured there."
+        return "; throttling was not measured."
     share, usual = math.fsum(near) / len(near), math.fsum(overall) / len(overall)
     if share == 0:
         return (

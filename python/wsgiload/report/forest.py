@@ -104,7 +104,7 @@ def caption(comparisons: Sequence[Json]) -> str:
         sum(entry["finding"] == finding for entry in pairs) for finding in ("different", "same")
     ]
     if not pairs:
-        return "One server under two names; what it shows is what chance shows."
+        return "A/A test (one server, two names): any difference is chance."
     return (
         f"Of {words.plural(len(pairs), 'comparison')}, {counts[0]} show a difference and "
         f"{counts[1]} that both are the "
@@ -113,7 +113,6 @@ def caption(comparisons: Sequence[Json]) -> str:
 
 
 READING = (
-    "The band is the margin of 5 % within which servers are called the same. A full dot is a "
-    "finding, a hollow one is "
-    "none; grey rows are one server under two names."
+    "The band is the equivalence margin of ±5 %. Filled dots are findings, hollow dots "
+    "are not; grey rows are A/A tests."
 )

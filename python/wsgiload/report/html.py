@@ -284,15 +284,14 @@ def _sweep_charts(sweep: Sweep, files: RunFiles) -> list[Chart]:
             "goodput",
             charts.goodput_chart(sweep),
             findings.goodput_caption(sweep),
-            "Only answers with the expected status and body count.",
+            "Only correct responses (expected status and body) count.",
             grids.of_columns(sweep, grids.GOODPUT_COLUMNS),
         ),
         Chart(
             "resources",
             charts.resource_chart(sweep),
             findings.resource_caption(sweep),
-            "From the server's own control group. The throttled share is one of CPU periods, "
-            "not of time.",
+            "From the server's cgroup. Throttled: share of CPU periods, not of time.",
             grids.of_columns(sweep, grids.RESOURCE_COLUMNS),
         ),
         Chart(

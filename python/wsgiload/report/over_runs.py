@@ -18,20 +18,14 @@ from wsgiload.report.words import Json
 from wsgiload.statistics.effect import SIGNIFICANT, runs_needed
 
 COMPARISON_NOTE = (
-    "Paired by round; 95 % interval by Student's t, p by the exact sign-flip test, adjusted by "
-    "Holm for the pairs of "
-    "one load. A difference needs both, and more than one server showed against itself where "
-    "that was measured."
+    "Paired by round; 95 % interval: Student's t; p: exact sign-flip test with "
+    "Holm's adjustment over the pairs of one load. A difference must pass both and exceed the "
+    "A/A difference, if measured."
 )
-_APPS_APART = (
-    "Servers are compared, and p is adjusted, where they serve the same app: across apps the "
-    "difference would be "
-    "that of the apps."
-)
+_APPS_APART = "Only servers of the same app are compared."
 DISCARD_RULE = (
-    "A trial is discarded only when the generator, the host or the plan spoiled it, never for "
-    "its outcome; "
-    "what was discarded is stored and listed."
+    "Trials are discarded only if the generator, the host or the plan made them "
+    "invalid, never because of their outcome. Discarded trials are stored and listed."
 )
 
 
@@ -113,8 +107,8 @@ def aggregate_note(summary: Json) -> str:
     )
     if is_trimmed(summary):
         note += (
-            " Trimmed mean: without the lowest and the highest run, as the study of 2016 "
-            "did; it has no interval."
+            " Trimmed mean: without the lowest and highest run, as in the study of 2016; "
+            "no interval."
         )
     return note
 
@@ -220,10 +214,7 @@ def _near_capacity(entry: Json) -> str:
     if share is None or share <= CAUTIOUS_SHARE or entry["figure"] == GOODPUT:
         return ""
     if share >= 1:
-        return (
-            "; caution: above the capacity of one of them, where p99 grows with the length "
-            "of the run"
-        )
+        return "; caution: above the capacity of one of them, so p99 grows with the duration"
     moved = words.three_digits(drift_factor(share))
     return (
         f"; caution: at {share * 100:.0f} % of capacity, where a drift of 1 % moves p99 by "
@@ -296,14 +287,11 @@ def _overload_sentence(entry: Json) -> str:
 def power_lines(summary: Json) -> list[str]:
     """At which rate each server is used best, as far as it was bracketed; the method of the figure
     once."""
-    entries = summary.get("power") or ()
+    entries = summary.get("efficiency") or ()
     known = [entry for entry in entries if entry["reason"] is None]
     lines = [_power_sentence(entry) for entry in known]
     if lines:
-        lines[0] += (
-            " Power is goodput over mean response time; it is largest where more load costs "
-            "more than it gives."
-        )
+        lines[0] += " Power is goodput divided by mean response time."
     for reason in dict.fromkeys(
         entry["reason"] for entry in entries if entry["reason"] is not None
     ):
@@ -347,6 +335,6 @@ def session_lines(summary: Json) -> list[tuple[str, str]]:
     ]
     if session["status"] == "invalid":
         lines.append(
-            ("More than a fifth of the trials were discarded: the whole session is invalid.", "red")
+            ("More than 20 % of the trials were discarded: the experiment is invalid.", "red")
         )
     return lines

@@ -26,7 +26,7 @@ def recommendation_words(found: Recommendation | Refusal, objective: str) -> str
     """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would
     settle it."""
     if isinstance(found, Refusal):
-        return f"No recommendation: {found.why}; {found.settle}."
+        return f"No recommendation: {found.why}; {found.needs}."
     runner_up = _runner_up(found)
     return (
         f"Recommended: {found.server}, which holds {objective} at "
@@ -37,10 +37,8 @@ def recommendation_words(found: Recommendation | Refusal, objective: str) -> str
 
 
 def _runner_up(found: Recommendation) -> str:
-    if found.alike:
-        hold = (
-            f"{words.join_words(list(found.alike))} {'hold' if len(found.alike) > 1 else 'holds'}"
-        )
+    if found.tied:
+        hold = f"{words.join_words(list(found.tied))} {'hold' if len(found.tied) > 1 else 'holds'}"
         return f" {hold} it as well as far as can be told, with more memory, workers or threads."
     return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
 

@@ -7,14 +7,16 @@ empty.
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.errors import UsageError
+from wsgiload.documents.codec import read_plain
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report.words import Json
 
@@ -36,32 +38,20 @@ class RunFiles:
 def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
     """Read one run directory; run.json and summary.json must be there. What cells say together is
     computed anew."""
-    summary = analyse(_required_json(directory / "summary.json"), method, slo)
-    loads = {}
+    summary = analyse(read_plain(Summary, directory / "summary.json"), method, slo)
+    loads: dict[str, Json] = {}
     for cell in summary["cells"]:
         path = directory / "load" / f"{cell['id']}.json"
         if path.is_file():
-            loads[str(cell["id"])] = _required_json(path)
+            loads[str(cell["id"])] = read_plain(LoadReport, path)
     return RunFiles(
         directory=directory,
-        run=_required_json(directory / "run.json"),
+        run=read_plain(RunInfo, directory / "run.json"),
         summary=summary,
         intervals=_rows_by_cell(directory / "intervals.csv"),
         samples=_rows_by_cell(directory / "resources.csv"),
         loads=loads,
     )
-
-
-def _required_json(path: Path) -> Json:
-    try:
-        document: Json = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"{path} is missing", "name a run directory, such as .wsgiload/runs/<run>"
-        ) from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not valid JSON: {error}", "repeat the run") from error
-    return document
 
 
 def _rows_by_cell(path: Path) -> dict[str, list[Row]]:

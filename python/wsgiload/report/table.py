@@ -51,7 +51,7 @@ class Finding(Protocol):
     @property
     def message(self) -> str: ...
     @property
-    def cure(self) -> str | None: ...
+    def fix(self) -> str | None: ...
 
 
 def print_sweep(summary: Json, console: Console) -> None:
@@ -128,15 +128,15 @@ def print_servers(rows: Iterable[Json], console: Console | None = None) -> None:
 
 
 def print_doctor(findings: Iterable[Finding | Json], console: Console | None = None) -> None:
-    """What would spoil a measurement here, the worst first, each with its cure."""
+    """What would spoil a measurement here, the worst first, each with its fix."""
     table = _table("level", "check", "value", "finding")
     for finding in sorted(
         findings, key=lambda finding: _LEVELS.get(str(_field(finding, "level")), (2, ""))[0]
     ):
-        level, cure = str(_field(finding, "level")), _field(finding, "cure")
+        level, fix = str(_field(finding, "level")), _field(finding, "fix")
         message = Text(str(_field(finding, "message")))
-        if cure:
-            message.append(f"\n→ {cure}", style="bold")
+        if fix:
+            message.append(f"\n→ {fix}", style="bold")
         value = _field(finding, "value")
         shown = words.NOT_MEASURED if value is None else str(value)
         table.add_row(
@@ -205,7 +205,7 @@ def _fitting_table(sweep: Sweep, console: Console) -> list[RenderableType]:
     if not left_out:
         return [table]
     named = words.join_words([heading for heading, _ in _RESULT_COLUMNS if heading in left_out])
-    return [table, Text(f"Not shown for want of width: {named}.", style="dim")]
+    return [table, Text(f"Columns hidden (terminal too narrow): {named}.", style="dim")]
 
 
 def _needed_width(table: Table, console: Console) -> int:
@@ -224,7 +224,7 @@ def _verdict(cell: Cell) -> Text:
 def _remarks(sweep: Sweep) -> list[RenderableType]:
     lines: list[RenderableType] = [
         Text(
-            "Times are response times over all offered requests, counted from the intended send.",
+            "Response times over all offered requests, from the intended send.",
             style="dim",
         )
     ]

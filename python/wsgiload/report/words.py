@@ -237,11 +237,11 @@ def format_interval(interval: Sequence[float | None] | None) -> str:
 
 def status_words(status: object) -> str:
     """ "interrupted: not every cell was measured", or nothing of a run that is complete."""
-    return "" if status == "complete" else f"{status}: not every cell was measured"
+    return "" if status == "complete" else f"{status}: some cells were not measured"
 
 
 def verdict_words(verdict: Json | None) -> str:
-    """ "valid", "warn (C5)", "invalid: client (C4, C8)"."""
+    """ "valid", "warn (steal)", "invalid: client (send-lag, steal)"."""
     if verdict is None:
         return NOT_MEASURED
     status = str(verdict["status"])
@@ -269,7 +269,7 @@ _SPIN_WORDS = {
 
 def client_words(client: Json) -> str:
     """What the generator cost, how long it could not run, and whose instants the answers have."""
-    waited_ns, stalls = client["run_queue_wait_ns"], client["hiccups"]
+    waited_ns, stalls = client["run_queue_wait_ns"], client["stalls"]
     said = [
         f"{format_duration_ns(client['cpu_per_request_ns'])} of CPU time per answer",
         f"busy for {format_ratio(client['busy_share'])} of the time",
@@ -282,7 +282,7 @@ def client_words(client: Json) -> str:
     ]
     if client["receive_stamps"] != "kernel":
         said.append("answers timed by its own clock")
-    elif own := client["own_instants"]:
+    elif own := client["user_timestamps"]:
         said.append(f"answers timed by the kernel, {format_count(own)} of them by its own clock")
     else:
         said.append("answers timed by the kernel")
@@ -315,6 +315,9 @@ def pacing_words(client: Json) -> str | None:
 
 
 def reason_words(reason: Json) -> str:
-    """One sentence for one validity reason, its check in front, without saying the same number
-    twice."""
-    return f"{reason['check']} ({reason['level']}): {str(reason['message']).strip()}"
+    """One finding: the cause, the fix, and the name of its check for `wsgiload explain`."""
+    sentence = str(reason["message"]).strip()
+    if reason.get("fix"):
+        sentence += f"; {reason['fix']}"
+    name = reason["check"] if reason["level"] == "warn" else f"{reason['check']}, invalid"
+    return f"{sentence} ({name})"

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Self
 
+from wsgiload.documents.codec import read
+from wsgiload.documents.run_info import RunInfo
 from wsgiload.errors import UsageError
 from wsgiload.results import interval_log
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
@@ -22,7 +24,7 @@ from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample
 
 Json = dict[str, Any]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 INTERVAL_COLUMNS = (
     "cell",
     "start_ns",
@@ -66,7 +68,7 @@ class RunDirectory:
         """
         directory = cls.__new__(cls)
         directory.path = path.absolute()
-        started = json.loads((path / "run.json").read_text(encoding="utf-8"))["started_utc"]
+        started = read(RunInfo, path / "run.json").started_utc
         directory.started_utc = datetime.fromisoformat(started)
         for name, cell_of in _CELL_OF_LINE.items():
             directory._keep_lines(name, cell_of, kept)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from wsgiload.documents.codec import read_plain
+from wsgiload.documents.run_info import RunInfo
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment, plain
 
@@ -39,7 +40,7 @@ _ELSEWHERE = ("out", "slo")
 def read_plan(run_dir: Path) -> tuple[Experiment, list[str], Json]:
     """The experiment of a run directory, its order, and the host it was begun on."""
     path = run_dir / "run.json"
-    run = read_document(path)
+    run = read_plain(RunInfo, path)
     try:
         plan, order, host = run["plan"], run["plan"]["order"], run["host"]
         experiment = revive(
@@ -47,20 +48,9 @@ def read_plan(run_dir: Path) -> tuple[Experiment, list[str], Json]:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{path} holds no plan of this version of wsgiload ({error})", "start a new run"
+            f"{path} was written by another version of wsgiload ({error})", "start a new run"
         ) from error
     return experiment, list(order), dict(host)
-
-
-def read_document(path: Path) -> Any:
-    """A file of a run directory that holds JSON; anything else is refused."""
-    cure = "name a run directory, such as .wsgiload/runs/<run>"
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", cure) from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}", cure) from error
 
 
 def revive(kind: Any, value: Any) -> Any:

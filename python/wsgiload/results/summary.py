@@ -10,6 +10,7 @@ from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
 from wsgiload.analysis.ground_truth import Finding, NotChecked, check_outside, retransmissions
 from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.codec import plain_reason
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.experiment.plan import Cell, experiment_facts
 from wsgiload.loads.thresholds import of_orchestrator
@@ -96,9 +97,9 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         "unhealthy_s": record.unhealthy_s(),
         "keepalive_honoured": record.keepalive_honoured,
         "not_checked": _not_checked(record, setting),
-        "outside_counts": record.outside.to_dict() if record.outside is not None else None,
+        "external_counts": record.outside.to_dict() if record.outside is not None else None,
         "backlog": record.backlog,
-        "capacity": record.capacity.to_dict() if record.capacity is not None else None,
+        "concurrency": record.capacity.to_dict() if record.capacity is not None else None,
         "notes": [*record.notes, *_annotations(record)],
         "attribution": record.attribution.to_dict() if record.attribution is not None else None,
     }
@@ -127,14 +128,10 @@ def _limits(record: CellRecord, setting: Setting) -> Json | None:
     }
 
 
-def _reason(check: str, level: str, message: str, value: object, limit: object) -> Json:
-    return {"check": check, "level": level, "message": message, "value": value, "limit": limit}
-
-
 def _verdict(record: CellRecord, found: ServerVariant, setting: Setting) -> Json | None:
     """The generator's verdict, with what only the orchestrator can know."""
     if record.failure is not None:
-        reason = _reason("failure", "invalid", record.failure.message, 1, 0)
+        reason = plain_reason("failure", "invalid", record.failure.message, 1, 0)
         without_load = "client" if record.load is None else "server"
         blame = {"load": without_load, "limits": "host"}.get(record.failure.step, "server")
         return {"status": "invalid", "blame": blame, "reasons": [reason]}
@@ -160,8 +157,8 @@ def _own_reasons(
     """Each with whose doing it is."""
     reasons: list[tuple[str, Json]] = []
     if setting.cpu_plan.shared_cores:
-        message = "shared_cores: the server and the load generator compete for the same cores"
-        reasons.append(("host", _reason("C19", "warn", message, True, False)))
+        message = "server and load generator share cores"
+        reasons.append(("host", plain_reason("shared-cores", "warn", message, True, False)))
     if record.settled is not None and record.settled.disturbances:
         disturbed = " and ".join(record.settled.disturbances)
         message = (
@@ -172,13 +169,15 @@ def _own_reasons(
         reasons.append(
             (
                 "host",
-                _reason("settle", "warn", message, round(record.settled.waited_s, 1), longest_s),
+                plain_reason(
+                    "settle", "warn", message, round(record.settled.waited_s, 1), longest_s
+                ),
             )
         )
     if record.enforcement is not None and record.enforcement.not_enforced:
         missing = ", ".join(record.enforcement.not_enforced)
-        message = f"not limited as asked: {missing} could not be enforced here"
-        reasons.append(("host", _reason("limits", "warn", message, missing, None)))
+        message = f"limits not enforced: {missing}"
+        reasons.append(("host", plain_reason("limits", "warn", message, missing, None)))
     reasons += [("host", reason) for reason in _contamination(record)]
     outside = [one for one in _looked_outside(record, setting) if isinstance(one, Finding)]
     reasons += [(one.blame, one.reason()) for one in outside]
@@ -240,14 +239,14 @@ def _contamination(record: CellRecord) -> list[Json]:
             f"other processes used {foreign:.0%} of the machine's CPU time; repeat it on "
             "an idle machine"
         )
-        return [_reason("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)]
+        return [plain_reason("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)]
     if waited is not None and waited > MOST_CPU_WAIT:
         message = (
             f"for {waited:.0%} of the time the server waited for a core that others had, its "
             "own limit apart; "
             "repeat it on an idle machine"
         )
-        return [_reason("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)]
+        return [plain_reason("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)]
     return []
 
 

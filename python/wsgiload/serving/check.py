@@ -217,7 +217,9 @@ def _check_workers(subject: _Subject, result: CheckResult) -> None:
             at_once = min(2 * at_once, MOST_ASKED_AT_ONCE)
     result.workers_met = len(met)
     if not all(pid.isdigit() for pid in met):
-        result.right_body = result.record(False, "under load an answer was no worker's")
+        result.right_body = result.record(
+            False, "under load, a response did not come from a worker"
+        )
     result.record(len(met) >= wanted, f"only {len(met)} of {wanted} workers were ever met")
 
 
@@ -244,9 +246,7 @@ def _check_framing(subject: _Subject, result: CheckResult) -> None:
         f"a body without Content-Length is sent as {result.framing}, against what its file says"
     )
     as_claimed = result.record(result.framing == claimed, complaint)
-    whole = result.record(
-        body == b"".join(conformance.STREAM), "a body in pieces did not arrive as it was sent"
-    )
+    whole = result.record(body == b"".join(conformance.STREAM), "a streamed body arrived changed")
     response, body = _ask(subject.port, "GET", "/")
     length = response.getheader("Content-Length")
     kept = result.record(
@@ -287,13 +287,14 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
         if body != conformance.CONFORMING_BODY
     ]
     if NOT_CLOSED in subject.server.log_path.read_bytes():
-        wrong.append("not as PEP 3333 has it: the app's answer was not closed")
+        wrong.append("PEP 3333 violation: close() of the app's response was not called")
     known, said = subject.found.variant.deviation, (wrong or [""])[0]
     result.conforms = not wrong
     # A known deviation is shown, and is no news; one that has gone is.
     as_known = result.conforms if known is None else known in said
     result.record(
-        as_known, said if known is None else f"it no longer deviates by {known!r}; correct its file"
+        as_known,
+        said if known is None else f"the known deviation {known!r} is gone; update its file",
     )
 
 

@@ -50,7 +50,7 @@ def store_checks(chosen: Sequence[ServerVariant], rows: Sequence[Mapping[str, An
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
-            "set WSGILOAD_CACHE_DIR to a folder that can be written",
+            "set WSGILOAD_CACHE_DIR to a writable directory",
         ) from error
 
 

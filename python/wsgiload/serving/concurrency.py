@@ -38,7 +38,7 @@ class Concurrency:
     probed: int
     backlog: int | None
     requests_at_once: int | None
-    connections_answered: int | None
+    connections_served: int | None
     connections_kept: int | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Concurrency:
         return said
 
     def _connection_sentences(self, server: str) -> list[str]:
-        answered, kept = self.connections_answered, self.connections_kept
+        answered, kept = self.connections_served, self.connections_kept
         if answered is not None and answered < self.probed:
             return [
                 f"{server}: it held {answered} connections at a time; the next one got no "
@@ -87,7 +87,7 @@ def probe_concurrency(address: Address, *, keeps_connections: bool) -> Concurren
         probed=PROBED_AT_ONCE,
         backlog=queue.backlog // queue.sockets if queue else None,
         requests_at_once=_requests_at_once(address),
-        connections_answered=answered,
+        connections_served=answered,
         connections_kept=kept,
     )
 

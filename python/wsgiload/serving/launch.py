@@ -71,7 +71,7 @@ def require_free_port(port: int) -> None:
             by_whom = f" by process {', '.join(map(str, sorted(owners)))}" if owners else ""
             raise UsageError(
                 f"port {port} of {HOST} cannot be used: {error.strerror}{by_whom}",
-                "choose another --port, or leave it out and a free one is taken",
+                "choose another --port, or omit it to use a free one",
             ) from None
 
 
@@ -132,7 +132,7 @@ class ServerProcess:
         """``exited with code 1`` or ``was ended by SIGKILL``, with the last line of its log."""
         code = self.exit_code()
         lines = [line.strip() for line in self.log_tail().splitlines() if line.strip()]
-        last = f": {lines[-1]}" if lines else ", and wrote nothing"
+        last = f": {lines[-1]}" if lines else "without output"
         if code is not None and code < 0:
             return f"was ended by {signal_name(-code)}{last}"
         return f"exited with code {code}{last}"

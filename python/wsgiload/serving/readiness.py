@@ -138,8 +138,8 @@ def _end_of(server: ServerProcess, when: str) -> ServerError | None:
         return out_of_memory(server, kills, when, STEP)
     if server.exit_code() is None:
         return None
-    cause, cure = f"{server.found.id} {server.describe_exit()}", "the end of its log says why"
-    return ServerError(cause, cure, step="start", log_tail=server.log_tail())
+    cause, fix = f"{server.found.id} {server.describe_exit()}", "see the end of its log"
+    return ServerError(cause, fix, step="start", log_tail=server.log_tail())
 
 
 def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
@@ -155,15 +155,15 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
 
 
 def _wrong_answer(server: ServerProcess, answer: Answer, request: Request) -> ServerError:
-    cure = "the server's log says why"
+    fix = "see the server's log"
     if answer.status == 404:
-        cure = "name a path that the app answers with --path"
+        fix = "choose a path that the app serves with --path"
     elif (
         answer.status is not None and answer.status < 500 and answer.status not in request.statuses
     ):
-        cure = f"name another --path, or accept it with --expect-status {answer.status}"
+        fix = f"name another --path, or accept it with --expect-status {answer.status}"
     return ServerError(
-        f"{server.found.id}: {answer.problem}", cure, step=STEP, log_tail=server.log_tail()
+        f"{server.found.id}: {answer.problem}", fix, step=STEP, log_tail=server.log_tail()
     )
 
 
@@ -174,7 +174,7 @@ def _require_own_listener(server: ServerProcess, port: int) -> None:
         raise ServerError(
             f"port {port} is held by process {', '.join(map(str, sorted(owners)))}, not by "
             f"{server.found.id}",
-            "choose another --port, or leave it out and a free one is taken",
+            "choose another --port, or omit it to use a free one",
             step=STEP,
             log_tail=server.log_tail(),
         )

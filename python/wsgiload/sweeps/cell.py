@@ -102,8 +102,9 @@ def _measure(
     if not record.keepalive_honoured and load.keepalive != "off":
         load = without_keepalive(load)
         record.notes.append(
-            f"{server.found.id}: keep-alive not honoured, the server closes after each answer; "
-            "measured with a new connection per request, so connecting is part of the response time"
+            f"{server.found.id}: no keep-alive: the server closes the connection after each "
+            "response; measured with a new connection per request, so response times include "
+            "connection setup"
         )
     url = f"http://{launch.HOST}:{port}{request.path}"
     record.pss_before_bytes = proportional_bytes(server.group.pids())
@@ -149,7 +150,7 @@ def _require_survived(server: ServerProcess, record: CellRecord) -> None:
     if server.exit_code() is not None:
         raise ServerError(
             f"{server.found.id} {server.describe_exit()} under load",
-            "the end of its log says why",
+            "see the end of its log",
             step="load",
             log_tail=server.log_tail(),
         )

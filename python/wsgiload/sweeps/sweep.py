@@ -21,6 +21,8 @@ from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.doctor.checks import look_round
 from wsgiload.doctor.settle import Settled, settle, watch_host
+from wsgiload.documents.codec import read_plain
+from wsgiload.documents.summary import Summary
 from wsgiload.environments.provide import Environments, Interpreters, named_interpreters, provide
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
@@ -37,7 +39,6 @@ from wsgiload.report import write_html
 from wsgiload.results.record import CellRecord, Failure, Setting
 from wsgiload.results.store import SCHEMA_VERSION, RunDirectory
 from wsgiload.results.stored_plan import (
-    read_document,
     read_plan,
     require_same_host,
     require_same_plan,
@@ -226,7 +227,7 @@ def resume_sweep(
     if asked is not None:
         require_same_plan(experiment, asked)
     require_same_host(host, host_facts())
-    summary = read_document(run_dir / "summary.json")
+    summary = read_plain(Summary, run_dir / "summary.json")
     if summary["status"] == "complete":
         raise UsageError(
             f"{run_dir} is complete, nothing is left to resume", "see it with `wsgiload report`"
@@ -244,7 +245,7 @@ def _directory(
         return RunDirectory(experiment.out, experiment.name)
     if [cell.id for cell in order] != earlier.order:
         raise UsageError(
-            "--resume: the catalogue gives other servers than it did, and so another order",
+            "--resume: the server catalogue has changed",
             "start a new run",
         )
     return RunDirectory.reopen(earlier.run_dir, {cell["id"] for cell in earlier.cells})

@@ -25,7 +25,7 @@ use crate::http::connection::Connection;
 use crate::http::inbox::{Inbox, StampDoubts};
 use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
-use crate::pacing::stalls::Hiccups;
+use crate::pacing::stalls::Stalls;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
 use crate::record::possible_ends::Course;
@@ -82,7 +82,7 @@ pub(crate) struct Engine<'a, C, S> {
     /// Connections with more to read, which the reactor will not report again.
     yielding: VecDeque<u64>,
     pacer: Pacer,
-    hiccups: Hiccups,
+    stalls: Stalls,
     ledger: Ledger,
     connections_now: u64,
     inbox: Inbox,
@@ -117,7 +117,7 @@ struct Wait {
 /// What an engine returns when it ends.
 pub(crate) struct Ended {
     pub recorder: Recorder,
-    pub hiccups: Hiccups,
+    pub stalls: Stalls,
     pub stamp_doubts: StampDoubts,
 }
 
@@ -148,7 +148,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             ready: VecDeque::new(),
             yielding: VecDeque::new(),
             pacer,
-            hiccups: Hiccups::default(),
+            stalls: Stalls::default(),
             connections_now: 0,
             inbox: Inbox::new(),
             now_ns,
@@ -227,7 +227,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
         Ended {
             recorder,
-            hiccups: self.hiccups,
+            stalls: self.stalls,
             stamp_doubts: self.inbox.doubts(),
         }
     }
@@ -352,7 +352,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         };
         let busy_ns = before_ns - self.awake_since_ns;
         self.pacer.passed(busy_ns + awake_ns, waited_ns - awake_ns);
-        self.hiccups.note(expected_ns, after_ns);
+        self.stalls.note(expected_ns, after_ns);
         (self.awake_since_ns, self.now_ns) = (after_ns, after_ns);
     }
 
@@ -378,7 +378,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn advance_clock(&mut self, now_ns: u64) {
-        self.hiccups.note(self.now_ns, now_ns);
+        self.stalls.note(self.now_ns, now_ns);
         self.now_ns = self.now_ns.max(now_ns);
     }
 
@@ -400,8 +400,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
 
     /// Records whether a measured arrival was intended while the loop was stalled.
     fn note_arrival(&mut self, intended_ns: u64) {
-        if self.hiccups.has_kept_arrival(intended_ns) && self.ledger.is_measured(intended_ns) {
-            self.hiccups.arrivals += 1;
+        if self.stalls.has_kept_arrival(intended_ns) && self.ledger.is_measured(intended_ns) {
+            self.stalls.arrivals += 1;
         }
     }
 

@@ -69,8 +69,8 @@ pub fn prepare(plan: &LoadPlan) -> Result<PreparedLoad, LoadError> {
 impl PreparedLoad {
     /// What is likely to spoil this load, each with a fix.
     #[must_use]
-    pub fn remark(&self) -> Option<&str> {
-        self.source_ports.as_ref()?.remark.as_deref()
+    pub fn warning(&self) -> Option<&str> {
+        self.source_ports.as_ref()?.warning.as_deref()
     }
 
     /// Runs the load.

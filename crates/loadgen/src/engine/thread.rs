@@ -179,7 +179,7 @@ fn run_engine<C: Connection, S: Source>(
     engine.drain()?;
     let ended = engine.end();
     let load = ThreadCost {
-        hiccups: ended.hiccups,
+        stalls: ended.stalls,
         stamp_doubts: ended.stamp_doubts,
         ..load
     };

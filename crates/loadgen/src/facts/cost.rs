@@ -1,11 +1,12 @@
 //! What the generator costs and how much it was disturbed: the basis of the verdict on itself.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::{monotonic_ns, thread_cpu_ns};
 use crate::http::inbox::StampDoubts;
 use crate::pacing::pacer::Pacer;
-use crate::pacing::stalls::Hiccups;
+use crate::pacing::stalls::Stalls;
 
 /// Cost and disturbance of one generator thread, or of all together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,8 +30,8 @@ pub struct ThreadCost {
     /// How the thread was scheduled at first; `None` where the kernel does not say.
     pub scheduling: Option<Scheduling>,
     /// Gaps in which its loop should have been turning and was not.
-    pub hiccups: Hiccups,
-    /// What cast doubt on the kernel's stamps of what it received.
+    pub stalls: Stalls,
+    /// What cast doubt on the kernel timestamps of what it received.
     pub stamp_doubts: StampDoubts,
 }
 
@@ -41,10 +42,10 @@ impl ThreadCost {
         self.cpu_ns.saturating_sub(self.spin_cpu_ns) as f64 / self.wall_ns.max(1) as f64
     }
 
-    /// Share of the wall time that its hiccups took.
+    /// Share of the wall time that its stalls took.
     #[must_use]
-    pub fn hiccup_share(&self) -> f64 {
-        self.hiccups.total_ns as f64 / self.wall_ns.max(1) as f64
+    pub fn stalled_share(&self) -> f64 {
+        self.stalls.total_ns as f64 / self.wall_ns.max(1) as f64
     }
 
     /// Share of the wall time in which the thread waited for a core.
@@ -56,7 +57,7 @@ impl ThreadCost {
 }
 
 /// How the kernel schedules a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduling {
     /// In turn with every other process.
@@ -115,7 +116,7 @@ impl CostMeter {
             wall_ns: monotonic_ns() - self.wall_ns,
             run_queue_wait_ns: waited,
             scheduling: self.scheduling,
-            hiccups: Hiccups::default(),
+            stalls: Stalls::default(),
             stamp_doubts: StampDoubts::default(),
         }
     }

@@ -6,7 +6,7 @@ use crate::http::inbox::StampDoubts;
 use crate::net::conntrack::TrackedConnections;
 use crate::net::ports::SourcePorts;
 use crate::pacing::pacer::Spin;
-use crate::pacing::stalls::Hiccups;
+use crate::pacing::stalls::Stalls;
 use crate::record::histogram::LatencyHistogram;
 
 /// Facts of a run that the record does not hold.
@@ -28,7 +28,7 @@ pub struct RunFacts {
     pub start_realtime_ns: u64,
     /// How much of the measure phase took place.
     pub measured_ns: u64,
-    /// Whether the run was stopped before its end.
+    /// Whether the run was stopped early.
     pub is_interrupted: bool,
     /// Most connections that the run was allowed.
     pub max_connections: usize,
@@ -67,7 +67,7 @@ impl RunFacts {
         Some((part_ns as f64 / wall_ns.max(1) as f64).min(1.0))
     }
 
-    /// What cast doubt on the kernel's stamps, all threads together.
+    /// What cast doubt on the kernel timestamps, all threads together.
     pub(crate) fn stamp_doubts(&self) -> StampDoubts {
         let mut all = StampDoubts::default();
         self.costs
@@ -76,10 +76,10 @@ impl RunFacts {
         all
     }
 
-    /// Hiccups of all threads.
-    pub(crate) fn hiccups(&self) -> Hiccups {
-        let mut all = Hiccups::default();
-        self.costs.iter().for_each(|cost| all.add(&cost.hiccups));
+    /// Stalls of all threads.
+    pub(crate) fn stalls(&self) -> Stalls {
+        let mut all = Stalls::default();
+        self.costs.iter().for_each(|cost| all.add(&cost.stalls));
         all
     }
 }
@@ -87,7 +87,7 @@ impl RunFacts {
 /// What one thread measured.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadTail {
-    /// Right answers.
+    /// Correct responses.
     pub answers: u64,
     /// Response time of the 99th of a hundred.
     pub p99_ns: Option<u64>,

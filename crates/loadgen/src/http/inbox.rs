@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::time::TimeSpec;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S, monotonic_ns, realtime_ns};
@@ -44,11 +45,11 @@ pub(crate) struct Received {
 }
 
 /// Doubts about kernel timestamps; affected responses use the time of the read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct StampDoubts {
     /// Timestamps outside the exchange that they belong to, and those that could not be converted
     /// to `CLOCK_MONOTONIC`.
-    pub disbelieved: u64,
+    pub rejected: u64,
     /// Steps of the wall clock.
     pub clock_steps: u64,
 }
@@ -56,7 +57,7 @@ pub struct StampDoubts {
 impl StampDoubts {
     /// Adds another thread's doubts.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.disbelieved += other.disbelieved;
+        self.rejected += other.rejected;
         self.clock_steps += other.clock_steps;
     }
 }
@@ -121,7 +122,7 @@ impl Inbox {
             .offset
             .monotonic_of(realtime_ns, to_ns)
             .filter(|queued_ns| plausible.contains(queued_ns));
-        self.offset.doubts.disbelieved += u64::from(queued_ns.is_none());
+        self.offset.doubts.rejected += u64::from(queued_ns.is_none());
         Some(queued_ns?.clamp(from_ns, to_ns))
     }
 
@@ -283,7 +284,7 @@ mod tests {
             inbox.queued_ns(realtime_ns() - NS_PER_S, now_ns - 1_000, now_ns),
             None
         );
-        assert_eq!(inbox.doubts().disbelieved, 2);
+        assert_eq!(inbox.doubts().rejected, 2);
     }
 
     #[test]

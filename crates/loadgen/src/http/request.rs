@@ -222,8 +222,7 @@ fn expected_body(check: &ResponseCheck) -> Result<ExpectedBody, LoadError> {
                 "{text:?} is not a SHA-256 hash of 64 hexadecimal digits"
             ))
         })?,
-        regex: regex
-            .map_err(|error| bad(format!("the regular expression cannot be used: {error}")))?,
+        regex: regex.map_err(|error| bad(format!("invalid regular expression: {error}")))?,
     })
 }
 

@@ -32,14 +32,14 @@ impl Target {
             Some("https") => true,
             _ => {
                 return Err(bad(format!(
-                    "url {:?}: only http:// and https:// can be driven",
+                    "url {:?}: only http:// and https:// are supported",
                     plan.url
                 )));
             }
         };
         if authority.port().is_none() && !authority.as_str().ends_with(authority.host()) {
             return Err(bad(format!(
-                "url {:?}: the port must lie between 0 and 65535",
+                "url {:?}: the port must be between 0 and 65535",
                 plan.url
             )));
         }
@@ -109,7 +109,7 @@ fn url_of(plan: &LoadPlan) -> Result<(Uri, Authority), LoadError> {
         // Not repeated here: it may hold a password.
         let header = "Authorization: Basic <base64 of user:password>";
         return Err(bad(format!(
-            "url: a user's name in it is not sent; leave it out and add --header '{header}'"
+            "url: a user name is not sent; remove it and add --header '{header}'"
         )));
     }
 
@@ -163,14 +163,14 @@ fn prepare_listed(
         .is_some_and(|host| host.as_str() != authority)
     {
         return Err(bad(format!(
-            "its host is not {authority}; one load drives one server"
+            "its host is not {authority}; a load drives a single server"
         )));
     }
 
     if uri.scheme().is_some() && uri.scheme() != base.scheme() {
         let scheme = base.scheme_str().unwrap_or_default();
         return Err(bad(format!(
-            "it does not begin with {scheme}:// as the load's URL does"
+            "it does not begin with {scheme}://, unlike the load's URL"
         )));
     }
 

@@ -50,7 +50,7 @@ impl SelfChecks {
             backlog: if is_steady {
                 Ok(backlog)
             } else {
-                Err("only an open loop of one rate has a backlog to look for")
+                Err("only an open loop at one rate can build a backlog")
             },
             send_gaps: send_gaps(plan, recorder),
         }
@@ -101,10 +101,10 @@ fn stationarity(
     facts: &RunFacts,
 ) -> Stationarity {
     if matches!(&plan.load, LoadModel::Open(_)) && !is_steady_open_loop(plan) {
-        return Stationarity::unknown("the offered rate varied, and the response times with it");
+        return Stationarity::unknown("the offered rate varied");
     }
     if facts.is_interrupted {
-        return Stationarity::unknown("the run was stopped before its end");
+        return Stationarity::unknown("the run was stopped early");
     }
     let answers_per_s = answers as f64 * NS_PER_S as f64 / facts.measured_ns.max(1) as f64;
     let in_slice = intervals_in_slice(plan.interval_ns(), answers_per_s);
@@ -130,10 +130,9 @@ fn together(intervals: &[&IntervalRecord]) -> LatencyHistogram {
 
 /// Consecutive sends against a Poisson process, tested where nothing but ourselves shapes them.
 fn send_gaps(plan: &LoadPlan, recorder: &Recorder) -> Known<SendGaps> {
-    poisson_rate_per_s(plan)
-        .ok_or("only the sends of Poisson arrivals of one rate are compared with a law")?;
+    poisson_rate_per_s(plan).ok_or("only Poisson arrivals at one rate are tested")?;
     if recorder.sending().waited > 0 || recorder.phase(Phase::Measure).of(Outcome::Dropped) > 0 {
-        return Err("requests waited for a connection, so the server had a hand in their sends");
+        return Err("requests waited for a connection, so the server influenced their send times");
     }
     recorder
         .observations()

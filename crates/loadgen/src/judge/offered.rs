@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::histogram::{LatencyHistogram, rank_of};
 
 /// A quantile that is only known to lie between bounds; `None` is beyond every measured value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Bounds {
     /// At least this; `None`: not met, because more requests failed than the quantile leaves.
     pub low: Option<u64>,
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn failures_count_as_never_answered() {
-        // 990 right answers of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
+        // 990 correct responses of 1 ns to 990 ns, ten failures: p99 is met, p99.9 is not.
         let bounds = offered_quantiles(&filled(1..=990), &LatencyHistogram::new(), 1_000);
         assert_eq!(
             bounds["0.5"],

@@ -1,5 +1,6 @@
 //! How well a quantile came to be known, where the plan asked for a precision.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::judge::offered::Bounds;
@@ -7,7 +8,7 @@ use crate::judge::uncertainty::QuantileUncertainty;
 use crate::plan::Precision;
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PrecisionReport {
     /// Half of the quantile's 95 % interval as a share of it; `None` where it has none, or an open
     /// one.
@@ -45,11 +46,7 @@ impl PrecisionReport {
         let name = format!("p{}", asked.quantile * 100.0);
         let asked_for = format!("± {:.1} %", asked.share * 100.0);
         let told = self.half_width.map_or_else(
-            || {
-                format!(
-                    "{name} has no closed interval (`uncertainty` in the report has the reason)"
-                )
-            },
+            || format!("{name} has no bounded interval (reason: `uncertainty` in the report)"),
             |half_width| format!("{name} is known to ± {:.1} %", half_width * 100.0),
         );
         if self.is_reached {
@@ -145,6 +142,6 @@ mod tests {
             missed.contains("not reached: p99 is known to ± 8.0 %; a larger --max-duration"),
             "{missed}"
         );
-        assert!(told(None, false).contains("not reached: p99 has no closed interval"));
+        assert!(told(None, false).contains("not reached: p99 has no bounded interval"));
     }
 }

@@ -1,6 +1,7 @@
 //! Did the server stay as it was? Whether response times wandered or jumped, and whether a backlog
 //! grew.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::NS_PER_S;
@@ -25,7 +26,7 @@ const FEWEST_REQUESTS: u64 = 1_000;
 const LEAST_BACKLOG: f64 = 4.0;
 
 /// Whether the measurement has one answer to give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Nothing was found that changed.
@@ -40,7 +41,7 @@ pub enum State {
 }
 
 /// A place at which the median response time changed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Change {
     /// When, from the beginning of the measurement.
     pub at_ns: u64,
@@ -51,7 +52,7 @@ pub struct Change {
 }
 
 /// What became of the response times over the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Stationarity {
     /// What was found; `None` where nobody could look.
     pub state: Option<State>,
@@ -79,7 +80,7 @@ pub struct Stationarity {
 }
 
 /// Requests in the system, from their intended send to their end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InSystem {
     /// Mean over the measurement.
     pub mean: f64,
@@ -142,7 +143,7 @@ impl Stationarity {
     pub(crate) fn of(slices: &[LatencyHistogram], slice_ns: u64, thresholds: &Thresholds) -> Self {
         if slices.len() < FEWEST_SLICES {
             return Self::unknown(
-                "the measurement has fewer than ten slices of a thousand requests or 5 s",
+                "the measurement is too short (it needs ten slices of 1,000 responses or 5 s)",
             );
         }
         let ln = |quantile: f64| -> Option<Vec<f64>> {
@@ -158,7 +159,7 @@ impl Stationarity {
                 ln_p99,
             }
             .judge(thresholds),
-            _ => Self::unknown("a slice of the measurement has no right answer"),
+            _ => Self::unknown("a slice of the measurement has no correct response"),
         }
     }
 
@@ -356,7 +357,7 @@ mod tests {
         let told = Stationarity::of(&empty, NS_PER_S, &Thresholds::default());
         assert!(
             told.reason
-                .is_some_and(|reason| reason.contains("no right answer"))
+                .is_some_and(|reason| reason.contains("no correct response"))
         );
     }
 

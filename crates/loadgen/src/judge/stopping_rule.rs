@@ -9,7 +9,8 @@ use crate::record::batches::Batches;
 use crate::record::possible_ends::{Ends, Shown};
 use crate::statistics::over_dispersion::Dispersion;
 
-/// Of what was asked for: a look knows less than the report, because some answers are still out and
+/// Of what was asked for: a look knows less than the report, because some responses are still out
+/// and
 /// it has no more than the slots of the stretches, which are up to 3 % wide.
 const STRICTER: f64 = 0.97;
 

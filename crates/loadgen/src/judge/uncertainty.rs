@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::floor::Floor;
@@ -20,16 +21,16 @@ const HEADLINE_BEYOND: f64 = 100.0;
 pub(crate) type Interval = (u64, Option<u64>);
 
 /// What is known of the quantiles of one load. Nothing here knows of the difference between runs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Uncertainty {
     /// Of the quantiles over all offered requests.
     pub offered_quantiles_ns: BTreeMap<String, QuantileUncertainty>,
-    /// Of the quantiles of the response times of right answers.
+    /// Of the quantiles of the response times of correct responses.
     pub response_time_ns: BTreeMap<String, QuantileUncertainty>,
 }
 
 /// What is known of one quantile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct QuantileUncertainty {
     /// The 95 % interval inside this run.
     pub interval_95_ns: Option<Interval>,
@@ -42,7 +43,7 @@ pub struct QuantileUncertainty {
 }
 
 /// What a quantile is good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// A headline.
@@ -54,7 +55,7 @@ pub enum Standing {
 }
 
 /// Why a quantile is not resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotResolved {
     /// Fewer than 300 requests: their scatter over time says nothing.
@@ -63,7 +64,8 @@ pub enum NotResolved {
     TooFewEffectiveRequests,
     /// More requests failed than the quantile leaves.
     NotMet,
-    /// It is less than three times what the generator measures of a server that answers at once: an
+    /// It is less than three times what the generator measures of a server that responds at once:
+    /// an
     /// upper bound.
     MeasurementFloor,
     /// The run was stopped before its end.
@@ -296,7 +298,7 @@ mod tests {
         assert!(told.offered_quantiles_ns["0.5"].interval_95_ns.is_some());
         assert!(
             told.response_time_ns["0.95"].interval_95_ns.is_some(),
-            "of the right answers it is known"
+            "of correct responses it is known"
         );
     }
 

@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 const FOLDER: &str = "/proc/sys/net/netfilter";
 
 /// The kernel's connection tracking table, before and after a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TrackedConnections {
     /// Entries before the load's first connection, from whatever source.
     pub before: u64,

@@ -6,10 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::plan::{Keepalive, LoadModel, LoadPlan, SessionPlan};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The local ports for connections, as known before the first was opened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SourcePorts {
     /// Local addresses of the connections, used in rotation; `None` if the kernel chose.
     pub source_addresses: Option<Vec<String>>,
@@ -18,7 +19,7 @@ pub struct SourcePorts {
     /// Most ports that the plan could hold at once.
     pub needed_at_most: u64,
     /// Explanation, if the ports might have run out.
-    pub remark: Option<String>,
+    pub warning: Option<String>,
 }
 
 /// How long the kernel keeps the port of a connection that the client closed.

@@ -37,7 +37,7 @@ impl Route {
             (Endpoint::Tcp(server), Some(sources)) => sources.check(server)?,
             (Endpoint::Unix(_), Some(_)) => {
                 return Err(LoadError::Plan(
-                    "a Unix socket has no source addresses; leave them out".to_owned(),
+                    "--source-addresses does not apply to a Unix socket".to_owned(),
                 ));
             }
             (Endpoint::Unix(path), None) => require_socket(path)?,
@@ -100,13 +100,13 @@ impl Route {
             )));
         }
 
-        let remark = (needed > free).then(|| remark(needed, free, &ports, &server));
+        let warning = (needed > free).then(|| warning(needed, free, &ports, &server));
         let source_addresses = self.sources.as_ref().map(SourceAddresses::texts);
         let facts = SourcePorts {
             source_addresses,
             free,
             needed_at_most: needed,
-            remark,
+            warning,
         };
 
         Ok((
@@ -131,7 +131,7 @@ fn spread(server: &SocketAddr, ports: &LocalPorts, needed: u64) -> Option<Source
     ))
 }
 
-fn remark(needed: u64, free: u64, ports: &LocalPorts, server: &SocketAddr) -> String {
+fn warning(needed: u64, free: u64, ports: &LocalPorts, server: &SocketAddr) -> String {
     let description = ports.describe();
     format!(
         "the load may need {needed} local ports but only {free} are free ({description}); if they \
@@ -187,7 +187,7 @@ mod tests {
 
         let facts = facts.expect("Linux");
         assert_eq!(
-            (facts.source_addresses, facts.needed_at_most, facts.remark),
+            (facts.source_addresses, facts.needed_at_most, facts.warning),
             (None, 4_096, None)
         );
     }
@@ -225,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_may_run_out_elsewhere_are_remarked() {
+    fn ports_that_may_run_out_elsewhere_are_warned_about() {
         let (mut plan, mut route) = route("192.0.2.1:9", &[]);
         (plan.keepalive, plan.phases.measure_ns) = (Keepalive::Off, 60 * NS_PER_S);
         let (_, facts) = route.fit_ports(&plan, None, 4_096).expect("not certain");
-        let remark = facts.and_then(|facts| facts.remark).expect("remark");
-        assert!(remark.contains("ip_local_port_range"), "{remark}");
+        let warning = facts.and_then(|facts| facts.warning).expect("warning");
+        assert!(warning.contains("ip_local_port_range"), "{warning}");
     }
 
     #[test]

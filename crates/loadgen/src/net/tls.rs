@@ -38,7 +38,7 @@ impl TlsClient {
         version: HttpVersion,
     ) -> Result<Self, LoadError> {
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| bad(format!("{host:?} is no name that a certificate could have")))?;
+            .map_err(|_| bad(format!("{host:?} is not a valid TLS host name")))?;
         let provider = Arc::new(ring::default_provider());
         let needs_http2 = version == HttpVersion::Http2;
         let mut config = client_config(provider, options)?;
@@ -104,7 +104,7 @@ fn roots_of_file(path: &str) -> Result<RootCertStore, LoadError> {
     }
 
     if roots.is_empty() {
-        Err(unreadable(&"no certificate in it"))
+        Err(unreadable(&"it contains no certificate"))
     } else {
         Ok(roots)
     }

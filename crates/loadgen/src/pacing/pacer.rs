@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
@@ -21,7 +22,7 @@ pub(crate) const MOST_SPIN_SHARE: f64 = 0.2;
 const LONGEST_POLL_NS: u64 = 10_000;
 
 /// Why the spin window has its length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpinReason {
     /// The plan sets it.
@@ -36,7 +37,7 @@ pub enum SpinReason {
 }
 
 /// How long before a send a thread spins instead of sleeping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Spin {
     /// The window; 0: none.
     pub window_ns: u64,

@@ -1,16 +1,17 @@
-//! Gaps in which the loop should have been turning and was not: our own stalls, which no server has
-//! to answer for.
+//! Gaps in which the loop should have been turning and was not: our own stalls, which no server is
+//! responsible for.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::NS_PER_MS;
 
-/// A gap that is longer than this is a hiccup.
+/// A gap that is longer than this is a stall.
 const SHORTEST_NS: u64 = 5 * NS_PER_MS;
 
-/// The hiccups of one thread, or of all together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Hiccups {
+/// The stalls of one thread, or of all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Stalls {
     /// How many.
     pub count: u64,
     /// How long all of them were together.
@@ -19,14 +20,15 @@ pub struct Hiccups {
     pub longest_ns: u64,
     /// Measured arrivals that were intended in one.
     pub arrivals: u64,
-    /// Measured answers that may have come in one and waited to be read, where their instant is our
+    /// Measured responses that may have come in one and waited to be read, where their instant is
+    /// our
     /// own, and connections that may have been made in one.
-    pub answers: u64,
+    pub responses: u64,
     #[serde(skip)]
     latest: (u64, u64),
 }
 
-impl Hiccups {
+impl Stalls {
     /// The loop turned at `now_ns` and should have at `expected_ns`.
     pub(crate) fn note(&mut self, expected_ns: u64, now_ns: u64) {
         let gap_ns = now_ns.saturating_sub(expected_ns);
@@ -43,9 +45,9 @@ impl Hiccups {
         (self.latest.0..self.latest.1).contains(&intended_ns)
     }
 
-    /// Whether an answer that was read to a request sent at `sent_ns` may have come in the latest
+    /// Whether a response that was read to a request sent at `sent_ns` may have come in the latest
     /// of them, where all that had come by `looked_ns` had been read before.
-    pub(crate) fn may_have_kept_answer(&self, sent_ns: u64, looked_ns: u64) -> bool {
+    pub(crate) fn may_have_kept_response(&self, sent_ns: u64, looked_ns: u64) -> bool {
         let ended_ns = self.latest.1;
         ended_ns > looked_ns && ended_ns > sent_ns
     }
@@ -56,7 +58,7 @@ impl Hiccups {
         self.total_ns += other.total_ns;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
         self.arrivals += other.arrivals;
-        self.answers += other.answers;
+        self.responses += other.responses;
     }
 }
 
@@ -65,28 +67,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_long_gap_is_a_hiccup_and_it_owns_the_arrivals_intended_in_it() {
-        let mut hiccups = Hiccups::default();
-        hiccups.note(0, SHORTEST_NS);
+    fn only_a_long_gap_is_a_stall_and_it_owns_the_arrivals_intended_in_it() {
+        let mut stalls = Stalls::default();
+        stalls.note(0, SHORTEST_NS);
 
-        assert_eq!(hiccups, Hiccups::default());
+        assert_eq!(stalls, Stalls::default());
 
-        hiccups.note(100, 100 + 2 * SHORTEST_NS);
+        stalls.note(100, 100 + 2 * SHORTEST_NS);
         let intended_ns = [99, 100, 100 + SHORTEST_NS, 100 + 2 * SHORTEST_NS];
 
         assert_eq!(
-            intended_ns.map(|instant_ns| hiccups.has_kept_arrival(instant_ns)),
+            intended_ns.map(|timestamp_ns| stalls.has_kept_arrival(timestamp_ns)),
             [false, true, true, false]
         );
-        assert_eq!((hiccups.count, hiccups.longest_ns), (1, 2 * SHORTEST_NS));
+        assert_eq!((stalls.count, stalls.longest_ns), (1, 2 * SHORTEST_NS));
     }
 
     #[test]
-    fn an_answer_may_have_waited_through_a_hiccup_since_the_last_look_if_its_request_was_out() {
-        let mut hiccups = Hiccups::default();
-        assert!(!hiccups.may_have_kept_answer(0, 0), "there was none");
+    fn a_response_may_have_waited_through_a_stall_since_the_last_look_if_its_request_was_out() {
+        let mut stalls = Stalls::default();
+        assert!(!stalls.may_have_kept_response(0, 0), "there was none");
 
-        hiccups.note(100, 100 + 2 * SHORTEST_NS);
+        stalls.note(100, 100 + 2 * SHORTEST_NS);
         let ended_ns = 100 + 2 * SHORTEST_NS;
 
         for (sent_ns, looked_ns, expected, case) in [
@@ -101,7 +103,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                hiccups.may_have_kept_answer(sent_ns, looked_ns),
+                stalls.may_have_kept_response(sent_ns, looked_ns),
                 expected,
                 "{case}"
             );

@@ -1,11 +1,12 @@
-//! The measuring floor: what the generator measures of a server that answers at once, on this
+//! The noise floor: what the generator measures of a server that responds at once, on this
 //! machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Response times of a server that holds nothing, measured beforehand with the same cores, rate and
 /// connections. Shown as a systematic uncertainty; it is never subtracted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
     /// Median.

@@ -1,6 +1,7 @@
 //! What is sent besides one request: weighted targets, and sessions of requests with think times
 //! between.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
@@ -10,7 +11,7 @@ use crate::plan::{LoadModel, LoadPlan, ResponseCheck, default_method};
 const MOST_REQUESTS: usize = 10_000;
 
 /// One of several requests to the server that the plan's URL names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestPlan {
     /// What the report calls it; `None`: its method and path.
@@ -27,13 +28,13 @@ pub struct RequestPlan {
     /// Its body, base64; `None` sends no body.
     #[serde(default)]
     pub body_base64: Option<String>,
-    /// What counts as a right answer; `None`: what the plan says.
+    /// What counts as a correct response; `None`: what the plan says.
     #[serde(default)]
     pub check: Option<ResponseCheck>,
 }
 
 /// A request, and how often it is sent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedRequest {
     /// The request.
@@ -45,7 +46,7 @@ pub struct WeightedRequest {
 
 /// What one kind of user does: requests one after the other over a connection of its own, cookies
 /// kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionPlan {
     /// What the report calls it.
@@ -58,12 +59,12 @@ pub struct SessionPlan {
 }
 
 /// One request of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepPlan {
     /// The request.
     pub request: RequestPlan,
-    /// Mean think time between its answer and the next request; exponentially distributed, 0 for
+    /// Mean think time between its response and the next request; exponentially distributed, 0 for
     /// none.
     #[serde(default)]
     pub think_time_ns: u64,
@@ -119,7 +120,7 @@ impl LoadPlan {
     pub(crate) fn validate_mix(&self) -> Result<(), LoadError> {
         let refuse = |message: &str| Err(LoadError::Plan(message.to_owned()));
         if !self.targets.is_empty() && !self.sessions.is_empty() {
-            return refuse("targets and sessions exclude each other; give one of them");
+            return refuse("targets and sessions are mutually exclusive");
         }
         let has_mix = !self.targets.is_empty() || !self.sessions.is_empty();
         if has_mix && (self.body_base64.is_some() || self.method != default_method()) {
@@ -129,7 +130,7 @@ impl LoadPlan {
             );
         }
         if !self.sessions.is_empty() && !matches!(self.load, LoadModel::Open(_)) {
-            return refuse("sessions arrive at a rate; give one");
+            return refuse("sessions need an open loop; give a rate");
         }
         if self.sessions.iter().any(|session| session.steps.is_empty()) {
             return refuse("a session needs at least one request");
@@ -138,13 +139,13 @@ impl LoadPlan {
         let mut weights = weights.chain(self.sessions.iter().map(|session| session.weight));
         if let Some(weight) = weights.find(|weight| !(weight.is_finite() && *weight > 0.0)) {
             return Err(LoadError::Plan(format!(
-                "a weight must lie above 0, not {weight}"
+                "a weight must be positive, not {weight}"
             )));
         }
         let count = self.listed_requests().count();
         if count > MOST_REQUESTS {
             return Err(LoadError::Plan(format!(
-                "{count} requests are more than the {MOST_REQUESTS} of one plan"
+                "{count} requests; a plan may have at most {MOST_REQUESTS}"
             )));
         }
         Ok(())
@@ -205,7 +206,7 @@ mod tests {
                 },
             ),
             (
-                "exclude",
+                "mutually exclusive",
                 LoadPlan {
                     targets: target(1.0),
                     sessions: sessions.clone(),

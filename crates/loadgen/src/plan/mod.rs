@@ -1,6 +1,7 @@
 //! What is asked for: one immutable, validated [`LoadPlan`]. All times are nanoseconds, all rates
 //! per second.
 
+pub mod catalogue;
 pub(crate) mod floor;
 pub(crate) mod mix;
 pub(crate) mod open;
@@ -13,7 +14,9 @@ pub(crate) mod requests_file;
 pub(crate) mod text;
 pub(crate) mod thresholds;
 pub(crate) mod trace;
+pub(crate) mod warnings;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
@@ -28,9 +31,10 @@ pub use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
 pub use crate::plan::protocol::{HttpVersion, Keepalive, ReceiveStamps, TlsOptions, Wire};
 pub use crate::plan::thresholds::Thresholds;
 pub use crate::plan::trace::Trace;
+pub use warnings::without_effect;
 
 /// The whole of one load: what to send, when, over which connections, and what counts as right.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPlan {
     /// `http://host[:port]/path?query`, or `https://` for TLS.
@@ -79,7 +83,7 @@ pub struct LoadPlan {
     /// Generator threads, each with an event loop, connections and histograms of its own.
     #[serde(default = "default_threads")]
     pub threads: usize,
-    /// Reproduces every random choice: arrivals, their split over threads, the choice of idle
+    /// Random seed: arrivals, their split over threads, the choice of idle
     /// connection.
     #[serde(default)]
     pub seed: u64,
@@ -91,11 +95,11 @@ pub struct LoadPlan {
     /// unless it was asked for.
     #[serde(default)]
     pub shares_cores: bool,
-    /// Whose instants of answers are reported; `None`: the kernel's in an open loop, our own in a
-    /// closed one, whose capacity the kernel's stamps would lower by some 6 %.
+    /// Whose instants of responses are reported; `None`: the kernel's in an open loop, our own in a
+    /// closed one, whose capacity the kernel timestamps would lower by some 6 %.
     #[serde(default)]
     pub receive_stamps: Option<ReceiveStamps>,
-    /// What counts as a right answer.
+    /// What counts as a correct response.
     #[serde(default)]
     pub check: ResponseCheck,
     /// Who frames the messages; HTTP/2 is always hyper's.
@@ -112,7 +116,7 @@ pub struct LoadPlan {
     /// running out.
     #[serde(default)]
     pub source_addresses: Vec<String>,
-    /// What the generator measures here of a server that answers at once; `None`: not measured.
+    /// What the generator measures here of a server that responds at once; `None`: not measured.
     #[serde(default)]
     pub floor: Option<Floor>,
     /// Goes on until a quantile is known so well, and no longer than it says; `None`: the
@@ -125,29 +129,29 @@ pub struct LoadPlan {
 }
 
 /// Where the arrivals come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LoadModel {
     /// Arrivals follow a schedule, whatever the server does.
     Open(OpenLoop),
-    /// Each of a number of users waits for its answer, thinks, and asks again.
+    /// Each of a number of users waits for its response, thinks, and asks again.
     Closed(ClosedLoop),
 }
 
 /// Closed loop: users and their think time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
     /// Users, each with one connection.
     pub connections: usize,
-    /// Mean think time between an answer and the next request; exponentially distributed, 0 for
+    /// Mean think time between a response and the next request; exponentially distributed, 0 for
     /// none.
     #[serde(default)]
     pub think_time_ns: u64,
 }
 
-/// What counts as a right answer; anything else is a failure, however fast it came.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What counts as a correct response; anything else is a failure, however fast it came.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResponseCheck {
     /// Accepted status codes.
@@ -273,7 +277,7 @@ impl LoadPlan {
             .unwrap_or(self.timeout_ns + TIMEOUT_NOTICE_NS)
     }
 
-    /// Whose instants of answers are reported.
+    /// Whose instants of responses are reported.
     #[must_use]
     pub fn receive_stamps(&self) -> ReceiveStamps {
         self.receive_stamps.unwrap_or(match self.load {
@@ -318,7 +322,7 @@ impl LoadPlan {
         self.validate_precision()?;
         require(
             self.longest_phases().load_ns() <= 24 * 3600 * NS_PER_S,
-            "one load may last 24 hours at most",
+            "a load may last at most 24 hours",
         )?;
         require(
             self.interval_ns() >= 10 * NS_PER_MS,
@@ -326,7 +330,7 @@ impl LoadPlan {
         )?;
         require(
             self.keep_flights <= MOST_FLIGHTS,
-            "keep_flights may be 100,000 at most",
+            "keep_flights may be at most 100,000",
         )?;
         require(
             self.timeout_ns >= NS_PER_MS,
@@ -334,7 +338,7 @@ impl LoadPlan {
         )?;
         require(
             self.timeout_ns <= 3600 * NS_PER_S,
-            "the timeout may be one hour at most",
+            "the timeout may be at most one hour",
         )?;
         require(
             self.deadline_ns.is_none_or(|ns| ns > 0),
@@ -342,7 +346,7 @@ impl LoadPlan {
         )?;
         require(
             (1..=256).contains(&self.threads),
-            "threads must lie between 1 and 256",
+            "threads must be between 1 and 256",
         )?;
         require(
             self.keepalive != Keepalive::Requests(0),
@@ -360,7 +364,7 @@ impl LoadPlan {
             .div_ceil(self.interval_ns());
         require(
             intervals * INTERVAL_BYTES_ESTIMATE * self.threads as u64 <= RECORDING_BYTES_LIMIT,
-            &format!("{intervals} intervals would not fit into memory; use a longer interval"),
+            &format!("{intervals} intervals do not fit into memory; use a longer interval"),
         )
     }
 
@@ -382,7 +386,7 @@ impl LoadPlan {
                 let users = closed.connections;
                 require(
                     (1..=1_000_000).contains(&users),
-                    "connections must lie between 1 and 1,000,000",
+                    "connections must be between 1 and 1,000,000",
                 )?;
                 require(
                     users >= self.threads,

@@ -1,17 +1,18 @@
 //! What a plan says of an open loop. In its JSON what is offered stands in one key of several.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
 
 /// Open loop: the schedule, and what happens to an arrival that finds every connection busy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "OpenKeys", into = "OpenKeys")]
 pub struct OpenLoop {
     /// What is offered over time; in JSON one of the keys `rate_per_s`, `ramp`, `steps` and
     /// `replay`.
     pub profile: LoadProfile,
-    /// Law of the gaps between arrivals; a replay has none, and its JSON no such key.
+    /// Inter-arrival distribution; a replay has none, and its JSON no such key.
     pub arrivals: Arrivals,
     /// What an arrival does when no connection is idle.
     pub on_busy: OnBusy,
@@ -23,8 +24,8 @@ pub struct OpenLoop {
     pub max_pending: Option<usize>,
 }
 
-/// Law of the gaps between arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Inter-arrival distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// Independent exponential gaps: what many independent users look like.
@@ -36,7 +37,7 @@ pub enum Arrivals {
 
 /// What an arrival does when no connection is idle. Below the cap on connections it opens one,
 /// whatever is said here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
     /// At the cap it waits, in FIFO order; the wait is recorded as pool wait.
@@ -50,7 +51,7 @@ pub enum OnBusy {
 
 /// The keys of an open loop. Serde cannot flatten an enumeration and refuse unknown keys at once,
 /// so it reads this.
-#[derive(Serialize, Deserialize)]
+#[derive(JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpenKeys {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,10 +81,10 @@ impl TryFrom<OpenKeys> for OpenLoop {
             (None, Some(ramp), None, None) => LoadProfile::Ramp(ramp),
             (None, None, Some(steps), None) => LoadProfile::Steps(steps),
             (None, None, None, Some(replay)) => LoadProfile::Replay(replay),
-            _ => return Err("give one of rate_per_s, ramp, steps and replay".to_owned()),
+            _ => return Err("give exactly one of rate_per_s, ramp, steps and replay".to_owned()),
         };
         if matches!(profile, LoadProfile::Replay(_)) && keys.arrivals.is_some() {
-            return Err("a trace has no law of the gaps; leave arrivals out".to_owned());
+            return Err("a trace needs no arrival distribution; omit arrivals".to_owned());
         }
         Ok(Self {
             profile,

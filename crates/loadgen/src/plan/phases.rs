@@ -1,11 +1,12 @@
 //! How the time of a load is divided.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
 
 /// Phases by intended time. Only the measure phase enters the report's figures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
     /// Load before the measurement.

@@ -1,5 +1,6 @@
 //! A measurement that goes on until a quantile is known well enough: what is asked for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
@@ -15,7 +16,7 @@ const WIDEST_SHARE: f64 = 0.5;
 /// How well a quantile is to be known, and how long that may take. The measurement ends after 1, 2,
 /// 4, 8 … times its shortest length, as soon as it is known so well, and at the latest after the
 /// last of these that `longest_ns` allows.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Precision {
     /// Over all offered requests; one of those that a report has.
@@ -30,11 +31,11 @@ impl Precision {
     pub(crate) fn validate(&self, measure_ns: u64) -> Result<(), LoadError> {
         require(
             REPORTED_QUANTILES.contains(&self.quantile),
-            "precision: the quantile must be one of the report's",
+            "precision: the quantile must be one of those in the report",
         )?;
         require(
             self.share > 0.0 && self.share <= WIDEST_SHARE,
-            "precision: the share must lie above 0 and up to 0.5",
+            "precision: the share must be above 0 and at most 0.5",
         )?;
         require(
             self.longest_ns / 2 >= measure_ns,
@@ -82,11 +83,12 @@ impl LoadPlan {
         };
         require(
             is_flat,
-            "precision: only an open loop of one rate may go on; give a rate, or leave it out",
+            "precision: only an open loop at one rate can be extended; give --rate, or omit \
+            --precision",
         )?;
         require(
             self.sessions.is_empty(),
-            "precision: sessions have ends of their own; leave it out",
+            "precision: loads with sessions cannot be extended; omit --precision",
         )?;
         precision.validate(self.phases.measure_ns)
     }

@@ -1,5 +1,6 @@
 //! What an open loop offers over time: one rate, a ramp, steps, or the arrivals of a trace.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
@@ -35,7 +36,7 @@ pub enum LoadProfile {
 }
 
 /// A rate that changes evenly from one value to another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ramp {
     /// Rate at the start of the measure phase.
@@ -48,7 +49,7 @@ pub struct Ramp {
 }
 
 /// One rate for some time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Arrivals per second; 0 is a pause.
@@ -58,7 +59,7 @@ pub struct Step {
 }
 
 /// The arrivals of a trace, at its own speed or another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// The arrivals as they were recorded.
@@ -181,10 +182,12 @@ impl LoadProfile {
             Self::Flat { rate_per_s } => validate_peak(*rate_per_s),
             Self::Ramp(ramp) => {
                 let over_ns = ramp.over_ns.unwrap_or(phases.measure_ns);
-                require(over_ns > 0, "the ramp must take longer than 0")?;
+                require(over_ns > 0, "the ramp time must be positive")?;
                 let (takes, lasts) = (seconds(over_ns), seconds(phases.measure_ns));
-                let message =
-                    format!("the ramp takes {takes} and the measurement {lasts}; measure longer");
+                let message = format!(
+                    "the ramp ({takes}) is longer than the measurement ({lasts}); increase \
+                    --duration"
+                );
                 require(over_ns <= phases.measure_ns, &message)?;
                 validate_rates(&[ramp.from_per_s, ramp.to_per_s])
             }
@@ -192,12 +195,12 @@ impl LoadProfile {
                 require(!steps.is_empty(), "there must be at least one step")?;
                 require(
                     steps.iter().all(|step| step.duration_ns > 0),
-                    "each step must last longer than 0",
+                    "the duration of each step must be positive",
                 )?;
                 let own_length_ns = self.own_length_ns().unwrap_or(u64::MAX);
                 let (take, lasts) = (seconds(own_length_ns), seconds(phases.measure_ns));
                 let message = format!(
-                    "the steps take {take} and the measurement {lasts}; leave the duration out"
+                    "the steps add up to {take}, but the measurement lasts {lasts}; omit --duration"
                 );
                 require(own_length_ns == phases.measure_ns, &message)?;
                 validate_rates(&steps.iter().map(|step| step.rate_per_s).collect::<Vec<_>>())
@@ -212,7 +215,7 @@ impl Replay {
         let speed = self.speed;
         require(
             speed.is_finite() && speed > 0.0 && speed <= HIGHEST_SPEED,
-            &format!("the speed must lie above 0 and not exceed 1,000,000, not {speed}"),
+            &format!("the replay speed must be between 0 and 1,000,000, not {speed}"),
         )?;
         let (from_ns, length_ns) = (phases.warmup_ns, phases.measure_ns);
         let to_ns = from_ns.saturating_add(length_ns);
@@ -233,17 +236,14 @@ fn seconds(ns: u64) -> String {
 fn validate_peak(rate: f64) -> Result<(), LoadError> {
     require(
         rate.is_finite() && rate > 0.0 && rate <= HIGHEST_RATE_PER_S,
-        &format!("the rate must lie above 0 and not exceed 10,000,000 per second, not {rate}"),
+        &format!("the rate must be between 0 and 10,000,000 per second, not {rate}"),
     )
 }
 
 /// Rates of which some, but not all, may be 0.
 fn validate_rates(rates: &[f64]) -> Result<(), LoadError> {
     for &rate in rates {
-        require(
-            rate >= 0.0,
-            &format!("a rate must not lie below 0, as {rate} does"),
-        )?;
+        require(rate >= 0.0, &format!("a rate must not be negative: {rate}"))?;
     }
     validate_peak(rates.iter().copied().fold(0.0, f64::max))
 }
@@ -342,23 +342,35 @@ mod tests {
         let good = phases(0, 10 * S, 0);
         let cases = [
             (
-                "the ramp takes 11s and the measurement 10s",
+                "the ramp (11s) is longer than the measurement (10s)",
                 ramp(1.0, 2.0, Some(11 * S)),
             ),
-            ("the ramp must take longer", ramp(1.0, 2.0, Some(0))),
-            ("must not lie below 0", ramp(-1.0, 2.0, None)),
-            ("must not lie below 0", ramp(f64::NAN, 2.0, None)),
-            ("the rate must lie above 0", ramp(0.0, 0.0, None)),
-            ("not exceed 10,000,000", ramp(1.0, 1e8, None)),
-            ("at least one step", steps(&[])),
-            ("each step must last", steps(&[(1.0, 10 * S), (2.0, 0)])),
+            ("the ramp time must be positive", ramp(1.0, 2.0, Some(0))),
+            ("must not be negative", ramp(-1.0, 2.0, None)),
+            ("must not be negative", ramp(f64::NAN, 2.0, None)),
             (
-                "the steps take 4s and the measurement 10s; leave the duration out",
+                "the rate must be between 0 and 10,000,000",
+                ramp(0.0, 0.0, None),
+            ),
+            (
+                "must be between 0 and 10,000,000 per second, not 100000000",
+                ramp(1.0, 1e8, None),
+            ),
+            ("at least one step", steps(&[])),
+            (
+                "each step must be positive",
+                steps(&[(1.0, 10 * S), (2.0, 0)]),
+            ),
+            (
+                "the steps add up to 4s, but the measurement lasts 10s; omit --duration",
                 steps(&[(1.0, 4 * S)]),
             ),
-            ("the rate must lie above 0", steps(&[(0.0, 10 * S)])),
-            ("the speed must lie above 0", replay(&[0], 0.0)),
-            ("the speed must lie above 0", replay(&[0], f64::NAN)),
+            (
+                "the rate must be between 0 and 10,000,000",
+                steps(&[(0.0, 10 * S)]),
+            ),
+            ("the replay speed must be between 0", replay(&[0], 0.0)),
+            ("the replay speed must be between 0", replay(&[0], f64::NAN)),
             (
                 "no arrival of the trace falls into the measurement, between 0s and 10s",
                 replay(&[10 * S], 1.0),
@@ -423,14 +435,17 @@ mod tests {
     #[test]
     fn a_plan_that_offers_nothing_or_two_things_is_refused() {
         let cases = [
-            (r"{}", "give one of rate_per_s, ramp, steps and replay"),
+            (
+                r"{}",
+                "give exactly one of rate_per_s, ramp, steps and replay",
+            ),
             (
                 r#"{"rate_per_s": 1, "ramp": {"from_per_s": 1, "to_per_s": 2}}"#,
-                "give one of rate_per_s",
+                "give exactly one of rate_per_s",
             ),
             (
                 r#"{"replay": {"offsets_ns": [1]}, "arrivals": "constant"}"#,
-                "a trace has no law of the gaps",
+                "a trace needs no arrival distribution",
             ),
             (
                 r#"{"ramp": {"from_per_s": 1, "to": 2}}"#,
@@ -438,7 +453,7 @@ mod tests {
             ),
             (
                 r#"{"replay": {"offsets_ns": [2, 1]}}"#,
-                "goes back from 2 ns to 1 ns",
+                "the trace is not sorted: 1 ns follows 2 ns",
             ),
             (r#"{"rate": 1}"#, "unknown field `rate`"),
         ];

@@ -1,10 +1,11 @@
 //! How requests get to the server and answers back: version and framing, trust, how long a
 //! connection is kept, and whose instants count.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HttpVersion {
     /// HTTP/1.1.
@@ -16,7 +17,7 @@ pub enum HttpVersion {
 }
 
 /// Whom to trust over TLS.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsOptions {
     /// Takes every certificate as it comes.
@@ -28,7 +29,7 @@ pub struct TlsOptions {
 }
 
 /// Who frames the messages on a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wire {
     /// Our own framing: cheapest, and a due request is written at once.
@@ -38,8 +39,8 @@ pub enum Wire {
     Hyper,
 }
 
-/// Whose instants of answers are reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Whose instants of responses are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiveStamps {
     /// The kernel's: when it had the bytes, however late we read them.
@@ -51,7 +52,7 @@ pub enum ReceiveStamps {
 }
 
 /// How long a connection is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keepalive {
     /// As long as the server allows.

@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
     fn begin_session(&mut self, rest: &str) -> Result<(), String> {
         self.end_request();
         if self.kind == Kind::Targets {
-            return Err("a [session] stands in a file for --sessions".to_owned());
+            return Err("[session] is only allowed in a --sessions file".to_owned());
         }
         let name = rest
             .strip_suffix(']')
@@ -180,13 +180,18 @@ impl<'a> Parser<'a> {
     fn request(&mut self) -> Result<&mut RequestPlan, String> {
         let open = self.open.as_mut().map(|found| &mut found.request);
         open.ok_or_else(|| {
-            "no request begins above this line; write for example: GET /index.html".to_owned()
+            "this line belongs to no request; start one first, for example: GET \
+            /index.html"
+                .to_owned()
         })
     }
 
     fn take_header(&mut self, line: &str) -> Result<(), String> {
         let (name, value) = line.split_once(':').ok_or_else(|| {
-            format!("{line:?} is neither METHOD URL, nor Name: value, nor an option")
+            format!(
+                "{line:?} is not a request (METHOD URL), a header field (Name: value) or an \
+            option"
+            )
         })?;
         let field = (name.trim().to_owned(), value.trim().to_owned());
         self.request()?.headers.push(field);
@@ -242,7 +247,7 @@ impl<'a> Parser<'a> {
                 session.weight = weight
             }
             (Kind::Sessions, ..) => {
-                return Err("the weight of a session stands right below its [name]".to_owned());
+                return Err("--weight of a session must follow its [name] line".to_owned());
             }
             (Kind::Targets, ..) => self.request().map(drop)?,
         }
@@ -251,7 +256,7 @@ impl<'a> Parser<'a> {
 
     fn take_think_time(&mut self, value: &str) -> Result<(), String> {
         if self.kind == Kind::Targets {
-            return Err("a think time needs a session; see --sessions".to_owned());
+            return Err("--think-time is only allowed in a --sessions file".to_owned());
         }
         self.request()?;
         let think_time_ns = parse_duration_ns(value)?;
@@ -284,9 +289,7 @@ impl<'a> Parser<'a> {
             "expect-sha256" => check.sha256 = Some(value.to_owned()),
             "expect-regex" => check.regex = Some(value.to_owned()),
             _ => {
-                return Err(format!(
-                    "there is no option --{name} here; see docs/requests.md"
-                ));
+                return Err(format!("unknown option --{name}; see docs/requests.md"));
             }
         }
         Ok(())
@@ -408,13 +411,13 @@ mod tests {
     fn what_is_wrong_is_named_with_its_line() {
         let folder = Folder::new("wrong");
         let targets = [
-            ("GET /\n\nAccept: a\n", 3, "no request begins"),
-            ("--weight 3\n", 1, "no request begins"),
+            ("GET /\n\nAccept: a\n", 3, "belongs to no request"),
+            ("--weight 3\n", 1, "belongs to no request"),
             ("GET /\n--wieght 3\n", 2, "--wieght"),
             ("GET /\n--weight 0\n", 2, "above 0"),
             ("GET /\n--weight\n", 2, "needs a value"),
             ("GET index.html\n", 1, "neither a path nor a URL"),
-            ("GET /\nnonsense\n", 2, "neither METHOD URL"),
+            ("GET /\nnonsense\n", 2, "is not a request"),
             ("GET /\n--expect-status ok\n", 2, "status code"),
             ("GET /\n--body a\n--body b\n", 3, "two bodies"),
             ("GET /\n@missing\n", 2, "cannot read"),
@@ -423,7 +426,7 @@ mod tests {
         ];
         let sessions = [
             ("GET /\n", 1, "[name]"),
-            ("[a]\nGET /\n--weight 3\n", 3, "right below"),
+            ("[a]\nGET /\n--weight 3\n", 3, "must follow"),
             ("[a]\n[a]\n", 2, "two sessions"),
             ("[a\n", 1, "[name]"),
             ("[a]\nGET /\n--think-time 1 fortnight\n", 3, "fortnight"),

@@ -61,7 +61,7 @@ mod tests {
                 "1s".into(),
                 "phases.measure_ns: invalid type: string \"1s\", expected u64",
             ),
-            ("/threads", 0.into(), "threads must lie between 1 and 256"),
+            ("/threads", 0.into(), "threads must be between 1 and 256"),
         ] {
             let error = with(field, wrong).expect_err("refused");
             assert!(error.ends_with(expected), "{error}");

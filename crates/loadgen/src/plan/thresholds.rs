@@ -1,17 +1,20 @@
 //! Every threshold of every check of a load, in one place: its default here, its reason at the
 //! check.
 //!
-//! A plan overrides single ones by check and key: `{"C4": {"warn": 0.02}}`.
+//! A plan overrides single ones by check and key: `{"send-lag": {"warn": 0.02}}`.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::catalogue;
+
 /// Two levels of one figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Beyond this: a remark.
+    /// Beyond this: a warning.
     pub warn: f64,
     /// Beyond this: the figures do not stand.
     pub invalid: f64,
@@ -21,16 +24,16 @@ const fn limits(warn: f64, invalid: f64) -> Limits {
     Limits { warn, invalid }
 }
 
-/// C2: arrivals that the schedule had instead of those it should have had.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `arrival-count`: arrivals that the schedule had instead of those it should have had.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduledLimits {
     /// Standard errors of a Poisson number.
     pub warn_standard_errors: f64,
 }
 
-/// C5: lateness in itself.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `send-lag-absolute`: lateness in itself.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LagLimits {
     /// Of the 99th of a hundred sends.
@@ -43,18 +46,18 @@ pub struct LagLimits {
     pub invalid_share_of_p50: f64,
 }
 
-/// C6: how many times the measuring floor a quantile is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `noise-floor`: how many times the noise floor a quantile is.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FloorLimits {
-    /// Below this: a remark.
+    /// Below this: a warning.
     pub warn: f64,
     /// Below this it is only an upper bound.
     pub unresolved: f64,
 }
 
-/// C13: sends against a Poisson process.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `poisson-gaps`: sends against a Poisson process.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SendGapLimits {
     /// Anderson-Darling statistic: significance, which at high rates finds what harms nobody.
@@ -65,8 +68,8 @@ pub struct SendGapLimits {
     pub invalid_distance: f64,
 }
 
-/// C14: response times over the measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `stationarity`: response times over the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StationarityLimits {
     /// Of the median, last third against first, together with KPSS.
@@ -79,11 +82,11 @@ pub struct StationarityLimits {
     pub non_stationary: f64,
 }
 
-/// C15: the backlog.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `backlog-growth`: the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BacklogLimits {
-    /// Growth in units of the mean: a remark.
+    /// Growth in units of the mean: a warning.
     pub warn: f64,
     /// Likewise: more was offered than the server can serve.
     pub unstable: f64,
@@ -91,66 +94,66 @@ pub struct BacklogLimits {
     pub unstable_turned_away: f64,
 }
 
-/// C20: threads whose p99 differs from that of all.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `thread-agreement`: threads whose p99 differs from that of all.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadLimits {
-    /// So many: a remark.
+    /// So many: a warning.
     pub warn: f64,
     /// So many: the figures do not stand.
     pub invalid: f64,
 }
 
 /// The thresholds, by check.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// C2.
-    #[serde(rename = "C2")]
+    /// `arrival-count`.
+    #[serde(rename = "arrival-count")]
     pub scheduled: ScheduledLimits,
-    /// C3: share of the requests that went out in time.
-    #[serde(rename = "C3")]
+    /// `missed-sends`: share of the requests that went out in time.
+    #[serde(rename = "missed-sends")]
     pub sent: Limits,
-    /// C4: how much our own lateness lengthened a quantile, as a share.
-    #[serde(rename = "C4")]
+    /// `send-lag`: how much our own lateness lengthened a quantile, as a share.
+    #[serde(rename = "send-lag")]
     pub lag_impact: Limits,
-    /// C5.
-    #[serde(rename = "C5")]
+    /// `send-lag-absolute`.
+    #[serde(rename = "send-lag-absolute")]
     pub lag: LagLimits,
-    /// C6.
-    #[serde(rename = "C6")]
+    /// `noise-floor`.
+    #[serde(rename = "noise-floor")]
     pub floor: FloorLimits,
-    /// C7: busy share of the busiest thread.
-    #[serde(rename = "C7")]
+    /// `client-cpu`: busy share of the busiest thread.
+    #[serde(rename = "client-cpu")]
     pub busy: Limits,
-    /// C8: share of the time in which a thread waited for a core.
-    #[serde(rename = "C8")]
+    /// `run-queue-wait`: share of the time in which a thread waited for a core.
+    #[serde(rename = "run-queue-wait")]
     pub run_queue: Limits,
-    /// C10: share of the host's CPU time that the hypervisor took.
-    #[serde(rename = "C10")]
+    /// `steal`: share of the host's CPU time that the hypervisor took.
+    #[serde(rename = "steal")]
     pub steal: Limits,
-    /// C11: requests that a standstill of ours hit, as a share of those beyond p99.
-    #[serde(rename = "C11")]
-    pub hiccups: Limits,
-    /// C13.
-    #[serde(rename = "C13")]
+    /// `client-stalls`: requests that a standstill of ours hit, as a share of those beyond p99.
+    #[serde(rename = "client-stalls")]
+    pub stalls: Limits,
+    /// `poisson-gaps`.
+    #[serde(rename = "poisson-gaps")]
     pub send_gaps: SendGapLimits,
-    /// C14.
-    #[serde(rename = "C14")]
+    /// `stationarity`.
+    #[serde(rename = "stationarity")]
     pub stationarity: StationarityLimits,
-    /// C15.
-    #[serde(rename = "C15")]
+    /// `backlog-growth`.
+    #[serde(rename = "backlog-growth")]
     pub backlog: BacklogLimits,
-    /// C16: requests in the system by two ways of counting, as a share.
-    #[serde(rename = "C16")]
+    /// `in-system-count`: requests in the system by two ways of counting, as a share.
+    #[serde(rename = "in-system-count")]
     pub bookkeeping: Bookkeeping,
-    /// C20.
-    #[serde(rename = "C20")]
+    /// `thread-agreement`.
+    #[serde(rename = "thread-agreement")]
     pub threads: ThreadLimits,
 }
 
-/// C16: a difference that only a defect makes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// `in-system-count`: a difference that only a defect makes.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bookkeeping {
     /// Beyond this: the figures do not stand.
@@ -179,7 +182,7 @@ impl Default for Table {
             busy: limits(0.6, 0.85),
             run_queue: limits(0.001, 0.01),
             steal: limits(0.001, 0.01),
-            hiccups: limits(0.02, 0.1),
+            stalls: limits(0.02, 0.1),
             send_gaps: SendGapLimits {
                 warn_anderson_darling: 1.959,
                 warn_dispersion: 4.0,
@@ -209,7 +212,7 @@ impl Default for Table {
 type Overrides = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// The thresholds of a plan: the defaults, and what overrides them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "Overrides", into = "Table")]
 pub struct Thresholds(Table);
 
@@ -249,9 +252,10 @@ impl Thresholds {
     pub fn with(&self, check: &str, key: &str, limit: f64) -> Result<Self, String> {
         if !limit.is_finite() || limit < 0.0 {
             return Err(format!(
-                "the threshold {check}.{key} must be a number from 0 on"
+                "the threshold {check}.{key} must be a non-negative number"
             ));
         }
+        let check = catalogue::name_of(check).unwrap_or(check);
         let mut table = serde_json::to_value(self.0).map_err(|error| error.to_string())?;
         let limits = table
             .get_mut(check)
@@ -268,7 +272,7 @@ impl Thresholds {
             .map_err(|error| error.to_string())
     }
 
-    /// These with one of them changed as the command line writes it: `C4.warn=0.02`.
+    /// These with one of them changed as the command line writes it: ``send-lag`.warn=0.02`.
     ///
     /// # Errors
     /// As [`Self::with`], and when the text has another form.
@@ -277,12 +281,22 @@ impl Thresholds {
             .split_once('=')
             .and_then(|(name, limit)| Some((name.split_once('.')?, limit)));
         let ((check, key), limit) = parts.ok_or_else(|| {
-            format!("{text:?} is not a threshold of a check; write it like C4.warn=0.02")
+            format!("{text:?} is not a threshold of a check; write it like send-lag.warn=0.02")
         })?;
         let limit = limit
             .parse()
-            .map_err(|_| format!("{limit:?} is not a number; write it like C4.warn=0.02"))?;
+            .map_err(|_| format!("{limit:?} is not a number; write it like send-lag.warn=0.02"))?;
         self.with(check, key, limit)
+    }
+
+    /// The thresholds of one check by key; empty for a check without any.
+    #[must_use]
+    pub fn of_check(&self, check: &str) -> BTreeMap<String, f64> {
+        let table = serde_json::to_value(self.0).unwrap_or_default();
+        table
+            .get(check)
+            .and_then(|keys| serde_json::from_value(keys.clone()).ok())
+            .unwrap_or_default()
     }
 
     fn names() -> String {
@@ -307,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_plan_overrides_single_thresholds_and_keeps_the_others() {
-        let thresholds = read(r#"{"C4": {"warn": 0.02}}"#).expect("known");
+        let thresholds = read(r#"{"send-lag": {"warn": 0.02}}"#).expect("known");
         assert_eq!(thresholds.lag_impact, limits(0.02, 0.05));
         assert_eq!(thresholds.busy, Table::default().busy);
         let written = serde_json::to_string(&thresholds).expect("plain data");
@@ -324,27 +338,32 @@ mod tests {
         assert!(
             read(r#"{"C99": {"warn": 1}}"#)
                 .expect_err("check")
-                .contains("C99 has no thresholds; these have: C10,")
+                .contains("C99 has no thresholds; these have: arrival-count,")
         );
         assert!(
-            read(r#"{"C4": {"wran": 1}}"#)
+            read(r#"{"send-lag": {"wran": 1}}"#)
                 .expect_err("key")
                 .contains("no threshold wran; it has invalid, warn")
         );
         assert!(
-            read(r#"{"C4": {"warn": -1}}"#)
+            read(r#"{"send-lag": {"warn": -1}}"#)
                 .expect_err("limit")
-                .contains("C4.warn must be a number")
+                .contains("send-lag.warn must be a non-negative number")
         );
     }
 
     #[test]
     fn the_command_line_writes_them_with_a_dot() {
         let thresholds = Thresholds::default()
-            .with_text("C13.invalid_distance=0.1")
+            .with_text("poisson-gaps.invalid_distance=0.1")
             .expect("known");
         assert_eq!(thresholds.send_gaps.invalid_distance, 0.1);
-        for text in ["C4=1", "C4.warn", "C4.warn=much", "C4.warn=nan"] {
+        for text in [
+            "C4=1",
+            "send-lag.warn",
+            "send-lag.warn=much",
+            "send-lag.warn=nan",
+        ] {
             assert!(Thresholds::default().with_text(text).is_err(), "{text}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::NS_PER_S;
@@ -15,7 +16,7 @@ const LAST_OFFSET_NS: u64 = 366 * 24 * 3600 * NS_PER_S;
 
 /// Instants of arrivals, ascending, as offsets from the start of the load in nanoseconds. Cheap to
 /// clone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
 pub struct Trace(Arc<[u64]>);
 
@@ -28,7 +29,7 @@ impl Trace {
         if let Some(place) = offsets_ns.windows(2).position(|pair| pair[1] < pair[0]) {
             let (before, after) = (offsets_ns[place], offsets_ns[place + 1]);
             return Err(format!(
-                "the trace goes back from {before} ns to {after} ns; sort its offsets"
+                "the trace is not sorted: {after} ns follows {before} ns"
             ));
         }
         if offsets_ns
@@ -42,7 +43,7 @@ impl Trace {
             );
         }
         match offsets_ns.len() {
-            0 => Err("the trace has no arrival".to_owned()),
+            0 => Err("the trace is empty".to_owned()),
             count if count > MOST_ARRIVALS => {
                 Err(format!("the trace has more than {MOST_ARRIVALS} arrivals"))
             }
@@ -149,7 +150,7 @@ mod tests {
                 "0\n2\n\n1s\n",
                 "line 4: \"1s\" lies before the offset above it; sort the lines by time",
             ),
-            ("# nothing\n", "the trace has no arrival"),
+            ("# nothing\n", "the trace is empty"),
             (
                 "1732221936.1\n",
                 "the trace lasts longer than a year; its offsets count from the start",
@@ -171,7 +172,9 @@ mod tests {
         );
         let error = serde_json::from_str::<Trace>("[5,2]").expect_err("not sorted");
         assert!(
-            error.to_string().contains("goes back from 5 ns to 2 ns"),
+            error
+                .to_string()
+                .contains("the trace is not sorted: 2 ns follows 5 ns"),
             "{error}"
         );
         assert!(serde_json::from_str::<Trace>("[]").is_err());

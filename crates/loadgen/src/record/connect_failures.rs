@@ -43,7 +43,7 @@ impl ConnectFailures {
 fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => {
-            format!("{error}: no local port was free; take more addresses with --source-addresses")
+            format!("{error}: no free local port; add addresses with --source-addresses")
         }
         _ => error.to_string(),
     }

@@ -1,10 +1,11 @@
 //! What happened to one request: its outcome, its timestamps, and the exact split of its response
 //! time.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How a scheduled request ended. Exclusive and complete: every arrival has exactly one outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// An accepted status and a correct body.

@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::random::scatter;
@@ -25,7 +26,7 @@ pub struct Flights {
 }
 
 /// When requests were in flight: for each, its intended send and its end, on `CLOCK_MONOTONIC`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct FlightReport {
     /// The slowest requests, slowest first; failures count as slower than any response.
     pub slowest: Vec<Flight>,

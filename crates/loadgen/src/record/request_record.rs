@@ -1,5 +1,6 @@
 //! Results of the measure phase for one of several requests.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::LoadPlan;
@@ -21,7 +22,7 @@ pub struct RequestRecord {
 }
 
 /// Results of one of the plan's several requests in the measure phase.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct RequestReport {
     /// Its name in the plan, or its method and path.
     pub name: String,

@@ -5,6 +5,7 @@ use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
 use crate::statistics::arrivals::{
     anderson_darling, dispersion_deviation, gaps, kolmogorov_distance,
 };
+use schemars::JsonSchema;
 
 /// The number of gaps for which the method states the power of the tests; more would detect
 /// harmless deviations.
@@ -26,7 +27,7 @@ pub(crate) struct SendSample {
 }
 
 /// How the gaps between consecutive sends compare with those of a Poisson process.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, serde::Serialize)]
 pub struct SendGaps {
     /// Number of gaps tested.
     pub count: u64,

@@ -1,5 +1,6 @@
 //! What a report tells of the generator itself.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::clock::NS_PER_S;
@@ -7,13 +8,13 @@ use crate::facts::cost::Scheduling;
 use crate::facts::run::RunFacts;
 use crate::http::inbox::StampDoubts;
 use crate::pacing::pacer::Spin;
-use crate::pacing::stalls::Hiccups;
+use crate::pacing::stalls::Stalls;
 use crate::plan::{LoadPlan, ReceiveStamps};
 use crate::record::exchange::Outcome;
 use crate::record::recorder::{Phase, Recorder};
 
 /// What the generator cost and how late it was.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Client {
     /// CPU time of all generator threads, in seconds.
     pub cpu_seconds: f64,
@@ -45,17 +46,18 @@ pub struct Client {
     /// How often the spin was cut short, because a real-time thread that may not give its priority
     /// up for a while had slept for less than 7 % of the time.
     pub curtailed_spins: u64,
-    /// Whose instants the right answers have, most of them. Over Unix sockets, TLS and hyper they
+    /// Whose instants the correct responses have, most of them. Over Unix sockets, TLS and hyper
+    /// they
     /// are our own.
     pub receive_stamps: ReceiveStamps,
     /// How many of them have our own instant, so that a delay of ours may be in their response
     /// time: where the kernel's were asked for, those that the server ended by closing, and those
     /// whose stamp is missing or in doubt.
-    pub own_instants: u64,
-    /// What cast doubt on the kernel's; such answers have our own.
+    pub user_timestamps: u64,
+    /// What cast doubt on the kernel's; such responses have our own.
     pub stamp_doubts: StampDoubts,
     /// Stalls of the generator's own loop of more than 5 ms.
-    pub hiccups: Hiccups,
+    pub stalls: Stalls,
     /// Periods in which the generator's own control group was throttled; `None` where it has no CPU
     /// controller.
     pub throttled_periods: Option<u64>,
@@ -88,9 +90,9 @@ impl Client {
                 / NS_PER_S as f64,
             curtailed_spins: facts.costs.iter().map(|cost| cost.curtailed_spins).sum(),
             receive_stamps: stamps_in_use(plan, recorder),
-            own_instants: own_instants(plan, recorder),
+            user_timestamps: user_timestamps(plan, recorder),
             stamp_doubts: facts.stamp_doubts(),
-            hiccups: facts.hiccups(),
+            stalls: facts.stalls(),
             throttled_periods: facts.throttled_periods,
         }
     }
@@ -100,13 +102,13 @@ impl Client {
 fn stamps_in_use(plan: &LoadPlan, recorder: &Recorder) -> ReceiveStamps {
     let told = recorder.receive_delays();
     match plan.receive_stamps() {
-        ReceiveStamps::Kernel if told <= own_instants(plan, recorder) => ReceiveStamps::User,
+        ReceiveStamps::Kernel if told <= user_timestamps(plan, recorder) => ReceiveStamps::User,
         _ if told == 0 => ReceiveStamps::User,
         stamps => stamps,
     }
 }
 
-fn own_instants(plan: &LoadPlan, recorder: &Recorder) -> u64 {
+fn user_timestamps(plan: &LoadPlan, recorder: &Recorder) -> u64 {
     let right = recorder.phase(Phase::Measure).of(Outcome::Ok);
     let has_kernels = plan.receive_stamps() == ReceiveStamps::Kernel;
     if has_kernels {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::error::LoadError;
@@ -10,7 +11,7 @@ use crate::plan::precision::REPORTED_QUANTILES;
 use crate::record::histogram::LatencyHistogram;
 
 /// A distribution of durations in nanoseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Distribution {
     /// Values.
     pub count: u64,

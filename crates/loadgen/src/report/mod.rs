@@ -7,6 +7,8 @@ pub(crate) mod sessions;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
 use crate::base::clock::{NS_PER_S, monotonic_ns, realtime_ns};
@@ -33,11 +35,14 @@ use crate::report::client::Client;
 use crate::report::distribution::Distribution;
 use crate::report::sessions::SessionReport;
 
+/// Name of the JSON Schema.
+const SCHEMA_ID: &str = "urn:wsgiload:schema:load-2";
+
 /// Version of the JSON's shape.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The report of one load.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct LoadReport {
     /// Version of this shape.
     pub schema_version: u32,
@@ -54,14 +59,14 @@ pub struct LoadReport {
     /// Rates over the measure window.
     pub rate: Rate,
     /// Ends of the arrivals of the measure phase.
-    pub outcomes: BTreeMap<&'static str, u64>,
+    pub outcomes: Outcomes,
     /// Status codes of the measure phase.
     pub status_codes: BTreeMap<String, u64>,
-    /// Intended send to last byte, right answers.
+    /// Intended send to last byte, correct responses.
     pub response_time_ns: Option<Distribution>,
-    /// Actual send to last byte, right answers.
+    /// Actual send to last byte, correct responses.
     pub service_time_ns: Option<Distribution>,
-    /// The generator's own lateness.
+    /// The generator's own delay.
     pub send_lag_ns: Option<Distribution>,
     /// Wait for a connection.
     pub pool_wait_ns: Option<Distribution>,
@@ -104,7 +109,7 @@ pub struct LoadReport {
 }
 
 /// What made a report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Tool {
     /// Name of the tool.
     pub name: &'static str,
@@ -115,7 +120,7 @@ pub struct Tool {
 }
 
 /// How the generator was built.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct BuildInfo {
     /// `release` or `debug`.
     pub profile: &'static str,
@@ -139,9 +144,75 @@ impl Default for BuildInfo {
     }
 }
 
+/// Requests by how they ended. Each has exactly one outcome: `scheduled` is the sum of the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Outcomes {
+    /// Requests whose intended send lies in the measurement.
+    pub scheduled: u64,
+    /// Correct responses.
+    pub ok: u64,
+    /// Responses with another status.
+    pub http_status: u64,
+    /// Responses with a wrong body or wrong framing.
+    pub bad_body: u64,
+    /// Connections broken after a part of the response, or new ones broken before it.
+    pub reset: u64,
+    /// Kept connections that turned out to be closed before any byte of the response.
+    pub stale: u64,
+    /// Connections refused.
+    pub refused: u64,
+    /// Connections not made within the timeout.
+    pub connect_timeout: u64,
+    /// Sent, but no complete response within the timeout.
+    pub timeout: u64,
+    /// Never sent: shed, the queue was full, or the deadline passed while it waited.
+    pub dropped: u64,
+    /// Still in flight or queued when the load ended.
+    pub unfinished: u64,
+    /// Failed inside the generator.
+    pub client_error: u64,
+}
+
+impl Outcomes {
+    fn of(counts: &PhaseCounts) -> Self {
+        Self {
+            scheduled: counts.scheduled,
+            ok: counts.of(Outcome::Ok),
+            http_status: counts.of(Outcome::HttpStatus),
+            bad_body: counts.of(Outcome::BadBody),
+            reset: counts.of(Outcome::Reset),
+            stale: counts.of(Outcome::Stale),
+            refused: counts.of(Outcome::Refused),
+            connect_timeout: counts.of(Outcome::ConnectTimeout),
+            timeout: counts.of(Outcome::Timeout),
+            dropped: counts.of(Outcome::Dropped),
+            unfinished: counts.of(Outcome::Unfinished),
+            client_error: counts.of(Outcome::ClientError),
+        }
+    }
+
+    /// How many requests ended in this way.
+    #[must_use]
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        match outcome {
+            Outcome::Ok => self.ok,
+            Outcome::HttpStatus => self.http_status,
+            Outcome::BadBody => self.bad_body,
+            Outcome::Reset => self.reset,
+            Outcome::Stale => self.stale,
+            Outcome::Refused => self.refused,
+            Outcome::ConnectTimeout => self.connect_timeout,
+            Outcome::Timeout => self.timeout,
+            Outcome::Dropped => self.dropped,
+            Outcome::Unfinished => self.unfinished,
+            Outcome::ClientError => self.client_error,
+        }
+    }
+}
+
 /// Requests per second over the part of the measure window that took place; `None` when none of it
 /// did.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Rate {
     /// Arrivals that the schedule asked for, the mean where its rate varies; `None` in a closed
     /// loop, which offers no rate.
@@ -150,12 +221,12 @@ pub struct Rate {
     pub sent_per_s: Option<f64>,
     /// Complete answers, right or wrong.
     pub achieved_per_s: Option<f64>,
-    /// Right answers.
+    /// Correct responses.
     pub goodput_per_s: Option<f64>,
 }
 
 /// Life of the connections.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Connections {
     /// Made.
     pub opened: u64,
@@ -179,7 +250,7 @@ pub struct Connections {
 }
 
 /// How many requests a connection carried.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct RequestsPerConnection {
     /// Fewest.
     pub min: u64,
@@ -190,7 +261,7 @@ pub struct RequestsPerConnection {
 }
 
 /// One slice of the measure phase.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Interval {
     /// When it begins.
     pub start_ns: u64,
@@ -215,7 +286,7 @@ pub struct Interval {
 }
 
 /// One instant on two clocks.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct Clock {
     /// `CLOCK_MONOTONIC` at the start of the load.
     pub monotonic_ns: u64,
@@ -255,7 +326,7 @@ impl LoadReport {
             not_checked,
             measured_ns: facts.measured_ns,
             rate: rate(plan, recorder, facts.measured_ns),
-            outcomes: outcomes(counts),
+            outcomes: Outcomes::of(counts),
             status_codes: recorder
                 .status_codes()
                 .iter()
@@ -301,13 +372,13 @@ impl LoadReport {
     /// How many arrivals of the measure phase ended in this way.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> u64 {
-        self.outcomes[outcome_name(outcome)]
+        self.outcomes.count(outcome)
     }
 
     /// How many arrivals the measure phase had.
     #[must_use]
     pub fn scheduled(&self) -> u64 {
-        self.outcomes["scheduled"]
+        self.outcomes.scheduled
     }
 
     /// The report as JSON.
@@ -320,31 +391,18 @@ impl LoadReport {
     }
 }
 
-/// The JSON key of an outcome.
+/// The JSON Schema of a report, derived from its types.
+///
+/// # Panics
+/// Never: a schema is plain data.
 #[must_use]
-pub fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "ok",
-        Outcome::HttpStatus => "http_status",
-        Outcome::BadBody => "bad_body",
-        Outcome::Reset => "reset",
-        Outcome::Stale => "stale",
-        Outcome::Refused => "refused",
-        Outcome::ConnectTimeout => "connect_timeout",
-        Outcome::Timeout => "timeout",
-        Outcome::Dropped => "dropped",
-        Outcome::Unfinished => "unfinished",
-        Outcome::ClientError => "client_error",
-    }
-}
-
-fn outcomes(counts: &PhaseCounts) -> BTreeMap<&'static str, u64> {
-    let ends = Outcome::ALL
-        .into_iter()
-        .map(|outcome| (outcome_name(outcome), counts.of(outcome)));
-    std::iter::once(("scheduled", counts.scheduled))
-        .chain(ends)
-        .collect()
+pub fn report_schema_json() -> String {
+    let generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
+    let mut schema = generator.into_root_schema_for::<LoadReport>();
+    schema.insert("$id".to_owned(), SCHEMA_ID.into());
+    serde_json::to_string_pretty(&schema).expect("a schema is plain data")
 }
 
 fn rate(plan: &LoadPlan, recorder: &Recorder, measured_ns: u64) -> Rate {

@@ -1,5 +1,6 @@
 //! What became of sessions, as a report shows it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::base::error::LoadError;
@@ -7,7 +8,7 @@ use crate::record::session_tally::SessionTally;
 use crate::report::distribution::Distribution;
 
 /// What became of the sessions that began in the measure phase.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SessionReport {
     /// How many began: completed, failed and unfinished ones together.
     pub started: u64,

@@ -31,7 +31,7 @@ fn faulty(hold_ns: u64, faults: FaultPlan) -> Config {
     }
 }
 
-/// Counts of these outcomes, and of nothing else but right answers.
+/// Counts of these outcomes, and of nothing else but correct responses.
 fn assert_outcomes(trial: &Trial, expected: &[(Outcome, u64)]) {
     for outcome in Outcome::ALL {
         let named = expected
@@ -259,7 +259,7 @@ fn f13_where_nothing_listens_every_request_is_refused() {
             .verdict
             .reasons
             .iter()
-            .any(|reason| reason.check == "no-answer")
+            .any(|reason| reason.check == "no-response")
     );
 }
 

@@ -57,7 +57,7 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
         assert_eq!(
             (
                 report.outcome(Outcome::Ok),
-                client.own_instants,
+                client.user_timestamps,
                 client.receive_stamps
             ),
             (100, unstamped, said)

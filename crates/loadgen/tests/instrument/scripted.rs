@@ -1,4 +1,4 @@
-//! A server that reads nothing into a request and answers with given bytes, in given pieces.
+//! A server that reads nothing into a request and responds with given bytes, in given pieces.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ pub struct Answer {
     pub endless: Vec<u8>,
     /// The server ends the connection afterwards.
     pub closes: bool,
-    /// The server answers without waiting for the end of the request's head.
+    /// The server responds without waiting for the end of the request's head.
     pub is_early: bool,
 }
 

@@ -1,4 +1,4 @@
-//! F4 and F5: a server that stands still, and who sees it.
+//! F4 and F5: a server that stalls, and who sees it.
 //!
 //! The server's stalls are [`STALL_NS`] long and begin every [`PERIOD_NS`]; loads last whole
 //! periods, so each part of the period is met equally often, wherever in it the load begins.

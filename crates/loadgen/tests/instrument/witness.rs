@@ -39,7 +39,7 @@ pub struct WitnessServer {
 }
 
 impl WitnessServer {
-    /// `answer` gives the bytes of the answer; without any, the connection is closed.
+    /// `answer` gives the bytes of the response; without any, the connection is closed.
     pub fn start(answer: impl Fn(&Seen) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -88,7 +88,7 @@ impl Drop for WitnessServer {
     }
 }
 
-/// An answer with this status, these fields (each with its line's end) and this body.
+/// A response with this status, these fields (each with its line's end) and this body.
 pub fn answer(status: u16, fields: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\n{fields}Content-Length: {}\r\n\r\n{body}",

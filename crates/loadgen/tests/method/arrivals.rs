@@ -38,7 +38,7 @@ const EVENNESS: [(f64, u64); 3] = [(0.5, 2 * US), (0.99, 10 * US), (0.999, 50 * 
 
 /// A server that asks the kernel when requests arrived: it reads them when it has woken up, which
 /// is its own affair. It does not spin, for a hypervisor takes cores away from a machine that keeps
-/// all of them busy. Its answers are due halfway between even arrivals, so that an answer and a
+/// all of them busy. Its responses are due halfway between even arrivals, so that a response and a
 /// request are never under way at once.
 fn witness(rate_per_s: f64) -> Config {
     let hold_ns = (20.5 * SECOND as f64 / rate_per_s) as u64;
@@ -52,7 +52,7 @@ fn witness(rate_per_s: f64) -> Config {
     }
 }
 
-/// Gaps between arrivals by the kernel's stamps. It begins to stamp a moment after it was first
+/// Gaps between arrivals by the kernel timestamps. It begins to stamp a moment after it was first
 /// asked; a stamp that is missing later was not to be believed, as after a step of the wall clock.
 fn gaps_ns(timing: &mut Timing, trial: &Trial) -> Vec<u64> {
     let stamped = trial

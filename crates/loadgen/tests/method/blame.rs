@@ -19,7 +19,7 @@ use crate::support::{MS, Others, SECOND, holding, judge, server_with, url_of};
 const RUNS: usize = 20;
 const MOST_RUNS: usize = 30;
 
-/// How long the client or the server stands still.
+/// How long the client or the server stalls.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Of a pause, what the request that arrives at its beginning sees at least.
 const SEEN_NS: u64 = 150 * MS;
@@ -54,11 +54,11 @@ impl Trouble {
     /// core, and a thread that waits is also late, so the more specific finding decides.
     fn told_by(report: &Value) -> Self {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
-        if has_check(report, "C9", "invalid") {
+        if has_check(report, "client-throttling", "invalid") {
             Self::ClientThrottled
-        } else if has_check(report, "C8", "invalid") {
+        } else if has_check(report, "run-queue-wait", "invalid") {
             Self::CoreShared
-        } else if ["C4", "C5", "C11"]
+        } else if ["send-lag", "send-lag-absolute", "client-stalls"]
             .iter()
             .any(|check| has_check(report, check, "invalid"))
         {
@@ -212,7 +212,7 @@ fn f14_a_server_that_stalled_is_not_the_clients_fault() {
             "{}",
             report["response_time_ns"]
         );
-        // The same tail as of a client that stood still, but not by lateness.
+        // The same tail as of a client that stalled, but not by lateness.
         assert!(
             report["client"]["max_send_lag_ns"].as_u64() < Some(SEEN_NS),
             "{}",

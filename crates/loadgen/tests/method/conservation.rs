@@ -67,7 +67,7 @@ impl Manner {
     }
 }
 
-/// What arrivals may come to for want of a connection.
+/// What arrivals may come to for lack of a connection.
 fn unsent(policy: OnBusy) -> &'static [Outcome] {
     match policy {
         OnBusy::Grow => &[],

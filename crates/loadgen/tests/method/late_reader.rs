@@ -1,4 +1,4 @@
-//! A generator that reads an answer late: by the kernel's instants the server is not blamed for
+//! A generator that reads a response late: by the kernel's instants the server is not blamed for
 //! that, and where there are only our own, the verdict says whose doing it is.
 
 use std::thread;
@@ -13,14 +13,14 @@ use crate::sleepers::Sleepers;
 use crate::support::{MS, Others, Timing, floor_ns, holding, judge, server_with, slot_top, url_of};
 
 const HOLD_NS: u64 = 100 * MS;
-/// Twice as long as a hold, so that the answer to the request that is out comes meanwhile, and
+/// Twice as long as a hold, so that the response to the request that is out comes meanwhile, and
 /// waits.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Of the pause, what is left when that answer has come; less what starting to stop takes.
 const WAITED_NS: u64 = 90 * MS;
 
 /// The report of one user without think time, whose generator was stopped once, and the longest
-/// that an answer took in the server.
+/// that a response took in the server.
 fn stopped_once(timing: &mut Timing, stamps: &str, framing: Framing) -> (Value, u64) {
     let (others, sleepers) = (Others::now(), Sleepers::start());
     let server = server_with(Config {
@@ -76,13 +76,13 @@ fn an_answer_that_the_kernel_had_in_time_is_not_slow() {
     });
 }
 
-/// That all instants are our own, the answer is slow by them, and the verdict says why.
+/// That all instants are our own, the response is slow by them, and the verdict says why.
 fn blames_the_generator(stamps: &str, framing: Framing) {
     judge(3, |timing| {
         let (report, _) = stopped_once(timing, stamps, framing);
         let client = &report["client"];
         assert_eq!(
-            (&client["receive_stamps"], &client["own_instants"]),
+            (&client["receive_stamps"], &client["user_timestamps"]),
             (&"user".into(), &report["outcomes"]["ok"])
         );
         assert!(
@@ -95,13 +95,15 @@ fn blames_the_generator(stamps: &str, framing: Framing) {
             longest_ns >= Some(HOLD_NS + WAITED_NS),
             &format!("the slowest answer took {longest_ns:?} ns"),
         );
-        let waited = report["client"]["hiccups"]["answers"].as_u64();
+        let waited = report["client"]["stalls"]["responses"].as_u64();
         timing.expect(
             waited >= Some(1),
             &format!("answers that waited: {waited:?}"),
         );
         let reasons = report["verdict"]["reasons"].as_array().expect("reasons");
-        let stood_still = reasons.iter().find(|reason| reason["check"] == "C11");
+        let stood_still = reasons
+            .iter()
+            .find(|reason| reason["check"] == "client-stalls");
         timing.expect(
             stood_still.is_some_and(|reason| reason["level"] == "invalid"),
             &format!("the verdict's reasons: {reasons:?}"),

@@ -1,4 +1,4 @@
-//! Whether the host stood still while a load ran: threads that only sleep do not wake up meanwhile,
+//! Whether the host stalled while a load ran: threads that only sleep do not wake up meanwhile,
 //! as the generator does not.
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Sleepers {
         Self { is_over, threads }
     }
 
-    /// What to say of the host, if it stood still long enough to disturb.
+    /// What to say of the host, if it stalled long enough to disturb.
     pub fn disturbance(self) -> Option<String> {
         self.is_over.store(true, Ordering::Relaxed);
         let longest = self

@@ -59,7 +59,7 @@ fn f21_a_warm_up_of_five_seconds_is_found_at_its_end() {
             4 * SECOND,
             6 * SECOND,
         );
-        let said = sentence(&trial, "C14");
+        let said = sentence(&trial, "stationarity");
         timing.expect(
             said.contains("warm up for longer"),
             &format!("it said {said:?}"),
@@ -74,7 +74,7 @@ fn f21_a_hold_that_rises_by_a_hundredth_each_second_is_not_stationary() {
         let hold_ns =
             |index: i32| (5.0 * MS as f64 * 1.01_f64.powf(f64::from(index) / RATE_PER_S)) as u64;
         let trial = poisson(timing, listed((0..70_000).map(hold_ns).collect()), 60);
-        let said = sentence(&trial, "C14");
+        let said = sentence(&trial, "stationarity");
         timing.expect(
             said.starts_with("NON-STATIONARY"),
             &format!("{said:?}: {:?}", trial.report.stationarity),
@@ -104,7 +104,10 @@ fn a_server_that_stays_as_it_is_is_stationary_and_its_p99_is_known() {
             report.stationarity.state == Some(State::Stationary),
             &format!("{:?}", report.stationarity),
         );
-        timing.expect(!trial.has_reason("C13"), &format!("{:?}", report.send_gaps));
+        timing.expect(
+            !trial.has_reason("poisson-gaps"),
+            &format!("{:?}", report.send_gaps),
+        );
         let known = &report.uncertainty.offered_quantiles_ns["0.99"];
         let Some((low_ns, high_ns)) = known.interval_95_ns else {
             return timing.expect(false, &format!("p99 is not resolved: {known:?}"));
@@ -124,7 +127,7 @@ fn a_server_that_stays_as_it_is_is_stationary_and_its_p99_is_known() {
 fn assert_unstable(trial: &Trial) {
     let report = &trial.report;
     assert!(
-        sentence(trial, "C15").starts_with("UNSTABLE"),
+        sentence(trial, "backlog-growth").starts_with("UNSTABLE"),
         "{:?}",
         report.verdict
     );
@@ -138,7 +141,7 @@ fn assert_unstable(trial: &Trial) {
         .verdict
         .reasons
         .iter()
-        .find(|reason| reason.check == "C15")
+        .find(|reason| reason.check == "backlog-growth")
         .expect("found");
     assert_eq!(
         reason.level,

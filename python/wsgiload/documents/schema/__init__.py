@@ -1,7 +1,7 @@
-"""The JSON Schemas of what wsgiload writes: "load-1" for one load, "summary-1" for summary.json,
-"capacity-1" for capacity.json.
+"""The JSON Schemas of what wsgiload writes: "load-2" for one load, "summary-2" for summary.json,
+"capacity-2" for capacity.json, "run-2" for run.json.
 
-Only hands them out; whoever wants to validate brings a validator.
+They are generated from the types (`make schemas`). Bring a validator to use them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from wsgiload.errors import UsageError
 
-NAMES = ("load-1", "summary-1", "capacity-1")
+NAMES = ("load-2", "summary-2", "capacity-2", "run-2")
 
 
 def load_schema(name: str) -> dict[str, Any]:

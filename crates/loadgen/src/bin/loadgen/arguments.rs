@@ -1,12 +1,12 @@
 //! Command line of the binary: flags in, [`LoadPlan`] out.
 
 mod values;
-mod without_effect;
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Parser, ValueEnum};
 use loadgen::plan::{
     Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases,
@@ -18,43 +18,44 @@ use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_target
 /// Ten seconds, unless the schedule has a length of its own.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 
-/// Drives a URL and prints a JSON report whose latency starts at the intended send.
+/// Generates load on a URL and prints a JSON report. Latency is measured from the scheduled send
+/// time.
 ///
-/// With --rate, --ramp, --steps or --replay the load is open: arrivals follow a schedule, whatever
-/// the server does. Without one of them the load is closed: each of --connections users waits for
-/// its answer before it asks again.
+/// With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
+/// whatever the server does. Otherwise it is a closed loop: each of the --connections users waits
+/// for its response before its next request.
 ///
-/// Exit codes: 0 done and valid, 2 usage, 97 nothing was answered correctly, 98 measurement
+/// Exit codes: 0 done and valid, 2 usage, 97 no correct response, 98 measurement
 /// invalid, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen", version, max_term_width = 100)]
 pub struct Arguments {
     /// http://host[:port]/path, or https://
     url: String,
-    /// Connects to this Unix socket instead of the URL's host
+    /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<String>,
     /// Local addresses that connections come from, in turn: 127.0.0.2, 127.0.0.2-127.0.0.50,
     /// 127.0.0.0/24
     #[arg(long, value_delimiter = ',', value_name = "LIST", alias = "source")]
     source_addresses: Vec<String>,
-    /// Speaks HTTP/2, one request at a time on each connection
+    /// Use HTTP/2, one request at a time per connection
     #[arg(long)]
     http2: bool,
-    /// Takes every certificate of an https:// server as it comes
+    /// Do not verify TLS certificates
     #[arg(short = 'k', long)]
     insecure: bool,
-    /// PEM file of the authorities that are trusted instead of the system's
+    /// PEM file of trusted certificate authorities, instead of the system's
     #[arg(long, value_name = "FILE", alias = "cacert")]
     ca_file: Option<String>,
-    /// Offered rate in requests per second: open loop
+    /// Open loop at this rate, in requests per second
     #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
     rate: Option<f64>,
-    /// FROM:TO[@TIME]: open loop whose rate changes evenly over the measurement, or over TIME and
-    /// then holds
+    /// Open loop with a linear ramp FROM:TO[@TIME], over the measurement, or over TIME and then
+    /// constant
     #[arg(long, value_parser = values::ramp, conflicts_with = "rate")]
     ramp: Option<Ramp>,
-    /// RATE@TIME,...: open loop with one rate after another; they are the measurement's length
+    /// Open loop with one rate after another: RATE@TIME,...; their sum is the duration
     #[arg(
         long,
         value_delimiter = ',',
@@ -62,10 +63,10 @@ pub struct Arguments {
         conflicts_with_all = ["rate", "ramp"]
     )]
     steps: Vec<Step>,
-    /// File with one arrival per line, in seconds from the start: open loop with these arrivals
+    /// Open loop that replays a trace: one arrival per line, in seconds from the start
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "steps", "arrivals"])]
     replay: Option<std::path::PathBuf>,
-    /// Replays so many times as fast as it was recorded
+    /// Replay speed factor; 2 replays twice as fast
     // The conflicts, because clap drops a requirement that conflicts with what is there.
     #[arg(
         long,
@@ -74,17 +75,17 @@ pub struct Arguments {
         conflicts_with_all = ["rate", "ramp", "steps"]
     )]
     replay_speed: f64,
-    /// Users of a closed loop; in an open loop, most connections at once
+    /// Closed loop: number of users. Open loop: maximum number of connections
     #[arg(short, long)]
     connections: Option<usize>,
-    /// Length of the measurement; by default 10s, or as long as the schedule
+    /// Duration of the measurement [default: 10s, or the length of the schedule]
     #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
     duration: Option<u64>,
-    /// Goes on until half of p99's 95 % interval is within 5%, or that of p99.9 within p99.9:2%
+    /// Target precision (half-width of the 95 % CI): 5% of p99, or another quantile, such as
+    /// p99.9:2%. The load continues until it is reached
     #[arg(long, value_parser = values::precision, requires = "max_duration")]
     precision: Option<(f64, f64)>,
-    /// With --precision: the measurement is made 2, 4, 8, ... times as long until that is reached,
-    /// but no longer
+    /// Upper limit for --precision; the duration doubles until the precision is reached
     #[arg(long, value_parser = parse_duration_ns, requires = "precision")]
     max_duration: Option<u64>,
     /// Load before the measurement
@@ -93,10 +94,10 @@ pub struct Arguments {
     /// Load after the measurement, not measured
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     cooldown: u64,
-    /// Mean think time of a closed loop's users
+    /// Mean think time of the users of a closed loop
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     think_time: u64,
-    /// Header field 'Name: value'; may be repeated
+    /// Header field 'Name: value' (repeatable)
     #[arg(short = 'H', long = "header", value_parser = values::header)]
     headers: Vec<(String, String)>,
     /// Request method
@@ -108,8 +109,7 @@ pub struct Arguments {
     /// File that holds the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
-    /// File of weighted requests, instead of the URL's path: vegeta's format with options, see
-    /// docs/requests.md
+    /// File of weighted requests (vegeta's format with options, see docs/requests.md)
     #[arg(
         long,
         value_name = "FILE",
@@ -117,81 +117,87 @@ pub struct Arguments {
         conflicts_with_all = ["body", "body_file", "method"]
     )]
     targets: Option<std::path::PathBuf>,
-    /// File of sessions: requests with think times, cookies kept; --rate is then that of sessions
+    /// File of sessions: sequences of requests with think times and cookies; --rate is then in
+    /// sessions per second
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with_all = ["targets", "body", "body_file", "method"]
     )]
     sessions: Option<std::path::PathBuf>,
-    /// Longest time on the wire, connecting included
+    /// Request timeout, including the connect
     #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
-    /// Longest time from the intended send; later work is dropped before it is sent
+    /// Deadline from the scheduled send time; a request that misses it while waiting is dropped
     #[arg(long, value_parser = parse_duration_ns)]
     deadline: Option<u64>,
-    /// Law of the gaps between arrivals
+    /// Inter-arrival distribution
     #[arg(long, value_enum, default_value_t = ArrivalsFlag::Poisson)]
     arrivals: ArrivalsFlag,
-    /// on, off, or the number of requests per connection
+    /// Connection reuse: on, off, or the number of requests per connection
     #[arg(long, default_value = "on", value_parser = values::keepalive)]
     keepalive: Keepalive,
-    /// What an arrival does when every connection is busy
+    /// What to do with a request when every connection is busy
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
-    /// Most connections at once of an open loop; by default 4096, or what descriptors and ports
-    /// allow
+    /// Maximum number of connections of an open loop [default: 4,096, or what file descriptors and
+    /// ports allow]
     #[arg(long)]
     max_connections: Option<usize>,
-    /// Most arrivals of an open loop that wait for a connection, by default ten seconds' worth and
-    /// ten for each connection at least; more are dropped
+    /// Maximum number of requests waiting for a connection; more are dropped [default: 10 s of the
+    /// rate, at least 10 per connection]
     #[arg(long)]
     max_pending: Option<usize>,
     /// Generator threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Reproduces every random choice
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Length of a recording interval; by default 1s, longer for a long load
+    /// Length of a report interval [default: 1s, longer for long loads]
     #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
-    /// How long before a send the pacer spins; by default it depends on the rate and the cores
+    /// How long to busy-wait before a send [default: depends on the rate and the cores]
     #[arg(long, value_parser = parse_duration_ns)]
     spin: Option<u64>,
-    /// Whose instants of answers are reported; by default the kernel's in an open loop, our own in
-    /// a closed one
+    /// Source of response timestamps [default: kernel in an open loop, user in a closed loop]
     #[arg(long, value_enum)]
     receive_stamps: Option<ReceiveStampsFlag>,
     /// Accepted status codes
     #[arg(long, value_delimiter = ',', default_value = "200")]
     expect_status: Vec<u16>,
-    /// File that holds the exact body of a right answer
+    /// Expected body: exactly this file
     #[arg(long)]
     expect_body_file: Option<std::path::PathBuf>,
-    /// Length of the body of a right answer, in bytes
+    /// Expected body length in bytes
     #[arg(long, value_name = "BYTES")]
     expect_length: Option<u64>,
-    /// SHA-256 hash of the body of a right answer
+    /// Expected SHA-256 hash of the body
     #[arg(long, value_name = "HEX")]
     expect_sha256: Option<String>,
-    /// Regular expression that a right answer has in the first MiB of its body
+    /// Regular expression that the body must match within its first MiB
     #[arg(long, value_name = "PATTERN")]
     expect_regex: Option<String>,
-    /// Who frames the messages: our own code, or hyper as a second opinion
+    /// HTTP implementation: native, or hyper as a cross-check
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
-    /// CHECK.KEY=LIMIT: changes when a check of the load speaks up, such as C4.warn=0.02; may be
+    /// CHECK.KEY=LIMIT: overrides a threshold of a check, such as send-lag.warn=0.02; may be
     /// repeated
     #[arg(long = "check-threshold", value_name = "CHECK.KEY=LIMIT")]
     check_thresholds: Vec<String>,
-    /// Where the report goes; - is standard output
+    /// Write the report to this file; - is standard output
     #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
     pub json: Option<String>,
-    /// No remarks on standard error
+    /// Prints the JSON Schema of the report
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
+    /// Prints what a check looks at, when it fires, and what to do
+    #[arg(long, exclusive = true, value_name = "CHECK")]
+    pub explain: Option<String>,
+    /// No warnings on standard error
     #[arg(long)]
     pub quiet: bool,
-    /// Prints the resolved plan and sends nothing
+    /// Print the resolved plan and send nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Refused: -t means threads in wrk, timeout in oha and duration in locust
@@ -292,20 +298,14 @@ impl Arguments {
         })
     }
 
-    /// What of the flags changes nothing.
-    pub fn remarks(&self, given: &ArgMatches) -> Vec<String> {
-        let is_tls = self
-            .url
-            .get(..8)
-            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
-        without_effect::without_effect(given, self.is_open(), is_tls)
-    }
-
-    fn is_open(&self) -> bool {
-        self.rate.is_some()
-            || self.ramp.is_some()
-            || !self.steps.is_empty()
-            || self.replay.is_some()
+    /// What of the given flags has no effect on this plan.
+    pub fn warnings(given: &ArgMatches, plan: &LoadPlan) -> Vec<String> {
+        let names: Vec<&str> = given
+            .ids()
+            .map(clap::Id::as_str)
+            .filter(|name| given.value_source(name) == Some(ValueSource::CommandLine))
+            .collect();
+        loadgen::plan::without_effect(plan, &names, "--rate")
     }
 
     fn precision(&self) -> Option<Precision> {
@@ -355,7 +355,9 @@ impl Arguments {
                 .checked_sub(self.warmup.saturating_add(self.cooldown))
                 .filter(|left_ns| *left_ns > 0)
                 .ok_or_else(|| {
-                    "the warm-up and the cool-down leave nothing of the trace to measure".to_owned()
+                    "warm-up and cool-down cover the whole trace; nothing is left to \
+                    measure"
+                        .to_owned()
                 }),
             (None, _, own_ns) => Ok(own_ns.unwrap_or(DEFAULT_MEASURE_NS)),
         }
@@ -521,7 +523,7 @@ mod tests {
         let cut = replaying(trace, "-d 2s").expect("a trace");
         assert_eq!(cut.phases.measure_ns, 2_000_000_000);
         let message = replaying(trace, "--warmup 4s").expect_err("nothing left");
-        assert!(message.contains("leave nothing of the trace"), "{message}");
+        assert!(message.contains("nothing is left to measure"), "{message}");
         assert_eq!(
             replaying("5\n", "").expect("one arrival").phases.measure_ns,
             DEFAULT_MEASURE_NS
@@ -588,7 +590,7 @@ mod tests {
         assert_eq!((changed.lag_impact.warn, changed.busy.invalid), (0.02, 0.9));
         let message = plan("loadgen http://h/ --check-threshold C4.worn=1").expect_err("unknown");
         assert!(
-            message.contains("C4 has no threshold worn; it has invalid, warn"),
+            message.contains("send-lag has no threshold worn; it has invalid, warn"),
             "{message}"
         );
     }

@@ -1,6 +1,7 @@
 //! `loadgen`: the load generator alone, for people without Python. Prints the report's JSON.
 
 mod arguments;
+mod explain;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,6 +19,9 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let given = Arguments::command().get_matches();
+    if let Some(answered) = reference(&given) {
+        return answered;
+    }
     let arguments = Arguments::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     let stop = StopToken::new();
     match carry_out(&arguments, &given, &stop) {
@@ -27,6 +31,26 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code)
         }
     }
+}
+
+/// `--schema` and `--explain`, which need no load; `None` where neither was given.
+fn reference(given: &ArgMatches) -> Option<ExitCode> {
+    let text = if given.get_flag("schema") {
+        Ok(loadgen::report_schema_json())
+    } else {
+        explain::explanation(given.get_one::<String>("explain")?)
+    };
+    Some(match text {
+        Ok(text) => {
+            // Whoever read our output may have seen enough.
+            let _ = writeln!(std::io::stdout().lock(), "{text}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            complain(&message);
+            ExitCode::from(EXIT_USAGE)
+        }
+    })
 }
 
 /// Why nothing was measured.
@@ -65,10 +89,9 @@ fn carry_out(
     let plan = arguments.plan()?;
     loadgen::check(&plan)?;
     if !arguments.quiet {
-        arguments
-            .remarks(given)
+        Arguments::warnings(given, &plan)
             .iter()
-            .for_each(|remark| complain(remark));
+            .for_each(|warning| complain(warning));
     }
     if arguments.dry_run {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
@@ -81,7 +104,7 @@ fn carry_out(
     check_destination(arguments)?;
     let load = loadgen::prepare(&plan)?;
     stop_on_signals(stop.clone())?;
-    let foreseen = load.remark().filter(|_| !arguments.quiet);
+    let foreseen = load.warning().filter(|_| !arguments.quiet);
     foreseen.into_iter().for_each(complain);
     let report = load.run(stop)?;
     write_result(arguments, &report.to_json())?;
@@ -90,9 +113,9 @@ fn carry_out(
             .verdict
             .reasons
             .iter()
-            .for_each(|reason| complain(&reason.message));
+            .for_each(|reason| complain(&reason.sentence()));
         for (cause, count) in &report.connections.failures {
-            complain(&format!("could not connect, {count} times: {cause}"));
+            complain(&format!("{count} connections failed: {cause}"));
         }
         if let Some((came, asked)) = report.precision.as_ref().zip(plan.precision.as_ref()) {
             complain(&came.sentence(asked));
@@ -125,7 +148,7 @@ fn check_destination(arguments: &Arguments) -> Result<(), String> {
     };
     if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(format!(
-            "cannot write {}: it is a folder; name a file in it",
+            "cannot write {}: it is a directory; name a file",
             path.display()
         ));
     }
@@ -159,7 +182,7 @@ fn write_result(arguments: &Arguments, text: &str) -> Result<(), String> {
     }
 }
 
-/// A remark for whoever reads standard error; it is no reason to end where nobody does.
+/// A warning for whoever reads standard error; it is no reason to end where nobody does.
 fn complain(message: &str) {
     let _ = writeln!(std::io::stderr().lock(), "loadgen: {message}");
 }

@@ -289,10 +289,10 @@ impl<C: Connection, S: Source> Engine<'_, C, S> {
     /// Records whether what has arrived since `from_ns` may have waited for a stalled loop.
     fn note_wait(&mut self, work: &Work, from_ns: u64) {
         let may_have_waited = self
-            .hiccups
-            .may_have_kept_answer(from_ns, self.read_until_ns);
+            .stalls
+            .may_have_kept_response(from_ns, self.read_until_ns);
         if may_have_waited && self.ledger.is_measured(work.arrival.intended_ns) {
-            self.hiccups.answers += 1;
+            self.stalls.responses += 1;
         }
     }
 

@@ -536,7 +536,7 @@ fn what_came_before_the_request_went_out_over_a_new_connection_is_read() {
 }
 
 #[test]
-fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
+fn a_user_who_asks_again_in_a_stall_is_counted_with_it() {
     with_engine(
         |_| {},
         (1, 1),
@@ -545,19 +545,19 @@ fn a_user_who_asks_again_in_a_hiccup_is_counted_with_it() {
             let response_ns = monotonic_ns();
             script(|script| (script.response_ns, script.sends_again) = (Some(response_ns), true));
             engine.read_clock();
-            engine.hiccups.note(response_ns - MS, response_ns + 10 * MS);
-            let before = engine.hiccups.arrivals;
+            engine.stalls.note(response_ns - MS, response_ns + 10 * MS);
+            let before = engine.stalls.arrivals;
             engine.handle(Readiness {
                 token: token(0, engine.slots[0].generation),
                 is_hangup: false,
             });
-            assert_eq!(engine.hiccups.arrivals, before + 1);
+            assert_eq!(engine.stalls.arrivals, before + 1);
         },
     );
 }
 
 #[test]
-fn a_response_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since() {
+fn a_response_may_have_waited_through_a_stall_unless_the_loop_has_looked_since() {
     with_engine(
         |_| {},
         (1, 1),
@@ -569,21 +569,21 @@ fn a_response_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since(
                 is_hangup: false,
             };
             let now_ns = engine.read_clock();
-            engine.hiccups.note(now_ns - 10 * MS, now_ns);
+            engine.stalls.note(now_ns - 10 * MS, now_ns);
             engine.handle(readiness);
             engine.serve_ready();
-            assert_eq!(engine.hiccups.answers, 1);
+            assert_eq!(engine.stalls.responses, 1);
             // If the test itself is preempted, that is another stall.
             let has_run_undisturbed = (0..100).any(|_| {
                 turns(&mut engine, 1);
-                let before = (engine.hiccups.count, engine.hiccups.answers);
+                let before = (engine.stalls.count, engine.stalls.responses);
                 engine.handle(readiness);
                 engine.serve_ready();
                 assert!(
-                    engine.hiccups.count > before.0 || engine.hiccups.answers == before.1,
+                    engine.stalls.count > before.0 || engine.stalls.responses == before.1,
                     "{before:?}"
                 );
-                engine.hiccups.count == before.0
+                engine.stalls.count == before.0
             });
             assert!(has_run_undisturbed, "the host never lets the test run");
         },
@@ -591,7 +591,7 @@ fn a_response_may_have_waited_through_a_hiccup_unless_the_loop_has_looked_since(
 }
 
 #[test]
-fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
+fn what_a_stall_keeps_waiting_counts_where_it_is_measured() {
     for (warmup_ns, expected) in [(0, (1, 1)), (30 * NS_PER_S, (0, 0))] {
         with_engine(
             |plan| plan.phases.warmup_ns = warmup_ns,
@@ -599,7 +599,7 @@ fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
             |mut engine| {
                 turns(&mut engine, 2);
                 let now_ns = engine.read_clock();
-                engine.hiccups.note(now_ns - 10 * MS, now_ns);
+                engine.stalls.note(now_ns - 10 * MS, now_ns);
                 engine.source.0.push_back(now_ns - MS);
                 script(|script| script.response_ns = Some(0));
                 engine.handle(Readiness {
@@ -607,7 +607,7 @@ fn what_a_hiccup_keeps_waiting_counts_where_it_is_measured() {
                     is_hangup: false,
                 });
                 turns(&mut engine, 1);
-                assert_eq!((engine.hiccups.arrivals, engine.hiccups.answers), expected);
+                assert_eq!((engine.stalls.arrivals, engine.stalls.responses), expected);
             },
         );
     }

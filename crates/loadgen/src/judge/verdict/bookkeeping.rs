@@ -1,27 +1,30 @@
-//! Do the counts and instants of the load agree with each other and with the plan?
+//! Do the counts and timestamps of the load agree with each other and with the plan?
 
 use super::evidence::Evidence;
 use super::{Blame, Finding, Level};
 use crate::plan::thresholds::Thresholds;
 
-/// C1: the instants of an answer are in order and their differences add up. A difference of counts
-/// is no finding but an error: no report is made.
-pub(super) fn instants_agree(evidence: &Evidence, _: &Thresholds) -> Finding {
+/// `timestamp-order`: the timestamps of a response are in order and add up. Counts that do not add
+/// up
+/// are an error: there is no report.
+pub(super) fn timestamps_are_in_order(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "{} answers have instants that contradict each other",
+        "{} responses have timestamps that contradict each other",
         evidence.inconsistent
     );
     Finding::invalid_above(Blame::Client, evidence.inconsistent as f64, 0.0, message)
 }
 
-/// C16: requests in the system, by who came and left, and by how long each stayed (Little's law,
+/// `in-system-count`: requests in the system, by who came and left, and by how long each stayed
+/// (Little's law,
 /// the edges integrated). Both are our own stamps, so this finds defects and no bias.
 pub(super) fn two_counts_agree(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let (by_flows, by_stays) = evidence.in_system;
     let error = (by_flows - by_stays).abs() / by_flows.max(by_stays).max(f64::MIN_POSITIVE);
     let message = format!(
-        "{by_flows:.4} requests were in the system by who came and left, and {by_stays:.4} by how \
-        long each stayed"
+        "{by_flows:.4} requests in the system by arrivals and departures, {by_stays:.4} by the \
+            time \
+        each stayed"
     );
     Finding::invalid_above(
         Blame::Client,
@@ -34,13 +37,14 @@ pub(super) fn two_counts_agree(evidence: &Evidence, thresholds: &Thresholds) -> 
 /// What was measured until a stop is kept, and is not what was asked for.
 pub(super) fn ran_to_its_end(evidence: &Evidence, _: &Thresholds) -> Finding {
     if evidence.is_interrupted {
-        let message = "the run was stopped before its end".to_owned();
-        return Finding::Doubt(Level::Invalid, Blame::Method, (1.0, 0.0), message);
+        let message = "the load was stopped before its end".to_owned();
+        return Finding::doubt(Level::Invalid, Blame::Method, (1.0, 0.0), message);
     }
     Finding::Sound
 }
 
-/// C2: the schedule had as many arrivals as its rate promises: within four standard errors of a
+/// `arrival-count`: the schedule had as many arrivals as its rate promises: within four standard
+/// errors of a
 /// Poisson number, one of even gaps, all of a trace.
 pub(super) fn arrivals_are_as_planned(evidence: &Evidence, _: &Thresholds) -> Finding {
     let Some(expected) = evidence
@@ -48,7 +52,7 @@ pub(super) fn arrivals_are_as_planned(evidence: &Evidence, _: &Thresholds) -> Fi
         .filter(|_| !evidence.is_interrupted)
     else {
         return Finding::NotChecked(if evidence.is_interrupted {
-            "the run was stopped before its end"
+            "the run was stopped early"
         } else {
             "a closed loop has no schedule"
         });
@@ -64,19 +68,17 @@ pub(super) fn arrivals_are_as_planned(evidence: &Evidence, _: &Thresholds) -> Fi
 /// A measurement without arrivals has nothing to say.
 pub(super) fn something_arrived(evidence: &Evidence, _: &Thresholds) -> Finding {
     if evidence.scheduled == 0 {
-        let message =
-            "not one arrival fell into the measurement; measure longer or at a higher rate"
-                .to_owned();
-        return Finding::Doubt(Level::Invalid, Blame::Method, (0.0, 1.0), message);
+        let message = "no request was scheduled in the measurement".to_owned();
+        return Finding::doubt(Level::Invalid, Blame::Method, (0.0, 1.0), message);
     }
     Finding::Sound
 }
 
-/// Without a right answer there is no latency.
+/// Without a correct response there is no latency.
 pub(super) fn something_was_answered(evidence: &Evidence, _: &Thresholds) -> Finding {
     if evidence.scheduled > 0 && evidence.ok == 0 {
-        let message = "no right answer came, so there is no latency to report".to_owned();
-        return Finding::Doubt(Level::Warn, Blame::Server, (0.0, 1.0), message);
+        let message = "no correct response arrived, so there is no latency to report".to_owned();
+        return Finding::doubt(Level::Warn, Blame::Server, (0.0, 1.0), message);
     }
     Finding::Sound
 }

@@ -5,7 +5,7 @@ use crate::facts::run::{RunFacts, ThreadTail};
 use crate::judge::derived::{Known, SelfChecks};
 use crate::judge::stationarity::{Backlog, Stationarity};
 use crate::judge::uncertainty::{Standing, Uncertainty};
-use crate::pacing::stalls::Hiccups;
+use crate::pacing::stalls::Stalls;
 use crate::plan::floor::Floor;
 use crate::plan::precision::REPORTED_QUANTILES;
 use crate::plan::{Arrivals, LoadModel, LoadPlan, LoadProfile};
@@ -35,8 +35,8 @@ pub(crate) struct Evidence {
     pub busiest_thread_share: f64,
     pub run_queue_share: Option<f64>,
     pub steal_share: Option<f64>,
-    pub hiccups: Hiccups,
-    pub hiccup_share: f64,
+    pub stalls: Stalls,
+    pub stalled_share: f64,
     pub throttled_periods: Option<u64>,
     pub client_errors: u64,
     pub inconsistent: u64,
@@ -99,12 +99,12 @@ impl Evidence {
                 .filter_map(ThreadCost::run_queue_share)
                 .reduce(f64::max),
             steal_share: facts.steal_share,
-            hiccup_share: facts
+            stalled_share: facts
                 .costs
                 .iter()
-                .map(ThreadCost::hiccup_share)
+                .map(ThreadCost::stalled_share)
                 .fold(0.0, f64::max),
-            hiccups: facts.hiccups(),
+            stalls: facts.stalls(),
             throttled_periods: facts.throttled_periods,
             client_errors: counts.of(Outcome::ClientError),
             inconsistent: recorder.inconsistent(),
@@ -182,7 +182,8 @@ fn sent_in_time_share(plan: &LoadPlan, recorder: &Recorder) -> Option<f64> {
     Some(1.0 - (observations.late_sends + observations.late_drops) as f64 / wanted)
 }
 
-/// What was dropped, but for what our own lateness dropped and C3 tells, which is of open loops
+/// What was dropped, but for what our own lateness dropped and `missed-sends` tells, which is of
+/// open loops
 /// alone.
 fn dropped_by_server(plan: &LoadPlan, recorder: &Recorder) -> u64 {
     let is_open = matches!(&plan.load, LoadModel::Open(_));
@@ -200,7 +201,7 @@ fn floor_ratio(
     uncertainty: &Uncertainty,
 ) -> Known<(f64, f64)> {
     let floor =
-        floor.ok_or("the measuring floor of this machine is not known; see wsgiload calibrate")?;
+        floor.ok_or("the noise floor of this machine is unknown; run wsgiload calibrate")?;
     REPORTED_QUANTILES
         .into_iter()
         .filter(|quantile| {
@@ -220,7 +221,7 @@ fn floor_ratio(
 const THREAD_STANDARD_ERRORS: f64 = 3.29;
 
 /// Threads whose p99 lies outside what that of all and their own number of answers allow. The
-/// interval of all alone would be too narrow: a thread has only a part of the answers.
+/// interval of all alone would be too narrow: a thread has only a part of the responses.
 fn differing_threads(
     tails: &[ThreadTail],
     all: &LatencyHistogram,
@@ -228,7 +229,7 @@ fn differing_threads(
 ) -> Known<usize> {
     const QUANTILE: f64 = 0.99;
     if tails.len() < 2 {
-        return Err("there is one thread");
+        return Err("only one generator thread");
     }
     let known = &uncertainty.response_time_ns[&QUANTILE.to_string()];
     let Some(effective) = known
@@ -241,7 +242,7 @@ fn differing_threads(
         .iter()
         .any(|tail| (tail.answers as f64) * (1.0 - QUANTILE) < 10.0)
     {
-        return Err("a thread has fewer than ten answers beyond p99");
+        return Err("a thread has fewer than ten responses beyond p99");
     }
     let differs = |tail: &&ThreadTail| {
         let variance = QUANTILE * (1.0 - QUANTILE) * (1.0 / effective + 1.0 / tail.answers as f64);

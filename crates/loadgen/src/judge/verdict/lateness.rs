@@ -15,7 +15,7 @@ pub(super) fn blame(evidence: &Evidence, thresholds: &Thresholds) -> Blame {
         || is_disturbed(evidence.steal_share, thresholds.steal.warn);
     let others_share =
         evidence.run_queue_share.unwrap_or(0.0) + evidence.steal_share.unwrap_or(0.0);
-    let is_explained = others_share >= evidence.hiccup_share * LEAST_EXPLANATION;
+    let is_explained = others_share >= evidence.stalled_share * LEAST_EXPLANATION;
     if is_seen && is_explained {
         Blame::Host
     } else {
@@ -23,7 +23,7 @@ pub(super) fn blame(evidence: &Evidence, thresholds: &Thresholds) -> Blame {
     }
 }
 
-/// C4, the heart: each reported quantile against the same without our own lateness, request by
+/// `send-lag`, the heart: each reported quantile against the same without our own lateness, request by
 /// request. The second is no result, because a late send changes what the server sees.
 pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let worst = evidence
@@ -32,7 +32,7 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
         .copied()
         .max_by(|left, right| left.1.total_cmp(&right.1));
     let Some((quantile, share)) = worst else {
-        return Finding::NotChecked("fewer than ten right answers lie beyond any quantile");
+        return Finding::NotChecked("fewer than ten correct responses lie beyond any quantile");
     };
     let message = format!(
         "the generator's own lateness lengthened p{} by {}",
@@ -47,7 +47,7 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
     )
 }
 
-/// C5: lateness in itself, grave only where it is a good part of the usual response time.
+/// `send-lag-absolute`: lateness in itself, grave only where it is a good part of the usual response time.
 pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let (Some(p99_ns), Some(p999_ns)) = (evidence.send_lag_p99_ns, evidence.send_lag_p999_ns)
     else {
@@ -63,35 +63,35 @@ pub(super) fn was_short_in_itself(evidence: &Evidence, thresholds: &Thresholds) 
     let (p99, p999) = (p99_ns as f64, p999_ns as f64);
     let part_ns = evidence.response_p50_ns.unwrap_or(0) as f64 * limits.invalid_share_of_p50;
     if p99 > limits.invalid_p99_ns && p99 > part_ns {
-        Finding::Doubt(Level::Invalid, blame, (p99, limits.invalid_p99_ns), message)
+        Finding::doubt(Level::Invalid, blame, (p99, limits.invalid_p99_ns), message)
     } else if p99 > limits.warn_p99_ns {
-        Finding::Doubt(Level::Warn, blame, (p99, limits.warn_p99_ns), message)
+        Finding::doubt(Level::Warn, blame, (p99, limits.warn_p99_ns), message)
     } else if p999 > limits.warn_p999_ns {
-        Finding::Doubt(Level::Warn, blame, (p999, limits.warn_p999_ns), message)
+        Finding::doubt(Level::Warn, blame, (p999, limits.warn_p999_ns), message)
     } else {
         Finding::Sound
     }
 }
 
-/// C11: stalls of the generator's own loop, and what they did to the highest quantile that is
+/// `client-stalls`: stalls of the generator's own loop, and what they did to the highest quantile that is
 /// usually read, p99: requests became late, and where instants are our own, answers seem to have
 /// come later than they did.
-pub(super) fn stood_still_for_few(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
-    let hiccups = &evidence.hiccups;
+pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
+    let stalls = &evidence.stalls;
     let tail = (evidence.scheduled as f64 * 0.01).max(1.0);
     let message = format!(
-        "the generator's loop stood still for up to {} (hiccups: {}, arrivals intended meanwhile: \
-        {}, answers that may have waited: {})",
-        milliseconds(hiccups.longest_ns),
-        hiccups.count,
-        hiccups.arrivals,
-        hiccups.answers
+        "the generator stalled {} times, for up to {}; {} requests were due meanwhile, {} responses \
+        may have waited",
+        stalls.count,
+        milliseconds(stalls.longest_ns),
+        stalls.arrivals,
+        stalls.responses
     );
-    let share = (hiccups.arrivals + hiccups.answers) as f64 / tail;
+    let share = (stalls.arrivals + stalls.responses) as f64 / tail;
     Finding::graded(
         blame(evidence, thresholds),
         share,
-        thresholds.hiccups,
+        thresholds.stalls,
         message,
     )
 }

@@ -4,30 +4,32 @@ use super::evidence::Evidence;
 use super::{Blame, Finding, Level, lateness, percent};
 use crate::plan::thresholds::Thresholds;
 
-/// C3: of the requests that could go out inside the measurement, how many did. What was dropped,
+/// `missed-sends`: of the requests that could go out inside the measurement, how many did. What was
+/// dropped,
 /// waited for a connection or failed to connect is not our lateness, unless that is what made it
 /// miss its deadline. Other generators are content with 0.99.
 pub(super) fn all_went_out_in_time(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let Some(share) = evidence.sent_in_time_share else {
-        return Finding::NotChecked("a closed loop sends when it is ready");
+        return Finding::NotChecked("a closed loop has no send schedule");
     };
     let limits = thresholds.sent;
     let message = format!(
-        "{} of the requests were sent only after the end of the measurement, or dropped past \
-        their deadline, because the generator was late",
+        "{} of the requests were sent after the end of the measurement, or dropped past their \
+        deadline, because the generator was late",
         percent(1.0 - share)
     );
     let blame = lateness::blame(evidence, thresholds);
     if share < limits.invalid {
-        Finding::Doubt(Level::Invalid, blame, (share, limits.invalid), message)
+        Finding::doubt(Level::Invalid, blame, (share, limits.invalid), message)
     } else if share < limits.warn {
-        Finding::Doubt(Level::Warn, blame, (share, limits.warn), message)
+        Finding::doubt(Level::Warn, blame, (share, limits.warn), message)
     } else {
         Finding::Sound
     }
 }
 
-/// C6: a figure near to what the generator measures of a server that answers at once tells of the
+/// `noise-floor`: a figure near to what the generator measures of a server that responds at once
+/// tells of the
 /// generator. Below three times that it is printed as a bound; the load stands.
 pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let (quantile, ratio) = match evidence.floor_ratio {
@@ -38,10 +40,9 @@ pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thre
     let limits = &thresholds.floor;
     if ratio < limits.unresolved {
         let message = format!(
-            "p{name} is {ratio:.1} times the measuring floor of this machine: not resolved, an \
-            upper bound only"
+            "p{name} is {ratio:.1} times the noise floor of this machine: an upper bound only"
         );
-        return Finding::Doubt(
+        return Finding::doubt(
             Level::Warn,
             Blame::Method,
             (ratio, limits.unresolved),
@@ -49,14 +50,14 @@ pub(super) fn figures_are_above_the_floor(evidence: &Evidence, thresholds: &Thre
         );
     }
     if ratio < limits.warn {
-        let message =
-            format!("p{name} is only {ratio:.1} times the measuring floor of this machine");
-        return Finding::Doubt(Level::Warn, Blame::Method, (ratio, limits.warn), message);
+        let message = format!("p{name} is only {ratio:.1} times the noise floor of this machine");
+        return Finding::doubt(Level::Warn, Blame::Method, (ratio, limits.warn), message);
     }
     Finding::Sound
 }
 
-/// C13: consecutive sends, all threads together, against a Poisson process. The statistic finds
+/// `poisson-gaps`: consecutive sends, all threads together, against a Poisson process. The
+/// statistic finds
 /// what harms nobody at high rates, so only the distance invalidates.
 pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let gaps = match evidence.send_gaps {
@@ -67,12 +68,12 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
     let (statistic, distance) = (gaps.anderson_darling, gaps.kolmogorov_distance);
     let blame = lateness::blame(evidence, thresholds);
     let message = format!(
-        "the sends are not the Poisson process that was asked for: Anderson-Darling \
-        {statistic:.1} and distance {distance:.3} over {} gaps",
+        "send times deviate from the requested Poisson process: Anderson-Darling {statistic:.1}, \
+        distance {distance:.3} over {} gaps",
         gaps.count
     );
     if distance > limits.invalid_distance {
-        return Finding::Doubt(
+        return Finding::doubt(
             Level::Invalid,
             blame,
             (distance, limits.invalid_distance),
@@ -80,7 +81,7 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
         );
     }
     if statistic > limits.warn_anderson_darling {
-        return Finding::Doubt(
+        return Finding::doubt(
             Level::Warn,
             blame,
             (statistic, limits.warn_anderson_darling),
@@ -89,13 +90,14 @@ pub(super) fn gaps_are_exponential(evidence: &Evidence, thresholds: &Thresholds)
     }
     let deviation = gaps.dispersion_deviation.unwrap_or(0.0);
     let message = format!(
-        "the numbers of sends in 10 ms, 100 ms or 1 s do not scatter as those of a Poisson \
-        process: {deviation:.1} standard errors off"
+        "the number of sends per 10 ms, 100 ms or 1 s varies unlike a Poisson process: \
+        {deviation:.1} standard errors off"
     );
     Finding::warn_above(blame, deviation, limits.warn_dispersion, message)
 }
 
-/// C20: threads that share one schedule measure one server, so their quantiles differ by chance
+/// `thread-agreement`: threads that share one schedule measure one server, so their quantiles
+/// differ by chance
 /// alone.
 pub(super) fn threads_agree(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
     let differing = match evidence.differing_threads {
@@ -104,17 +106,17 @@ pub(super) fn threads_agree(evidence: &Evidence, thresholds: &Thresholds) -> Fin
     };
     let limits = thresholds.threads;
     let message = format!(
-        "generator threads whose p99 differs from that of all by more than chance: {differing}"
+        "p99 of {differing} generator threads differs from that of all by more than chance"
     );
     if differing >= limits.invalid {
-        Finding::Doubt(
+        Finding::doubt(
             Level::Invalid,
             Blame::Client,
             (differing, limits.invalid),
             message,
         )
     } else if differing >= limits.warn {
-        Finding::Doubt(
+        Finding::doubt(
             Level::Warn,
             Blame::Client,
             (differing, limits.warn),

@@ -1,12 +1,13 @@
-//! What the server did that a reader of its figures must know. The figures are true: nothing here
-//! invalidates.
+//! What the server did that a reader of its figures must know. The figures are correct: nothing
+//! here invalidates.
 
 use super::evidence::Evidence;
 use super::{Blame, Finding, Level, percent};
 use crate::judge::stationarity::{Backlog, State};
 use crate::plan::thresholds::Thresholds;
 
-/// C15: a backlog that grows through the measurement, or a queue that is full: more was offered
+/// `backlog-growth`: a backlog that grows through the measurement, or a queue that is full: more
+/// was offered
 /// than the server can serve, and every quantile grows with the duration. The growth is the slope
 /// of the requests in the system by the duration and their mean, which is 2 where it starts at
 /// nothing.
@@ -20,19 +21,20 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
         Err(reason) => return Finding::NotChecked(reason),
     };
     let warn =
-        |value, limit, message| Finding::Doubt(Level::Warn, Blame::Server, (value, limit), message);
+        |value, limit, message| Finding::doubt(Level::Warn, Blame::Server, (value, limit), message);
     let growth = in_system.growth.unwrap_or(0.0);
     if in_system.grew_beyond(limits.unstable) {
         let message = format!(
-            "UNSTABLE: the offered rate is above the capacity; the requests in the system grew by \
-            {growth:.1} times their mean of {:.0}, so every quantile grows with the duration",
+            "UNSTABLE: the offered rate exceeds the capacity; the backlog grew by {growth:.1} \
+            times \
+            its mean of {:.0} requests",
             in_system.mean
         );
         return warn(growth, limits.unstable, message);
     }
     if turned_away > limits.unstable_turned_away {
         let message = format!(
-            "UNSTABLE: the offered rate is above the capacity; {} of the arrivals found the queue \
+            "UNSTABLE: the offered rate exceeds the capacity; {} of the arrivals found the queue \
             full",
             percent(turned_away)
         );
@@ -40,49 +42,54 @@ pub(super) fn backlog_did_not_grow(evidence: &Evidence, thresholds: &Thresholds)
     }
     if in_system.grew_beyond(limits.warn) {
         let message = format!(
-            "the requests in the system grew by {growth:.1} times their mean of {:.0} over the \
-            measurement",
+            "the backlog grew by {growth:.1} times its mean of {:.0} requests",
             in_system.mean
         );
         return warn(growth, limits.warn, message);
     }
     if in_system.growth.is_none() {
         return Finding::NotChecked(if evidence.is_interrupted {
-            "the run was stopped before its end"
+            "the run was stopped early"
         } else {
-            "fewer than 1,000 requests: their number in the system scatters too much"
+            "fewer than 1,000 requests: the backlog varies too much"
         });
     }
     Finding::Sound
 }
 
-/// C14: the response times stay what they are. Beyond a drift that KPSS confirms, a jump by more
+/// `stationarity`: response times do not change over the measurement. Beyond a drift that KPSS
+/// confirms, a jump by more
 /// than a quarter is more than one quantile can describe.
-pub(super) fn stayed_as_it_was(evidence: &Evidence, thresholds: &Thresholds) -> Finding {
-    let told = &evidence.stationarity;
+pub(super) fn response_times_were_stationary(
+    evidence: &Evidence,
+    thresholds: &Thresholds,
+) -> Finding {
+    let measured = &evidence.stationarity;
     let limits = &thresholds.stationarity;
-    let (p50, p99) = (told.p50_drift.unwrap_or(0.0), told.p99_drift.unwrap_or(0.0));
+    let (p50, p99) = (
+        measured.p50_drift.unwrap_or(0.0),
+        measured.p99_drift.unwrap_or(0.0),
+    );
     let warn =
-        |value, limit, message| Finding::Doubt(Level::Warn, Blame::Server, (value, limit), message);
-    match told.state {
-        None => Finding::NotChecked(told.reason.unwrap_or("nothing was measured")),
+        |value, limit, message| Finding::doubt(Level::Warn, Blame::Server, (value, limit), message);
+    match measured.state {
+        None => Finding::NotChecked(measured.reason.unwrap_or("nothing was measured")),
         // The backlog says it, and is the reason.
         Some(State::Stationary | State::Unstable) => Finding::Sound,
         Some(State::NonStationary) => {
-            let range = told.p50_range.unwrap_or(0.0);
-            let cure = match told.settled_after_ns {
-                Some(ns) => format!(
-                    "; it was steady after {:.0} s, so warm up for longer",
-                    ns as f64 / 1e9
-                ),
-                None => String::new(),
-            };
+            let range = measured.p50_range.unwrap_or(0.0);
             let message = format!(
-                "NON-STATIONARY: the median response time changed by {} during the \
-                measurement{cure}",
+                "NON-STATIONARY: the median response time changed by {} during the measurement",
                 percent(range)
             );
-            warn(range, limits.non_stationary, message)
+            let finding = warn(range, limits.non_stationary, message);
+            match measured.settled_after_ns {
+                Some(ns) => finding.fixed_by(format!(
+                    "it was steady after {:.0} s; warm up that much longer (--warmup)",
+                    ns as f64 / 1e9
+                )),
+                None => finding,
+            }
         }
         Some(State::Drifting) => {
             let is_median = p50.abs() > limits.warn_p50_drift;
@@ -92,7 +99,7 @@ pub(super) fn stayed_as_it_was(evidence: &Evidence, thresholds: &Thresholds) -> 
                 (p99, limits.warn_p99_drift)
             };
             let message = format!(
-                "the response times moved from the first to the last third: p50 by {}, p99 by {}",
+                "response times drifted from the first to the last third: p50 by {}, p99 by {}",
                 percent(p50),
                 percent(p99)
             );
@@ -105,9 +112,9 @@ pub(super) fn stayed_as_it_was(evidence: &Evidence, thresholds: &Thresholds) -> 
 pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds) -> Finding {
     let waited = evidence.waited_for_connection_share;
     let message = format!(
-        "connection-capped at {}: closed above that, share {}{}",
-        evidence.max_connections,
+        "{} of the requests waited for one of {} connections; above that the load was closed{}",
         percent(waited),
+        evidence.max_connections,
         pools(evidence)
     );
     Finding::warn_above(Blame::Server, waited, 0.0, message)
@@ -119,10 +126,7 @@ fn pools(evidence: &Evidence) -> String {
     match evidence.threads {
         1 => String::new(),
         threads => {
-            format!(
-                "; each of {threads} threads has only its part of the connections, --threads 1 has \
-                one pool"
-            )
+            format!("; {threads} threads share the connections out, --threads 1 has one pool")
         }
     }
 }
@@ -130,7 +134,7 @@ fn pools(evidence: &Evidence) -> String {
 /// What was dropped counts as not answered.
 pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Finding {
     let message = format!(
-        "overload: {} arrivals were shed and count as not answered{}",
+        "{} arrivals were dropped unsent and count as failed{}",
         evidence.dropped,
         pools(evidence)
     );
@@ -141,7 +145,7 @@ pub(super) fn nothing_was_dropped(evidence: &Evidence, _: &Thresholds) -> Findin
 pub(super) fn everything_was_answered(evidence: &Evidence, _: &Thresholds) -> Finding {
     let failed = evidence.unanswered_share;
     let message = format!(
-        "{} of the offered requests were not answered correctly",
+        "{} of the offered requests got no correct response",
         percent(failed)
     );
     Finding::warn_above(Blame::Server, failed, 0.0, message)
@@ -154,8 +158,8 @@ pub(super) fn one_rate_was_offered(evidence: &Evidence, _: &Thresholds) -> Findi
     };
     let [from, to] = [lowest, highest].map(|rate| (rate * 100.0).round() / 100.0);
     let message = format!(
-        "the offered rate varied between {from} and {to} per second, so the quantiles mix loads \
-        and hold for no one rate; measure each rate by itself, or sweep"
+        "the offered rate varied between {from} and {to}/s, so the quantiles hold for no single \
+        rate"
     );
     Finding::warn_above(Blame::Method, highest, lowest, message)
 }

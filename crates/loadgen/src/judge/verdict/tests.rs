@@ -2,7 +2,7 @@ use super::evidence::Expected;
 use super::*;
 use crate::judge::derived::Known;
 use crate::judge::stationarity::{Backlog, InSystem, State, Stationarity};
-use crate::pacing::stalls::Hiccups;
+use crate::pacing::stalls::Stalls;
 use crate::record::send_sample::SendGaps;
 
 fn sound() -> Evidence {
@@ -21,8 +21,8 @@ fn sound() -> Evidence {
         busiest_thread_share: 0.1,
         run_queue_share: Some(0.0),
         steal_share: Some(0.0),
-        hiccups: Hiccups::default(),
-        hiccup_share: 0.0,
+        stalls: Stalls::default(),
+        stalled_share: 0.0,
         throttled_periods: Some(0),
         client_errors: 0,
         inconsistent: 0,
@@ -89,12 +89,12 @@ fn found(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
     }
 }
 
-/// Hiccups that swallowed so many arrivals, and kept so many answers waiting.
-fn hiccups(arrivals: u64, answers: u64) -> Hiccups {
-    let mut hiccups = Hiccups::default();
-    hiccups.note(0, 10_000_000);
-    (hiccups.arrivals, hiccups.answers) = (arrivals, answers);
-    hiccups
+/// Stalls that swallowed so many arrivals, and kept so many answers waiting.
+fn stalls(arrivals: u64, answers: u64) -> Stalls {
+    let mut stalls = Stalls::default();
+    stalls.note(0, 10_000_000);
+    (stalls.arrivals, stalls.responses) = (arrivals, answers);
+    stalls
 }
 
 fn judge(evidence: &Evidence) -> Verdict {
@@ -127,7 +127,7 @@ fn a_sound_run_is_valid_and_everything_was_looked_at() {
 fn each_check_bites_at_its_limit() {
     let cases: Vec<(&str, Level, Evidence)> = vec![
         (
-            "C1",
+            "timestamp-order",
             Level::Invalid,
             Evidence {
                 inconsistent: 1,
@@ -135,7 +135,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C2",
+            "arrival-count",
             Level::Warn,
             Evidence {
                 expected_arrivals: Some(Expected {
@@ -146,7 +146,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C3",
+            "missed-sends",
             Level::Warn,
             Evidence {
                 sent_in_time_share: Some(0.9995),
@@ -154,7 +154,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C3",
+            "missed-sends",
             Level::Invalid,
             Evidence {
                 sent_in_time_share: Some(0.998),
@@ -162,7 +162,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C4",
+            "send-lag",
             Level::Warn,
             Evidence {
                 lag_impact: vec![(0.5, 0.0), (0.99, 0.02)],
@@ -170,7 +170,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C4",
+            "send-lag",
             Level::Invalid,
             Evidence {
                 lag_impact: vec![(0.99, 0.06)],
@@ -178,7 +178,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C5",
+            "send-lag-absolute",
             Level::Warn,
             Evidence {
                 send_lag_p99_ns: Some(300_000),
@@ -187,7 +187,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C5",
+            "send-lag-absolute",
             Level::Warn,
             Evidence {
                 send_lag_p999_ns: Some(6_000_000),
@@ -195,7 +195,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C5",
+            "send-lag-absolute",
             Level::Invalid,
             Evidence {
                 send_lag_p99_ns: Some(1_100_000),
@@ -203,7 +203,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C6",
+            "noise-floor",
             Level::Warn,
             Evidence {
                 floor_ratio: Ok((0.5, 9.0)),
@@ -211,7 +211,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C6",
+            "noise-floor",
             Level::Warn,
             Evidence {
                 floor_ratio: Ok((0.5, 2.0)),
@@ -219,7 +219,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C7",
+            "client-cpu",
             Level::Warn,
             Evidence {
                 busiest_thread_share: 0.7,
@@ -227,7 +227,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C8",
+            "run-queue-wait",
             Level::Invalid,
             Evidence {
                 run_queue_share: Some(0.02),
@@ -235,7 +235,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C9",
+            "client-throttling",
             Level::Invalid,
             Evidence {
                 throttled_periods: Some(1),
@@ -243,7 +243,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C10",
+            "steal",
             Level::Warn,
             Evidence {
                 steal_share: Some(0.005),
@@ -251,39 +251,39 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C11",
+            "client-stalls",
             Level::Warn,
             Evidence {
-                hiccups: hiccups(1, 0),
+                stalls: stalls(1, 0),
                 ..sound()
             },
         ),
         (
-            "C11",
+            "client-stalls",
             Level::Invalid,
             Evidence {
-                hiccups: hiccups(2, 0),
+                stalls: stalls(2, 0),
                 ..sound()
             },
         ),
         (
-            "C11",
+            "client-stalls",
             Level::Warn,
             Evidence {
-                hiccups: hiccups(0, 1),
+                stalls: stalls(0, 1),
                 ..sound()
             },
         ),
         (
-            "C11",
+            "client-stalls",
             Level::Invalid,
             Evidence {
-                hiccups: hiccups(1, 1),
+                stalls: stalls(1, 1),
                 ..sound()
             },
         ),
         (
-            "C12",
+            "client-resources",
             Level::Invalid,
             Evidence {
                 client_errors: 1,
@@ -291,7 +291,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C13",
+            "poisson-gaps",
             Level::Warn,
             Evidence {
                 send_gaps: Ok(gaps(2.0, 0.01, 1.0)),
@@ -299,7 +299,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C13",
+            "poisson-gaps",
             Level::Warn,
             Evidence {
                 send_gaps: Ok(gaps(1.0, 0.01, 5.0)),
@@ -307,19 +307,27 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C13",
+            "poisson-gaps",
             Level::Invalid,
             Evidence {
                 send_gaps: Ok(gaps(50.0, 0.06, 1.0)),
                 ..sound()
             },
         ),
-        ("C14", Level::Warn, found(State::Drifting, 0.06, 0.0)),
-        ("C14", Level::Warn, found(State::NonStationary, 0.3, 0.3)),
-        ("C15", Level::Warn, grown(0.6)),
-        ("C15", Level::Warn, grown(1.1)),
         (
-            "C15",
+            "stationarity",
+            Level::Warn,
+            found(State::Drifting, 0.06, 0.0),
+        ),
+        (
+            "stationarity",
+            Level::Warn,
+            found(State::NonStationary, 0.3, 0.3),
+        ),
+        ("backlog-growth", Level::Warn, grown(0.6)),
+        ("backlog-growth", Level::Warn, grown(1.1)),
+        (
+            "backlog-growth",
             Level::Warn,
             Evidence {
                 backlog: backlog(100.0, Some(0.0), 0.02),
@@ -327,7 +335,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C16",
+            "in-system-count",
             Level::Invalid,
             Evidence {
                 in_system: (2.0, 2.01),
@@ -335,7 +343,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C20",
+            "thread-agreement",
             Level::Warn,
             Evidence {
                 differing_threads: Ok(1),
@@ -343,7 +351,7 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "C20",
+            "thread-agreement",
             Level::Invalid,
             Evidence {
                 differing_threads: Ok(2),
@@ -412,7 +420,15 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
     let (verdict, not_checked) = Verdict::judge(&blind, &Thresholds::default());
     assert_eq!(verdict.status, Level::Valid);
     let found: Vec<_> = not_checked.iter().map(|missing| missing.check).collect();
-    assert_eq!(found, ["C8", "C6", "C15", "C14"]);
+    assert_eq!(
+        found,
+        [
+            "run-queue-wait",
+            "noise-floor",
+            "backlog-growth",
+            "stationarity"
+        ]
+    );
     assert!(
         not_checked.iter().all(|missing| !missing.reason.is_empty()),
         "{not_checked:?}"
@@ -425,9 +441,9 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
     let (_, not_checked) = Verdict::judge(&stopped, &Thresholds::default());
     let reason = not_checked
         .iter()
-        .find(|missing| missing.check == "C15")
+        .find(|missing| missing.check == "backlog-growth")
         .map(|missing| missing.reason);
-    assert_eq!(reason, Some("the run was stopped before its end"));
+    assert_eq!(reason, Some("the run was stopped early"));
 }
 
 #[test]
@@ -437,11 +453,11 @@ fn a_threshold_of_the_plan_replaces_the_default() {
         ..sound()
     };
     let lenient = Thresholds::default()
-        .with("C4", "warn", 0.03)
+        .with("send-lag", "warn", 0.03)
         .expect("known");
     assert_eq!(Verdict::judge(&late, &lenient).0.status, Level::Valid);
     let strict = Thresholds::default()
-        .with("C4", "invalid", 0.015)
+        .with("send-lag", "invalid", 0.015)
         .expect("known");
     let reason = Verdict::judge(&late, &strict).0.reasons.remove(0);
     assert_eq!((reason.level, reason.limit), (Level::Invalid, 0.015));
@@ -459,7 +475,7 @@ fn the_gravest_reason_decides_and_comes_first() {
         (verdict.status, verdict.blame),
         (Level::Invalid, Some(Blame::Client))
     );
-    assert_eq!(verdict.reasons[0].check, "C12");
+    assert_eq!(verdict.reasons[0].check, "client-resources");
 }
 
 #[test]
@@ -492,7 +508,7 @@ fn lateness_is_the_hosts_doing_where_the_thread_had_to_wait() {
     assert_eq!(judge(&disturbed).blame, Some(Blame::Host));
     let stopped = Evidence {
         run_queue_share: Some(0.004),
-        hiccup_share: 0.1,
+        stalled_share: 0.1,
         ..late
     };
     assert_eq!(
@@ -518,7 +534,7 @@ fn an_overloaded_server_is_to_blame_and_does_not_invalidate() {
     assert!(
         verdict.reasons[0]
             .message
-            .starts_with("UNSTABLE: the offered rate is above the capacity")
+            .starts_with("UNSTABLE: the offered rate exceeds the capacity")
     );
 }
 
@@ -541,7 +557,7 @@ fn several_pools_of_connections_are_named_where_one_was_full() {
     assert!(!message(1).contains("threads"), "{}", message(1));
     assert_eq!(
         message(2)
-            .matches("each of 2 threads has only its part")
+            .matches("2 threads share the connections out")
             .count(),
         2,
         "{}",
@@ -570,9 +586,10 @@ fn a_late_warm_up_says_how_long_it_was() {
     );
     assert!(
         reason
-            .message
-            .contains("steady after 5 s, so warm up for longer"),
-        "{}",
-        reason.message
+            .fix
+            .as_deref()
+            .is_some_and(|fix| fix.contains("steady after 5 s; warm up that much longer")),
+        "{:?}",
+        reason.fix
     );
 }

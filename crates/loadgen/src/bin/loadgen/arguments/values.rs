@@ -47,7 +47,7 @@ pub fn precision(text: &str) -> Result<(f64, f64), String> {
     name.strip_prefix('p')
         .and_then(hundredth)
         .zip(percent.strip_suffix('%').and_then(hundredth))
-        .ok_or_else(|| format!("{text:?} is no precision; write it like 5% or p99.9:2%"))
+        .ok_or_else(|| format!("{text:?} is not a precision; write it like 5% or p99.9:2%"))
 }
 
 /// `Name: value`.

@@ -1,0 +1,69 @@
+//! `--explain`: one check of the catalogue, in words.
+
+use std::fmt::Write as _;
+
+use loadgen::plan::Thresholds;
+use loadgen::plan::catalogue;
+
+/// What there is to say about a check, by its name or its old code.
+///
+/// # Errors
+/// Lists the names when there is no such check.
+pub fn explanation(name: &str) -> Result<String, String> {
+    let found = catalogue::ALL
+        .into_iter()
+        .find(|check| check.name == name || check.code == Some(name));
+    let Some(check) = found else {
+        let names: Vec<&str> = catalogue::ALL.iter().map(|check| check.name).collect();
+        return Err(format!(
+            "there is no check {name:?}; there are {}",
+            names.join(", ")
+        ));
+    };
+
+    let code = check
+        .code
+        .map_or(String::new(), |code| format!(" ({code})"));
+    let mut text = format!("{}{code}\n\nLooks at {}.", check.name, check.looks_at);
+    let _ = write!(text, "\nFires when: {}", check.fires_when);
+    if let Some(fix) = check.fix {
+        let _ = write!(text, "\nFix: {fix}.");
+    }
+    for (key, limit) in Thresholds::default().of_check(check.name) {
+        let _ = write!(
+            text,
+            "\nThreshold: --check-threshold {}.{key}={limit}",
+            check.name
+        );
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_is_explained_by_name_and_by_code() {
+        let by_name = explanation("send-lag").expect("a check");
+        assert!(by_name.starts_with("send-lag (C4)"), "{by_name}");
+        assert!(
+            by_name.contains("--check-threshold send-lag.warn=0.01"),
+            "{by_name}"
+        );
+        assert_eq!(explanation("C4"), Ok(by_name));
+        assert!(
+            explanation("C99")
+                .expect_err("unknown")
+                .contains("send-lag")
+        );
+    }
+
+    #[test]
+    fn every_check_has_an_explanation() {
+        for check in catalogue::ALL {
+            let text = explanation(check.name).expect(check.name);
+            assert!(text.contains("Fires when: "), "{text}");
+        }
+    }
+}

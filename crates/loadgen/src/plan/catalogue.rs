@@ -1,0 +1,307 @@
+//! Every check of a load: its name, what it looks at, when it fires, and what to do.
+//!
+//! The one place that names a check. `loadgen --explain`, `wsgiload explain` and the reasons of a
+//! verdict all read it; default thresholds come from [`Thresholds`].
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::plan::thresholds::Thresholds;
+
+/// What there is to say about one check.
+#[derive(Debug, PartialEq, JsonSchema, Serialize)]
+pub struct CheckInfo {
+    /// Its name in verdicts, options and documentation.
+    pub name: &'static str,
+    /// Its old code, for old readers.
+    pub code: Option<&'static str>,
+    /// What it looks at.
+    pub looks_at: &'static str,
+    /// When it fires, and why that matters.
+    pub fires_when: &'static str,
+    /// What to do when it fires; `None` where nothing helps.
+    pub fix: Option<&'static str>,
+}
+
+/// Every check of a load. Those that need the server or the host (`app-calls`, `kernel-drops`,
+/// `shared-cores`) are the orchestrator's.
+pub const ALL: [&CheckInfo; 24] = [
+    &TIMESTAMP_ORDER,
+    &IN_SYSTEM_COUNT,
+    &INTERRUPTED,
+    &ARRIVAL_COUNT,
+    &NO_ARRIVAL,
+    &NO_RESPONSE,
+    &CLIENT_THROTTLING,
+    &SEND_LAG,
+    &SEND_LAG_ABSOLUTE,
+    &CLIENT_STALLS,
+    &MISSED_SENDS,
+    &CLIENT_CPU,
+    &RUN_QUEUE_WAIT,
+    &STEAL,
+    &CLIENT_RESOURCES,
+    &POISSON_GAPS,
+    &THREAD_AGREEMENT,
+    &NOISE_FLOOR,
+    &BACKLOG_GROWTH,
+    &CAPPED,
+    &SHED,
+    &FAILED,
+    &STATIONARITY,
+    &MIXED_RATES,
+];
+
+pub(crate) static TIMESTAMP_ORDER: CheckInfo = CheckInfo {
+    name: "timestamp-order",
+    code: Some("C1"),
+    looks_at: "the timestamps of each response",
+    fires_when: "Any response has timestamps out of order. That is a defect of the generator.",
+    fix: Some("report it with the JSON of this load"),
+};
+
+pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
+    name: "in-system-count",
+    code: Some("C16"),
+    looks_at: "the mean number of requests in the system, from arrivals and departures and from \
+        the time each request stayed",
+    fires_when: "The two differ (Little's law). That is a defect of the generator.",
+    fix: Some("report it with the JSON of this load"),
+};
+
+pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
+    name: "interrupted",
+    code: None,
+    looks_at: "whether the load ran to its end",
+    fires_when: "The load was stopped early. What was measured is kept.",
+    fix: Some("run it again to its end"),
+};
+
+pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
+    name: "arrival-count",
+    code: Some("C2"),
+    looks_at: "the number of scheduled arrivals, against the rate and the duration",
+    fires_when: "A Poisson schedule is off by more than four standard errors, an even one by more \
+        than one arrival, a trace by any.",
+    fix: Some("try another --seed; if it recurs, report it"),
+};
+
+pub(crate) static NO_ARRIVAL: CheckInfo = CheckInfo {
+    name: "no-arrival",
+    code: None,
+    looks_at: "whether any request was scheduled in the measurement",
+    fires_when: "None was, so nothing was measured.",
+    fix: Some("measure longer (--duration) or at a higher rate"),
+};
+
+pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
+    name: "no-response",
+    code: None,
+    looks_at: "whether any correct response arrived",
+    fires_when: "None did, so there is no latency to report.",
+    fix: Some("check that the server answers this URL, and which response counts as correct"),
+};
+
+pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
+    name: "client-throttling",
+    code: Some("C9"),
+    looks_at: "CPU throttling of the generator's own control group",
+    fires_when: "The generator was throttled, so it sent and received late.",
+    fix: Some("raise the CPU limit of the generator's control group"),
+};
+
+pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
+    name: "send-lag",
+    code: Some("C4"),
+    looks_at: "each quantile of the response time with and without the generator's own lateness, \
+        request by request",
+    fires_when: "The generator's lateness lengthened a quantile by more than the threshold.",
+    fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
+};
+
+pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
+    name: "send-lag-absolute",
+    code: Some("C5"),
+    looks_at: "the send lag itself: how late requests left the generator",
+    fires_when: "p99 or p99.9 of the send lag exceeds its threshold.",
+    fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
+};
+
+pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
+    name: "client-stalls",
+    code: Some("C11"),
+    looks_at: "stalls of the generator's event loop of more than 5 ms, and the requests they \
+        touched, as a share of those beyond p99",
+    fires_when: "Stalls touched enough requests to move p99.",
+    fix: Some("stop other work on the machine, or give the generator a core of its own"),
+};
+
+pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
+    name: "missed-sends",
+    code: Some("C3"),
+    looks_at: "the share of requests sent within the measurement, of those that could be",
+    fires_when: "Requests left after the end of the measurement, or past their deadline, because \
+        the generator was late.",
+    fix: Some("lower the rate, or use more threads (--threads)"),
+};
+
+pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
+    name: "client-cpu",
+    code: Some("C7"),
+    looks_at: "how busy the busiest generator thread was, busy-waiting excluded",
+    fires_when: "The thread is so busy that its own queueing delays requests.",
+    fix: Some("use more threads (--threads), or lower the rate"),
+};
+
+pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
+    name: "run-queue-wait",
+    code: Some("C8"),
+    looks_at: "the share of time that a generator thread was runnable without a core",
+    fires_when: "Other processes kept the generator from running.",
+    fix: Some("stop other work on the machine, or give the generator a core of its own"),
+};
+
+pub(crate) static STEAL: CheckInfo = CheckInfo {
+    name: "steal",
+    code: Some("C10"),
+    looks_at: "the share of the host's CPU time that the hypervisor gave to others",
+    fires_when: "The hypervisor took CPU time from this virtual machine.",
+    fix: Some("repeat on a quieter host, or on a dedicated machine"),
+};
+
+pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
+    name: "client-resources",
+    code: Some("C12"),
+    looks_at: "requests that failed inside the generator",
+    fires_when: "The generator ran out of file descriptors, local ports or memory.",
+    fix: Some("raise `ulimit -n`, add --source addresses, or cap --max-connections"),
+};
+
+pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
+    name: "poisson-gaps",
+    code: Some("C13"),
+    looks_at: "up to 10,000 consecutive send times, against the requested Poisson process",
+    fires_when: "Inter-arrival times deviate from the exponential distribution. At high rates \
+        serial sends alone cause that, with no effect on the latency.",
+    fix: Some("look at send-lag first: it has the effect on the figures"),
+};
+
+pub(crate) static THREAD_AGREEMENT: CheckInfo = CheckInfo {
+    name: "thread-agreement",
+    code: Some("C20"),
+    looks_at: "p99 of each generator thread against p99 of all",
+    fires_when: "Threads differ by more than chance, although they share one schedule.",
+    fix: Some("pin the generator to idle cores (--client-cpus), or use one thread"),
+};
+
+pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
+    name: "noise-floor",
+    code: Some("C6"),
+    looks_at: "each quantile against the noise floor of this machine, if it was calibrated",
+    fires_when: "A quantile is close to what the generator measures of a server that responds at \
+        once. Below three times the floor it is an upper bound only.",
+    fix: Some("compare servers by CPU per request instead, or use a quieter machine"),
+};
+
+pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
+    name: "backlog-growth",
+    code: Some("C15"),
+    looks_at: "the number of requests in the system over the measurement, and full queues",
+    fires_when: "The backlog grew: the offered rate exceeds the capacity, and every quantile grows \
+        with the duration.",
+    fix: Some("lower the rate; `wsgiload capacity` finds the largest one that holds"),
+};
+
+pub(crate) static CAPPED: CheckInfo = CheckInfo {
+    name: "capped",
+    code: None,
+    looks_at: "requests that waited for one of a limited number of connections",
+    fires_when: "All connections were busy, so the load was a closed loop above that point.",
+    fix: Some("raise --max-connections"),
+};
+
+pub(crate) static SHED: CheckInfo = CheckInfo {
+    name: "shed",
+    code: None,
+    looks_at: "arrivals that were dropped before they were sent",
+    fires_when: "Any was dropped; each counts as a failed request.",
+    fix: Some("lower the rate, or raise --max-pending"),
+};
+
+pub(crate) static FAILED: CheckInfo = CheckInfo {
+    name: "failed",
+    code: None,
+    looks_at: "requests without a correct response",
+    fires_when: "Any failed. Quantiles over all offered requests count them as never answered.",
+    fix: Some("see the outcomes and the server's log"),
+};
+
+pub(crate) static STATIONARITY: CheckInfo = CheckInfo {
+    name: "stationarity",
+    code: Some("C14"),
+    looks_at: "response times over the course of the measurement",
+    fires_when: "They drifted or jumped, so one quantile does not describe the whole measurement.",
+    fix: Some("warm up longer (--warmup), then measure longer (--duration)"),
+};
+
+pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {
+    name: "mixed-rates",
+    code: None,
+    looks_at: "whether one rate was offered throughout",
+    fires_when: "The rate varied, so the quantiles mix loads and hold for no single rate.",
+    fix: Some("measure each rate by itself, or use `wsgiload sweep`"),
+};
+
+/// An entry of the catalogue with its default thresholds.
+#[derive(Debug, JsonSchema, Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    info: &'static CheckInfo,
+    thresholds: BTreeMap<String, f64>,
+}
+
+/// The catalogue as JSON: a list of `{name, code, looks_at, fires_when, fix, thresholds}`, where
+/// `thresholds` maps keys to defaults.
+///
+/// # Panics
+/// Never: the catalogue is plain data.
+#[must_use]
+pub fn check_catalogue_json() -> String {
+    let thresholds = Thresholds::default();
+    let explained: Vec<Explained> = ALL
+        .into_iter()
+        .map(|info| Explained {
+            info,
+            thresholds: thresholds.of_check(info.name),
+        })
+        .collect();
+    serde_json::to_string(&explained).expect("the catalogue is plain data")
+}
+
+/// The name of a check by its name or its old code.
+pub(crate) fn name_of(identifier: &str) -> Option<&'static str> {
+    ALL.into_iter()
+        .find(|info| info.name == identifier || info.code == Some(identifier))
+        .map(|info| info.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_and_codes_are_unique_and_every_threshold_belongs_to_a_check() {
+        let names: BTreeSet<&str> = ALL.iter().map(|info| info.name).collect();
+        let codes: BTreeSet<&str> = ALL.iter().filter_map(|info| info.code).collect();
+        assert_eq!((names.len(), codes.len()), (ALL.len(), 17));
+
+        let table = serde_json::to_value(Thresholds::default()).expect("plain data");
+        for check in table.as_object().expect("a table").keys() {
+            assert!(names.contains(check.as_str()), "{check}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Options that were given and change nothing, because the load is of another kind.
+//!
+//! They are not refused, so that one script can drive loads of both kinds. Both command lines print
+//! what is said here.
+
+use crate::plan::{HttpVersion, LoadModel, LoadPlan, ReceiveStamps, Wire};
+
+const OF_OPEN_LOOPS: [&str; 4] = ["arrivals", "on_busy", "max_connections", "max_pending"];
+const OF_CLOSED_LOOPS: [&str; 1] = ["think_time"];
+const OF_TLS: [&str; 2] = ["insecure", "ca_file"];
+
+/// A warning for each of the `given` options (named like the flags, with underscores) that has no
+/// effect on this plan. `open_by` is the flag that makes an open loop.
+#[must_use]
+pub fn without_effect(plan: &LoadPlan, given: &[impl AsRef<str>], open_by: &str) -> Vec<String> {
+    let is_given = |name: &str| given.iter().any(|option| option.as_ref() == name);
+    let is_open = matches!(plan.load, LoadModel::Open(_));
+    let mut warnings = Vec::new();
+
+    let (names, why) = if is_open {
+        let why = "in an open loop".to_owned();
+        (&OF_CLOSED_LOOPS[..], why)
+    } else {
+        let why = format!("in a closed loop; {open_by} makes an open one");
+        (&OF_OPEN_LOOPS[..], why)
+    };
+    let ignored = names.iter().filter(|name| is_given(name));
+    warnings.extend(ignored.map(|name| format!("{} has no effect {why}", flag(name))));
+
+    if !is_tls(plan) {
+        let ignored = OF_TLS.iter().filter(|name| is_given(name));
+        warnings
+            .extend(ignored.map(|name| format!("{} has no effect without https://", flag(name))));
+    }
+
+    let is_capped = is_given("connections") || is_given("max_connections");
+    if is_open && is_given("connections") && is_given("max_connections") {
+        let text = "--connections has no effect in an open loop when --max-connections is given";
+        warnings.push(text.to_owned());
+    }
+    if is_open && !is_capped && is_given("on_busy") {
+        let text =
+            "--on-busy has an effect only at the cap on connections; --max-connections sets it";
+        warnings.push(text.to_owned());
+    }
+
+    let has_schedule = is_open || is_given("think_time") || is_given("sessions");
+    if !has_schedule && is_given("spin") {
+        warnings.push("--spin has no effect in a closed loop without --think-time".to_owned());
+    }
+    if is_given("receive_stamps") && !kernel_can_stamp(plan) {
+        warnings.push(
+            "--receive-stamps has no effect over TLS, Unix sockets, HTTP/2 and hyper: the \
+            generator's own clock is used there"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+fn flag(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
+}
+
+fn is_tls(plan: &LoadPlan) -> bool {
+    let scheme = plan.url.get(..8);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+}
+
+/// Whether the receive timestamps that the plan asks for can be had; the generator's own always.
+fn kernel_can_stamp(plan: &LoadPlan) -> bool {
+    let is_plain = plan.wire == Wire::Native
+        && plan.http_version == HttpVersion::Http1
+        && plan.unix_socket.is_none()
+        && !is_tls(plan);
+    is_plain || matches!(plan.receive_stamps, None | Some(ReceiveStamps::User))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::NS_PER_S;
+
+    fn open() -> LoadPlan {
+        LoadPlan::open("http://h/", 100.0, NS_PER_S)
+    }
+
+    fn closed() -> LoadPlan {
+        LoadPlan::closed("http://h/", 8, NS_PER_S)
+    }
+
+    /// The flags that warnings are about.
+    fn warned_about(plan: &LoadPlan, given: &str) -> Vec<String> {
+        let given: Vec<&str> = given.split_whitespace().collect();
+        let warnings = without_effect(plan, &given, "--rate");
+        let first = |text: &String| text.split(' ').next().unwrap_or_default().to_owned();
+        warnings.iter().map(first).collect()
+    }
+
+    #[test]
+    fn options_of_the_other_kind_of_load_are_named() {
+        let given = "arrivals on_busy max_connections max_pending connections";
+        assert_eq!(
+            warned_about(&closed(), given),
+            [
+                "--arrivals",
+                "--on-busy",
+                "--max-connections",
+                "--max-pending"
+            ]
+        );
+        assert_eq!(
+            warned_about(&open(), "think_time connections"),
+            ["--think-time"]
+        );
+        assert!(warned_about(&open(), "arrivals max_pending").is_empty());
+        assert!(warned_about(&closed(), "think_time").is_empty());
+    }
+
+    #[test]
+    fn tls_options_need_tls() {
+        let given = "insecure ca_file";
+        assert_eq!(warned_about(&open(), given), ["--insecure", "--ca-file"]);
+        let plan = LoadPlan {
+            url: "HTTPS://h/".to_owned(),
+            ..open()
+        };
+        assert!(warned_about(&plan, given).is_empty());
+    }
+
+    #[test]
+    fn a_cap_and_what_happens_at_it_belong_together() {
+        assert_eq!(warned_about(&open(), "on_busy"), ["--on-busy"]);
+        assert!(warned_about(&open(), "on_busy max_connections").is_empty());
+        assert_eq!(
+            warned_about(&open(), "connections max_connections"),
+            ["--connections"]
+        );
+    }
+
+    #[test]
+    fn a_closed_loop_without_think_time_does_not_spin() {
+        assert_eq!(warned_about(&closed(), "spin"), ["--spin"]);
+        assert!(warned_about(&closed(), "spin think_time").is_empty());
+        assert!(warned_about(&open(), "spin").is_empty());
+    }
+
+    #[test]
+    fn kernel_timestamps_exist_on_plain_sockets_only() {
+        let stamped = |receive_stamps| LoadPlan {
+            receive_stamps,
+            ..open()
+        };
+        assert!(warned_about(&stamped(Some(ReceiveStamps::Kernel)), "receive_stamps").is_empty());
+        for plan in [
+            LoadPlan {
+                url: "https://h/".to_owned(),
+                ..stamped(Some(ReceiveStamps::Kernel))
+            },
+            LoadPlan {
+                http_version: HttpVersion::Http2,
+                ..stamped(Some(ReceiveStamps::Sampled))
+            },
+            LoadPlan {
+                unix_socket: Some("s".to_owned()),
+                ..stamped(Some(ReceiveStamps::Kernel))
+            },
+            LoadPlan {
+                wire: Wire::Hyper,
+                ..stamped(Some(ReceiveStamps::Kernel))
+            },
+        ] {
+            assert_eq!(warned_about(&plan, "receive_stamps"), ["--receive-stamps"]);
+            let own = LoadPlan {
+                receive_stamps: Some(ReceiveStamps::User),
+                ..plan
+            };
+            assert!(warned_about(&own, "receive_stamps").is_empty());
+        }
+    }
+}

@@ -1,0 +1,38 @@
+"""``wsgiload explain``: what a check or alarm looks at, why it fires, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from wsgiload.analysis.explanations import Explanation, explanation_of, explanations
+
+
+@click.command("explain")
+@click.argument("name", required=False)
+def explain(name: str | None) -> int:
+    """Explain the check or alarm NAME, such as send-lag; without NAME, list all of them."""
+    lines = _list() if name is None else _explained(explanation_of(name))
+    for line in lines:
+        click.echo(line)
+    return 0
+
+
+def _list() -> Iterator[str]:
+    found = explanations().values()
+    width = max(len(one.name) for one in found)
+    for one in found:
+        yield f"{one.name:<{width}}  {one.looks_at}"
+
+
+def _explained(one: Explanation) -> Iterator[str]:
+    code = f" ({one.code})" if one.code is not None else ""
+    yield f"{one.name}{code}"
+    yield ""
+    yield f"Looks at {one.looks_at}."
+    yield f"Fires when: {one.fires_when}"
+    if one.fix is not None:
+        yield f"Fix: {one.fix}."
+    for key, limit in sorted(one.thresholds.items()):
+        yield f"Threshold: --check-threshold {one.name}.{key}={limit:g}"

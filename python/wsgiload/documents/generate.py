@@ -1,0 +1,71 @@
+"""Writes what is generated from the types: the JSON Schemas and ``docs/metrics.md``.
+
+``python -m wsgiload.documents.generate ROOT``, where ROOT is a checkout. A test fails where the
+files are stale.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+from wsgiload.documents.description import DOCUMENTS, ClassText, class_texts, json_schema
+
+_HEADER = """# Every key and what it means
+
+Generated from the types in `python/wsgiload/documents/` by `make schemas`; do not edit.
+
+Times are integer nanoseconds of CLOCK_MONOTONIC, sizes are bytes, rates are per second. Unknown \
+values are `null` in JSON and empty in CSV, never 0. [terminology.md](terminology.md) explains the \
+terms. The machine-readable form are the JSON Schemas {names} inside the package \
+(`wsgiload.documents.schema.load_schema`). `schema_version` is 2; documents of version 1 are \
+migrated when they are read.
+"""
+_PARTS = {
+    "load_report": "The JSON of one load (`--json`, `load/<cell>.json`)",
+    "load_plan": "The plan of a load",
+    "resources": "Resources of a server",
+    "summary": "summary.json",
+    "capacity": "capacity.json",
+    "run_info": "run.json",
+}
+
+
+def schema_files() -> dict[str, str]:
+    """The generated schemas by file name."""
+    return {f"{name}.json": json.dumps(json_schema(name), indent=1) + "\n" for name in DOCUMENTS}
+
+
+def metrics_page() -> str:
+    """``docs/metrics.md``: a table for each object, then the columns of the CSV files."""
+    names = ", ".join(f"`{name}`" for name in DOCUMENTS)
+    parts = [_HEADER.format(names=names)]
+    for module, title in _PARTS.items():
+        parts.append(f"## {title}\n")
+        parts += [_table(text) for text in class_texts(module)]
+    parts.append(files("wsgiload.documents").joinpath("csv_columns.md").read_text("utf-8"))
+    return "\n".join(parts)
+
+
+def write_all(root: Path) -> None:
+    """Write every generated file of a checkout."""
+    folder = root / "python" / "wsgiload" / "documents" / "schema"
+    for name, text in schema_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (root / "docs" / "metrics.md").write_text(metrics_page(), encoding="utf-8")
+
+
+def _table(text: ClassText) -> str:
+    rows = [f"### {text.name}\n", f"{text.meaning}\n"]
+    rows += ["| key | meaning | unit | source | null when |", "|---|---|---|---|---|"]
+    for key, field in text.fields.items():
+        columns = (field.meaning, field.unit, field.source, field.null_when)
+        cells = " | ".join(column.replace("|", "\\|") for column in columns)
+        rows.append(f"| `{key}` | {cells} |".replace("|  |", "| |").replace("|  |", "| |"))
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]))
