@@ -291,7 +291,7 @@ def test_the_command_shows_a_table(target: CountingServer, command: Command) -> 
     done = command.run("load", target.url, "-c", 2, "-d", "300ms", "--quiet")
     assert done.code in (0, 98)
     assert done.err == ""
-    for word in ("response time", "service time", "p99", "requests: ok "):
+    for word in ("response time", "service time", "p99", "requests: scheduled ", ", ok "):
         assert word in done.out
 
 

@@ -418,7 +418,7 @@ class _Maker:
             "not_checked": [
                 {
                     "check": "noise-floor",
-                    "reason": "the measuring floor of this machine is not known",
+                    "reason": "the noise floor of this machine is unknown",
                 }
             ],
             "rate": self._rate_result(),

@@ -145,8 +145,8 @@ def test_validity_lists_every_doubt_once(page: Page) -> None:
 @pytest.mark.parametrize(
     ("stalls", "said"),
     [
-        ((0, 0), "Its loop never stood still."),
-        ((2, 7_000_000), "Its loop stood still 3 times in all cells together, 9.00 ms at most."),
+        ((0, 0), "It had no event-loop stalls."),
+        ((2, 7_000_000), "Its event loop stalled 3 times in all cells together, 9.00 ms at most."),
     ],
 )
 def test_the_generators_own_costs_are_told_at_their_worst(
@@ -176,7 +176,7 @@ def test_the_generators_own_costs_are_told_at_their_worst(
     assert facts[-4:] == [
         "The client waited for a CPU 4.00 ms at worst in one cell.",
         "Its busiest thread was busy for 40.0 % of a cell at worst.",
-        "It spent 30.0 µs of CPU time per answer at worst.",
+        "It spent 30.0 µs of CPU time per response at worst.",
         said,
     ]
 

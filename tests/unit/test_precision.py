@@ -87,7 +87,7 @@ def test_a_wide_one_says_how_long_a_narrow_one_takes(
             {"reason": "not_met"},
             "more requests failed than it leaves room for, which no longer load mends",
         ),
-        ({"reason": "measurement_floor"}, "too near to the measuring floor"),
+        ({"reason": "measurement_floor"}, "too close to the noise floor"),
         ({"reason": "interrupted"}, "the load was interrupted"),
     ],
 )

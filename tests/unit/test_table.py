@@ -277,13 +277,13 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
 @pytest.mark.parametrize(
     ("client", "said"),
     [
-        ({}, "answers timed by the kernel, 3 of them by its own clock"),
-        ({"user_timestamps": 0}, "never stood still, answers timed by the kernel"),
-        ({"receive_stamps": "user"}, "answers timed by its own clock"),
+        ({}, "responses timestamped by the kernel, 3 of them by its own clock"),
+        ({"user_timestamps": 0}, "no event-loop stalls, responses timestamped by the kernel"),
+        ({"receive_stamps": "user"}, "responses timestamped by its own clock"),
         ({"run_queue_wait_ns": None}, "waited for a core for not measured"),
         (
             {"cpu_per_request_ns": None},
-            "generator used: – of CPU time per answer, busy for 11.0 % of the time",
+            "generator used: – of CPU time per response, busy for 11.0 % of the time",
         ),
         (
             {
@@ -295,7 +295,7 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
                     "responses": 0,
                 }
             },
-            "stood still 2 times, 12.0 ms at most",
+            "stalled 2 times, 12.0 ms at most",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def wait_ratio(evidence: Evidence) -> float | None:
 
 
 def pause(evidence: Evidence) -> Fingerprint | None:
-    """Something inside the process stood still: a collection, a lock, a slow resource behind it."""
+    """Something inside the process stalled: a collection, a lock, a slow resource behind it."""
     paused = stretches.paused(evidence.steps)
     length_ns = stretches.total_ns(paused)
     if length_ns < LEAST_PAUSE_NS:

@@ -1,4 +1,4 @@
-"""The measuring floor of a machine: what is measured of a server that answers at once. Pure, but
+"""The noise floor of a machine: what is measured of a server that responds at once. Pure, but
 for its store.
 
 A floor is shown as a systematic uncertainty; it is never subtracted from anything.

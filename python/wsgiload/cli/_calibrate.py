@@ -1,4 +1,4 @@
-"""``wsgiload calibrate``: the measuring floor of this machine."""
+"""``wsgiload calibrate``: the noise floor of this machine."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ WIDEST = 0.5
 _FORM = re.compile(r"(?:(?P<quantile>p[0-9.]+):)?(?P<percent>[0-9.]+)%")
 _HOPELESS = {
     "not_met": "more requests failed than it leaves room for",
-    "measurement_floor": "it is too near to the measuring floor",
+    "measurement_floor": "it is too close to the noise floor",
     "interrupted": "the load was interrupted",
 }
 

@@ -202,7 +202,7 @@ def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
         )
     if "cpu_per_request_ns" in worst:
         cost = words.format_duration_ns(worst["cpu_per_request_ns"])
-        facts.append(f"It spent {cost} of CPU time per answer at worst.")
+        facts.append(f"It spent {cost} of CPU time per response at worst.")
     stalls = [
         stall for load in loads.values() if (stall := lookup(load, "client", "stalls")) is not None
     ]
@@ -215,7 +215,9 @@ def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
             f"{words.plural(count, 'time')} in all cells together, "
             f"{words.format_duration_ns(longest_ns)} at most"
         )
-        facts.append(f"Its loop stood still {times}." if count else "Its loop never stood still.")
+        facts.append(
+            f"Its event loop stalled {times}." if count else "It had no event-loop stalls."
+        )
     return facts
 
 

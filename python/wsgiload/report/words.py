@@ -180,7 +180,7 @@ def with_uncertainty(shown: str, known: Json | None) -> str:
     if known is None or shown == MISSING:
         return shown
     if known["reason"] == "measurement_floor":
-        return f"<= {shown} (not resolved: too near to the measuring floor)"
+        return f"<= {shown} (not resolved: too close to the noise floor)"
     interval = known["interval_95_ns"]
     return shown if interval is None else f"{shown} (95 % interval {format_interval(interval)})"
 
@@ -271,21 +271,23 @@ def client_words(client: Json) -> str:
     """What the generator cost, how long it could not run, and whose instants the answers have."""
     waited_ns, stalls = client["run_queue_wait_ns"], client["stalls"]
     said = [
-        f"{format_duration_ns(client['cpu_per_request_ns'])} of CPU time per answer",
+        f"{format_duration_ns(client['cpu_per_request_ns'])} of CPU time per response",
         f"busy for {format_ratio(client['busy_share'])} of the time",
         "waited for a core for "
         f"{NOT_MEASURED if waited_ns is None else format_duration_ns(waited_ns)}",
-        f"stood still {plural(stalls['count'], 'time')}, "
+        f"stalled {plural(stalls['count'], 'time')}, "
         f"{format_duration_ns(stalls['longest_ns'])} at most"
         if stalls["count"]
-        else "never stood still",
+        else "no event-loop stalls",
     ]
     if client["receive_stamps"] != "kernel":
-        said.append("answers timed by its own clock")
+        said.append("responses timestamped by its own clock")
     elif own := client["user_timestamps"]:
-        said.append(f"answers timed by the kernel, {format_count(own)} of them by its own clock")
+        said.append(
+            f"responses timestamped by the kernel, {format_count(own)} of them by its own clock"
+        )
     else:
-        said.append("answers timed by the kernel")
+        said.append("responses timestamped by the kernel")
     return ", ".join(said)
 
 
@@ -308,8 +310,8 @@ def pacing_words(client: Json) -> str | None:
     if (off_share := client["real_time_off_share"] or 0.0) >= _LEAST_SHARE_TOLD:
         said.append(
             f"real-time priority was given up for {format_ratio(off_share)} of the load: the "
-            "kernel stops who is busy "
-            "with it for more than 95 % of a second"
+            "kernel stops tasks that use "
+            "more than 95 % of a second"
         )
     return "; ".join(said) or None
 
