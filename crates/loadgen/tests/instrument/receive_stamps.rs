@@ -17,6 +17,19 @@ fn stamped(stamps: Option<ReceiveStamps>, plan: impl FnOnce(&str) -> LoadPlan) -
     (trial, told)
 }
 
+/// Responses of a load that may lack the kernel's timestamp: Linux switches timestamps on in the
+/// background once the first socket wants them, so the first packets may still go without. The
+/// report counts such responses as timed by the generator.
+const UNTIMED_AT_FIRST: u64 = 3;
+
+/// Asserts that the kernel timed all of a hundred responses, but perhaps the first.
+fn assert_all_kernel(trial: &Trial, told: u64) {
+    let client = &trial.report.client;
+    assert_eq!(client.receive_stamps, ReceiveStamps::Kernel);
+    assert_eq!(told + client.user_timestamps, 100);
+    assert!(client.user_timestamps <= UNTIMED_AT_FIRST, "{client:?}");
+}
+
 fn hundred(url: &str) -> LoadPlan {
     constant(url, 200.0, SECOND / 2)
 }
@@ -25,10 +38,7 @@ fn hundred(url: &str) -> LoadPlan {
 fn the_kernel_tells_of_every_answer_or_of_none() {
     let _alone = alone();
     let (trial, told) = stamped(Some(ReceiveStamps::Kernel), hundred);
-    assert_eq!(
-        (trial.report.client.receive_stamps, told),
-        (ReceiveStamps::Kernel, 100)
-    );
+    assert_all_kernel(&trial, told);
     let (trial, told) = stamped(Some(ReceiveStamps::User), hundred);
     assert_eq!(
         (trial.report.client.receive_stamps, told),
@@ -55,13 +65,11 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
         .expect("a report");
         let client = &report.client;
         assert_eq!(
-            (
-                report.outcome(Outcome::Ok),
-                client.user_timestamps,
-                client.receive_stamps
-            ),
-            (100, unstamped, said)
+            (report.outcome(Outcome::Ok), client.receive_stamps),
+            (100, said)
         );
+        let expected = unstamped..=unstamped + UNTIMED_AT_FIRST;
+        assert!(expected.contains(&client.user_timestamps), "{client:?}");
     }
 }
 
@@ -69,10 +77,7 @@ fn the_report_says_of_how_many_answers_the_instant_is_our_own() {
 fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
     let _alone = alone();
     let (trial, told) = stamped(None, hundred);
-    assert_eq!(
-        (trial.report.client.receive_stamps, told),
-        (ReceiveStamps::Kernel, 100)
-    );
+    assert_all_kernel(&trial, told);
     let (trial, told) = stamped(None, |url| LoadPlan::closed(url, 2, SECOND / 10));
     assert_eq!(
         (trial.report.client.receive_stamps, told),
