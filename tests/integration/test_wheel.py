@@ -25,8 +25,8 @@ CARRIED = (
     "wsgiload/catalogue/apps/counted.py",
     "wsgiload/catalogue/apps/json1k.py",
     "wsgiload/report/template.html.j2",
-    "wsgiload/documents/schema/capacity-1.json",
-    "wsgiload/documents/schema/load-1.json",
+    "wsgiload/documents/schema/capacity-2.json",
+    "wsgiload/documents/schema/load-2.json",
     "wsgiload/py.typed",
     "wsgiload/_loadgen.pyi",
 )
