@@ -94,7 +94,7 @@ SERVER = Server(
             True,
             "chunked",
             "chaussette offers gevent only on Python 2; our runner registers the same class "
-            "and restores wsgi.errors, which newer gevent versions remove ({CHAUSSETTE})",
+            f"and restores wsgi.errors, which newer gevent versions remove ({CHAUSSETTE})",
         ),
         _variant(
             "waitress",

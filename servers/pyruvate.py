@@ -45,7 +45,7 @@ SERVER = Server(
             ),
             stock_notes=("the number of threads is mandatory and has no default: 4",),
             framing="close",
-            deviation="the app's answer was not closed",
+            deviation="close() of the app's response was not called",
             extra=True,
         ),
     ),
