@@ -4,18 +4,21 @@ test runs on."""
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import os
 import signal
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+import msgspec
 import pytest
 
-from wsgiload import Report
+from wsgiload import Reason, Report, Verdict
 from wsgiload.cli import _load, run
+from wsgiload.documents.codec import read
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.documents.load_report import LoadReport, Outcomes
 
 from .report_fixture import write_run
 
@@ -24,10 +27,9 @@ MET, NOT_MET = "goodput>=1", "goodput>=1000000000"
 
 
 @pytest.fixture(scope="module")
-def invented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def invented(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
     folder = write_run(tmp_path_factory.mktemp("invented") / "run") / "load"
-    load: dict[str, Any] = json.loads((folder / "waitress@1000#1.json").read_text())
-    return load
+    return read(LoadReport, folder / "waitress@1000#1.json")
 
 
 class CannedHandle:
@@ -37,7 +39,7 @@ class CannedHandle:
     is_interrupted = False
     adds_up_in_time = True
 
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self, plan: LoadPlan) -> None:
         self.stopped = False
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -66,27 +68,25 @@ class CannedHandle:
 
 
 @pytest.fixture
-def canned(invented: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> type[CannedHandle]:
+def canned(invented: LoadReport, monkeypatch: pytest.MonkeyPatch) -> type[CannedHandle]:
     class Handle(CannedHandle):
-        report = Report(copy.deepcopy(invented))
+        report = Report(invented)
 
     monkeypatch.setattr(_load, "Handle", Handle)
     return Handle
 
 
+def change(canned: type[CannedHandle], **parts: Verdict | Outcomes) -> None:
+    canned.report = Report(msgspec.structs.replace(canned.report.document, **parts))
+
+
 def spoil(canned: type[CannedHandle]) -> None:
-    reason = {
-        "check": "send-lag",
-        "level": "invalid",
-        "message": "late",
-        "value": 1.0,
-        "limit": 0.5,
-    }
-    canned.report.to_dict()["verdict"] = {
-        "status": "invalid",
-        "blame": "client",
-        "reasons": [reason],
-    }
+    reason = Reason(check="send-lag", level="invalid", message="late", value=1.0, limit=0.5)
+    change(canned, verdict=Verdict(status="invalid", blame="client", reasons=(reason,)))
+
+
+def outcomes_of(**counts: int) -> Outcomes:
+    return Outcomes(**(dict.fromkeys(Outcomes.__struct_fields__, 0) | counts))
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,8 @@ def test_the_exit_code_is_the_first_of_130_98_99_that_holds(
 
 
 def refuse_all(canned: type[CannedHandle]) -> None:
-    outcomes = canned.report.to_dict()["outcomes"]
-    outcomes |= {name: 0 for name in outcomes if name != "scheduled"} | {
-        "refused": outcomes["scheduled"]
-    }
+    scheduled = canned.report.document.outcomes.scheduled
+    change(canned, outcomes=outcomes_of(scheduled=scheduled, refused=scheduled))
 
 
 @pytest.mark.parametrize("invalid", [False, True])
@@ -137,9 +135,7 @@ def test_a_target_that_answered_nothing_is_97_before_anything_is_said_of_the_mea
 def test_a_load_in_which_nothing_was_due_says_nothing_of_the_target(
     canned: type[CannedHandle],
 ) -> None:
-    refuse_all(canned)
-    outcomes = canned.report.to_dict()["outcomes"]
-    outcomes |= dict.fromkeys(outcomes, 0)
+    change(canned, outcomes=outcomes_of())
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0
 
 
@@ -196,7 +192,8 @@ def test_a_url_that_is_no_text_is_one_line(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:
-    canned.report.to_dict()["verdict"]["status"] = "warn"
+    verdict = canned.report.verdict
+    change(canned, verdict=msgspec.structs.replace(verdict, status="warn"))
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0
 
 

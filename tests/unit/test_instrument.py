@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 import wsgiload
 from wsgiload.cli import run
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.host.cpus import CpuPlan
-from wsgiload.loads.drive import _own_or_shared
+from wsgiload.loads.drive import _order_of
+from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.request import Request
 
 URL = "http://127.0.0.1:9/"
 
@@ -32,10 +36,12 @@ def test_unknown_stamps_are_refused() -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_the_generator_is_told_that_it_shares_its_cores(shared: bool) -> None:
+def test_the_plan_says_whether_the_generator_shares_its_cores(shared: bool) -> None:
     """It decides itself what follows for its spin, and says so; what was asked for stays."""
-    order = _own_or_shared(
-        {"url": URL, "spin_window_ns": 7}, CpuPlan((0,), (0,), shared_cores=shared)
-    )
-    assert order["plan"] == {"url": URL, "spin_window_ns": 7, "shares_cores": shared}
-    assert order["realtime"] is not shared
+    load = LoadOptions(duration_ns=1, spin_window_ns=7)
+    plan = load_plan(URL, Request(), load, Level(connections=1), seed=0)
+    order = _order_of(plan, CpuPlan((0,), (0,), shared_cores=shared))
+    expected = msgspec.structs.replace(plan, shares_cores=shared)
+    assert msgspec.json.decode(order.plan, type=LoadPlan) == expected
+    assert expected.spin_window_ns == 7
+    assert order.realtime is not shared

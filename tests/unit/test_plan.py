@@ -9,9 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.cli import run
+from wsgiload.documents.codec import encode, to_plain
+from wsgiload.documents.load_plan import (
+    LoadPlan,
+    RequestPlan,
+    ResponseCheck,
+    SessionPlan,
+    StepPlan,
+    WeightedRequest,
+)
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment, expand, experiment_facts, plain
 from wsgiload.loads.handle import Handle
@@ -32,19 +42,11 @@ EXPERIMENT = Experiment(
 )
 
 
-def made(**changes: Any) -> dict[str, Any]:
+def made(**changes: Any) -> LoadPlan:
     """The generator's plan for an open loop of 50 per second, with changed options."""
     return load_plan(
         "http://127.0.0.1:9/", Request(), replace(LOAD, **changes), Level(rate_per_s=50.0), seed=3
     )
-
-
-def kept(understood: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
-    """Of what was understood, the keys that were asked for."""
-    return {
-        key: kept(understood[key], value) if isinstance(value, dict) else understood[key]
-        for key, value in asked.items()
-    }
 
 
 # --- the cells
@@ -132,15 +134,21 @@ def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> No
         max_pending=6,
     )
     plan = load_plan("http://h:1/x", request, load, Level(rate_per_s=50.0), seed=3)
-    assert json.loads(json.dumps(plan)) == plan
-    assert plan["headers"] == [["A", "1"], ["A", "2"]]
-    assert base64.b64decode(plan["body_base64"]) == b"\x00body"
+    assert msgspec.json.decode(encode(plan), type=LoadPlan) == plan
+    plain = to_plain(plan)
+    assert plain["headers"] == [["A", "1"], ["A", "2"]]
+    assert base64.b64decode(plain["body_base64"]) == b"\x00body"
     right = base64.b64encode(b"right").decode()
     other = {"length": None, "sha256": None, "regex": None}
-    assert plan["check"] == {"statuses": [200, 404], "body_base64": right} | other
-    assert plan["phases"] == {"warmup_ns": 5, "measure_ns": NS_PER_S, "cooldown_ns": 7}
-    assert plan["keepalive"] == {"requests": 3}
-    assert plan["load"] == {
+    assert plain["check"] == {"statuses": [200, 404], "body_base64": right} | other
+    assert plain["phases"] == {
+        "warmup_ns": 5,
+        "measure_ns": NS_PER_S,
+        "drain_ns": None,
+        "cooldown_ns": 7,
+    }
+    assert plain["keepalive"] == {"requests": 3}
+    assert plain["load"] == {
         "open": {
             "rate_per_s": 50.0,
             "arrivals": "poisson",
@@ -155,26 +163,25 @@ def test_users_make_a_closed_loop() -> None:
     plan = load_plan(
         "http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0
     )
-    assert plan["load"] == {"closed": {"connections": 5, "think_time_ns": 8}}
+    assert to_plain(plan)["load"] == {"closed": {"connections": 5, "think_time_ns": 8}}
 
 
 def test_a_server_is_asked_the_first_of_several_requests_before_it_is_measured() -> None:
     alone = Request("/x", "POST", (("A", "1"),), b"body", (200, 404), b"right")
     assert alone.first is alone
-    check = {"statuses": [201], "body_base64": None, "length": 3, "sha256": None, "regex": None}
-    order = {
-        "method": "PUT",
-        "url": "http://h/a?b",
-        "headers": [["a", "2"]],
-        "body_base64": "eA==",
-        "check": check,
-    }
-    several = Request(
-        headers=(("A", "1"), ("B", "1")), targets=({"request": order}, {"request": {"url": "/"}})
+    order = RequestPlan(
+        method="PUT",
+        url="http://h/a?b",
+        headers=(("a", "2"),),
+        body_base64="eA==",
+        check=ResponseCheck(statuses=(201,), length=3),
     )
+    targets = (WeightedRequest(request=order), WeightedRequest(request=RequestPlan(url="/")))
+    several = Request(headers=(("A", "1"), ("B", "1")), targets=targets)
     first = Request("/a?b", "PUT", (("a", "2"), ("B", "1")), b"x", (201,), None, 3)
     assert several.first == first
-    session = {"name": "s", "steps": [{"request": {"url": "/only"}, "think_time_ns": 5}]}
+    step = StepPlan(request=RequestPlan(url="/only"), think_time_ns=5)
+    session = SessionPlan(name="s", steps=(step,))
     assert Request(expected_body=b"right", sessions=(session,)).first == Request(
         "/only", expected_body=b"right"
     )
@@ -200,12 +207,14 @@ def test_without_keepalive_only_that_changes() -> None:
     ],
 )
 def test_the_generator_takes_every_plan_python_makes(changes: dict[str, Any]) -> None:
-    """It is given one, stopped at once, and tells the plan it understood."""
+    """It is given one, stopped at once, and reports the plan it understood: with the thresholds
+    of its checks filled in, and otherwise as it was given."""
     plan = made(**changes)
     with Handle(plan) as handle:
         handle.stop()
-        understood = handle.result().to_dict()["plan"]
-    assert kept(understood, plan) == plan | {"spin_window_ns": understood["spin_window_ns"]}
+        understood = handle.result().document.plan
+    chosen = {"spin_window_ns": understood.spin_window_ns, "thresholds": understood.thresholds}
+    assert understood == msgspec.structs.replace(plan, **chosen)
 
 
 def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
@@ -213,7 +222,7 @@ def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
 ) -> None:
     arguments = ["load", "http://127.0.0.1:9/", "-R", "50", "-d", "1s", "--seed", "3", "--dry-run"]
     assert run(arguments) == 0
-    assert json.loads(capsys.readouterr().out) == made()
+    assert json.loads(capsys.readouterr().out) == to_plain(made())
 
 
 # --- what is refused before anything starts
@@ -294,10 +303,10 @@ def test_any_other_header_is_refused(text: str) -> None:
 
 def test_the_facts_of_an_experiment_name_either_rates_or_connections() -> None:
     facts = experiment_facts(EXPERIMENT, SERVERS)
-    assert (facts["rates"], facts["connections"]) == ([100.0, 200.0, 300.0], None)
-    assert facts["servers"] == list(SERVERS)
+    assert (facts.rates, facts.connections) == ((100.0, 200.0, 300.0), None)
+    assert facts.servers == SERVERS
     closed = experiment_facts(replace(EXPERIMENT, levels=(Level(connections=5),)), SERVERS)
-    assert (closed["rates"], closed["connections"], closed["arrivals"]) == (None, [5], None)
+    assert (closed.rates, closed.connections, closed.arrivals) == (None, (5,), None)
 
 
 def test_an_experiment_becomes_plain_data() -> None:

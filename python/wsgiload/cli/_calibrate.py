@@ -66,7 +66,7 @@ def calibrate_command(
     """Measure this machine's noise floor: response times of a server that responds immediately.
 
     It is kept in the cache and shown beside what is measured later; nothing is ever subtracted. Two
-    more loads, whose answers are held for 1 and 10 ms, show how far the median is off.
+    more loads, whose responses are held for 1 and 10 ms, show how far the median is off.
     """
     check_destinations(json_file)
     cores = [
@@ -95,4 +95,4 @@ def calibrate_command(
         click.echo(f"stored in {path}")
     if json_file is not None:
         write_json(document, json_file)
-    return EXIT_INVALID if document["verdict"]["status"] == "invalid" else EXIT_OK
+    return EXIT_INVALID if document.verdict.status == "invalid" else EXIT_OK

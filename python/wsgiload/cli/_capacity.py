@@ -28,6 +28,7 @@ from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
+from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.experiment.plan import plain
@@ -124,23 +125,23 @@ class _Progress(CapacityEvents):
 
     def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
         cell, judgement = trial.cell, trial.judgement
-        if cell["failure"] is not None:
-            tell(f"{cell['id']}: failed: {cell['failure']['message']}")
+        if cell.failure is not None or cell.verdict is None or cell.rate_result is None:
+            reason = "no result" if cell.failure is None else cell.failure.message
+            tell(f"{cell.id}: failed: {reason}")
             return
+
+        verdict = verdict_words(cell.verdict)
         if judgement is None and trial.is_discarded:
-            tell(f"{cell['id']}: a closed loop, repeated: {verdict_words(cell['verdict'])}")
+            tell(f"{cell.id}: a closed loop, repeated: {verdict}")
             return
         if judgement is None:
-            got = format_per_s(cell["rate_result"]["goodput_per_s"])
-            tell(f"{cell['id']}: closed loop: {got}; searching below that")
+            goodput = format_per_s(cell.rate_result.goodput_per_s)
+            tell(f"{cell.id}: closed loop: {goodput}; searching below that")
             return
+
         word = {True: "met", False: "missed", None: "repeated"}[judgement.met]
-        told = (
-            f"{word}, {verdict_words(cell['verdict'])}"
-            if judgement.met is not None
-            else f"{word}: {judgement.why}"
-        )
-        tell(f"{cell['id']} {trial.phase}: {told}")
+        outcome = f"{word}, {verdict}" if judgement.met is not None else f"{word}: {judgement.why}"
+        tell(f"{cell.id} {trial.phase}: {outcome}")
 
 
 @click.command(
@@ -293,7 +294,7 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.replace(":", "-").replace("[", "").replace("]", "")
 
 
-def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
+def _dry_run(plan: CapacityPlan) -> object:
     """The resolved plan, and how long it will take if it takes as many trials as usual."""
     found = {} if plan.url is not None else resolve_servers(plan.experiment)
     pythons = {
@@ -301,8 +302,7 @@ def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
     }
     servers = list(found) or ["url"]
     cpu_plan = None if plan.url is not None else plain(plan_cpus(plan.experiment.limits)[0])
-    resolved: dict[str, Any] = plain(plan)
-    return resolved | {
+    return plain(plan) | {
         "servers": servers,
         "pythons": pythons,
         "cpu_plan": cpu_plan,
@@ -310,7 +310,7 @@ def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
     }
 
 
-def _holds(server: dict[str, Any], thresholds: list[Threshold]) -> bool:
+def _holds(server: ServerCapacity, thresholds: list[Threshold]) -> bool:
     return all(threshold.holds(server) for threshold in thresholds)
 
 
@@ -319,18 +319,16 @@ def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | 
     if json_file != "-":
         print_capacity(document, Console())
         click.echo(f"run: {result.run_dir}")
-        tell_recommendations(document["recommendations"], EXIT_OK)
+        tell_recommendations(document.recommendations, EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
-    searched = [
-        (server["server"], server) for server in document["servers"] if not is_unfinished(server)
-    ]
+    searched = [(server.server, server) for server in document.servers if not is_unfinished(server)]
     failed = failed_thresholds(thresholds, searched)
     for sentence in failed:
         complain(sentence)
     code = exit_code(
         result.status,
-        document["servers"],
+        document.servers,
         [name for name, server in searched if not _holds(server, thresholds)],
     )
     if code == EXIT_INTERRUPTED:

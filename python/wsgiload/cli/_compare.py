@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
 
 from wsgiload.analysis.aggregate import FIGURES
 from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_hosts
 from wsgiload.cli._output import check_destinations, write_json
-from wsgiload.cli._report import read_summary
-from wsgiload.documents.codec import read_plain
-from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.codec import SCHEMA_VERSION, read
+from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.report import print_comparison, write_change
-from wsgiload.results.store import SCHEMA_VERSION
 
 
 @click.command()
@@ -50,28 +48,28 @@ def compare(
     between them is part of the difference.
     """
     check_destinations(json_file, html)
-    first, second = (read_summary(run / "summary.json") for run in (run_a, run_b))
-    of_sessions = any(run["experiment"].get("sessions") for run in (first, second))
-    entries = compare_runs(first["cells"], second["cells"], figure, of_sessions=of_sessions)
+    first, second = (read(Summary, run / "summary.json") for run in (run_a, run_b))
+    of_sessions = any(run.experiment.sessions for run in (first, second))
+    entries = compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
     if not entries:
         raise UsageError(
             f"{run_a} and {run_b} share no server at the same load",
             "see `wsgiload report`",
         )
-    remarks = [*unlike_hosts(*map(_host_of, (run_a, run_b))), *unlike(first, second)]
-    change = Change((str(run_a), str(run_b)), entries, remarks)
+
+    warnings = [*unlike_hosts(*map(_host_of, (run_a, run_b))), *unlike(first, second)]
+    change = Change((str(run_a), str(run_b)), entries, warnings)
     if json_file != "-":
         print_comparison(change.comparisons, change.unlike, Console())
     if json_file is not None:
-        write_json({"schema_version": SCHEMA_VERSION} | asdict(change), json_file)
+        write_json({"schema_version": SCHEMA_VERSION} | msgspec.to_builtins(change), json_file)
     if html is not None:
         write_change(html, change)
 
 
-def _host_of(run: Path) -> dict[str, Any] | None:
-    """Where a run was made; None where it does not tell."""
+def _host_of(run: Path) -> HostFacts | None:
+    """Where a run was made; None where that was not stored."""
     try:
-        told = read_plain(RunInfo, run / "run.json")
+        return read(RunInfo, run / "run.json").host
     except UsageError:
         return None  # a summary alone can be compared, too
-    return told.get("host") if isinstance(told, dict) else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from wsgiload.cli._output import write_json
@@ -21,6 +19,6 @@ def doctor(json_file: str | None) -> None:
     enter_scope("best-effort")  # so that it sees the limits that a sweep would have
     findings = run_checks()
     if json_file is not None:
-        write_json([asdict(finding) for finding in findings], json_file)
+        write_json(findings, json_file)
     else:
         print_doctor(findings)

@@ -6,6 +6,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, get_args
 
 import click
+import msgspec
 from rich.console import Console
 
 from wsgiload.analysis.alarms import alarms_of_load
@@ -24,6 +25,7 @@ from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
 from wsgiload.cli._transport import chosen_transport, transport_options
 from wsgiload.cli._without_effect import check_and_warn
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.interrupts import instead_of_interrupts, uninterrupted
 from wsgiload.loads.handle import Handle, Report
@@ -56,7 +58,7 @@ STOP_TIMEOUT_S = 1.0
 @click.option(
     "--receive-stamps",
     type=click.Choice(get_args(ReceiveStamps)),
-    help="Whose instants of answers are reported.  [default: the kernel's in an open loop, user in a closed one]",
+    help="Source of response timestamps.  [default: kernel in an open loop, user in a closed loop]",
 )
 @request_options
 @transport_options
@@ -87,6 +89,7 @@ def load(
     if dry_run:
         write_json(plan, json_file or "-")
         return EXIT_OK
+
     report, interrupted = _measure(plan, options, quiet, json_file)
     if report is None:
         complain("interrupted before the measurement; no report")
@@ -95,19 +98,21 @@ def load(
         with suppress(
             SystemExit, BrokenPipeError
         ):  # rich leaves so where nobody reads; the code is still ours to tell
-            print_load(report.to_dict(), Console())
+            print_load(report.document, Console())
+
     if not quiet:
         _tell_connect_failures(report)
-        for alarm in alarms_of_load(report.to_dict()):
+        for alarm in alarms_of_load(report.document):
             complain(f"{alarm.name}: {alarm.message}")
     if options["precision"] is not None:
-        complain(precision_sentence(report.to_dict(), options["precision"]))
-    failed = failed_thresholds(thresholds, [("", report.to_dict())])
+        complain(precision_sentence(report.document, options["precision"]))
+    failed = failed_thresholds(thresholds, [("", report.document)])
     for sentence in failed:
         complain(sentence)
+
     if interrupted:
         return EXIT_INTERRUPTED
-    if report.outcomes["ok"] == 0 < report.outcomes["scheduled"]:
+    if report.document.outcomes.ok == 0 < report.document.outcomes.scheduled:
         return EXIT_SERVER
     if report.verdict.status == "invalid":
         return EXIT_INVALID
@@ -116,7 +121,7 @@ def load(
 
 def _plan(
     url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]
-) -> dict[str, Any]:
+) -> LoadPlan:
     request = request_of(options)
     require_of_generator(options["check_threshold"])
     cap = options["max_connections"] or (None if _is_closed(schedule) else options["connections"])
@@ -137,10 +142,11 @@ def _plan(
         check_thresholds=options["check_threshold"],
         transport=chosen_transport(options),
     )
-    added = floor_of_plan(load.keepalive) | until_precise(
-        options["precision"], options["max_duration"]
+    return msgspec.structs.replace(
+        load_plan(url, request, load, schedule, options["seed"]),
+        floor=floor_of_plan(load.keepalive),
+        precision=until_precise(options["precision"], options["max_duration"]),
     )
-    return load_plan(url, request, load, schedule, options["seed"]) | added
 
 
 def _is_closed(schedule: Level | LoadProfile) -> bool:
@@ -149,30 +155,31 @@ def _is_closed(schedule: Level | LoadProfile) -> bool:
 
 def _tell_connect_failures(report: Report) -> None:
     """The outcome says that connections were not made, and no more."""
-    for cause, count in report.to_dict()["connections"]["failures"].items():
+    connections = report.document.connections
+    failures = {} if connections is None else connections.failures
+    for cause, count in failures.items():
         complain(f"{count} connections failed: {cause}")
 
 
 def _measure(
-    plan: dict[str, Any], options: dict[str, Any], quiet: bool, json_file: str | None
+    plan: LoadPlan, options: dict[str, Any], quiet: bool, json_file: str | None
 ) -> tuple[Report | None, bool]:
     """The report, written where it was asked for, and whether an interrupt cut it short; a further
     one waits so long."""
     with ExitStack() as until_written:
-        with attached(options, plan["url"]) as observation:
+        with attached(options, plan.url) as observation:
             report, interrupted = _carry_out(plan, quiet)
             until_written.enter_context(uninterrupted())
         if report is not None and observation is not None:
-            report = Report(
-                report.to_dict() | {"resources": observation.resources(report.to_dict())}
-            )
+            resources = observation.resources(report.document)
+            report = Report(msgspec.structs.replace(report.document, resources=resources))
         # Before the table: nobody may be there to read that.
         if report is not None and json_file is not None:
-            write_json(report.to_dict(), json_file)
+            write_json(report.document, json_file)
     return report, interrupted
 
 
-def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:
+def _carry_out(plan: LoadPlan, quiet: bool) -> tuple[Report | None, bool]:
     """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
     came: list[bool] = []
     with Handle(plan) as handle:
@@ -182,7 +189,7 @@ def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:
             handle.stop()
 
         if not quiet:
-            tell(f"driving {plan['url']} …")
+            tell(f"driving {plan.url} …")
         # A second interrupt, such as that of a whole process group, must not cost the report.
         with instead_of_interrupts(stop):
             while not handle.wait(STOP_TIMEOUT_S):

@@ -8,9 +8,9 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
 from wsgiload.errors import UsageError
 
@@ -18,9 +18,9 @@ from wsgiload.errors import UsageError
 _URL = re.compile(r"://|^[^/]+:\d+(/|$)")
 
 
-def write_json(data: Any, destination: str) -> None:
-    """To standard output for ``-``, else to the file."""
-    text = json.dumps(data, indent=1)
+def write_json(data: object, destination: str) -> None:
+    """Documents, or what holds them, to standard output for ``-``, else to the file."""
+    text = json.dumps(msgspec.to_builtins(data), indent=1)
     if destination == "-":
         click.echo(text)
         return

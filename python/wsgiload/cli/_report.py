@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -11,7 +10,7 @@ from rich.console import Console
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._recommend import slo_option, tell_recommendations
-from wsgiload.documents.codec import read_plain
+from wsgiload.documents.codec import read
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_OK
 from wsgiload.experiment.procedure import Method
@@ -30,13 +29,8 @@ def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...
     """Print the tables of stored RUNS and rebuild their report.html."""
     texts, code = parse_objective(slo).texts if slo else [], EXIT_OK
     for run in runs:
-        summary = analyse(read_summary(run / "summary.json"), aggregate, texts)
+        summary = analyse(read(Summary, run / "summary.json"), aggregate, texts)
         print_sweep(summary, Console())
         click.echo(f"report: {write_html(run, aggregate, texts)}")
-        code = tell_recommendations(summary["recommendations"], code)
+        code = tell_recommendations(summary.recommendations or (), code)
     return code
-
-
-def read_summary(path: Path) -> dict[str, Any]:
-    """A stored summary; anything else is refused."""
-    return read_plain(Summary, path)

@@ -36,6 +36,7 @@ from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cli._without_effect import check_and_warn
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from wsgiload.experiment.estimate import experiment_s
@@ -307,10 +308,11 @@ def sweep(
         else resume_sweep(resume, events, asked, texts)
     )
     code = _tell(result, thresholds, json_file, html)
-    return tell_recommendations(result.summary["recommendations"], code, aside=json_file == "-")
+    recommendations = result.summary.recommendations or ()
+    return tell_recommendations(recommendations, code, aside=json_file == "-")
 
 
-def _first_plan(experiment: Experiment) -> dict[str, Any]:
+def _first_plan(experiment: Experiment) -> LoadPlan:
     """The plan of one of its loads, for what holds of all of them."""
     level = experiment.levels[0] if experiment.levels else Level(rate_per_s=1.0)
     return load_plan(
@@ -351,7 +353,7 @@ def _tell(
 ) -> int:
     if json_file != "-":
         print_sweep(result.summary, Console())
-        for alarm in alarms_over_cells(result.summary["cells"]):
+        for alarm in alarms_over_cells(result.summary.cells):
             click.echo(f"{alarm.name}: {alarm.message}")
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
@@ -361,7 +363,7 @@ def _tell(
     if html is not None and result.report is not None:
         shutil.copyfile(result.report, html)
     failed = failed_thresholds(
-        thresholds, [(cell["id"], cell) for cell in last_attempts(result.summary["cells"])]
+        thresholds, [(cell.id, cell) for cell in last_attempts(result.summary.cells)]
     )
     for sentence in failed:
         complain(sentence)
@@ -371,7 +373,7 @@ def _tell(
     return code
 
 
-def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
+def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
     """The resolved plan, the cores of both sides, and how long it will take at least, further runs
     included; without rates and order where those are to be found first, which takes no longer at
     one rate than at another."""
@@ -384,7 +386,7 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
     cpu_plan = require_possible_intervention(experiment)
     order = expand(experiment, tuple(found))
     further = further_runs(order, experiment)
-    plan: dict[str, Any] = plain(experiment)
+    plan = plain(experiment)
     unknown = {"levels": None, "order": None} if is_rateless else {}
     return plan | {
         "servers": list(found),

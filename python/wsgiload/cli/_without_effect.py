@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 from click.core import ParameterSource
 
 from wsgiload.cli._output import complain
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.loads.handle import require_possible
 
 
-def check_and_warn(ctx: click.Context, plan: dict[str, Any], *, open_by: str) -> None:
+def check_and_warn(ctx: click.Context, plan: LoadPlan, *, open_by: str) -> None:
     """Refuse a plan that cannot be carried out, and warn of options without effect on it.
 
     ``open_by`` is the command's flag for an open loop. A configuration file speaks to all of its

@@ -14,6 +14,7 @@ import msgspec
 
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.check_names import code_of
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport, Reason
 from wsgiload.documents.migration import (
     migrate_capacity,
@@ -78,7 +79,9 @@ def read(kind: type[T], path: Path) -> T:
     return decode(kind, data, str(path))
 
 
-def encode(document: LoadReport | Summary | CapacityResult | RunInfo, *, indent: int = 0) -> str:
+def encode(
+    document: LoadPlan | LoadReport | Summary | CapacityResult | RunInfo, *, indent: int = 0
+) -> str:
     """The document as JSON."""
     text = msgspec.json.encode(document)
     return (msgspec.json.format(text, indent=indent) if indent else text).decode()
@@ -86,7 +89,8 @@ def encode(document: LoadReport | Summary | CapacityResult | RunInfo, *, indent:
 
 def to_plain(document: msgspec.Struct) -> dict[str, Any]:
     """The document as plain dictionaries, lists, numbers and strings, for those outside."""
-    plain: dict[str, Any] = msgspec.to_builtins(document)
+    # By way of JSON, so that tuples become lists.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return plain
 
 

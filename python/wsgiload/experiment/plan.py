@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+import msgspec
 
 from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Profile
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import LONGEST_LOAD_NS, Keepalive, Level, LoadOptions
 from wsgiload.loads.precision import Precision
-from wsgiload.loads.request import Request, base64_of
+from wsgiload.loads.request import Request
 from wsgiload.units import NS_PER_S
+
+T = TypeVar("T")
 
 LEAST_SAMPLE_INTERVAL_NS, LONGEST_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 
@@ -160,72 +165,66 @@ def arrival_seed(seed: int, level: Level, run: int) -> int:
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 
 
-def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mapping[str, Any]:
-    """The experiment as summary.json tells it."""
-    rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
-    connections = [
+def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> ExperimentFacts:
+    """The experiment as summary.json holds it."""
+    rates = tuple(level.rate_per_s for level in experiment.levels if level.rate_per_s is not None)
+    connections = tuple(
         level.connections for level in experiment.levels if level.connections is not None
-    ]
+    )
     is_open = bool(rates)
-    load, limits = experiment.load, experiment.limits
+    load, limits, procedure = experiment.load, experiment.limits, experiment.procedure
     served = [experiment.served(size.app) for size in experiment.sizes]
-    return {
-        "name": experiment.name,
-        "profile": _varied([size.profile or experiment.profile for size in experiment.sizes]),
-        "app": _varied([one.app for one in served]),
-        "path": _varied([one.request.path for one in served]),
-        "method": experiment.request.method,
-        "targets": len(experiment.request.targets) or None,
-        "sessions": len(experiment.request.sessions) or None,
-        "rates": rates or None,
-        "connections": connections or None,
-        "arrivals": load.arrivals if is_open else None,
-        "on_busy": load.on_busy if is_open else None,
-        "max_connections": load.max_connections if is_open else None,
-        "max_pending": load.max_pending if is_open else None,
-        "keepalive": _varied([size.keepalive or load.keepalive for size in experiment.sizes]),
-        "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
-        "duration_s": load.duration_ns / NS_PER_S,
-        "warmup_s": load.warmup_ns / NS_PER_S,
-        "warmup_requests": load.warmup_requests,
-        "cooldown_s": load.cooldown_ns / NS_PER_S,
-        "timeout_s": load.timeout_ns / NS_PER_S,
-        "check_thresholds": dict(load.check_thresholds),
-        "runs": experiment.runs,
-        "settle_s": experiment.procedure.settle_ns / NS_PER_S,
-        "reruns": experiment.procedure.reruns,
-        "aggregate": experiment.procedure.aggregate,
-        "slo": list(experiment.slo) or None,
-        "cpus": limits.cpus,
-        "memory_bytes": limits.memory_bytes,
-        "pids": limits.pids,
-        "limits_policy": limits.policy,
-        "server_cpus": _as_list(limits.server_cpus),
-        "client_cpus": _as_list(limits.client_cpus),
-        "servers": list(servers),
-    }
+
+    return ExperimentFacts(
+        name=experiment.name,
+        profile=_varied([size.profile or experiment.profile for size in experiment.sizes]),
+        app=_varied([one.app for one in served]),
+        path=_varied([one.request.path for one in served]),
+        method=experiment.request.method,
+        targets=len(experiment.request.targets) or None,
+        sessions=len(experiment.request.sessions) or None,
+        rates=rates or None,
+        connections=connections or None,
+        arrivals=load.arrivals if is_open else None,
+        on_busy=load.on_busy if is_open else None,
+        max_connections=load.max_connections if is_open else None,
+        max_pending=load.max_pending if is_open else None,
+        keepalive=_varied([size.keepalive or load.keepalive for size in experiment.sizes]),
+        think_time_s=None if is_open else load.think_time_ns / NS_PER_S,
+        duration_s=load.duration_ns / NS_PER_S,
+        warmup_s=load.warmup_ns / NS_PER_S,
+        warmup_requests=load.warmup_requests,
+        cooldown_s=load.cooldown_ns / NS_PER_S,
+        timeout_s=load.timeout_ns / NS_PER_S,
+        check_thresholds=dict(load.check_thresholds),
+        runs=experiment.runs,
+        settle_s=procedure.settle_ns / NS_PER_S,
+        reruns=procedure.reruns,
+        aggregate=procedure.aggregate,
+        slo=experiment.slo or None,
+        cpus=limits.cpus,
+        memory_bytes=limits.memory_bytes,
+        pids=limits.pids,
+        limits_policy=limits.policy,
+        server_cpus=limits.server_cpus,
+        client_cpus=limits.client_cpus,
+        servers=servers,
+    )
 
 
-def _varied(values: Sequence[object]) -> object:
+def _varied(values: Sequence[T]) -> T | tuple[T, ...]:
     """The one value, or all of them where a grid combines several."""
-    different = list(dict.fromkeys(values))
+    different = tuple(dict.fromkeys(values))
     return different[0] if len(different) == 1 else different
-
-
-def _as_list(cores: tuple[int, ...] | None) -> list[int] | None:
-    return None if cores is None else list(cores)
 
 
 def plain(value: object) -> Any:
     """Plain data for run.json: dataclasses as objects, bytes as base64, paths as text."""
-    if isinstance(value, bytes):
-        return base64_of(value)
+    # By way of JSON, so that tuples become lists.
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain_path))
+
+
+def _plain_path(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return {key: plain(item) for key, item in asdict(value).items()}  # type: ignore[call-overload]
-    return value
+    raise TypeError(f"{value!r} cannot be stored")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import psutil
 
@@ -19,7 +19,8 @@ from wsgiload.limits.files import CounterFiles, Mount, Source
 from wsgiload.limits.model import Counters
 from wsgiload.limits.unlimited import tree_counters
 
-PROCESSES = "processes"
+PROCESSES: Literal["processes"] = "processes"
+AttachedSource = Literal["cgroup-v2", "cgroup-v1", "processes"]
 EffectiveLimits = Mapping[str, float | None]
 NO_LIMITS: EffectiveLimits = {
     "effective_cpus": None,
@@ -31,7 +32,7 @@ NO_LIMITS: EffectiveLimits = {
 class Attached(Protocol):
     """Somebody else's server, to be sampled; ``source`` says by what."""
 
-    source: str
+    source: AttachedSource
     name: str
     effective_limits: EffectiveLimits
 
@@ -51,7 +52,7 @@ class AttachedGroup:
         self.name = name
         self._directories = tuple(dict.fromkeys(directories.values()))
         is_v2 = set(directories) == {v1.UNIFIED}
-        self.source = v2.NAME if is_v2 else v1.NAME
+        self.source: AttachedSource = v2.NAME if is_v2 else v1.NAME
         if is_v2:
             directory = directories[v1.UNIFIED]
             self.effective_limits: EffectiveLimits = v2.effective_limits(
@@ -84,7 +85,7 @@ class AttachedGroup:
 class AttachedProcesses:
     """A process and its descendants, where no control group holds them alone."""
 
-    source = PROCESSES
+    source: AttachedSource = PROCESSES
     effective_limits = NO_LIMITS
 
     def __init__(self, process: psutil.Process) -> None:

@@ -26,6 +26,7 @@ PAGE_BYTES = 4096
 
 Policy = Literal["strict", "best-effort", "none"]
 ReadBackValue = int | float | str | None
+BackendName = Literal["cgroup-v2", "cgroup-v1", "none"]
 ReadBack = Mapping[str, ReadBackValue]
 
 
@@ -62,7 +63,7 @@ class Enforcement:
     """What holds: what the kernel says after writing, and which requested limits it does not
     hold."""
 
-    backend: str
+    backend: BackendName
     read_back: ReadBack
     not_enforced: tuple[str, ...] = ()
 

@@ -14,14 +14,24 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 GROUP_VARIABLE = "WSGILOAD_GROUP"  # names the group of a server that runs in no control group
 END_TIMEOUT_S = 10.0
 FREEZE_TIMEOUT_S = 0.2
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A group in the janitor's register, and what is left of it if nobody closes it."""
+
+    name: str
+    directories: tuple[str, ...] = ()
+    sessions: tuple[tuple[int, int], ...] = ()
+    mark: str | None = None
 
 
 def members_of(directories: Iterable[Path]) -> list[int]:
@@ -191,25 +201,26 @@ def main() -> None:
     """Keep the register read from standard input; when that ends, end and remove what is still in
     it.
 
-    Lines are ``add <json>`` and ``drop <json>``, with the keys name, directories, sessions and
-    mark.
+    Lines are ``add <json>`` and ``drop <json>``, with the keys of an ``Entry``.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before
-    register: dict[str, dict[str, Any]] = {}
+
+    register: dict[str, Entry] = {}
     for line in sys.stdin:
         verb, _, payload = line.partition(" ")
-        entry = json.loads(payload)
+        entry = Entry(**json.loads(payload))
         if verb == "add":
-            register[entry["name"]] = entry
+            register[entry.name] = entry
         else:
-            register.pop(entry["name"], None)
+            register.pop(entry.name, None)
+
     for entry in register.values():
-        for session, started_ticks in entry["sessions"]:
+        for session, started_ticks in entry.sessions:
             end_session(session, started_ticks)
-        if entry["mark"]:
-            end_marked(entry["mark"])
-        directories = [Path(path) for path in entry["directories"]]
+        if entry.mark:
+            end_marked(entry.mark)
+        directories = [Path(path) for path in entry.directories]
         end_members(directories)
         remove_directories(directories)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import psutil
 
@@ -25,7 +25,7 @@ from wsgiload.limits import sweep
 from wsgiload.limits.launch import CAN_PIN, launch, pinned_to, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, ReadBack, Remains, new_group_name
 
-NAME = "none"
+NAME: Final = "none"
 NS_PER_S = 1_000_000_000
 PR_SET_CHILD_SUBREAPER = 36
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
@@ -25,7 +26,7 @@ from wsgiload.limits.model import (
     unmet,
 )
 
-NAME = "cgroup-v1"
+NAME: Final = "cgroup-v1"
 CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory", "pids", "freezer")
 UNIFIED = ""  # the key of the v2 hierarchy in /proc/self/cgroup
 

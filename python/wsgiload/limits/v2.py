@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
@@ -22,7 +23,7 @@ from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unme
 from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import Enforcement, Limits, ReadBackValue, new_group_name, unmet
 
-NAME = "cgroup-v2"
+NAME: Final = "cgroup-v2"
 CONTROLLERS = ("cpu", "memory", "pids", "cpuset")
 CONTROLLER_OF_LIMIT = {"cpus": "cpu", "memory": "memory", "pids": "pids"}
 LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")

@@ -3,7 +3,6 @@ server's limits."""
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
@@ -11,10 +10,16 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
+import msgspec
+
+from wsgiload.documents.codec import decode, encode
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import LoadError
 from wsgiload.host.cpus import CpuPlan
+from wsgiload.loads._driver import Failure, Order
 
 # Each time costs 0.14 ms on the generator's core, as much as a sample does.
 POLL_S = 0.5
@@ -23,12 +28,12 @@ STOP_TIMEOUT_S = 30.0
 
 
 def drive(
-    plan: dict[str, Any],
+    plan: LoadPlan,
     cpu_plan: CpuPlan,
     should_stop: Callable[[], bool] = lambda: False,
     on_start: Callable[[int], None] = lambda pid: None,
-) -> dict[str, Any]:
-    """Carry the plan out on the client's cores and return the report's JSON.
+) -> LoadReport:
+    """Carry the plan out on the client's cores and return its report.
 
     ``should_stop`` is asked twice a second; ``on_start`` is told the generator's process id. On
     cores that the server does not share the generator goes before ordinary processes; on shared
@@ -47,7 +52,7 @@ def drive(
         )
         try:
             on_start(process.pid)
-            _order(process, _own_or_shared(plan, cpu_plan))
+            _order(process, _order_of(plan, cpu_plan))
             while not _has_ended(process, POLL_S):
                 if should_stop():
                     _end(process)
@@ -56,22 +61,23 @@ def drive(
         return _result(process, output, complaints)
 
 
-def _own_or_shared(plan: dict[str, Any], cpu_plan: CpuPlan) -> dict[str, Any]:
+def _order_of(plan: LoadPlan, cpu_plan: CpuPlan) -> Order:
     """The order; on shared cores no real-time priority, and the generator spins only if asked
     to."""
     shared = cpu_plan.shared_cores
-    return {
-        "plan": {**plan, "shares_cores": shared},
-        "cpus": list(cpu_plan.client_cpus),
-        "realtime": not shared,
-    }
+    shared_or_not = msgspec.structs.replace(plan, shares_cores=shared)
+    return Order(
+        plan=msgspec.Raw(encode(shared_or_not).encode()),
+        cpus=tuple(cpu_plan.client_cpus),
+        realtime=not shared,
+    )
 
 
-def _order(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
+def _order(process: subprocess.Popen[bytes], order: Order) -> None:
     assert process.stdin is not None
     # A generator that died at its start is no surprise here: its complaint is read with the result.
     with suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.write(msgspec.json.encode(order) + b"\n")
         process.stdin.flush()
 
 
@@ -100,17 +106,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _result(
     process: subprocess.Popen[bytes], output: IO[bytes], complaints: IO[bytes]
-) -> dict[str, Any]:
+) -> LoadReport:
     output.seek(0)
+    report = output.read()
+
     try:
-        report: dict[str, Any] = json.loads(output.read())
-    except ValueError:
+        error = msgspec.json.decode(report, type=Failure).error
+    except msgspec.DecodeError:
         complaints.seek(0)
         last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
         raise LoadError(
             f"the load generator ended with code {process.returncode} and no report: "
             f"{' '.join(last)}"
         ) from None
-    if "error" in report:
-        raise LoadError(report["error"])
-    return report
+    if error is not None:
+        raise LoadError(error)
+
+    return decode(LoadReport, report, "the load generator's report")

@@ -7,8 +7,6 @@ Ctrl-C works.
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from types import TracebackType
@@ -17,7 +15,10 @@ from typing import Any, Self
 import msgspec
 
 from wsgiload._loadgen import Histogram, LoadHandle, check_plan
-from wsgiload.documents.load_report import Verdict
+from wsgiload.documents.codec import decode, encode, to_plain
+from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.load_plan import LoadPlan, PrecisionTarget
+from wsgiload.documents.load_report import Distribution, LoadReport, Verdict
 from wsgiload.errors import LoadError, UsageError
 from wsgiload.loads.mix import Mix, sessions_of, targets_of
 from wsgiload.loads.options import (
@@ -44,62 +45,65 @@ from wsgiload.loads.thresholds import check_thresholds_of, require_of_generator
 from wsgiload.loads.transport import Transport
 from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
-
 EXIT_TIMEOUT_S = 2.0
 
 
 class Report:
-    """The report of one load. ``to_dict()`` is the documented JSON; the rest are views of it."""
+    """The report of one load. ``document`` is all of it, typed; the rest are views of it."""
 
-    __slots__ = ("_data",)
+    __slots__ = ("_document",)
 
-    def __init__(self, data: Json) -> None:
-        self._data = data
+    def __init__(self, document: LoadReport) -> None:
+        self._document = document
 
-    def to_dict(self) -> Json:
-        """The whole report, as documented in ``docs/metrics.md``."""
-        return self._data
+    @property
+    def document(self) -> LoadReport:
+        """The whole report, typed and frozen."""
+        return self._document
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The whole report as plain data, as documented in ``docs/metrics.md``."""
+        return to_plain(self._document)
 
     @property
     def verdict(self) -> Verdict:
         """Whether the figures stand."""
-        return msgspec.convert(self._data["verdict"], Verdict)
+        return self._document.verdict
 
     @property
     def outcomes(self) -> Mapping[str, int]:
         """How the arrivals of the measure phase ended; ``scheduled`` is the sum of the rest."""
-        return dict(self._data["outcomes"])
+        return to_plain(self._document.outcomes)
 
     @property
-    def rate(self) -> Mapping[str, float]:
+    def rate(self) -> Mapping[str, float | None]:
         """Requests per second over the measure window: offered, sent, achieved, goodput."""
-        return dict(self._data["rate"])
+        return to_plain(self._document.rate)
 
     @property
     def response_time(self) -> Histogram | None:
         """Intended send to last byte of correct responses, in nanoseconds; None when there was
         none."""
-        return self.histogram("response_time_ns")
+        return histogram_of(self._document.response_time_ns)
 
     @property
     def service_time(self) -> Histogram | None:
         """Actual send to last byte of correct responses, in nanoseconds; excludes waiting to
         send."""
-        return self.histogram("service_time_ns")
+        return histogram_of(self._document.service_time_ns)
 
     @property
     def send_lag(self) -> Histogram | None:
         """The generator's own delay, in nanoseconds."""
-        return self.histogram("send_lag_ns")
+        return histogram_of(self._document.send_lag_ns)
 
     def histogram(self, name: str) -> Histogram | None:
-        """The histogram behind one of the distributions of the report, None where nothing was
-        measured."""
-        distribution = self._data[name]
-        if distribution is None:
-            return None
-        return Histogram.from_hdr_v2(base64.b64decode(distribution["hdr_v2"]))
+        """The histogram behind one of the distributions of the report, such as
+        ``receive_delay_ns``; None where nothing was measured."""
+        distribution: object = getattr(self._document, name, None)
+        if distribution is not None and not isinstance(distribution, Distribution):
+            raise UsageError(f"{name!r} is not a distribution of a report")
+        return histogram_of(distribution)
 
     def __repr__(self) -> str:
         return (
@@ -113,9 +117,9 @@ class Handle:
 
     __slots__ = ("_inner", "_report")
 
-    def __init__(self, plan: Json) -> None:
+    def __init__(self, plan: LoadPlan) -> None:
         try:
-            self._inner = LoadHandle(json.dumps(plan))
+            self._inner = LoadHandle(encode(plan))
         except ValueError as error:
             raise UsageError(str(error)) from error
         self._report: Report | None = None
@@ -139,9 +143,9 @@ class Handle:
             self._report = Report(self._finish())
         return self._report
 
-    def _finish(self) -> Json:
+    def _finish(self) -> LoadReport:
         try:
-            data: Json = json.loads(self._inner.result_json())
+            data = self._inner.result_json()
         except KeyboardInterrupt:
             self._inner.stop()
             self._inner.wait(1.0)
@@ -150,7 +154,7 @@ class Handle:
             raise UsageError(str(error)) from error
         except RuntimeError as error:
             raise LoadError(str(error)) from error
-        return data
+        return decode(LoadReport, data, "the load generator's report")
 
     def __enter__(self) -> Self:
         return self
@@ -166,14 +170,16 @@ class Handle:
         self._inner.wait(EXIT_TIMEOUT_S)
 
 
-def require_possible(plan: Json, given: Sequence[str] = (), open_by: str = "--rate") -> list[str]:
+def require_possible(
+    plan: LoadPlan, given: Sequence[str] = (), open_by: str = "--rate"
+) -> list[str]:
     """Refuse a plan that the generator could not carry out; nothing is started.
 
     Returns a warning for each of the ``given`` options that has no effect on it; they are named
     like the flags, with underscores, and ``open_by`` is the flag that makes an open loop.
     """
     try:
-        return check_plan(json.dumps(plan), list(given), open_by)
+        return check_plan(encode(plan), list(given), open_by)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -300,9 +306,8 @@ def start(
         if rate is not None
         else Level(connections=1 if connections is None else connections)
     )
-    return Handle(
-        load_plan(url, request, load, profile or level, seed) | _until(precision, max_duration)
-    )
+    plan = load_plan(url, request, load, profile or level, seed)
+    return Handle(msgspec.structs.replace(plan, precision=_until(precision, max_duration)))
 
 
 def _require_effect(
@@ -335,7 +340,7 @@ def _require_effect(
         )
 
 
-def _until(precision: str | None, max_duration: float | None) -> Json:
+def _until(precision: str | None, max_duration: float | None) -> PrecisionTarget | None:
     if precision is not None and max_duration is None:
         raise UsageError(
             "precision was given without max_duration",

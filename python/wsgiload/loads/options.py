@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
+from wsgiload.documents.load_plan import (
+    ClosedLoop,
+    KeepaliveLimit,
+    LoadModel,
+    LoadPlan,
+    OpenLoop,
+    Phases,
+    ResponseCheck,
+    TlsOptions,
+)
 from wsgiload.errors import UsageError, require
 from wsgiload.loads.request import Request, base64_of
-from wsgiload.loads.schedule import LoadProfile, Replay
+from wsgiload.loads.schedule import LoadProfile, Ramp, Replay, Steps
 from wsgiload.loads.thresholds import Thresholds, of_generator
 from wsgiload.loads.transport import Transport
 from wsgiload.units import NS_PER_S
@@ -131,9 +141,9 @@ class Level:
 
 def load_plan(
     url: str, request: Request, load: LoadOptions, schedule: Level | LoadProfile, seed: int
-) -> dict[str, Any]:
+) -> LoadPlan:
     """The plan of one load as the generator takes it."""
-    keepalive = load.keepalive
+    keepalive, transport = load.keepalive, load.transport
     require(
         url.isascii(), f"url {url!r} has characters that a URL cannot have", "percent-encode them"
     )
@@ -141,53 +151,65 @@ def load_plan(
         isinstance(seed, int) and 0 <= seed < 2**64,
         f"the seed {seed!r} is no whole number from 0 to 2^64 - 1",
     )
-    return {
-        "url": url,
-        "method": request.method,
-        "headers": [list(pair) for pair in request.headers],
-        "body_base64": base64_of(request.body),
-        "targets": [dict(target) for target in request.targets],
-        "sessions": [dict(session) for session in request.sessions],
-        "load": _load_model(load, schedule),
-        "phases": {
-            "warmup_ns": load.warmup_ns_at(schedule),
-            "measure_ns": load.duration_ns,
-            "cooldown_ns": load.cooldown_ns,
-        },
-        "interval_ns": load.interval_ns,
-        "keep_flights": load.keep_flights,
-        "keepalive": {"requests": keepalive} if isinstance(keepalive, int) else keepalive,
-        "timeout_ns": load.timeout_ns,
-        "deadline_ns": load.deadline_ns,
-        "threads": load.threads,
-        "seed": seed,
-        "spin_window_ns": load.spin_window_ns,
-        "receive_stamps": load.receive_stamps,
-        "check": {
-            "statuses": list(request.statuses),
-            "body_base64": base64_of(request.expected_body),
-            "length": request.expected_length,
-            "sha256": request.expected_sha256,
-            "regex": request.expected_regex,
-        },
-        "thresholds": of_generator(load.check_thresholds),
-        **load.transport.plan(),
-    }
+
+    return LoadPlan(
+        url=url,
+        unix_socket=transport.unix_socket,
+        method=request.method,
+        headers=request.headers,
+        body_base64=base64_of(request.body),
+        targets=request.targets,
+        sessions=request.sessions,
+        load=_load_model(load, schedule),
+        phases=Phases(
+            warmup_ns=load.warmup_ns_at(schedule),
+            measure_ns=load.duration_ns,
+            cooldown_ns=load.cooldown_ns,
+        ),
+        interval_ns=load.interval_ns,
+        keep_flights=load.keep_flights,
+        keepalive=KeepaliveLimit(requests=keepalive) if isinstance(keepalive, int) else keepalive,
+        timeout_ns=load.timeout_ns,
+        deadline_ns=load.deadline_ns,
+        threads=load.threads,
+        seed=seed,
+        spin_window_ns=load.spin_window_ns,
+        receive_stamps=load.receive_stamps,
+        check=_check(request),
+        http_version="http2" if transport.http2 else "http1",
+        tls=TlsOptions(insecure=transport.insecure, ca_file=transport.ca_file),
+        source_addresses=transport.source_addresses,
+        thresholds=of_generator(load.check_thresholds),
+    )
 
 
-def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, Any]:
-    policy = {
-        "on_busy": load.on_busy,
-        "max_connections": load.max_connections,
-        "max_pending": load.max_pending,
-    }
-    if isinstance(schedule, Replay):
-        return {"open": schedule.plan() | policy}
-    if not isinstance(schedule, Level):
-        return {"open": schedule.plan() | {"arrivals": load.arrivals} | policy}
-    if schedule.rate_per_s is not None:
-        return {"open": {"rate_per_s": schedule.rate_per_s, "arrivals": load.arrivals} | policy}
-    return {"closed": {"connections": schedule.connections, "think_time_ns": load.think_time_ns}}
+def _check(request: Request) -> ResponseCheck:
+    return ResponseCheck(
+        statuses=request.statuses,
+        body_base64=base64_of(request.expected_body),
+        length=request.expected_length,
+        sha256=request.expected_sha256,
+        regex=request.expected_regex,
+    )
+
+
+def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> LoadModel:
+    if isinstance(schedule, Level) and schedule.rate_per_s is None:
+        users = schedule.connections or 1
+        return LoadModel(closed=ClosedLoop(connections=users, think_time_ns=load.think_time_ns))
+
+    return LoadModel(
+        open=OpenLoop(
+            rate_per_s=schedule.rate_per_s if isinstance(schedule, Level) else None,
+            ramp=schedule.plan() if isinstance(schedule, Ramp) else None,
+            steps=schedule.plan() if isinstance(schedule, Steps) else None,
+            replay=schedule.plan() if isinstance(schedule, Replay) else None,
+            arrivals=None if isinstance(schedule, Replay) else load.arrivals,
+            on_busy=load.on_busy,
+            max_connections=load.max_connections,
+            max_pending=load.max_pending,
+        )
+    )
 
 
 def without_keepalive(load: LoadOptions) -> LoadOptions:

@@ -1,4 +1,4 @@
-"""How well one run knows a quantile, and how long it has to be to know it as well as was asked.
+"""How precisely one run knows a quantile, and how long it has to be to reach a target precision.
 Pure.
 
 The width of the interval inside a run shrinks with the square root of its length
@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from wsgiload.documents.load_plan import PrecisionTarget
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
-
-Json = Mapping[str, Any]
 
 # Those that a report has intervals of.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
@@ -61,69 +59,67 @@ def parse_precision(text: str) -> Precision:
     return Precision(share, name)
 
 
-def until_precise(asked: Precision | None, longest_ns: int | None) -> dict[str, Any]:
-    """What a plan holds for its load to go on until the quantile is known so well; nothing without
-    a longest one."""
+def until_precise(wanted: Precision | None, longest_ns: int | None) -> PrecisionTarget | None:
+    """What a plan holds for its load to continue until the quantile is known well enough; None
+    without a longest duration."""
     if longest_ns is None:
-        return {}
-    if asked is None:
+        return None
+    if wanted is None:
         raise UsageError("--max-duration needs --precision", "add --precision p99:5%")
-    return {
-        "precision": {
-            "quantile": QUANTILES[asked.name],
-            "share": asked.share,
-            "longest_ns": longest_ns,
-        }
-    }
+    return PrecisionTarget(
+        quantile=QUANTILES[wanted.name], share=wanted.share, longest_ns=longest_ns
+    )
 
 
-def precision_sentence(load: Json, asked: Precision) -> str:
-    """Whether the load knows its quantile as well as was asked, and if not, how long it would
-    take."""
-    probability = QUANTILES[asked.name]
-    known = load["uncertainty"]["offered_quantiles_ns"].get(f"{probability:g}")
-    if known is None or not load["outcomes"]["scheduled"]:
-        return f"precision of {asked.name} not reached: nothing was scheduled"
-    if known["reason"] in _HOPELESS:
+def precision_sentence(load: LoadReport, wanted: Precision) -> str:
+    """Whether the load reached the precision, and if not, how long it would take."""
+    probability = QUANTILES[wanted.name]
+    known = load.uncertainty.offered_quantiles_ns.get(f"{probability:g}")
+    if known is None or not load.outcomes.scheduled:
+        return f"precision of {wanted.name} not reached: nothing was scheduled"
+    if known.reason in _HOPELESS:
         return (
-            f"precision of {asked.name} not reached: {_HOPELESS[known['reason']]}, which no "
-            "longer load mends"
+            f"precision of {wanted.name} not reached: {_HOPELESS[known.reason]}; a longer load "
+            "does not help"
         )
+
     half = half_width(load, f"{probability:g}")
-    effective = known["effective_requests"]
-    if half is None:
-        least_ns = load["measured_ns"] * _times_for_an_interval(load, probability, effective)
+    effective = known.effective_requests
+    if half is None or effective is None:
+        least_ns = load.measured_ns * _times_for_an_interval(load, probability, effective)
         return (
-            f"precision of {asked.name} not reached: an interval takes "
-            f"{_duration(least_ns)} at least"
+            f"precision of {wanted.name} not reached: an interval needs at least "
+            f"{_duration(least_ns)}"
         )
-    told = f"{asked.name} is known to ± {half:.1%} from {effective:,.0f} effective requests"
-    if half <= asked.share:
-        return told
-    needed_ns = load["measured_ns"] * (half / asked.share) ** 2
-    missed = f"{told}, not to ± {asked.share:.1%}: that takes some {_duration(needed_ns)}"
-    if load.get("precision") is not None:
-        return f"precision of {asked.name} not reached: {missed} (--max-duration)"
+
+    reached = f"{wanted.name} ± {half:.1%} (from {effective:,.0f} effective requests)"
+    if half <= wanted.share:
+        return reached
+    needed_ns = load.measured_ns * (half / wanted.share) ** 2
+    missed = f"{reached}; ± {wanted.share:.1%} needs about {_duration(needed_ns)}"
+    if load.precision is not None:
+        return f"precision of {wanted.name} not reached: {missed} (--max-duration)"
     return f"{missed} (--duration)"
 
 
-def half_width(load: Json, quantile: str) -> float | None:
+def half_width(load: LoadReport, quantile: str) -> float | None:
     """Half of the 95 % interval of an offered quantile as a share of it; None where it has none, or
     an open one."""
-    low_high = load["uncertainty"]["offered_quantiles_ns"][quantile]["interval_95_ns"]
-    value_ns = load["offered_quantiles_ns"][quantile]["high"]
-    if low_high is None or low_high[1] is None or not value_ns:
+    bounds = (load.offered_quantiles_ns or {})[quantile]
+    low_high = load.uncertainty.offered_quantiles_ns[quantile].interval_95_ns
+    if low_high is None or not bounds.high:
         return None
-    return float((low_high[1] - low_high[0]) / 2 / value_ns)
+    low_ns, high_ns = low_high
+    return None if high_ns is None else (high_ns - low_ns) / 2 / bounds.high
 
 
-def _times_for_an_interval(load: Json, probability: float, effective: float | None) -> float:
+def _times_for_an_interval(load: LoadReport, probability: float, effective: float | None) -> float:
     """How many times as long a load would have to be for ten effective requests beyond the
     quantile."""
     needed = FEWEST_BEYOND / (1 - probability)
     if effective:
         return max(1.0, needed / effective)
-    return max(1.0, max(FEWEST_REQUESTS, needed) / float(load["outcomes"]["scheduled"]))
+    return max(1.0, max(FEWEST_REQUESTS, needed) / load.outcomes.scheduled)
 
 
 def _duration(length_ns: float) -> str:

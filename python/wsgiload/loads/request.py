@@ -1,4 +1,5 @@
-"""What is sent, and what counts as a right answer: frozen data. Nothing here sends anything."""
+"""What is sent, and what counts as a correct response: frozen data. Nothing here sends
+anything."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import base64
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlsplit
 
+from wsgiload.documents.load_plan import RequestPlan, ResponseCheck, SessionPlan, WeightedRequest
 from wsgiload.errors import UsageError, require
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -19,7 +20,7 @@ _FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What each request is, and what counts as a right answer."""
+    """What each request is, and what counts as a correct response."""
 
     path: str = "/"
     method: str = "GET"
@@ -32,8 +33,8 @@ class Request:
     expected_regex: str | None = None
     # As the generator's plan has them; instead of one request, whose headers and checks are then
     # their defaults.
-    targets: tuple[Mapping[str, Any], ...] = ()
-    sessions: tuple[Mapping[str, Any], ...] = ()
+    targets: tuple[WeightedRequest, ...] = ()
+    sessions: tuple[SessionPlan, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
@@ -70,33 +71,40 @@ class Request:
     def first(self) -> Request:
         """The request by itself, or the first of several: what a server is asked before it is
         measured."""
-        entries = [*self.targets, *(step for session in self.sessions for step in session["steps"])]
-        if not entries:
+        one = self._first_plan
+        if one is None:
             return self
-        one = entries[0]["request"]
-        own = tuple((str(name), str(value)) for name, value in one.get("headers", ()))
-        names = {name.lower() for name, _ in own}
-        url = urlsplit(one["url"])
-        checked = replace(self, **_checks(one["check"])) if one.get("check") else self
+
+        names = {name.lower() for name, _ in one.headers}
+        inherited = tuple(pair for pair in self.headers if pair[0].lower() not in names)
+        url = urlsplit(one.url)
+        checked = self if one.check is None else self._checked(one.check)
         return replace(
             checked,
             path=(url.path or "/") + (f"?{url.query}" if url.query else ""),
-            method=one.get("method", "GET"),
-            headers=own + tuple(pair for pair in self.headers if pair[0].lower() not in names),
-            body=_bytes(one.get("body_base64")),
+            method=one.method,
+            headers=one.headers + inherited,
+            body=_bytes(one.body_base64),
             targets=(),
             sessions=(),
         )
 
+    @property
+    def _first_plan(self) -> RequestPlan | None:
+        requests = [target.request for target in self.targets]
+        requests += [step.request for session in self.sessions for step in session.steps]
+        return requests[0] if requests else None
 
-def _checks(check: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "statuses": tuple(check["statuses"]),
-        "expected_body": _bytes(check.get("body_base64")),
-        "expected_length": check.get("length"),
-        "expected_sha256": check.get("sha256"),
-        "expected_regex": check.get("regex"),
-    }
+    def _checked(self, check: ResponseCheck) -> Request:
+        """This request with another check."""
+        return replace(
+            self,
+            statuses=check.statuses,
+            expected_body=_bytes(check.body_base64),
+            expected_length=check.length,
+            expected_sha256=check.sha256,
+            expected_regex=check.regex,
+        )
 
 
 def header_pairs(

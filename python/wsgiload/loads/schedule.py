@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from wsgiload._loadgen import parse_trace
+from wsgiload.documents import load_plan as plans
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S, parse_duration_ns
 
@@ -37,15 +37,9 @@ class Ramp:
         """How long it lasts of itself."""
         return self.over_ns
 
-    def plan(self) -> dict[str, Any]:
-        """Its key in the generator's plan."""
-        return {
-            "ramp": {
-                "from_per_s": self.from_per_s,
-                "to_per_s": self.to_per_s,
-                "over_ns": self.over_ns,
-            }
-        }
+    def plan(self) -> plans.Ramp:
+        """As the generator's plan has it."""
+        return plans.Ramp(from_per_s=self.from_per_s, to_per_s=self.to_per_s, over_ns=self.over_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +56,9 @@ class Steps:
         """How long they last together."""
         return sum(duration_ns for _, duration_ns in self.steps)
 
-    def plan(self) -> dict[str, Any]:
-        """Their key in the generator's plan."""
-        return {"steps": [{"rate_per_s": rate, "duration_ns": ns} for rate, ns in self.steps]}
+    def plan(self) -> tuple[plans.Step, ...]:
+        """As the generator's plan has them."""
+        return tuple(plans.Step(rate_per_s=rate, duration_ns=ns) for rate, ns in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +80,9 @@ class Replay:
         first, last, gaps = self.offsets_ns[0], self.offsets_ns[-1], len(self.offsets_ns) - 1
         return int((last + (last - first) // gaps) / self.speed) if last > first else None
 
-    def plan(self) -> dict[str, Any]:
-        """Its key in the generator's plan."""
-        return {"replay": {"offsets_ns": list(self.offsets_ns), "speed": self.speed}}
+    def plan(self) -> plans.Replay:
+        """As the generator's plan has it."""
+        return plans.Replay(offsets_ns=self.offsets_ns, speed=self.speed)
 
 
 LoadProfile = Ramp | Steps | Replay

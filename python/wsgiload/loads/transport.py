@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +15,3 @@ class Transport:
     http2: bool = False
     insecure: bool = False
     ca_file: str | None = None
-
-    def plan(self) -> dict[str, Any]:
-        """Its keys of the generator's plan."""
-        return {
-            "unix_socket": self.unix_socket,
-            "source_addresses": list(self.source_addresses),
-            "http_version": "http2" if self.http2 else "http1",
-            "tls": {"insecure": self.insecure, "ca_file": self.ca_file},
-        }
