@@ -139,21 +139,21 @@ def check(
     json_file: str | None,
     markdown: Path | None,
 ) -> int:
-    """Prove that NAMES serve here: answers, bodies, keep-alive, PEP 3333, backlog, workers, a clean
+    """Prove that NAMES serve here: responses, bodies, keep-alive, PEP 3333, backlog, workers, a clean
     stop."""
     check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue()
     chosen = catalogue.select(_selection(names, everything))
     enter_scope("best-effort")
     results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=tell)
-    rows: list[dict[str, Any]] = [result.to_dict() for result in results]
-    store_checks(chosen, rows)
+    store_checks(chosen, results)
+
     if json_file is not None:
-        write_json(rows, json_file)
+        write_json([result.to_dict() for result in results], json_file)
     else:
-        print_checks(rows, Console())
+        print_checks(results, Console())
     if markdown is not None:
-        markdown.write_text(markdown_catalogue(catalogue, rows), encoding="utf-8")
+        markdown.write_text(markdown_catalogue(catalogue, results), encoding="utf-8")
     return EXIT_OK if all(result.passed for result in results) else EXIT_SERVER
 
 
