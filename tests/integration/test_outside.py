@@ -40,8 +40,8 @@ def test_the_report_tells_what_was_sent_and_answered_in_all_phases(
 ) -> None:
     report = wsgiload.load(
         target.url, rate=300, warmup=0.5, duration=1.0, keepalive=keepalive
-    ).to_dict()
-    assert report["outcomes"]["ok"] < target.answered, "the warm-up was answered, too"
+    ).document
+    assert report.outcomes.ok < target.answered, "the warm-up was answered, too"
     assert answered_in_all(report) == target.answered == sent_at_most(report)
 
 
@@ -121,7 +121,7 @@ class TestOfServers:
         cell = only_cell(done)
         assert done.code == 98
         assert cell["verdict"]["status"] == "invalid"
-        assert "the two accounts differ" in checks_of(cell)["app-calls"]
+        assert "app and generator disagree" in checks_of(cell)["app-calls"]
 
     def test_c18_connections_that_the_kernel_turned_away(self, command: Command) -> None:
         """Two hundred connections at once to a queue of five."""
