@@ -91,6 +91,9 @@ class SettingRecord:
         return last
 
 
+RecordAtRate = tuple[SettingRecord, AtRate]
+
+
 def by_app(entries: Sequence[Entry]) -> dict[str | None, list[Entry]]:
     """Cells, or entries of a capacity document, by what was served: nobody has the choice between
     two apps."""
@@ -180,12 +183,8 @@ def _best_of(
     and threads."""
     quickest_first = _quickest_first(tied, sure)
     near = _near_the_quickest(quickest_first)
-    least = [
-        entry
-        for entry in near
-        if all(entry is other or _needs_less(entry[0], other[0]) for other in near)
-    ]
-    if not least:
+    chosen = _least_demanding(near)
+    if chosen is None:
         one, other = near[0][0].server, near[1][0].server
         return _refusal(
             f"{one} and {other} both hold {near[0][1].rate_per_s:g}/s, with overlapping intervals "
@@ -193,27 +192,35 @@ def _best_of(
             "use higher --rates, more --runs or `wsgiload capacity`",
         )
 
-    chosen, at = least[0]
+    record, at = chosen
     quantile = _quantile_of(thresholds)
-    others = [record.server for record, _ in quickest_first if record is not chosen]
+    others = [other.server for other, _ in quickest_first if other is not record]
     return RecommendedSetting(
-        server=chosen.server,
+        server=record.server,
         rate_per_s=at.rate_per_s,
         figure=quantile.figure if quantile is not None else "error_rate",
         centre=at.centre,
         interval=at.interval,
         runs=at.runs,
         disturbed=at.disturbed,
-        memory=chosen.memory,
+        memory=record.memory,
         runner_up=others[0] if others else next_best,
-        tied=tuple(record.server for record, _ in near if record is not chosen),
+        tied=tuple(other.server for other, _ in near if other is not record),
         fewest_beyond=at.fewest_beyond,
     )
 
 
+def _least_demanding(near: Sequence[RecordAtRate]) -> RecordAtRate | None:
+    """The setting that needs less than each other; None where there is no such."""
+    for entry in near:
+        if all(entry is other or _needs_less(entry[0], other[0]) for other in near):
+            return entry
+    return None
+
+
 def _quickest_first(
     tied: Sequence[SettingRecord], sure: Mapping[str, AtRate | None]
-) -> list[tuple[SettingRecord, AtRate]]:
+) -> list[RecordAtRate]:
     entries = [(record, at) for record in tied if (at := sure[record.server]) is not None]
     return sorted(
         entries, key=lambda entry: entry[1].centre if entry[1].centre is not None else math.inf
@@ -221,8 +228,8 @@ def _quickest_first(
 
 
 def _near_the_quickest(
-    quickest_first: Sequence[tuple[SettingRecord, AtRate]],
-) -> list[tuple[SettingRecord, AtRate]]:
+    quickest_first: Sequence[RecordAtRate],
+) -> list[RecordAtRate]:
     quickest, best = quickest_first[0]
     return [
         (record, at)
@@ -403,14 +410,7 @@ def recommend_capacity(
                 "repeat it on a quieter host",
             )
 
-    confirmed = sorted(
-        (
-            (server.rate_per_s, server.confirmed[1], server)
-            for server in servers
-            if server.rate_per_s is not None and server.confirmed is not None
-        ),
-        key=lambda entry: -entry[0],
-    )
+    confirmed = _confirmed(servers)
     if not confirmed:
         return _unconfirmed(servers)
 
@@ -429,6 +429,16 @@ def recommend_capacity(
         tied=(),
         fewest_beyond=None,
     )
+
+
+def _confirmed(servers: Sequence[ServerCapacity]) -> list[tuple[float, int, ServerCapacity]]:
+    """Those with a confirmed rate, the largest first: the rate, the confirming runs, the server."""
+    confirmed = [
+        (server.rate_per_s, server.confirmed[1], server)
+        for server in servers
+        if server.rate_per_s is not None and server.confirmed is not None
+    ]
+    return sorted(confirmed, key=lambda entry: -entry[0])
 
 
 def _doubtful_capacity(
