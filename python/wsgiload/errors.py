@@ -1,4 +1,4 @@
-"""Every error wsgiload raises on purpose, and the exit code each one ends the command with.
+"""Every error that wsgiload raises on purpose, and the exit code of the command for each.
 
     WsgiloadError
     ├── UsageError            2   a flag, a plan, a name or a configuration file that cannot be used
@@ -8,7 +8,7 @@
     │   └── AppImportError   97   the app exists but fails while it is imported
     └── LoadError            98   the load generator could not carry out the plan
 
-A message has a cause and, wherever one is known, a cure: the command or the flag that helps.
+A message has a cause and, if known, a fix: the command or the flag that helps.
 """
 
 from __future__ import annotations
@@ -22,17 +22,22 @@ EXIT_INTERRUPTED = 130
 
 
 class WsgiloadError(Exception):
-    """Base of all: ``cause`` says what is wrong, ``cure`` what to do about it."""
+    """Base of all: ``cause`` says what is wrong, ``fix`` what to do about it."""
 
     exit_code = EXIT_USAGE
 
-    def __init__(self, cause: str, cure: str | None = None) -> None:
-        super().__init__(cause, cure)
+    def __init__(self, cause: str, fix: str | None = None) -> None:
+        super().__init__(cause, fix)
         self.cause = cause
-        self.cure = cure
+        self.fix = fix
+
+    @property
+    def cure(self) -> str | None:
+        """The name that other modules still use for the fix."""
+        return self.fix
 
     def __str__(self) -> str:
-        return f"{self.cause}; {self.cure}" if self.cure else self.cause
+        return f"{self.cause}; {self.fix}" if self.fix else self.cause
 
 
 class UsageError(WsgiloadError):
@@ -49,9 +54,9 @@ class ServerError(WsgiloadError):
     exit_code = EXIT_SERVER
 
     def __init__(
-        self, cause: str, cure: str | None = None, *, step: str = "server", log_tail: str = ""
+        self, cause: str, fix: str | None = None, *, step: str = "server", log_tail: str = ""
     ) -> None:
-        super().__init__(cause, cure)
+        super().__init__(cause, fix)
         self.step = step
         self.log_tail = log_tail
 
@@ -70,7 +75,7 @@ class LoadError(WsgiloadError):
     exit_code = EXIT_INVALID
 
 
-def require(holds: bool, cause: str, cure: str | None = None) -> None:
+def require(holds: bool, cause: str, fix: str | None = None) -> None:
     """Refuse what cannot be used."""
     if not holds:
-        raise UsageError(cause, cure)
+        raise UsageError(cause, fix)

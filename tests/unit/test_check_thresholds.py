@@ -4,12 +4,13 @@ cell."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 import wsgiload
+from wsgiload import LoadOptions
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
 from wsgiload.loads.thresholds import (
@@ -21,15 +22,23 @@ from wsgiload.loads.thresholds import (
 )
 
 
-def test_they_are_told_apart_by_who_checks() -> None:
-    given = [
-        parse_check_threshold(text)
-        for text in ("C4.warn=0.02", "C17.warn=0.5", "C4.invalid=0.5", "C18.warn=9")
-    ]
-    assert of_generator(given) == {"C4": {"warn": 0.02, "invalid": 0.5}}
-    assert of_orchestrator(given) == {"C17": {"warn": 0.5, "invalid": 0.0001}, "C18": {"warn": 9.0}}
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("send-lag.warn=0.02", "app-calls.warn=0.5", "send-lag.invalid=0.5", "kernel-drops.warn=9"),
+        ("C4.warn=0.02", "C17.warn=0.5", "C4.invalid=0.5", "C18.warn=9"),
+    ],
+    ids=["names", "codes"],
+)
+def test_they_are_divided_by_who_checks(words: Sequence[str]) -> None:
+    given = [parse_check_threshold(word) for word in words]
+    assert of_generator(given) == {"send-lag": {"warn": 0.02, "invalid": 0.5}}
+    assert of_orchestrator(given) == {
+        "app-calls": {"warn": 0.5, "invalid": 0.0001},
+        "kernel-drops": {"warn": 9.0},
+    }
     assert of_orchestrator([]) == OWN
-    assert OWN["C17"]["warn"] == 0.0, "the defaults stay"
+    assert OWN["app-calls"]["warn"] == 0.0, "the defaults stay"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +49,7 @@ def test_the_command_line_puts_them_into_the_plan(
 ) -> None:
     words = [
         "--check-threshold",
-        "C4.warn=0.02",
+        "send-lag.warn=0.02",
         "--check-threshold",
         "C7.invalid=0.9",
         "--dry-run",
@@ -48,33 +57,39 @@ def test_the_command_line_puts_them_into_the_plan(
     assert run([*command, *words]) == 0
     plan = json.loads(capsys.readouterr().out)
     if command[0] == "load":
-        assert plan["thresholds"] == {"C4": {"warn": 0.02}, "C7": {"invalid": 0.9}}
+        assert plan["thresholds"] == {"send-lag": {"warn": 0.02}, "client-cpu": {"invalid": 0.9}}
     else:
-        assert plan["load"]["check_thresholds"] == [["C4.warn", 0.02], ["C7.invalid", 0.9]]
+        assert plan["load"]["check_thresholds"] == [
+            ["send-lag.warn", 0.02],
+            ["client-cpu.invalid", 0.9],
+        ]
 
 
 def test_a_sweep_refuses_unknown_ones_before_anything_starts() -> None:
     with pytest.raises(UsageError, match="the check C99 has no thresholds"):
-        wsgiload.sweep(servers=["wsgiref"], check_thresholds={"C99.warn": 1})
+        wsgiload.sweep(servers=["wsgiref"], load=LoadOptions(check_thresholds={"C99.warn": 1}))
 
 
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        ({"C4": 1}, "'C4' is no threshold of a check"),
-        ({"C4.warn": float("nan")}, "the threshold C4.warn is nan"),
-        ({"C18.invalid": 1}, "C18 has no threshold invalid; it has warn"),
-        ({"C18.warn": 1}, "C18 is a check of `wsgiload sweep`"),
-        ({"C4.wran": 1}, "C4 has no threshold wran"),
+        ({"send-lag": 1}, "'send-lag' is not a threshold; name one like send-lag.warn"),
+        (
+            {"send-lag.warn": float("nan")},
+            "the threshold send-lag.warn must be a number from 0 up, not nan",
+        ),
+        ({"C18.invalid": 1}, "kernel-drops has no threshold 'invalid'; choose warn"),
+        ({"C18.warn": 1}, "only `wsgiload sweep` makes the check kernel-drops"),
+        ({"C4.wran": 1}, "(C4|send-lag) has no threshold wran"),
     ],
 )
 def test_a_mistake_in_python_is_a_usage_error(limits: Mapping[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        wsgiload.start("http://127.0.0.1:9/", rate=1, check_thresholds=limits)
+        wsgiload.start("http://127.0.0.1:9/", rate=1, options=LoadOptions(check_thresholds=limits))
 
 
 def test_a_mapping_is_kept_in_its_order() -> None:
-    assert check_thresholds_of({"C5.warn_p99_ns": 5, "C4.warn": 1}) == (
-        ("C5.warn_p99_ns", 5.0),
-        ("C4.warn", 1.0),
+    assert check_thresholds_of({"C5.warn_p99_ns": 5, "send-lag.warn": 1}) == (
+        ("send-lag-absolute.warn_p99_ns", 5.0),
+        ("send-lag.warn", 1.0),
     )

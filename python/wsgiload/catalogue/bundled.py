@@ -1,5 +1,4 @@
-"""The apps that come with wsgiload, each with the answer that counts as correct. It only describes
-them."""
+"""The apps that come with wsgiload, each with its correct response. It only describes them."""
 
 from __future__ import annotations
 
@@ -49,6 +48,6 @@ def bundled_app(name: str) -> BundledApp:
     if app is None:
         known = ", ".join(BUNDLED)
         raise UsageError(
-            f"there is no bundled app {name!r}", f"choose one of {known} (default: {DEFAULT_APP})"
+            f"unknown bundled app {name!r}", f"choose one of {known} (default: {DEFAULT_APP})"
         )
     return app

@@ -1,7 +1,7 @@
-"""Thresholds of checks that the user sets, such as ``C4.warn=0.02``: read, and told apart by who
-checks. Pure.
+"""Thresholds of checks that the user sets, such as ``send-lag.warn=0.02``: read, and divided by who
+makes the check. Pure.
 
-Those of the generator go into its plan, which knows their names and refuses others.
+Those of the generator go into its plan; the generator knows their names and refuses others.
 """
 
 from __future__ import annotations
@@ -9,43 +9,49 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from wsgiload.documents.check_names import name_of
 from wsgiload.errors import UsageError
 
 Thresholds = tuple[tuple[str, float], ...]
 
 # Of the checks that only the orchestrator can make.
 OWN: Mapping[str, Mapping[str, float]] = {
-    "C17": {"warn": 0.0, "invalid": 0.0001},
-    "C18": {"warn": 0.0},
+    "app-calls": {"warn": 0.0, "invalid": 0.0001},
+    "kernel-drops": {"warn": 0.0},
 }
 
-_CURE = "write it like C4.warn=0.02"
+_FIX = "write it like send-lag.warn=0.02"
 
 
 def parse_check_threshold(text: str) -> tuple[str, float]:
-    """``C4.warn=0.02`` as its name and its number."""
+    """``send-lag.warn=0.02`` as its name and its number; old codes (``C4.warn``) are accepted."""
     name, equals, number = text.partition("=")
     check, dot, key = name.strip().partition(".")
     if not (equals and dot and check and key):
-        raise UsageError(f"{text!r} is no threshold of a check", _CURE)
+        raise UsageError(f"{text!r} is not a threshold", _FIX)
     try:
         limit = float(number)
     except ValueError:
-        raise UsageError(f"{text!r}: {number!r} is no number", _CURE) from None
+        raise UsageError(f"{text!r}: {number!r} is not a number", _FIX) from None
     return check_thresholds_of({f"{check}.{key}": limit})[0]
 
 
 def check_thresholds_of(limits: Mapping[str, float]) -> Thresholds:
-    """The thresholds of a mapping such as ``{"C4.warn": 0.02}``."""
-    for name, limit in limits.items():
-        if not (math.isfinite(limit) and limit >= 0):
-            raise UsageError(f"the threshold {name} is {limit:g}", "give a number from 0 on")
-        check, dot, key = name.partition(".")
-        if not (dot and key):
-            raise UsageError(f"{name!r} is no threshold of a check", "name one like C4.warn")
-        if check in OWN and key not in OWN[check]:
-            raise UsageError(f"{check} has no threshold {key}", f"it has {', '.join(OWN[check])}")
-    return tuple((name, float(limit)) for name, limit in limits.items())
+    """The thresholds of a mapping such as ``{"send-lag.warn": 0.02}``, by the names of checks."""
+    return tuple(_threshold(name, limit) for name, limit in limits.items())
+
+
+def _threshold(name: str, limit: float) -> tuple[str, float]:
+    identifier, dot, key = name.partition(".")
+    check = name_of(identifier)
+    if not (math.isfinite(limit) and limit >= 0):
+        raise UsageError(f"the threshold {name} must be a number from 0 up, not {limit:g}")
+    if not (dot and key):
+        raise UsageError(f"{name!r} is not a threshold", "name one like send-lag.warn")
+    if check in OWN and key not in OWN[check]:
+        keys = " or ".join(OWN[check])
+        raise UsageError(f"{check} has no threshold {key!r}", f"choose {keys}")
+    return f"{check}.{key}", float(limit)
 
 
 def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
@@ -53,7 +59,7 @@ def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
     for name, _ in thresholds:
         check = name.partition(".")[0]
         if check in OWN:
-            raise UsageError(f"{name}: {check} is a check of `wsgiload sweep`", "leave it out")
+            raise UsageError(f"{name}: only `wsgiload sweep` makes the check {check}", "omit it")
 
 
 def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
@@ -67,7 +73,7 @@ def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str,
 
 
 def of_orchestrator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """The thresholds of C17 and C18: the defaults, and what changes them."""
+    """The thresholds of the orchestrator's checks: the defaults, and what overrides them."""
     own = {check: dict(limits) for check, limits in OWN.items()}
     for name, limit in thresholds:
         check, _, key = name.partition(".")
