@@ -126,11 +126,11 @@ def test_an_unknown_server_is_named_with_its_nearest_neighbours(
         (["--cpus", "9999"], "--cpus 9999 asks for more than the "),
         (
             ["--cpus", "0.0001"],
-            "asks for 0.0001 CPUs, the kernel's least is 0.01; give --cpus 0.01",
+            "0.0001 CPUs requested, but the kernel's minimum is 0.01; give --cpus 0.01",
         ),
         (
             ["--memory", "1KiB"],
-            "asks for 1024 bytes of memory, no server starts in that; give --memory 4MiB or more",
+            "1024 bytes of memory are too few to start a server; give --memory 4MiB or more",
         ),
         (["--server-cpus", "9999"], "--server-cpus names 9999, available are "),
         (["--client-cpus", "9999"], "--client-cpus names 9999, available are "),

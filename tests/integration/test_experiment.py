@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 import wsgiload
+from wsgiload import LoadOptions, RequestOptions, ResourceLimits, SweepOptions
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.documents.codec import to_plain
-from wsgiload.experiment.plan import ResourceLimits
 
 from .command import Command, Running, read_json, until
 from .stored import expected_code, only_run, rows, schema_errors
@@ -114,14 +114,10 @@ def test_several_runs_are_told_together_and_told_alike_from_the_store(tmp_path: 
         rates=[100],
         servers=["wsgiref", "again=wsgiref"],
         duration=0.5,
-        warmup=0,
-        cooldown=0,
-        runs=4,
-        settle=0,
-        reruns=0,
-        aggregate="trim",
+        load=LoadOptions(warmup=0, cooldown=0),
+        request=RequestOptions(expect_length=14),
         limits=ResourceLimits(policy="none"),
-        expected_length=14,
+        options=SweepOptions(runs=4, settle=0, reruns=0, aggregate="trim"),
         out=tmp_path,
     )
     assert schema_errors("summary-2", result.to_dict()) == []

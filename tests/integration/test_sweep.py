@@ -15,8 +15,8 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 import wsgiload
+from wsgiload import LoadOptions, ResourceLimits, SweepOptions
 from wsgiload.documents.codec import to_plain
-from wsgiload.experiment.plan import ResourceLimits
 
 from .command import Command, Done, read_json
 from .stored import expected_code, rows, schema_errors
@@ -325,12 +325,9 @@ def test_from_python_a_sweep_returns_the_summary_that_it_stored(tmp_path: Path) 
         rates=[100],
         servers=["wsgiref"],
         duration=0.3,
-        warmup=0,
-        cooldown=0,
-        runs=2,
-        settle=0,
-        reruns=0,
+        load=LoadOptions(warmup=0, cooldown=0),
         limits=ResourceLimits(policy="none"),
+        options=SweepOptions(runs=2, settle=0, reruns=0),
         out=tmp_path,
     )
     stored = read_json(result.run_dir / "summary.json")
@@ -365,7 +362,7 @@ def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -
     refused = command.run("sweep", "--targets", "targets", "--path", "/")
     assert (refused.code, refused.err) == (
         2,
-        "wsgiload: --targets and --path were both given; give one of them\n",
+        "wsgiload: --targets and --path are mutually exclusive\n",
     )
 
 

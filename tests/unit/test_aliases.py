@@ -30,10 +30,10 @@ def test_the_second_name_is_the_label() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("gunicorn=waitress", "'gunicorn' already names a server; choose another name"),
-        ("all=waitress", "'all' already names a server"),
-        ("a/b=waitress", "'a/b' is not a name for a server; use letters, digits and dashes"),
-        ("=waitress", "'' is not a name for a server"),
+        ("gunicorn=waitress", "'gunicorn' is a server's name; choose another alias"),
+        ("all=waitress", "'all' is a server's name"),
+        ("a/b=waitress", "'a/b' is not a valid alias; use letters, digits and dashes"),
+        ("=waitress", "'' is not a valid alias"),
         ("again=watress", "unknown server 'watress'; did you mean waitress"),
         ("again=all", "unknown server 'all'"),
     ],

@@ -24,9 +24,9 @@ from wsgiload.documents.load_report import Distribution, LoadReport, Reason, Ver
 from wsgiload.errors import UsageError
 from wsgiload.host.facts import host_facts
 from wsgiload.loads import reference_server
-from wsgiload.loads.handle import require_possible
+from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level as LoadLevel
-from wsgiload.loads.options import LoadOptions, load_plan
+from wsgiload.loads.options import LoadSettings, load_plan
 from wsgiload.loads.reference_server import find_reference_server
 from wsgiload.loads.request import Request
 from wsgiload.report.calibration import bias_sentences
@@ -144,7 +144,7 @@ def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> Non
     floor = floor_of_plan("on")
     assert floor == NoiseFloor(p50_ns=60_000, p99_ns=120_000, p999_ns=180_000)
     level = LoadLevel(rate_per_s=100.0)
-    plan = load_plan("http://127.0.0.1:1/", Request(), LoadOptions(NS_PER_S), level, 1)
+    plan = load_plan("http://127.0.0.1:1/", Request(), LoadSettings(NS_PER_S), level, 1)
     require_possible(msgspec.structs.replace(plan, floor=floor))
 
 

@@ -24,12 +24,12 @@ from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import Summary
 from wsgiload.loads.mix import sessions_of, targets_of
-from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.request import Request
 from wsgiload.loads.schedule import Ramp, Replay, Steps
 
 VERSION_1 = Path(__file__).parent / "version_1"
-LOAD = LoadOptions(duration_ns=200_000_000, keep_flights=10)
+LOAD = LoadSettings(duration_ns=200_000_000, keep_flights=10)
 
 
 class Responses(BaseHTTPRequestHandler):
@@ -73,7 +73,7 @@ SESSIONS = [{"name": "s", "steps": [{"request": {"url": "/a"}, "think_time_ns": 
     ids=["open", "closed", "targets", "sessions", "replay"],
 )
 def test_a_real_report_is_written_back_as_it_was(
-    url: str, request_: Request, load: LoadOptions, schedule: Any
+    url: str, request_: Request, load: LoadSettings, schedule: Any
 ) -> None:
     plan = load_plan(url, request_, load, schedule, seed=1)
     assert msgspec.json.decode(encode(plan), type=LoadPlan) == plan

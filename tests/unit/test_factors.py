@@ -41,7 +41,7 @@ from wsgiload.experiment.plan import Cell, Experiment, Size, experiment_facts
 from wsgiload.experiment.settings import resolve_servers, runs_to_compare
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Limits
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.report.cells import conditions, read_sweep
 from wsgiload.report.findings import headline, response_time_caption
@@ -65,7 +65,7 @@ def experiment(servers: tuple[str, ...], *grid: str) -> Experiment:
         app=HELLO.app,
         app_dir=HELLO.app_dir,
         request=Request(method="POST", expected_body=HELLO.expected_body),
-        load=LoadOptions(duration_ns=1),
+        load=LoadSettings(duration_ns=1),
         levels=(Level(rate_per_s=1.0),),
         servers=servers,
         sizes=parse_sizes(None, None, grid),

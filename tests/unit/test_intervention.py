@@ -13,7 +13,7 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, expand
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Limits
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.statistics.student import t_quantile
 from wsgiload.sweeps.intervene import further_runs, intervene, pairs_of, require_liftable
@@ -24,7 +24,7 @@ EXPERIMENT = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadOptions(duration_ns=1000 * MS),
+    load=LoadSettings(duration_ns=1000 * MS),
     levels=(Level(rate_per_s=100.0), Level(rate_per_s=200.0)),
 )
 

@@ -18,7 +18,7 @@ from wsgiload.experiment.plan import Experiment, ResourceLimits, Size, expand, p
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.host.facts import host_facts
 from wsgiload.limits.model import Counters
-from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.precision import Precision
 from wsgiload.loads.request import Request
 from wsgiload.loads.transport import Transport
@@ -41,7 +41,7 @@ PLAIN = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadOptions(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S),
+    load=LoadSettings(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S),
     levels=(Level(rate_per_s=100.0), Level(rate_per_s=0.1 + 0.2)),
 )
 RICH = replace(

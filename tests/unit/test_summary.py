@@ -19,7 +19,7 @@ from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.results.record import CellRecord, Failure, Setting
 from wsgiload.results.summary import Progress, exit_code, summarise_cell, summarise_sweep
@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadOptions(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
+    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
     levels=(LEVEL,),
 )
 ENFORCED = Enforcement("cgroup-v1", {"cpus": 1.0}, ())

@@ -12,7 +12,7 @@ from wsgiload.documents.calibration import Calibration
 from wsgiload.host.cpus import CpuPlan, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.drive import drive
-from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.reference_server import serving_reference
 from wsgiload.loads.request import Request
 
@@ -24,7 +24,7 @@ class CalibrationPlan:
     """How the floor is measured: as a load on a server would be."""
 
     program: Path
-    load: LoadOptions
+    load: LoadSettings
     rate_per_s: float
     seed: int
     cpu_plan: CpuPlan

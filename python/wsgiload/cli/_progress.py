@@ -1,4 +1,4 @@
-"""What ``wsgiload sweep`` says while it measures: one line per cell, on standard error."""
+"""What ``wsgiload sweep`` prints while it measures: one line per cell, on standard error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Progress(SweepEvents):
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
         text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
         if longest_seconds > seconds:
-            text += f"; up to {format_span(longest_seconds)} where the host does not become quiet"
+            text += f"; up to {format_span(longest_seconds)} if the host is busy"
         tell(text)
 
     def estimated(self, seconds: float) -> None:
@@ -41,14 +41,15 @@ class Progress(SweepEvents):
 
     def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
         self._is_line_open = False
-        if summary.failure is not None or summary.outcomes is None or summary.verdict is None:
-            reason = "no result" if summary.failure is None else summary.failure.message
-            tell(f"failed: {reason}{self._left}")
+        failure, outcomes = summary.failure, summary.outcomes
+        if failure is not None:
+            tell(f"failed: {failure.message}{self._left}")
             return
-
-        quantile = 0.99 if enough_requests(summary.outcomes.scheduled, 0.99) else 0.5
+        if outcomes is None or summary.verdict is None:
+            return
+        quantile = 0.99 if enough_requests(outcomes.scheduled, 0.99) else 0.5
         bounds = (summary.offered_quantiles_ns or {}).get(str(quantile))
-        figure = format_bounds(bounds, quantile, summary.outcomes)
+        figure = format_bounds(bounds, quantile, outcomes)
         tell(f"{quantile_name(quantile)} {figure}, {verdict_words(summary.verdict)}{self._left}")
 
     def ended(self) -> None:

@@ -1,5 +1,4 @@
-"""What the user asks for, as frozen data: an Experiment, and the cells it consists of in the order
-they are run.
+"""What the user asks for, as frozen data: an Experiment, and its cells in the order of running.
 
 Nothing here starts, measures or writes anything.
 """
@@ -21,7 +20,7 @@ from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.limits.model import Policy
-from wsgiload.loads.options import LONGEST_LOAD_NS, Keepalive, Level, LoadOptions
+from wsgiload.loads.options import Keepalive, Level, LoadSettings
 from wsgiload.loads.precision import Precision
 from wsgiload.loads.request import Request
 from wsgiload.units import NS_PER_S
@@ -33,7 +32,16 @@ LEAST_SAMPLE_INTERVAL_NS, LONGEST_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """What a server may use; None where nothing is asked for."""
+    """What a server may use; None for no limit.
+
+    Args:
+        cpus: CPU limit of the server, in cores.
+        memory_bytes: Memory limit of the server (swap disabled).
+        pids: Maximum number of processes and threads of the server.
+        policy: What to do when a limit cannot be enforced.
+        server_cpus: Cores of the server, such as 1 or 2-3.
+        client_cpus: Cores of the load generator.
+    """
 
     cpus: float | None = 1.0
     memory_bytes: int | None = 512 * 1024**2
@@ -45,7 +53,7 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many workers and threads the user wants a server to have; None leaves it to the profile.
+    """How many workers and threads a server gets; None leaves it to the profile.
 
     In a grid the profile, keep-alive, the bundled app (by name) and the version of Python may be
     factors, too; None leaves them to the experiment.
@@ -61,8 +69,8 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class ServedApp:
-    """What a server serves: ``module:callable``, the folder that it is imported from, and how it is
-    asked."""
+    """What a server serves: ``module:callable``, the directory that it is imported from, and its
+    request."""
 
     app: str
     app_dir: Path
@@ -77,7 +85,7 @@ class Experiment:
     app: str
     app_dir: Path
     request: Request
-    load: LoadOptions
+    load: LoadSettings
     levels: tuple[Level, ...]
     servers: tuple[str, ...] | None = None
     runs: int = 1
@@ -91,12 +99,12 @@ class Experiment:
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     sample_interval_ns: int = 100_000_000
-    # How well one run is to know a quantile; each cell says whether it does.
+    # Each cell reports whether its run reached it.
     precision: Precision | None = None
-    # Which limit is lifted in further runs, to see what that changes.
+    # Which limit is lifted in further runs, to measure what that changes.
     intervene: Literal["cpu"] | None = None
-    # The objective by which a setting is recommended, as texts like ``p99<50ms``; it changes
-    # nothing that is measured.
+    # The objective by which a setting is recommended, such as ``p99<50ms``; it does not change what
+    # is measured.
     slo: tuple[str, ...] = ()
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
@@ -106,16 +114,14 @@ class Experiment:
         counted = self.load.warmup_requests is not None
         require(
             is_open or not counted,
-            "a warm-up by requests needs a rate",
-            "give --warmup in seconds instead",
+            "--warmup-requests needs --rates",
+            "use --warmup",
         )
-        longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
-        require(longest_ns <= LONGEST_LOAD_NS, "a load may last at most 24 hours, warm-up included")
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
-        require(possible, "the sample interval must lie between 1ms and 1s")
+        require(possible, "the sample interval must be between 1ms and 1s")
 
     def served(self, name: str | None) -> ServedApp:
-        """The bundled app of that name, asked in its own way; without a name the experiment's
+        """The bundled app of that name with its own request; without a name the experiment's
         app."""
         if name is None:
             return ServedApp(self.app, self.app_dir, self.request)
@@ -166,18 +172,18 @@ def arrival_seed(seed: int, level: Level, run: int) -> int:
 
 
 def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> ExperimentFacts:
-    """The experiment as summary.json holds it."""
-    rates = tuple(level.rate_per_s for level in experiment.levels if level.rate_per_s is not None)
-    connections = tuple(
-        level.connections for level in experiment.levels if level.connections is not None
-    )
+    """The experiment as summary.json has it."""
+    levels = experiment.levels
+    rates = tuple(level.rate_per_s for level in levels if level.rate_per_s is not None)
+    connections = tuple(level.connections for level in levels if level.connections is not None)
     is_open = bool(rates)
+    sizes = experiment.sizes
+    served = [experiment.served(size.app) for size in sizes]
     load, limits, procedure = experiment.load, experiment.limits, experiment.procedure
-    served = [experiment.served(size.app) for size in experiment.sizes]
 
     return ExperimentFacts(
         name=experiment.name,
-        profile=_varied([size.profile or experiment.profile for size in experiment.sizes]),
+        profile=_varied([size.profile or experiment.profile for size in sizes]),
         app=_varied([one.app for one in served]),
         path=_varied([one.request.path for one in served]),
         method=experiment.request.method,
@@ -189,7 +195,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         on_busy=load.on_busy if is_open else None,
         max_connections=load.max_connections if is_open else None,
         max_pending=load.max_pending if is_open else None,
-        keepalive=_varied([size.keepalive or load.keepalive for size in experiment.sizes]),
+        keepalive=_varied([size.keepalive or load.keepalive for size in sizes]),
         think_time_s=None if is_open else load.think_time_ns / NS_PER_S,
         duration_s=load.duration_ns / NS_PER_S,
         warmup_s=load.warmup_ns / NS_PER_S,
@@ -219,12 +225,11 @@ def _varied(values: Sequence[T]) -> T | tuple[T, ...]:
 
 
 def plain(value: object) -> Any:
-    """Plain data for run.json: dataclasses as objects, bytes as base64, paths as text."""
-    # By way of JSON, so that tuples become lists.
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain_path))
+    """The value as JSON holds it: objects by field, bytes as base64, paths as text."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_path_text))
 
 
-def _plain_path(value: object) -> str:
+def _path_text(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{value!r} cannot be stored")
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")

@@ -80,6 +80,6 @@ class Janitor:
             stream.flush()
         except BrokenPipeError as error:
             raise LimitsError(
-                "the janitor process has ended, a crash would leave servers running",
-                "find out what ended it (out of memory?) and start again",
+                "the cleanup process ended unexpectedly, so a crash could leave servers running",
+                "check whether it was OOM-killed and restart",
             ) from error

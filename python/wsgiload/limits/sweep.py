@@ -36,13 +36,13 @@ class Entry:
 
 def members_of(directories: Iterable[Path]) -> list[int]:
     """The processes in these groups and in any group made below them."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for directory in directories:
         for path, _, _ in os.walk(directory):
             with suppress(OSError):
-                found.update(map(int, Path(path, "cgroup.procs").read_text().split()))
+                pids.update(map(int, Path(path, "cgroup.procs").read_text().split()))
     # 0 stands for a process of another pid namespace, and as a target would mean ourselves
-    return sorted(pid for pid in found if pid > 1 and pid != os.getpid())
+    return sorted(pid for pid in pids if pid > 1 and pid != os.getpid())
 
 
 def end_members(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -> list[int]:
@@ -146,19 +146,19 @@ def session_members(session: int, started_ticks: int) -> list[int]:
     leader = process_stat(session)
     if leader is not None and leader[2] != started_ticks:
         return []
-    found: list[int] = []
+    pids: list[int] = []
     for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         stat = process_stat(pid)
         if stat and stat[0] not in "ZX" and stat[1] == session and stat[2] >= started_ticks:
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def marked_processes(mark: str) -> list[int]:
     """The living processes that inherited this mark; those of other users cannot be seen, nor
     ended."""
-    wanted = f"{GROUP_VARIABLE}={mark}".encode()
-    found: list[int] = []
+    variable = f"{GROUP_VARIABLE}={mark}".encode()
+    pids: list[int] = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             pid = int(entry.name)
@@ -166,10 +166,10 @@ def marked_processes(mark: str) -> list[int]:
             if (
                 stat
                 and stat[0] not in "ZX"
-                and wanted in (entry / "environ").read_bytes().split(b"\0")
+                and variable in (entry / "environ").read_bytes().split(b"\0")
             ):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT_S) -> list[int]:
@@ -205,7 +205,6 @@ def main() -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before
-
     register: dict[str, Entry] = {}
     for line in sys.stdin:
         verb, _, payload = line.partition(" ")

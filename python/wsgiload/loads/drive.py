@@ -8,8 +8,8 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import IO
 
 import msgspec
@@ -17,9 +17,10 @@ import msgspec
 from wsgiload.documents.codec import decode, encode
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.errors import LoadError
+from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads._driver import Failure, Order
+from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 
 # Each time costs 0.14 ms on the generator's core, as much as a sample does.
 POLL_S = 0.5
@@ -27,18 +28,31 @@ POLL_S = 0.5
 STOP_TIMEOUT_S = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class LocalGenerator:
+    """A generator process on the client's cores of this machine."""
+
+    cpu_plan: CpuPlan
+
+    def carry_out(
+        self, plan: LoadPlan, should_stop: ShouldStop = never, on_start: OnStart = ignore
+    ) -> LoadReport:
+        """Carry the plan out and return its report; see ``drive``."""
+        return drive(plan, self.cpu_plan, should_stop, on_start)
+
+
 def drive(
     plan: LoadPlan,
     cpu_plan: CpuPlan,
-    should_stop: Callable[[], bool] = lambda: False,
-    on_start: Callable[[int], None] = lambda pid: None,
+    should_stop: ShouldStop = never,
+    on_start: OnStart = ignore,
 ) -> LoadReport:
     """Carry the plan out on the client's cores and return its report.
 
-    ``should_stop`` is asked twice a second; ``on_start`` is told the generator's process id. On
-    cores that the server does not share the generator goes before ordinary processes; on shared
+    ``should_stop`` is polled twice a second; ``on_start`` gets the generator's process id. On cores
+    that the server does not share, the generator has priority over ordinary processes; on shared
     ones it must not, or it would starve the server. An exception while waiting (Ctrl-C) stops the
-    load before it goes on.
+    load before it propagates.
     """
     # A file, because a report can be larger than a pipe holds and nobody reads while the load runs.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
@@ -62,8 +76,7 @@ def drive(
 
 
 def _order_of(plan: LoadPlan, cpu_plan: CpuPlan) -> Order:
-    """The order; on shared cores no real-time priority, and the generator spins only if asked
-    to."""
+    """The order; on shared cores no real-time priority, and the generator spins only on request."""
     shared = cpu_plan.shared_cores
     shared_or_not = msgspec.structs.replace(plan, shares_cores=shared)
     return Order(
@@ -75,7 +88,7 @@ def _order_of(plan: LoadPlan, cpu_plan: CpuPlan) -> Order:
 
 def _order(process: subprocess.Popen[bytes], order: Order) -> None:
     assert process.stdin is not None
-    # A generator that died at its start is no surprise here: its complaint is read with the result.
+    # A generator that died at its start is no surprise here: its message is read with the result.
     with suppress(BrokenPipeError):
         process.stdin.write(msgspec.json.encode(order) + b"\n")
         process.stdin.flush()
@@ -108,18 +121,21 @@ def _result(
     process: subprocess.Popen[bytes], output: IO[bytes], complaints: IO[bytes]
 ) -> LoadReport:
     output.seek(0)
-    report = output.read()
-
+    text = output.read()
     try:
-        error = msgspec.json.decode(report, type=Failure).error
-    except msgspec.DecodeError:
-        complaints.seek(0)
-        last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
-        raise LoadError(
-            f"the load generator ended with code {process.returncode} and no report: "
-            f"{' '.join(last)}"
-        ) from None
+        error = msgspec.json.decode(text, type=Failure).error
+    except msgspec.MsgspecError:
+        raise LoadError(_death(process, complaints)) from None
     if error is not None:
         raise LoadError(error)
+    try:
+        return decode(LoadReport, text, "the report of the load generator")
+    except UsageError as damaged:
+        raise LoadError(damaged.cause) from damaged
 
-    return decode(LoadReport, report, "the load generator's report")
+
+def _death(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> str:
+    complaints.seek(0)
+    last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
+    code = process.returncode
+    return f"the load generator exited with code {code} without a report: {' '.join(last)}"

@@ -4,7 +4,7 @@ docs/requests.md."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike, fspath
 from typing import TypeVar
 
 import msgspec
@@ -13,29 +13,39 @@ from wsgiload._loadgen import read_sessions, read_targets
 from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
 from wsgiload.errors import UsageError
 
-# A file, or the entries themselves in the form in which the plan has them.
-Mix = str | Path | Sequence[Mapping[str, object] | WeightedRequest | SessionPlan]
-
 Entry = TypeVar("Entry", WeightedRequest, SessionPlan)
 
-
-def targets_of(given: Mix | None) -> tuple[WeightedRequest, ...]:
-    """The weighted requests of a file, or those that are given."""
-    return _entries(given, read_targets, WeightedRequest)
-
-
-def sessions_of(given: Mix | None) -> tuple[SessionPlan, ...]:
-    """The sessions of a file, or those that are given."""
-    return _entries(given, read_sessions, SessionPlan)
+# A file, or the entries themselves: typed, or plain in the form in which the plan has them.
+Targets = str | PathLike[str] | Sequence[WeightedRequest] | Sequence[Mapping[str, object]]
+Sessions = str | PathLike[str] | Sequence[SessionPlan] | Sequence[Mapping[str, object]]
 
 
-def _entries(
-    given: Mix | None, read: Callable[[str | Path], str], kind: type[Entry]
-) -> tuple[Entry, ...]:
-    if given is None:
-        return ()
+def targets_of(given: Targets | None) -> tuple[WeightedRequest, ...]:
+    """The weighted requests of a file, or the given ones."""
+    if isinstance(given, str | PathLike):
+        return _from_file(fspath(given), read_targets, WeightedRequest)
+    return tuple(_entry(entry, WeightedRequest) for entry in given or ())
+
+
+def sessions_of(given: Sessions | None) -> tuple[SessionPlan, ...]:
+    """The sessions of a file, or the given ones."""
+    if isinstance(given, str | PathLike):
+        return _from_file(fspath(given), read_sessions, SessionPlan)
+    return tuple(_entry(entry, SessionPlan) for entry in given or ())
+
+
+def _from_file(path: str, read: Callable[[str], str], kind: type[Entry]) -> tuple[Entry, ...]:
     try:
-        entries = msgspec.json.decode(read(given)) if isinstance(given, str | Path) else given
-        return tuple(msgspec.convert(entry, kind) for entry in entries)
-    except ValueError as error:  # of the generator's reader, and msgspec's
+        entries = read(path)
+    except ValueError as error:
         raise UsageError(str(error)) from error
+    return msgspec.json.decode(entries, type=tuple[kind, ...])  # type: ignore[valid-type]
+
+
+def _entry(given: Entry | Mapping[str, object], kind: type[Entry]) -> Entry:
+    if isinstance(given, kind):
+        return given
+    try:
+        return msgspec.convert(given, type=kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{given!r} is not an entry: {error}", "see docs/requests.md") from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wsgiload.documents.load_plan import TlsOptions
+
 
 @dataclass(frozen=True, slots=True)
 class Transport:
@@ -15,3 +17,8 @@ class Transport:
     http2: bool = False
     insecure: bool = False
     ca_file: str | None = None
+
+    @property
+    def tls(self) -> TlsOptions:
+        """Whom to trust, as a plan has it."""
+        return TlsOptions(insecure=self.insecure, ca_file=self.ca_file)

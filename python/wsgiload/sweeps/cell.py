@@ -22,7 +22,7 @@ from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.limits import Backend, Janitor
 from wsgiload.loads.drive import drive
-from wsgiload.loads.options import KEPT_FLIGHTS, LoadOptions, load_plan, without_keepalive
+from wsgiload.loads.options import KEPT_FLIGHTS, LoadSettings, load_plan, without_keepalive
 from wsgiload.loads.precision import precision_sentence
 from wsgiload.results.record import CellRecord, Failure, Setting
 from wsgiload.sampling.external_counters import Counters, outside_counters
@@ -128,7 +128,7 @@ def _measure(
     _require_survived(server, record)
 
 
-def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
+def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadSettings:
     """The load of the experiment; without warm-up for a variant that is to be seen cold."""
     load = (
         experiment.load
