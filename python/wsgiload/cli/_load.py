@@ -103,7 +103,7 @@ def load(
     if not quiet:
         _tell_connect_failures(report)
         for alarm in alarms_of_load(report.document):
-            complain(f"{alarm.name}: {alarm.message}")
+            complain(f"{alarm.check}: {alarm.message}")
     if options["precision"] is not None:
         complain(precision_sentence(report.document, options["precision"]))
     failed = failed_thresholds(thresholds, [("", report.document)])

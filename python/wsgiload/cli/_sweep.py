@@ -354,7 +354,7 @@ def _tell(
     if json_file != "-":
         print_sweep(result.summary, Console())
         for alarm in alarms_over_cells(result.summary.cells):
-            click.echo(f"{alarm.name}: {alarm.message}")
+            click.echo(f"{alarm.check}: {alarm.message}")
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
             click.echo(f"report: {result.report}")
