@@ -251,7 +251,7 @@ def test_a_path_that_the_app_does_not_have_names_the_option(
     message = require_every_cell_failed(done, 1, "readiness")
     assert (
         message
-        == "wsgiref: GET /json was answered with 404; choose a path that the app serves with --path"
+        == "wsgiref: GET /json got the status 404; choose a path that the app serves with --path"
     )
 
 

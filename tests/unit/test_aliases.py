@@ -8,6 +8,8 @@ from wsgiload.catalogue.names import load_catalogue
 from wsgiload.errors import UsageError
 from wsgiload.report.cells import label_of
 
+from .invented_cells import cell
+
 
 def test_a_server_is_measured_twice_under_two_names() -> None:
     first, second = load_catalogue().select(["waitress", "again=waitress"])
@@ -17,14 +19,8 @@ def test_a_server_is_measured_twice_under_two_names() -> None:
 
 
 def test_the_second_name_is_the_label() -> None:
-    raw = {
-        "server": "gunicorn",
-        "variant": "gthread",
-        "alias": "again",
-        "size": "w2",
-        "legacy": False,
-    }
-    assert label_of(raw) == "again-w2"
+    again = cell("gunicorn", variant="gthread", alias="again", size="w2", legacy=False)
+    assert label_of(again) == "again-w2"
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ from wsgiload.calibration.noise_floor import (
     store_calibration,
 )
 from wsgiload.documents.calibration import Calibration, FloorFigures, MachineFacts
-from wsgiload.documents.codec import Level
 from wsgiload.documents.load_plan import NoiseFloor
-from wsgiload.documents.load_report import Distribution, LoadReport, Reason, Verdict
+from wsgiload.documents.load_report import Distribution, Level, LoadReport, Reason, Verdict
 from wsgiload.errors import UsageError
 from wsgiload.host.facts import host_facts
 from wsgiload.loads import reference_server

@@ -387,7 +387,7 @@ def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(
         found, (), Bench(setting, missing, missing), missing, module.SweepEvents(), []
     )
     for one in found.values():
-        module._capacity(sweep, one, missing)
+        module._concurrency(sweep, one, missing)
     assert measured == ["waitress-stock-py3.11-hello", "waitress-stock-py3.13-hello"]
 
 

@@ -16,7 +16,9 @@ from wsgiload.experiment.settings import resolve_servers
 from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.report.cells import conditions, label_of
-from wsgiload.sweeps.cell import load_options_of
+from wsgiload.sweeps.cell import load_settings_of
+
+from .invented_cells import cell
 
 
 def experiment(
@@ -110,7 +112,7 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
         "waitress-t2-stock-close",
         "waitress-t2-stock-k5",
     ]
-    assert [load_options_of(one, experiment((), sizes)).keepalive for one in found.values()] == [
+    assert [load_settings_of(one, experiment((), sizes)).keepalive for one in found.values()] == [
         "off",
         5,
         "off",
@@ -119,18 +121,16 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
     facts = experiment_facts(experiment(("waitress",), sizes), tuple(found))
     assert (facts.profile, facts.keepalive) == (("tuned", "stock"), ("off", 5))
     assert conditions(facts).startswith("each profile as its name says · Poisson arrivals · ")
-    assert "kept or closed as each name says" in conditions(facts)
+    assert "keep-alive as in the name" in conditions(facts)
     alike = experiment_facts(experiment(("waitress",), (Size(), Size(2))), ("waitress",))
     assert (alike.profile, alike.keepalive) == ("tuned", "on")
 
 
 def test_a_label_tells_size_and_legacy() -> None:
-    raw = {"server": "meinheld", "variant": "gunicorn", "size": "w2", "legacy": True}
-    assert label_of(raw) == "meinheld-gunicorn-w2 (legacy)"
-    assert (
-        label_of({"server": "waitress", "variant": "default", "size": None, "legacy": False})
-        == "waitress"
-    )
+    legacy = cell("meinheld", variant="gunicorn", size="w2", legacy=True)
+    assert label_of(legacy) == "meinheld-gunicorn-w2 (legacy)"
+    plain = cell("waitress", variant="default", size=None, legacy=False)
+    assert label_of(plain) == "waitress"
 
 
 def test_a_baseline_that_runs_no_wsgi_is_left_out_for_other_apps() -> None:

@@ -139,8 +139,8 @@ def check(
     chosen = catalogue.select(_selection(names, everything))
     enter_scope("best-effort")
     results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=tell)
-    rows = [result.to_dict() for result in results]
-    store_checks(chosen, rows)
+    store_checks(chosen, results)
+
     if json_file is not None:
         write_json([result.to_dict() for result in results], json_file)
     else:

@@ -16,6 +16,7 @@ from wsgiload.documents.base import (
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.resources import ResourceUse
 
+Level = Literal["warn", "invalid"]
 Blame = Literal["client", "host", "method", "server"]
 
 
@@ -26,7 +27,7 @@ class Reason(Document, frozen=True, kw_only=True):
     """Name of the check, such as `send-lag`."""
     code: str | None = None
     """Its old code, such as `C4`, for old readers. Null: it never had one."""
-    level: Literal["warn", "invalid"]
+    level: Level
     """`warn` or `invalid`."""
     message: str
     """What was found, in one sentence."""
