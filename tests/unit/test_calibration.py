@@ -162,5 +162,7 @@ def test_without_a_reference_server_cause_and_fix_are_said(
         find_reference_server()
     (tmp_path / "refsrv").touch(0o755)
     assert find_reference_server() == tmp_path / "refsrv"
-    with pytest.raises(UsageError, match="is no program"):
+    with pytest.raises(
+        UsageError, match="is not executable; give the reference server with --refsrv"
+    ):
         find_reference_server(tmp_path / "none")

@@ -44,7 +44,7 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         ),
         ([*QUICK, "--url", "gopher://127.0.0.1/"], "'gopher://127.0.0.1/' is not an http(s) URL"),
         ([*QUICK, "--width", "0.1%"], "the width must be between 0.5% and 50%, not 0.1%"),
-        ([*QUICK, "--threshold", "p99<1s"], "there is no figure 'p99'; choose one of capacity"),
+        ([*QUICK, "--threshold", "p99<1s"], "unknown figure 'p99'; choose one of capacity"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(

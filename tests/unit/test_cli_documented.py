@@ -409,11 +409,14 @@ def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
     [
         ("", "is not JSON: "),
         ("\x00", "is not JSON: "),
-        ("{}", "is damaged or of another kind: "),
-        ("[]", "is damaged or of another kind: "),
-        ('{"schema_version": 1}', "is damaged or of another kind: "),
-        ('{"schema_version": 2, "cells": []}', "is damaged or of another kind: "),
-        ('{"schema_version": 9, "cells": []}', "has schema version 9; this wsgiload reads up to 2"),
+        ("{}", "is not a valid summary of a sweep: "),
+        ("[]", "is not a valid summary of a sweep: "),
+        ('{"schema_version": 1}', "is not a valid summary of a sweep: "),
+        ('{"schema_version": 2, "cells": []}', "is not a valid summary of a sweep: "),
+        (
+            '{"schema_version": 9, "cells": []}',
+            "is not readable here: its schema version is 9, and this wsgiload reads up to 2; ",
+        ),
     ],
 )
 def test_a_report_of_something_else_is_refused(

@@ -67,8 +67,8 @@ SESSIONS = [{"name": "s", "steps": [{"request": {"url": "/a"}, "think_time_ns": 
         (Request(), LOAD, Level(rate_per_s=200.0)),
         (Request(), LOAD, Level(connections=2)),
         (Request(targets=targets_of(TARGETS)), LOAD, Ramp(50.0, 100.0)),
-        (Request(sessions=sessions_of(SESSIONS)), LOAD, Steps(((100.0, 200_000_000),))),
-        (Request(), LOAD, Replay((0, 50_000_000, 100_000_000))),
+        (Request(sessions=sessions_of(SESSIONS)), LOAD, Steps([(100.0, 0.2)])),
+        (Request(), LOAD, Replay([0, 0.05, 0.1])),
     ],
     ids=["open", "closed", "targets", "sessions", "replay"],
 )

@@ -18,7 +18,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import wsgiload
-from wsgiload import api
+from wsgiload import RequestOptions, ServerOptions, SweepOptions, api
 from wsgiload.analysis.comparison import compare_runs, compare_servers
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.recommend import recommend, recommend_capacity
@@ -100,14 +100,15 @@ def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
         "node-hello"
     ]
     assert list(resolve_servers(experiment(("node",), "python=3.11,3.13"))) == ["node"]
-    with pytest.raises(UsageError, match="none of the servers runs a WSGI app"):
+    with pytest.raises(UsageError, match="none of these servers runs WSGI apps; omit APP"):
         resolve_servers(experiment(("node",), "app=cpu"))
 
 
 def test_a_name_of_ones_own_that_the_grid_makes_too_is_refused() -> None:
     """waitress has no workers to name; one of the two would be measured under the other's name."""
     with pytest.raises(
-        UsageError, match="two of the servers would be called a-w1-t4; choose another name"
+        UsageError,
+        match="two servers would be named a-w1-t4; give one an alias: --servers alias=NAME",
     ):
         resolve_servers(
             experiment(("a=gunicorn-gthread", "a-w1=waitress"), "workers=1", "threads=4")
@@ -160,24 +161,27 @@ def test_a_cell_tells_which_app_it_served() -> None:
         ),
         (
             ["--grid", "python=3"],
-            "--grid python=3: '3' is no version; write it like python=3.11,3.13",
+            "--grid python=3: '3' is not a version; write it like python=3.11,3.13",
         ),
-        (["--grid", "python=3.13", "python=3.11"], "python of the servers was given twice"),
+        (
+            ["--grid", "python=3.13", "python=3.11"],
+            "python was given twice; give all its values at once",
+        ),
         (
             ["shop:app", "--grid", "app=hello,cpu"],
-            "--grid app= and APP 'shop:app' were both given; give one of them",
+            "--grid app= and APP 'shop:app' are mutually exclusive",
         ),
         (
             ["--app-name", "cpu", "--grid", "app=hello"],
-            "--grid app= and --app-name were both given; give one of them",
+            "--grid app= and --app-name are mutually exclusive",
         ),
         (
             ["--path", "/x", "--grid", "app=hello"],
-            "--grid app= and --path were both given; omit it",
+            "--grid app= and --path are mutually exclusive; omit it: each bundled app has its own",
         ),
         (
             ["--expect-length", "5", "--grid", "app=cpu"],
-            "--grid app= and --expect-length were both given",
+            "--grid app= and --expect-length are mutually exclusive; omit it",
         ),
         (
             ["shop:app", "--grid", "python=3.11"],
@@ -185,11 +189,11 @@ def test_a_cell_tells_which_app_it_served() -> None:
         ),
         (
             ["--python", "python3", "--grid", "python=3.11"],
-            "--grid python= and --python were both given; give one",
+            "--grid python= and --python are mutually exclusive",
         ),
         (
             ["--python-version", "3.11", "--grid", "python=3.11"],
-            "--grid python= and --python-version were both given",
+            "--grid python= and --python-version are mutually exclusive",
         ),
     ],
 )
@@ -209,7 +213,7 @@ def test_one_list_of_rates_is_not_looked_for_with_several_apps(
 ) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
     assert run([*words, "--grid", "app=hello,cpu"]) == 2
-    assert "--grid app= names several; say which by --rates" in capsys.readouterr().err
+    assert "--slo with several apps needs --rates" in capsys.readouterr().err
     assert run([*words, "--grid", "app=cpu"]) == 0
     assert run([*words, "--grid", "app=hello,cpu", "--rates", "100"]) == 0
 
@@ -224,8 +228,8 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
     }
     wsgiload.sweep(
         servers=["waitress"],
-        grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]},
-        compare=True,
+        server=ServerOptions(grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]}),
+        options=SweepOptions(compare=True),
     )
     (plan,) = asked
     words = [
@@ -243,31 +247,34 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
         True,
         runs_needed(28),
     )
+    apps = ServerOptions(grid={"app": ["cpu"]})
+    pythons = ServerOptions(grid={"python": ["3.11"]})
     for given, says in (
         (
-            {"grid": {"cores": [1]}},
+            {"server": ServerOptions(grid={"cores": [1]})},
             "--grid cores=1: not workers, threads, profile, keepalive, app nor python",
         ),
-        ({"grid": {"workers": [0]}}, "'0' is no number from 1"),
+        ({"server": ServerOptions(grid={"workers": [0]})}, "'0' is not a number from 1"),
         (
-            {"grid": {"app": ["cpu"]}, "app": "shop:app"},
-            "app in grid and app were both given; give one of them",
+            {"server": apps, "app": "shop:app"},
+            "--grid app= and APP 'shop:app' are mutually exclusive",
         ),
         (
-            {"grid": {"app": ["cpu"]}, "path": "/x"},
-            "app in grid and path were both given; omit it",
+            {"server": apps, "request": RequestOptions(path="/x")},
+            "--grid app= and --path are mutually exclusive; omit it",
         ),
-        ({"grid": {"app": ["cup"]}}, "unknown bundled app 'cup'"),
+        ({"server": ServerOptions(grid={"app": ["cup"]})}, "unknown bundled app 'cup'"),
         (
-            {"grid": {"python": ["3.11"]}, "app": "shop:app"},
-            "python in grid and app were both given; your own app uses one interpreter per run",
+            {"server": pythons, "app": "shop:app"},
+            "--grid python= and APP 'shop:app' are mutually exclusive; your own app uses one "
+            "interpreter per run",
         ),
         (
-            {"grid": {"python": ["3.11"]}, "python": "py"},
-            "python in grid and python were both given; give one of them",
+            {"server": replace(pythons, python="py")},
+            "--grid python= and --python are mutually exclusive",
         ),
     ):
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError, match=re.escape(says)):
             wsgiload.sweep(**cast(Any, given))
 
 

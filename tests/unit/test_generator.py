@@ -61,7 +61,7 @@ def test_any_other_implementation_can_take_its_place() -> None:
 
 
 def test_a_plan_that_it_refuses_is_an_error_of_the_load() -> None:
-    with pytest.raises(LoadError, match="only http:// and https:// can be driven"):
+    with pytest.raises(LoadError, match="only http:// and https:// are supported"):
         drive(plan("ftp://127.0.0.1/"), CPU_PLAN)
 
 

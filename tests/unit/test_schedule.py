@@ -19,6 +19,7 @@ from wsgiload.loads.schedule import measured_ns, parse_ramp, parse_steps, read_t
 from wsgiload.units import NS_PER_S
 
 URL = "http://127.0.0.1:9/"
+POLICY = OpenLoop(arrivals="poisson", on_busy="grow", max_connections=None, max_pending=None)
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +141,7 @@ def test_a_schedule_that_lasts_is_measured_as_long_unless_told_otherwise() -> No
 
 
 def test_seconds_from_python_are_a_trace() -> None:
-    replay = Replay([0, 0.25, 0.25, 1]).onto(OpenLoop()).replay
+    replay = Replay([0, 0.25, 0.25, 1]).onto(POLICY).replay
     assert replay is not None
     assert replay.offsets_ns == (0, 250_000_000, 250_000_000, NS_PER_S)
 
@@ -149,7 +150,7 @@ def test_a_trace_from_a_file_keeps_every_nanosecond() -> None:
     """Offsets are seconds at the public boundary, and nanoseconds in the plan."""
     offsets_ns = (1, 86_399_999_999_999, 86_400_000_000_001)
     written = "\n".join(f"{offset_ns}ns" for offset_ns in offsets_ns)
-    replay = Replay.from_file(trace(written)).onto(OpenLoop()).replay
+    replay = Replay.from_file(trace(written)).onto(POLICY).replay
     assert replay is not None
     assert replay.offsets_ns == offsets_ns
 
@@ -252,7 +253,7 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
         ),
         (
             {"schedule": Ramp(1, 2, over=20), "duration": 10},
-            "plan: the ramp takes 20s and the measurement 10s",
+            "plan: the ramp (20s) is longer than the measurement (10s); increase --duration",
         ),
         (
             {"schedule": Replay([11, 12]), "duration": 10},
