@@ -498,7 +498,7 @@ def test_the_stock_profile_says_in_words_what_it_measured_of_each_servers_defaul
         "cheroot: its listen queue holds 5 connections",
         "cheroot: 10 requests at a time",
         "waitress: it held 98 connections at a time",
-        "gunicorn-sync: keep-alive not honoured, the server closes after each answer",
+        "gunicorn-sync: no keep-alive: the server closes the connection after each response",
     ):
         assert sentence in said
 
