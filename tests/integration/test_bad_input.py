@@ -147,8 +147,8 @@ def test_a_limit_that_cannot_be_is_refused_with_one_that_can(
     ("words", "says"),
     [
         (["--rates", "100,abc"], "'abc' is not a rate"),
-        (["--rates", "200:100:10"], "'200:100:10' is not a range of rates from:to:step"),
-        (["--rates", "0"], "'0' is not a rate above 0"),
+        (["--rates", "200:100:10"], "'200:100:10' is not a range from:to:step of rates"),
+        (["--rates", "0"], "'0' is not a positive rate"),
         (["--duration", "0s"], "the duration must be longer than 0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -39,8 +39,8 @@ def test_the_report_tells_what_was_sent_and_answered_in_all_phases(
     target: CountingServer, keepalive: Any
 ) -> None:
     options = wsgiload.LoadOptions(warmup=0.5, keepalive=keepalive)
-    report = wsgiload.load(target.url, rate=300, duration=1.0, options=options).to_dict()
-    assert report["outcomes"]["ok"] < target.answered, "the warm-up was answered, too"
+    report = wsgiload.load(target.url, rate=300, duration=1.0, options=options).document
+    assert report.outcomes.ok < target.answered, "the warm-up was answered, too"
     assert answered_in_all(report) == target.answered == sent_at_most(report)
 
 
