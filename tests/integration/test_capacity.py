@@ -99,7 +99,7 @@ def test_a_url_is_searched_and_everything_is_kept(command: Command) -> None:
     }
     assert server["trials"][0]["phase"] == "guess"
     assert "p99 rests on the" in done.out, "short trials say what they cost"
-    assert "about" in done.err.splitlines()[0]
+    assert "searching 1 server: estimated " in done.err.splitlines()[0]
 
 
 def test_a_url_that_nobody_serves_is_the_servers_fault(command: Command) -> None:
