@@ -1,22 +1,32 @@
-"""Which WSGI server, with which settings, serves your app at the lowest tail latency inside your
-limits.
+"""Find the WSGI server and settings with the lowest tail latency for your app within your CPU and
+memory limits.
 
     import wsgiload
 
     report = wsgiload.load("http://127.0.0.1:8000/", rate=2000, duration=10)
-    report.response_time.quantile(0.99)  # nanoseconds, from the intended send
+    report.response_time.quantile(0.99)  # nanoseconds, from the scheduled send
+    report.document.outcomes.ok  # the whole report, typed
 
-    result = wsgiload.sweep(app="myapp:app", rates=[1000, 2000, 3000], servers=["gunicorn",
-    "waitress"]) result.run_dir, result.summary
+    options = wsgiload.LoadOptions(warmup=2, deadline=1)
+    wsgiload.load(url, schedule=wsgiload.Ramp(100, 2000), options=options)
 
-Errors form one tree below ``WsgiloadError``; ``load`` and ``sweep`` block, and Ctrl-C ends them.
+    result = wsgiload.sweep(
+        app="myapp:app", rates=[1000, 2000, 3000], servers=["gunicorn", "waitress"]
+    )
+    result.run_dir, result.summary
+
+Everything that is not a keyword of a function is a field of an options object, named like the flag
+of the command line. Errors form one tree below ``WsgiloadError``; ``load`` and ``sweep`` block, and
+Ctrl-C ends them.
 """
 
 from __future__ import annotations
 
 from wsgiload._loadgen import Histogram
-from wsgiload.api import resume, sweep
-from wsgiload.documents.load_report import Reason, Verdict
+from wsgiload.api import aload, load, resume, start, sweep
+from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
+from wsgiload.documents.load_report import LoadReport, Reason, Verdict
+from wsgiload.documents.summary import CellResult, Summary
 from wsgiload.errors import (
     AppImportError,
     LimitsError,
@@ -26,22 +36,42 @@ from wsgiload.errors import (
     UsageError,
     WsgiloadError,
 )
-from wsgiload.loads.handle import Handle, Report, aload, load, start
-from wsgiload.sweeps.sweep import SweepResult
+from wsgiload.experiment.plan import Cell, ResourceLimits
+from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.loads.handle import Handle, Report
+from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
+from wsgiload.loads.schedule import Ramp, Replay, Steps
+from wsgiload.sweeps.sweep import SweepEvents, SweepResult
 
 __all__ = [
     "AppImportError",
+    "Cell",
+    "CellResult",
     "Handle",
     "Histogram",
     "LimitsError",
     "LoadError",
+    "LoadOptions",
+    "LoadReport",
     "ProvisionError",
+    "Ramp",
     "Reason",
+    "Replay",
     "Report",
+    "RequestOptions",
+    "ResourceLimits",
     "ServerError",
+    "ServerOptions",
+    "SessionPlan",
+    "Steps",
+    "Summary",
+    "SweepEvents",
+    "SweepOptions",
     "SweepResult",
+    "TransportOptions",
     "UsageError",
     "Verdict",
+    "WeightedRequest",
     "WsgiloadError",
     "aload",
     "load",

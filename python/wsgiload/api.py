@@ -1,38 +1,159 @@
-"""``wsgiload.sweep`` and ``wsgiload.resume``: the headline command as functions."""
+"""The public functions: ``load``, ``aload``, ``start``, ``sweep`` and ``resume``.
+
+They take what a call usually needs as keywords, and everything else as frozen options objects whose
+fields are named like the flags of the command line. Durations are in seconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.capacity_search.rates import require_rates
-from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
-from wsgiload.catalogue.contract import Profile
-from wsgiload.errors import UsageError
-from wsgiload.experiment.grid import (
-    OF_ONE_APP,
-    ONE_OF_THEM,
-    OWN_INTERPRETER,
-    apps_of,
-    parse_sizes,
-    refuse_beside,
-)
-from wsgiload.experiment.plan import Experiment, ResourceLimits, Size
-from wsgiload.experiment.procedure import Method, usual_procedure
-from wsgiload.experiment.settings import runs_to_compare
-from wsgiload.loads.mix import Mix, sessions_of, targets_of
-from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Arrivals, Level, LoadOptions
-from wsgiload.loads.precision import parse_precision
-from wsgiload.loads.request import Request, header_pairs
-from wsgiload.loads.thresholds import check_thresholds_of
+from wsgiload.errors import UsageError, require
+from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.plan import ResourceLimits
+from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.loads.build import LoadSpec, plan_of
+from wsgiload.loads.handle import Handle, Report
+from wsgiload.loads.options import Level
+from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
+from wsgiload.loads.schedule import Ramp, Replay, Steps
 from wsgiload.sweeps.sweep import SweepEvents, SweepResult, resume_sweep, run_sweep
-from wsgiload.units import NS_PER_S
 
-# The values of each factor.
-Grid = Mapping[str, Sequence[str | int]]
+POLL_S = 0.05
+
+
+def load(
+    url: str,
+    *,
+    rate: float | None = None,
+    connections: int | None = None,
+    duration: float | None = None,
+    schedule: Ramp | Steps | Replay | None = None,
+    options: LoadOptions | None = None,
+    request: RequestOptions | None = None,
+    transport: TransportOptions | None = None,
+) -> Report:
+    """Generate load on ``url`` and return the report. Blocks; Ctrl-C ends it.
+
+    Args:
+        url: ``http://`` or ``https://``, with path and query.
+        rate: Requests per second. The load is then an open loop: requests follow a schedule,
+            whatever the server does.
+        connections: Closed loop: number of users; each waits for its response before its next
+            request. Open loop: maximum number of connections. Default: one user without ``rate``
+            and ``schedule``.
+        duration: Duration of the measurement in seconds. Default: that of the schedule, or 10.
+        schedule: An open loop whose rate varies, instead of ``rate``: ``Ramp``, ``Steps`` or
+            ``Replay``.
+        options: How requests are sent: warm-up, arrivals, timeouts, threads, seed, ...
+        request: What is sent, and which response is correct.
+        transport: How connections reach the server: Unix socket, source addresses, TLS, HTTP/2.
+
+    Raises:
+        UsageError: An argument is invalid; nothing was started.
+        LoadError: The load generator failed.
+    """
+    with start(
+        url,
+        rate=rate,
+        connections=connections,
+        duration=duration,
+        schedule=schedule,
+        options=options,
+        request=request,
+        transport=transport,
+    ) as handle:
+        return handle.result()
+
+
+async def aload(
+    url: str,
+    *,
+    rate: float | None = None,
+    connections: int | None = None,
+    duration: float | None = None,
+    schedule: Ramp | Steps | Replay | None = None,
+    options: LoadOptions | None = None,
+    request: RequestOptions | None = None,
+    transport: TransportOptions | None = None,
+) -> Report:
+    """``load`` without blocking the event loop; cancelling the task stops the load."""
+    with start(
+        url,
+        rate=rate,
+        connections=connections,
+        duration=duration,
+        schedule=schedule,
+        options=options,
+        request=request,
+        transport=transport,
+    ) as handle:
+        while not handle.done():
+            await asyncio.sleep(POLL_S)
+        return handle.result()
+
+
+def start(
+    url: str,
+    *,
+    rate: float | None = None,
+    connections: int | None = None,
+    duration: float | None = None,
+    schedule: Ramp | Steps | Replay | None = None,
+    options: LoadOptions | None = None,
+    request: RequestOptions | None = None,
+    transport: TransportOptions | None = None,
+) -> Handle:
+    """Start a load on ``url`` and return at once; the arguments are those of ``load``.
+
+    The handle stops the load and returns its report.
+    """
+    require(rate is None or schedule is None, "rate and schedule are mutually exclusive")
+    usual = Level(connections=1 if connections is None else connections)
+    level = usual if rate is None else Level(rate_per_s=rate)
+    spec = LoadSpec(
+        url=url,
+        schedule=schedule or level,
+        connections=connections,
+        duration=duration,
+        load=options or LoadOptions(),
+        request=request or RequestOptions(),
+        transport=transport or TransportOptions(),
+    )
+    _require_effect(spec)
+    return Handle(plan_of(spec))
+
+
+def _require_effect(spec: LoadSpec) -> None:
+    """Refuse what would be ignored, as far as it differs from its default."""
+    load = spec.load
+    require(
+        not (spec.is_open and load.think_time),
+        "think_time applies only to a closed loop",
+        "omit it, or give connections instead of a schedule",
+    )
+    require(
+        not spec.is_open or spec.connections is None or load.max_connections is None,
+        "connections and max_connections are the same cap in an open loop",
+        "give one",
+    )
+    require(
+        load.precision is None or load.max_duration is not None,
+        "precision needs max_duration (in seconds)",
+    )
+    caps = {"max_connections": load.max_connections, "max_pending": load.max_pending}
+    given = [name for name, value in caps.items() if value is not None]
+    if given and not spec.is_open:
+        apply, them = ("applies", "it") if len(given) == 1 else ("apply", "them")
+        raise UsageError(
+            f"{' and '.join(given)} {apply} only to an open loop",
+            f"omit {them}, or give rate or schedule",
+        )
 
 
 def sweep(
@@ -41,157 +162,58 @@ def sweep(
     rates: Sequence[float] | None = None,
     connections: Sequence[int] | None = None,
     servers: Sequence[str] | None = None,
-    profile: Profile = "tuned",
-    grid: Grid | None = None,
-    path: str | None = None,
-    method: str = "GET",
-    headers: Mapping[str, str] | None = None,
-    body: bytes | None = None,
-    statuses: Sequence[int] = (200,),
-    expected_body: bytes | None = None,
-    expected_length: int | None = None,
-    expected_sha256: str | None = None,
-    expected_regex: str | None = None,
-    targets: Mix | None = None,
-    sessions: Mix | None = None,
     duration: float = 10.0,
-    warmup: float = 2.0,
-    warmup_requests: int | None = None,
-    cooldown: float = 1.0,
-    runs: int | None = None,
-    compare: bool = False,
-    aggregate: Method = "interval",
-    slo: Sequence[str] = (),
-    settle: float | None = None,
-    reruns: int | None = None,
-    seed: int = 1,
-    arrivals: Arrivals = "poisson",
-    check_thresholds: Mapping[str, float] | None = None,
-    precision: str | None = None,
-    chdir: str | Path = ".",
-    python: str | None = None,
+    load: LoadOptions | None = None,
+    request: RequestOptions | None = None,
+    server: ServerOptions | None = None,
     limits: ResourceLimits | None = None,
-    intervene: Literal["cpu"] | None = None,
-    sample_interval: float = 0.1,
+    options: SweepOptions | None = None,
     out: str | Path = ".wsgiload/runs",
     events: SweepEvents | None = None,
 ) -> SweepResult:
-    """Measure ``servers`` serving ``app`` (``module:callable``; without it the bundled ``hello``).
+    """Measure servers serving ``app``; each trial has a fresh process and fresh limits. Blocks.
 
-    One of ``rates`` (requests per second, open loop) and ``connections`` (users, closed loop) gives
-    the levels; durations are seconds. ``targets`` or ``sessions``, as in ``load``, take the place
-    of ``path``; a correct response is defined as in ``load``; for ``hello`` it is the app's body.
+    Args:
+        app: ``module:callable``. Default: the bundled app ``hello``.
+        rates: Offered rates per second (open loop). Default: 1000, 2000 and 3000.
+        connections: Numbers of users (closed loop), instead of ``rates``.
+        servers: Servers by name; ``["waitress", "alias=waitress"]`` measures one server under two
+            names (an A/A test). Default: servers that need no system packages.
+        duration: Duration of each measurement in seconds.
+        load: How requests are sent. Defaults of a sweep: 2 s of warm-up, 1 s of cool-down, at most
+            1,000 connections, seed 1.
+        request: What is sent, and which response is correct; for a bundled app its path and body.
+        server: How servers are set up: profile, workers, threads, grid, interpreter, ...
+        limits: What a server may use.
+        options: How trials follow each other and what is concluded from them: runs, objective, ...
+        out: Directory for run directories.
+        events: Is told what happens, as it happens.
 
-    ``grid`` works like ``--grid``: each server is measured in every combination that applies to it,
-    such as ``{"workers": [1, 2], "threads": [1, 4], "keepalive": ["on", "off"]}``. Its factors are
-    ``workers``, ``threads``, ``profile``, ``keepalive``, ``python`` (installed versions) and,
-    without ``app``, ``app`` (bundled ones); the profile and the other arguments set everything
-    else.
-
-    ``runs`` defaults to 1; with ``compare`` to the number needed to compare these servers, at least
-    6. ``slo``, such as ``["p99<50ms"]``, implies ``compare`` and recommends the setting that meets
-    it at the largest rate (``recommendations`` of the summary). With several runs each trial waits
-    up to ``settle`` seconds (120) for a quiet host and is repeated up to ``reruns`` times (3) if
-    the generator or the host made it invalid. ``servers=["waitress", "alias=waitress"]`` measures
-    one server under two names (an A/A test). ``intervene="cpu"`` repeats each cell in pairs with
-    and without its CPU limit; ``sample_interval`` is the sampling interval of the server's
-    resources. ``check_thresholds`` such as ``{"send-lag.warn": 0.02}`` change when a check speaks
-    up. With ``precision``, such as ``"p99:5%"``, each cell reports in ``notes`` whether its run
-    reached that precision.
-
-    Blocks. Raises UsageError for invalid arguments; a failed server is a cell with a ``failure``,
-    see ``SweepResult.summary``.
+    Raises:
+        UsageError: An argument is invalid; nothing was started. A server that fails is a cell with
+            a ``failure`` in ``SweepResult.summary``.
     """
-    if rates and connections:
-        raise UsageError(
-            "rates and connections were both given", "give rates for an open loop, or connections"
-        )
-    asked: dict[str, object] = {
-        "path": path,
-        "targets": targets,
-        "sessions": sessions,
-        "expected_body": expected_body,
-    }
-    asked |= {
-        "expected_length": expected_length,
-        "expected_sha256": expected_sha256,
-        "expected_regex": expected_regex,
-    }
-    sizes = _sizes(grid or {}, {"app": app, "python": python}, asked)
-    names = apps_of(sizes)
-    bundled = bundled_app(names[0] if names else DEFAULT_APP) if app is None else None
-    levels = [
-        Level(rate_per_s=float(rate))
-        for rate in rates or ([] if connections else [1000, 2000, 3000])
-    ]
-    levels += [Level(connections=count) for count in connections or ()]
-    experiment = Experiment(
-        name=(app or "-".join(names) or DEFAULT_APP).replace(":", "-"),
-        app=bundled.app if bundled else str(app),
-        app_dir=bundled.app_dir if bundled else Path(chdir).resolve(),
-        request=Request(
-            path=path or "/",
-            method=method,
-            headers=header_pairs(headers or {}),
-            body=body,
-            statuses=tuple(statuses),
-            expected_body=bundled.expected_body
-            if bundled and expected_body is None
-            else expected_body,
-            expected_length=expected_length,
-            expected_sha256=expected_sha256,
-            expected_regex=expected_regex,
-            targets=targets_of(targets),
-            sessions=sessions_of(sessions),
-        ),
-        load=LoadOptions(
-            duration_ns=round(duration * NS_PER_S),
-            warmup_ns=round(warmup * NS_PER_S),
-            warmup_requests=warmup_requests,
-            cooldown_ns=round(cooldown * NS_PER_S),
-            arrivals=arrivals,
-            max_connections=DEFAULT_MAX_CONNECTIONS,
-            check_thresholds=check_thresholds_of(check_thresholds or {}),
-        ),
-        levels=tuple(levels),
-        servers=None if servers is None else tuple(servers),
-        profile=profile,
-        sizes=sizes,
-        seed=seed,
+    options = options or SweepOptions()
+    objective = tuple(parse_objective(list(options.slo)).texts) if options.slo else ()
+    spec = SweepSpec(
+        app=app,
+        rates=rates,
+        connections=connections,
+        servers=servers,
+        duration=duration,
+        load=load or LoadOptions(),
+        request=request or RequestOptions(),
+        server=server or ServerOptions(),
         limits=limits or ResourceLimits(),
-        precision=None if precision is None else parse_precision(precision),
-        bundled=app is None,
-        python=python,
-        intervene=intervene,
-        sample_interval_ns=round(sample_interval * NS_PER_S),
-        slo=tuple(parse_objective(slo).texts) if slo else (),
-        out=Path(out),
+        options=options,
+        out=out,
     )
+    experiment = replace(experiment_of(spec), slo=objective)
     require_rates(experiment)
-    runs = runs or (runs_to_compare(experiment) if compare or slo else 1)
-    longest_ns = None if settle is None else round(settle * NS_PER_S)
-    procedure = usual_procedure(runs, longest_ns, reruns, aggregate)
-    return run_sweep(replace(experiment, runs=runs, procedure=procedure), events)
-
-
-def _sizes(
-    grid: Grid, own: Mapping[str, str | None], asked: Mapping[str, object]
-) -> tuple[Size, ...]:
-    """Every combination of the factors; apps and versions of Python stand with nothing of ``own``,
-    and apps with nothing that is ``asked``."""
-    sizes = parse_sizes(
-        None, None, [f"{name}={','.join(map(str, values))}" for name, values in grid.items()]
-    )
-    if apps_of(sizes):
-        refuse_beside("app in grid", {"app": own["app"]}, ONE_OF_THEM)
-        refuse_beside("app in grid", asked, OF_ONE_APP)
-    if "python" in grid:
-        refuse_beside("python in grid", {"app": own["app"]}, OWN_INTERPRETER)
-        refuse_beside("python in grid", {"python": own["python"]}, ONE_OF_THEM)
-    return sizes
+    return run_sweep(experiment, events)
 
 
 def resume(run_dir: str | Path, *, events: SweepEvents | None = None) -> SweepResult:
-    """Go on with an interrupted sweep, in its order and from its stored plan. Raises UsageError
-    where it cannot."""
+    """Resume an interrupted sweep from its stored plan, in its order. Raises UsageError if that is
+    not possible."""
     return resume_sweep(Path(run_dir), events)

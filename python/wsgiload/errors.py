@@ -1,4 +1,4 @@
-"""Every error wsgiload raises on purpose, and the exit code each one ends the command with.
+"""Every error that wsgiload raises on purpose, and the exit code of the command for each.
 
     WsgiloadError
     ├── UsageError            2   a flag, a plan, a name or a configuration file that cannot be used
@@ -8,7 +8,7 @@
     │   └── AppImportError   97   the app exists but fails while it is imported
     └── LoadError            98   the load generator could not carry out the plan
 
-A message has a cause and, wherever one is known, a fix: the command or the flag that helps.
+A message has a cause and, if known, a fix: the command or the flag that helps.
 """
 
 from __future__ import annotations

@@ -36,10 +36,12 @@ _SIZE_BYTES = {
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 Number = TypeVar("Number", int, float)
 
-# A list longer than this was surely not meant; each entry is a measurement of its own.
+# A list longer than this was surely not intended; each entry is a separate measurement.
 MOST_LEVELS = 1_000
 # What a signed 64-bit number holds: neither the kernel nor the generator takes more.
 LARGEST = 2**63 - 1
+# Beyond it nobody means seconds.
+LONGEST_S = 1e7
 
 
 def _quantity(text: str) -> tuple[float, str] | None:
@@ -49,7 +51,7 @@ def _quantity(text: str) -> tuple[float, str] | None:
 
 def _whole(amount: float, text: str) -> int:
     if amount > LARGEST:
-        raise UsageError(f"{text!r} is too large", "look at its unit")
+        raise UsageError(f"{text!r} is too large", "check the unit")
     return round(amount)
 
 
@@ -59,6 +61,13 @@ def parse_duration_ns(text: str) -> int:
     if quantity is None or (quantity[1] and quantity[1] not in _DURATION_NS):
         raise UsageError(f"{text!r} is not a duration", "write it like 30s, 250ms or 1.5")
     return _whole(quantity[0] * _DURATION_NS[quantity[1] or "s"], text)
+
+
+def seconds_to_ns(seconds: float) -> int:
+    """A duration in seconds, as Python callers give it, in nanoseconds."""
+    if isinstance(seconds, str | bytes) or not 0 <= seconds < LONGEST_S:
+        raise UsageError(f"{seconds!r} is not a duration in seconds")
+    return round(seconds * NS_PER_S)
 
 
 def parse_size_bytes(text: str) -> int:
@@ -100,7 +109,7 @@ def _parse_levels(
         except ValueError:
             raise UsageError(f"{part.strip()!r} is not a {noun}", fix) from None
         if any(not math.isfinite(bound) or bound <= 0 for bound in bounds):
-            raise UsageError(f"{part.strip()!r} is not a {noun} above 0", fix)
+            raise UsageError(f"{part.strip()!r} is not a positive {noun}", fix)
         match bounds:
             case [level]:
                 levels.append(level)
@@ -110,5 +119,5 @@ def _parse_levels(
                     for index in range(math.floor((high - low) / step + 1e-9) + 1)
                 )
             case _:
-                raise UsageError(f"{part.strip()!r} is not a range of {noun}s from:to:step", fix)
+                raise UsageError(f"{part.strip()!r} is not a range from:to:step of {noun}s", fix)
     return tuple(dict.fromkeys(levels))

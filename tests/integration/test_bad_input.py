@@ -126,11 +126,11 @@ def test_an_unknown_server_is_named_with_its_nearest_neighbours(
         (["--cpus", "9999"], "--cpus 9999 asks for more than the "),
         (
             ["--cpus", "0.0001"],
-            "asks for 0.0001 CPUs, the kernel's least is 0.01; give --cpus 0.01",
+            "0.0001 CPUs requested, but the kernel's minimum is 0.01; give --cpus 0.01",
         ),
         (
             ["--memory", "1KiB"],
-            "asks for 1024 bytes of memory, no server starts in that; give --memory 4MiB or more",
+            "1024 bytes of memory are too few to start a server; give --memory 4MiB or more",
         ),
         (["--server-cpus", "9999"], "--server-cpus names 9999, available are "),
         (["--client-cpus", "9999"], "--client-cpus names 9999, available are "),
@@ -147,8 +147,8 @@ def test_a_limit_that_cannot_be_is_refused_with_one_that_can(
     ("words", "says"),
     [
         (["--rates", "100,abc"], "'abc' is not a rate"),
-        (["--rates", "200:100:10"], "'200:100:10' is not a range of rates from:to:step"),
-        (["--rates", "0"], "'0' is not a rate above 0"),
+        (["--rates", "200:100:10"], "'200:100:10' is not a range from:to:step of rates"),
+        (["--rates", "0"], "'0' is not a positive rate"),
         (["--duration", "0s"], "the duration must be longer than 0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -251,7 +251,7 @@ def test_a_path_that_the_app_does_not_have_names_the_option(
     message = require_every_cell_failed(done, 1, "readiness")
     assert (
         message
-        == "wsgiref: GET /json was answered with 404; choose a path that the app serves with --path"
+        == "wsgiref: GET /json got the status 404; choose a path that the app serves with --path"
     )
 
 

@@ -63,7 +63,7 @@ def test_an_interrupt_keeps_the_finished_cells_and_leaves_nothing_running(
     done = running.end()
     assert done.code == 130
     assert "Traceback" not in done.err
-    assert done.complaints == [f"wsgiload: interrupted; what was finished is in {done.run_dir}"]
+    assert done.complaints == [f"wsgiload: interrupted; partial results are in {done.run_dir}"]
     command.require_nothing_left()
     assert done.run_dir == only_run(command)
     assert done.summary["status"] == read_json(done.run_dir / "run.json")["status"] == "interrupted"

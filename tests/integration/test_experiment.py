@@ -3,16 +3,17 @@ servers together."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import wsgiload
+from wsgiload import LoadOptions, RequestOptions, ResourceLimits, SweepOptions
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.experiment.plan import ResourceLimits
+from wsgiload.documents.codec import to_plain
 
 from .command import Command, Running, read_json, until
 from .stored import expected_code, only_run, rows, schema_errors
@@ -113,25 +114,18 @@ def test_several_runs_are_told_together_and_told_alike_from_the_store(tmp_path: 
         rates=[100],
         servers=["wsgiref", "again=wsgiref"],
         duration=0.5,
-        warmup=0,
-        cooldown=0,
-        runs=4,
-        settle=0,
-        reruns=0,
-        aggregate="trim",
+        load=LoadOptions(warmup=0, cooldown=0),
+        request=RequestOptions(expect_length=14),
         limits=ResourceLimits(policy="none"),
-        expected_length=14,
+        options=SweepOptions(runs=4, settle=0, reruns=0, aggregate="trim"),
         out=tmp_path,
     )
-    assert schema_errors("summary-2", result.summary) == []
+    assert schema_errors("summary-2", result.to_dict()) == []
     stored = read_json(result.run_dir / "summary.json")
-    assert stored == result.summary
-    bare = {
-        key: value
-        for key, value in stored.items()
-        if key not in ("aggregates", "comparisons", "overload", "session")
-    }
-    assert json.loads(json.dumps(analyse(bare))) == stored
+    assert stored == to_plain(result.summary)
+    judged = ("aggregates", "comparisons", "overload", "session")
+    bare = msgspec.structs.replace(result.summary, **dict.fromkeys(judged))
+    assert to_plain(analyse(bare)) == stored
     named = [(entry["server"], entry["rate"]) for entry in stored["aggregates"]]
     assert named == [("wsgiref", 100.0), ("again", 100.0)]
     [entry] = stored["comparisons"]

@@ -21,7 +21,7 @@ from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.schema import load_schema
 from wsgiload.environments.provision import Environment
 from wsgiload.experiment.plan import Experiment, ResourceLimits
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.sweeps.sweep import SweepResult, run_sweep
 
@@ -80,7 +80,7 @@ def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepResult:
         app="wsgiload.catalogue.apps.hello:app",
         app_dir=tmp_path,
         request=Request(),
-        load=LoadOptions(duration_ns=seconds * 1000 * MS, arrivals="constant", keepalive="on"),
+        load=LoadSettings(duration_ns=seconds * 1000 * MS, arrivals="constant", keepalive="on"),
         levels=(Level(rate_per_s=rate),),
         runs=runs,
         limits=ResourceLimits(cpus=0.2, memory_bytes=128 << 20),

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import wsgiload
+from wsgiload import LoadOptions, Ramp, Replay, RequestOptions, Steps
 from wsgiload.documents.schema import load_schema
 
 from .command import SCRIPT, Command, until
@@ -25,10 +27,11 @@ needs_loadgen = pytest.mark.skipif(
     not LOADGEN.exists(), reason="target/release/loadgen is not built"
 )
 
+CONSTANT = LoadOptions(arrivals="constant")
 CLEARLY_HALF_A_SECOND_S = 1.5  # what half a second may become on a busy machine
 
 
-def require_whole(report: dict[str, Any]) -> None:
+def require_whole(report: Mapping[str, Any]) -> None:
     """The document keeps its schema, and the outcomes and the intervals account for every
     arrival."""
     assert [
@@ -41,7 +44,7 @@ def require_whole(report: dict[str, Any]) -> None:
         assert sum(interval[name] for interval in report["intervals"]) == report["outcomes"][name]
 
 
-def reasons(report: dict[str, Any]) -> set[str]:
+def reasons(report: Mapping[str, Any]) -> set[str]:
     return {reason["check"] for reason in report["verdict"]["reasons"]}
 
 
@@ -57,7 +60,8 @@ def expected_code(report: dict[str, Any]) -> int:
 def test_an_open_loop_sends_what_was_scheduled_and_counts_as_the_server_does(
     target: CountingServer,
 ) -> None:
-    report = wsgiload.load(target.url, rate=500, duration=1, expected_body=BODY)
+    request = RequestOptions(expect_body=BODY)
+    report = wsgiload.load(target.url, rate=500, duration=1, request=request)
     told = report.to_dict()
     require_whole(told)
     assert report.outcomes["ok"] == report.outcomes["scheduled"] == target.answered > 300
@@ -89,7 +93,9 @@ def test_the_views_of_a_report_agree_with_its_document(target: CountingServer) -
 
 def test_the_same_seed_schedules_the_same_arrivals(target: CountingServer) -> None:
     counts = [
-        wsgiload.load(target.url, rate=400, duration=0.5, seed=seed).outcomes["scheduled"]
+        wsgiload.load(target.url, rate=400, duration=0.5, options=LoadOptions(seed=seed)).outcomes[
+            "scheduled"
+        ]
         for seed in (5, 5, 6, 7)
     ]
     assert counts[0] == counts[1]
@@ -97,30 +103,33 @@ def test_the_same_seed_schedules_the_same_arrivals(target: CountingServer) -> No
 
 
 def test_constant_arrivals_are_exactly_as_many_as_the_rate_says(target: CountingServer) -> None:
-    report = wsgiload.load(target.url, rate=200, duration=0.5, arrivals="constant")
+    report = wsgiload.load(target.url, rate=200, duration=0.5, options=CONSTANT)
     assert report.outcomes["scheduled"] == report.outcomes["ok"] == 100
+
+
+HUNDREDTHS = [0.01 * arrival for arrival in range(200)]
 
 
 @pytest.mark.parametrize(
     ("offered", "by_interval"),
     [
-        ({"ramp": (50, 150), "duration": 2}, [75, 125]),
-        ({"ramp": (50, 150, 1), "duration": 2}, [100, 150]),
-        ({"steps": [(120, 1), (20, 1)]}, [120, 20]),
-        ({"replay": [0.01 * arrival for arrival in range(200)], "duration": 3}, [100, 100, 0]),
-        ({"replay": [0.01 * arrival for arrival in range(200)], "replay_speed": 2}, [200]),
+        ({"schedule": Ramp(50, 150), "duration": 2}, [75, 125]),
+        ({"schedule": Ramp(50, 150, over=1), "duration": 2}, [100, 150]),
+        ({"schedule": Steps([(120, 1), (20, 1)])}, [120, 20]),
+        ({"schedule": Replay(HUNDREDTHS), "duration": 3}, [100, 100, 0]),
+        ({"schedule": Replay(HUNDREDTHS, speed=2)}, [200]),
     ],
 )
 def test_a_load_that_varies_offers_what_was_asked_for_second_by_second(
     target: CountingServer, offered: dict[str, Any], by_interval: list[int]
 ) -> None:
-    report = wsgiload.load(target.url, arrivals="constant", **offered)
+    report = wsgiload.load(target.url, options=CONSTANT, **offered)
     told = report.to_dict()
     require_whole(told)
     assert [interval["scheduled"] for interval in told["intervals"]] == by_interval
     assert report.outcomes["ok"] == target.answered == sum(by_interval)
     assert report.rate["offered_per_s"] == pytest.approx(sum(by_interval) / len(by_interval))
-    assert ("mixed-rates" in reasons(told)) == ("replay" not in offered)
+    assert ("mixed-rates" in reasons(told)) == (not isinstance(offered["schedule"], Replay))
     assert "arrival-count" not in reasons(told)
 
 
@@ -141,9 +150,7 @@ def test_the_request_is_the_one_asked_for(target: CountingServer) -> None:
         f"{target.url}x?y=1",
         connections=1,
         duration=0.1,
-        method="POST",
-        body=b"data",
-        headers={"X-Sent": "a b"},
+        request=RequestOptions(method="POST", body=b"data", headers={"X-Sent": "a b"}),
     )
     assert target.answered > 0
     for method, path, headers, body in target.seen:
@@ -153,28 +160,38 @@ def test_the_request_is_the_one_asked_for(target: CountingServer) -> None:
 
 
 def test_warm_up_is_sent_and_not_measured(target: CountingServer) -> None:
-    report = wsgiload.load(target.url, rate=200, duration=0.5, warmup=0.5, arrivals="constant")
+    options = LoadOptions(warmup=0.5, arrivals="constant")
+    report = wsgiload.load(target.url, rate=200, duration=0.5, options=options)
     assert report.outcomes["ok"] == 100
     assert target.answered == 200
 
 
 def test_without_keepalive_each_request_has_a_connection_of_its_own(target: CountingServer) -> None:
-    report = wsgiload.load(target.url, rate=100, duration=0.5, arrivals="constant", keepalive="off")
+    options = LoadOptions(arrivals="constant", keepalive="off")
+    report = wsgiload.load(target.url, rate=100, duration=0.5, options=options)
     told = report.to_dict()
     assert told["connections"]["opened"] == told["connect_time_ns"]["count"] == 50
     assert told["connections"]["reused"] == 0
 
 
 def test_another_status_or_body_is_no_right_answer(target: CountingServer) -> None:
-    missing = wsgiload.load(f"{target.url}missing", rate=100, duration=0.3, arrivals="constant")
+    missing = wsgiload.load(f"{target.url}missing", rate=100, duration=0.3, options=CONSTANT)
     assert (missing.outcomes["http_status"], missing.outcomes["ok"]) == (30, 0)
     assert missing.response_time is None
     accepted = wsgiload.load(
-        f"{target.url}missing", rate=100, duration=0.3, arrivals="constant", statuses=(404,)
+        f"{target.url}missing",
+        rate=100,
+        duration=0.3,
+        options=CONSTANT,
+        request=RequestOptions(expect_status=404),
     )
     assert accepted.outcomes["ok"] == 30
     wrong = wsgiload.load(
-        target.url, rate=100, duration=0.3, arrivals="constant", expected_body=b"other\n"
+        target.url,
+        rate=100,
+        duration=0.3,
+        options=CONSTANT,
+        request=RequestOptions(expect_body=b"other\n"),
     )
     assert (wrong.outcomes["bad_body"], wrong.outcomes["ok"]) == (30, 0)
 
@@ -183,7 +200,10 @@ def test_an_answer_that_never_comes_is_a_timeout_and_bounds_the_quantiles_from_b
     target: CountingServer,
 ) -> None:
     report = wsgiload.load(
-        f"{target.url}never", rate=20, duration=0.5, arrivals="constant", timeout=0.3
+        f"{target.url}never",
+        rate=20,
+        duration=0.5,
+        options=LoadOptions(arrivals="constant", timeout=0.3),
     )
     told = report.to_dict()
     require_whole(told)
@@ -228,7 +248,7 @@ def test_a_load_can_be_awaited_while_other_tasks_run(target: CountingServer) -> 
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(others())
-        report = await wsgiload.aload(target.url, rate=100, duration=0.5, arrivals="constant")
+        report = await wsgiload.aload(target.url, rate=100, duration=0.5, options=CONSTANT)
         task.cancel()
         return report, turns
 
@@ -253,7 +273,7 @@ def test_a_load_that_is_stopped_reports_what_it_measured_and_that_it_was_interru
     target: CountingServer,
 ) -> None:
     """Requests that were due and not answered are accounted for as unfinished."""
-    handle = wsgiload.start(f"{target.url}never", rate=200, duration=60, arrivals="constant")
+    handle = wsgiload.start(f"{target.url}never", rate=200, duration=60, options=CONSTANT)
     with handle:
         assert not handle.wait(0.5)
         assert not handle.done()
@@ -284,7 +304,7 @@ def test_the_command_writes_the_same_document(target: CountingServer, command: C
     assert done.code == expected_code(report)
     assert report["outcomes"]["ok"] == target.answered
     assert report["tool"]["name"] == "wsgiload"
-    assert done.err.splitlines() == [f"driving {target.url} …"]
+    assert done.err.splitlines() == [f"loading {target.url} …"]
 
 
 def test_the_command_shows_a_table(target: CountingServer, command: Command) -> None:

@@ -7,12 +7,14 @@ import hashlib
 import json
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wsgiload
+from wsgiload import LoadOptions, RequestOptions
 
 from .command import Command
 from .target import BODY, CountingServer
@@ -46,7 +48,7 @@ def targets(tmp_path: Path) -> Path:
     return path
 
 
-def require_mix(told: dict[str, Any], target: CountingServer) -> None:
+def require_mix(told: Mapping[str, Any], target: CountingServer) -> None:
     """Both ends counted the same, request by request."""
     require_whole(told)
     seen = Counter(
@@ -64,23 +66,29 @@ def require_mix(told: dict[str, Any], target: CountingServer) -> None:
 
 
 def test_a_file_of_targets_is_sent_by_its_weights(target: CountingServer, targets: Path) -> None:
-    report = wsgiload.load(target.url, rate=500, duration=0.5, targets=targets, seed=3)
-    require_mix(report.to_dict(), target)
+    require_mix(loaded(target, targets), target)
 
 
 def test_what_a_plan_says_can_be_given_instead_of_a_file(
     target: CountingServer, targets: Path
 ) -> None:
-    plan = wsgiload.load(target.url, rate=500, duration=0.5, targets=targets, seed=3).to_dict()[
-        "plan"
-    ]
+    plan = loaded(target, targets)["plan"]
     target.seen.clear()
-    again = wsgiload.load(
-        target.url, rate=500, duration=0.5, targets=plan["targets"], seed=3
-    ).to_dict()
-    require_mix(again, target)
+    require_mix(loaded(target, plan["targets"]), target)
+    misspelled = RequestOptions(targets=[{"request": {"url": "/"}, "wieght": 1}])
     with pytest.raises(wsgiload.UsageError, match="unknown field `wieght`"):
-        wsgiload.load(target.url, rate=1, targets=[{"request": {"url": "/"}, "wieght": 1}])
+        wsgiload.load(target.url, rate=1, request=misspelled)
+
+
+def loaded(target: CountingServer, targets: Any) -> Mapping[str, Any]:
+    """The report of a short load of these targets."""
+    return wsgiload.load(
+        target.url,
+        rate=500,
+        duration=0.5,
+        options=LoadOptions(seed=3),
+        request=RequestOptions(targets=targets),
+    ).to_dict()
 
 
 def test_the_command_prints_a_row_for_each_request(
@@ -162,22 +170,30 @@ def test_a_session_is_counted_as_a_whole(command: Command, target: CountingServe
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ({"expected_length": len(BODY)}, {"expected_length": len(BODY) + 1}),
+        ({"expect_length": len(BODY)}, {"expect_length": len(BODY) + 1}),
         (
-            {"expected_sha256": hashlib.sha256(BODY).hexdigest()},
-            {"expected_sha256": hashlib.sha256(b"").hexdigest()},
+            {"expect_sha256": hashlib.sha256(BODY).hexdigest()},
+            {"expect_sha256": hashlib.sha256(b"").hexdigest()},
         ),
-        ({"expected_regex": r"^count\w+\n$"}, {"expected_regex": "^ed"}),
+        ({"expect_regex": r"^count\w+\n$"}, {"expect_regex": "^ed"}),
     ],
     ids=["length", "sha256", "regex"],
 )
 def test_a_body_can_be_checked_without_being_known(
     target: CountingServer, right: dict[str, Any], wrong: dict[str, Any]
 ) -> None:
-    report = wsgiload.load(target.url, rate=200, duration=0.2, arrivals="constant", **right)
-    assert report.outcomes["ok"] == report.outcomes["scheduled"] == 40
-    report = wsgiload.load(target.url, rate=200, duration=0.2, arrivals="constant", **wrong)
-    assert (report.outcomes["bad_body"], report.outcomes["ok"]) == (40, 0)
+    accepted, refused = (
+        wsgiload.load(
+            target.url,
+            rate=200,
+            duration=0.2,
+            options=LoadOptions(arrivals="constant"),
+            request=RequestOptions(**expected),
+        ).outcomes
+        for expected in (right, wrong)
+    )
+    assert accepted["ok"] == accepted["scheduled"] == 40
+    assert (refused["bad_body"], refused["ok"]) == (40, 0)
 
 
 @pytest.mark.parametrize(
@@ -185,8 +201,11 @@ def test_a_body_can_be_checked_without_being_known(
     [
         (["--targets", "wrong"], "wrong:2: unknown option --wieght"),
         (["--targets", "absent"], "cannot read absent"),
-        (["--targets", "good", "--sessions", "good"], "--targets and --sessions were both given"),
-        (["--targets", "good", "--body", "x"], "--targets and --body were both given"),
+        (
+            ["--targets", "good", "--sessions", "good"],
+            "--targets and --sessions are mutually exclusive",
+        ),
+        (["--targets", "good", "--body", "x"], "--targets and --body are mutually exclusive"),
         (["--targets", "good", "-X", "POST"], "leave the plan's out"),
         (["--sessions", "sessions"], "sessions need an open loop"),
         (["--expect-regex", "("], "invalid regular expression"),

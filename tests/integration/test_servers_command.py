@@ -58,7 +58,7 @@ def test_a_server_is_installed_once(command: Command) -> None:
     again = command.run("servers", "install", "waitress")
     assert again.code == 0
     assert again.out.startswith("waitress ")
-    assert again.out.endswith(" was installed already\n")
+    assert again.out.endswith(" already installed\n")
     rows = json.loads(command.run("servers", "list", "--json").out)
     assert {row["status"] for row in rows if row["name"] == "waitress"} == {"installed"}
 

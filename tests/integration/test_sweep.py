@@ -15,7 +15,8 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 import wsgiload
-from wsgiload.experiment.plan import ResourceLimits
+from wsgiload import LoadOptions, ResourceLimits, SweepOptions
+from wsgiload.documents.codec import to_plain
 
 from .command import Command, Done, read_json
 from .stored import expected_code, rows, schema_errors
@@ -324,29 +325,24 @@ def test_from_python_a_sweep_returns_the_summary_that_it_stored(tmp_path: Path) 
         rates=[100],
         servers=["wsgiref"],
         duration=0.3,
-        warmup=0,
-        cooldown=0,
-        runs=2,
-        settle=0,
-        reruns=0,
+        load=LoadOptions(warmup=0, cooldown=0),
         limits=ResourceLimits(policy="none"),
+        options=SweepOptions(runs=2, settle=0, reruns=0),
         out=tmp_path,
     )
-    assert result.to_dict() == result.summary == read_json(result.run_dir / "summary.json")
-    assert result.exit_code == expected_code(result.summary)
-    assert sorted(cell["id"] for cell in result.summary["cells"]) == [
+    stored = read_json(result.run_dir / "summary.json")
+    assert result.to_dict() == to_plain(result.summary) == stored
+    assert result.exit_code == expected_code(stored)
+    assert sorted(cell.id for cell in result.summary.cells) == [
         "wsgiref@100#1",
         "wsgiref@100#2",
     ]
     assert result.report == result.run_dir / "report.html"
     assert os.sched_getaffinity(0) == affinity, "the caller stayed pinned"
-    for cell in result.summary["cells"]:
-        assert cell["limits"]["backend"] == "none"
-        assert [cell["limits"][name] for name in ("cpus", "memory_bytes", "pids")] == [
-            None,
-            None,
-            None,
-        ]
+    for cell in result.summary.cells:
+        assert cell.limits is not None
+        assert cell.limits.backend == "none"
+        assert (cell.limits.cpus, cell.limits.memory_bytes, cell.limits.pids) == (None,) * 3
 
 
 def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -> None:
@@ -366,7 +362,7 @@ def test_a_sweep_sends_the_targets_of_a_file_to_every_server(command: Command) -
     refused = command.run("sweep", "--targets", "targets", "--path", "/")
     assert (refused.code, refused.err) == (
         2,
-        "wsgiload: --targets and --path were both given; give one of them\n",
+        "wsgiload: --targets and --path are mutually exclusive\n",
     )
 
 

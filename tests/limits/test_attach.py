@@ -98,7 +98,7 @@ def test_what_is_not_there_is_refused_with_a_fix(kernel: FakeKernel) -> None:
         match=r"cgroup /docker/c2 does not exist; take the path from /proc/PID/cgroup",
     ):
         attach_cgroup("/docker/c2", kernel.root)
-    with pytest.raises(UsageError, match="there is no process 88888888"):
+    with pytest.raises(UsageError, match="process 88888888 does not exist"):
         attach_pid(88888888, kernel.root)
 
 
@@ -106,7 +106,7 @@ def test_what_is_not_there_is_refused_with_a_fix(kernel: FakeKernel) -> None:
 def test_a_group_that_holds_the_generator_is_refused(kernel: FakeKernel, path: str) -> None:
     container_of_v2(kernel)
     with pytest.raises(
-        UsageError, match=f"the control group {path} also holds this load generator.*--attach-pid"
+        UsageError, match=f"cgroup {path} also contains this load generator.*--attach-pid"
     ):
         attach_cgroup(path, kernel.root)
 

@@ -15,15 +15,15 @@ MIB = 1024 * 1024
 @pytest.mark.parametrize(
     ("limits", "cause"),
     [
-        (Limits(cpus=99), "asks for 99 CPUs, this machine has 2"),
-        (Limits(cpus=0.001), "the kernel's least is 0.01"),
-        (Limits(cpus=-1), "asks for -1 CPUs"),
-        (Limits(cpus=float("nan")), "asks for nan CPUs"),
-        (Limits(cpus=2, server_cpus=(1,)), "asks for 2 CPUs but pins the server to 1"),
-        (Limits(server_cpus=(7,)), "pins the server to 7, available are 0-1"),
-        (Limits(cpu_period_us=10), "the CPU period of 10 µs"),
+        (Limits(cpus=99), "99 CPUs requested, but this machine has 2"),
+        (Limits(cpus=0.001), "the kernel's minimum is 0.01"),
+        (Limits(cpus=-1), "-1 CPUs requested"),
+        (Limits(cpus=float("nan")), "nan CPUs requested"),
+        (Limits(cpus=2, server_cpus=(1,)), "2 CPUs requested, but the server is pinned to 1"),
+        (Limits(server_cpus=(7,)), "--server-cpus 7: only 0-1 are available"),
+        (Limits(cpu_period_us=10), "the kernel does not accept a CPU period of 10 µs"),
         (Limits(memory_bytes=4 * MIB - 1), "bytes of memory"),
-        (Limits(pids=0), "asks for 0 processes"),
+        (Limits(pids=0), "0 processes are too few to start a server"),
     ],
 )
 def test_refuses_what_cannot_be_enforced(limits: Limits, cause: str) -> None:

@@ -78,7 +78,7 @@ def test_a_refused_limit(
     kernel.mount_v2("cpu memory pids")
     refuse(monkeypatch, name, number)
     with pytest.raises(
-        LimitsError, match=told + "; raise or drop that limit, or give --limits best-effort"
+        LimitsError, match=told + "; change or drop that limit, or give --limits best-effort"
     ):
         V2Backend(kernel.root).create(ASKED, "t")
     assert not any(path.exists() for path in kernel.made), "a refused group stays behind"
@@ -114,7 +114,7 @@ def test_a_read_only_file_system(
     monkeypatch.setattr(files, "make_directory", refused)
     with pytest.raises(
         LimitsError,
-        match=r"Read-only file system; in a container, start that with docker run --priv",
+        match=r"Read-only file system; in a container, start it with docker run --priv",
     ):
         select_backend(ASKED, kernel.root)
     assert select_backend(LENIENT, kernel.root).name == "none"
@@ -136,7 +136,7 @@ def test_the_real_kernel_with_read_only_file_systems(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     refusal, lenient = done.stdout.splitlines()
     assert (
-        "(cpus) cannot be enforced here: " in refusal
+        "(cpus) cannot be enforced: " in refusal
         and "Read-only file system; in a container" in refusal
     )
     assert lenient == "none cpus"
@@ -163,7 +163,7 @@ def test_a_group_that_vanished_before_the_start(kernel: FakeKernel, tmp_path: Pa
     shutil.rmtree(group.remains().directories[0])
     with (
         (tmp_path / "log").open("wb") as log,
-        pytest.raises(LimitsError, match=r"has vanished .*Delegate=yes"),
+        pytest.raises(LimitsError, match=r"vanished during use.*Delegate=yes"),
     ):
         group.spawn(["/bin/true"], env={}, cwd=tmp_path, log=log)
 
@@ -180,7 +180,7 @@ def test_a_group_that_vanished_while_it_was_in_use(tmp_path: Path) -> None:
     assert group.read_counters().memory_bytes is None, "a missing measurement is None"
     with pytest.raises(
         LimitsError,
-        match=r"the control group .* has vanished while it was in use; find out what else",
+        match=r"cgroup .* vanished during use; something else manages cgroups here; with systemd",
     ):
         group.close()
     group.close()

@@ -169,7 +169,7 @@ def test_without_a_service_manager_of_the_user_the_fix_is_to_linger(
     (user.root / "run/user/1000/systemd").rmdir()
     with pytest.raises(
         LimitsError,
-        match=r"no service manager runs for this user .*; as root: loginctl enable-linger",
+        match=r"no user service manager is running .*; as root: loginctl enable-linger",
     ):
         enter_scope("strict", user.root)
     enter_scope("best-effort", user.root)  # goes on without

@@ -58,7 +58,9 @@ with Janitor() as janitor, open("log", "wb") as log:
 
 
 def test_strict_refuses() -> None:
-    with pytest.raises(LimitsError, match="the limit on cpus, memory cannot hold"):
+    with pytest.raises(
+        LimitsError, match="the limit on cpus, memory cannot be enforced without cgroups"
+    ):
         UnlimitedBackend().create(Limits(cpus=1, memory_bytes=1 << 26), "t")
 
 

@@ -103,7 +103,7 @@ def test_no_quota_where_one_pinned_core_is_the_limit(kernel: FakeKernel) -> None
 def test_a_tighter_ancestor_is_what_holds(kernel: FakeKernel) -> None:
     own = mount_all(kernel)
     (own["memory"].parent / "memory.limit_in_bytes").write_text(f"{32 * MIB}\n")
-    with pytest.raises(LimitsError, match=f"memory: the kernel says {32 * MIB}"):
+    with pytest.raises(LimitsError, match=f"memory: read back: {32 * MIB}"):
         V1Backend(kernel.root).create(LIMITS, "t")
     assert not any(path.exists() for path in kernel.made)
 
@@ -111,7 +111,7 @@ def test_a_tighter_ancestor_is_what_holds(kernel: FakeKernel) -> None:
 def test_missing_controllers_are_refused_or_recorded(kernel: FakeKernel) -> None:
     kernel.mount_v1("cpu,cpuacct")
     backend = V1Backend(kernel.root)
-    with pytest.raises(LimitsError, match="does not hold the limit on memory, pids"):
+    with pytest.raises(LimitsError, match="cannot enforce the limit on memory, pids"):
         backend.create(LIMITS, "t")
     lenient = Limits(cpus=0.5, memory_bytes=64 * MIB, pids=20, policy="best-effort")
     group = backend.create(lenient, "t")

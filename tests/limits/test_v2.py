@@ -69,7 +69,7 @@ def test_a_controller_that_was_not_delegated(kernel: FakeKernel) -> None:
 def test_a_tighter_ancestor_is_what_holds(kernel: FakeKernel) -> None:
     own = kernel.mount_v2("cpu memory pids", group="/a/b")
     (own / "cpu.max").write_text("25000 100000\n")
-    with pytest.raises(LimitsError, match=r"cpus: the kernel says 0\.25"):
+    with pytest.raises(LimitsError, match=r"cpus: read back: 0\.25"):
         V2Backend(kernel.root).create(LIMITS, "t")
 
 
@@ -85,7 +85,7 @@ def test_without_delegation_the_fix_is_named(
     with pytest.raises(LimitsError, match="systemd-run --user --scope -p Delegate=yes"):
         V2Backend(kernel.root).create(LIMITS, "t")
     monkeypatch.setattr(files, "write_text", denied)
-    with pytest.raises(LimitsError, match="cannot hand controllers down"):
+    with pytest.raises(LimitsError, match="cannot enable controllers"):
         V2Backend(kernel.root).create(LIMITS, "t")
 
 

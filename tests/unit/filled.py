@@ -2,35 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
 
-from wsgiload.documents.base import Document
-from wsgiload.documents.load_report import Outcomes, Rates
-from wsgiload.documents.summary import CellResult, ExperimentFacts
+from wsgiload.documents.load_report import (
+    Bounds,
+    Distribution,
+    Outcomes,
+    Rates,
+    Reason,
+    Verdict,
+)
+from wsgiload.documents.resources import ResourceUse
+from wsgiload.documents.summary import AppliedLimits, CellResult, ExperimentFacts, Summary
 
 Json = dict[str, Any]
 
-_PLAIN: Json = {"server": "a", "run": 1, "warmup_s": 0.0, "duration_s": 1.0, "notes": []}
+
+def outcomes(scheduled: int = 0, ok: int | None = None, **others: int) -> Outcomes:
+    """Where nothing else is given, every request got its correct response."""
+    counts = dict.fromkeys(Outcomes.__struct_fields__, 0)
+    counts |= {"scheduled": scheduled, "ok": scheduled if ok is None else ok}
+    return Outcomes(**counts | others)
 
 
-def filled_summary(experiment: Json, cells: Sequence[Json], **more: Any) -> Json:
-    """A summary.json with this experiment and these cells."""
-    plain = {"duration_s": 1.0, "warmup_s": 0.0, "runs": 1, "servers": []} | experiment
-    return {
-        "schema_version": 2,
-        "status": "complete",
-        "experiment": _filled(ExperimentFacts, plain),
-        "order": [],
-        "seed": 1,
-        "cells": [_filled_cell(cell) for cell in cells],
-    } | more
+def rates(goodput_per_s: float | None, **others: float | None) -> Rates:
+    """The rates of a load, of which the rest is not known."""
+    unknown = dict.fromkeys(Rates.__struct_fields__)
+    return Rates(**unknown | {"goodput_per_s": goodput_per_s} | others)
+
+
+def reason(check: str, level: Any = "warn", message: str = "", value: Any = None) -> Reason:
+    """What a check found."""
+    return Reason(check=check, level=level, message=message, value=value, limit=0)
+
+
+def verdict(status: Any = "valid", blame: Any = None, *reasons: Reason) -> Verdict:
+    """Valid, unless something else is given."""
+    return Verdict(status=status, blame=blame, reasons=reasons)
+
+
+def distribution(**known: Any) -> Distribution:
+    """Times of which only these figures are known."""
+    empty = dict.fromkeys(Distribution.__struct_fields__)
+    plain = {"count": 0, "quantiles": {}, "intervals_95": {}}
+    return Distribution(**empty | plain | known)
+
+
+def exactly(value_ns: float | None) -> Bounds:
+    """A quantile that is known exactly; None for one that was not met."""
+    high = None if value_ns is None else round(value_ns)
+    return Bounds(low=1_000 if high is None else high, high=high)
+
+
+def resources(**known: Any) -> ResourceUse:
+    """What a server used, as far as it is given."""
+    return ResourceUse(**dict.fromkeys(ResourceUse.__struct_fields__) | known)
+
+
+def limits(**known: Any) -> AppliedLimits:
+    """The limits of a server, as far as they are given."""
+    unknown = dict.fromkeys(AppliedLimits.__struct_fields__)
+    plain = {"backend": "cgroup-v2", "read_back": {}, "not_enforced": ()}
+    return AppliedLimits(**unknown | plain | known)
+
+
+def filled_cell(**known: Any) -> CellResult:
+    """A cell with these keys."""
+    plain = {"server": "a", "run": 1, "warmup_s": 0.0, "duration_s": 1.0, "notes": ()}
+    return CellResult(**_required(CellResult) | plain | known)
+
+
+def filled_summary(
+    experiment: Mapping[str, Any], cells: Sequence[CellResult], **more: Any
+) -> Summary:
+    """A summary with these facts of the experiment, and these cells."""
+    plain = {"duration_s": 1.0, "warmup_s": 0.0, "runs": 1, "servers": ()}
+    facts = ExperimentFacts(**_required(ExperimentFacts) | plain | experiment)
+    known = {"status": "complete", "order": (), "seed": 1} | more
+    return Summary(schema_version=2, experiment=facts, cells=tuple(cells), **known)
 
 
 def filled_run(plan: Json, host: Json | None = None) -> Json:
-    """A run.json with this plan."""
+    """A run.json with this plan, as plain data."""
     return {
         "schema_version": 2,
         "started_utc": "2026-11-21T09:30:00+00:00",
@@ -40,19 +97,7 @@ def filled_run(plan: Json, host: Json | None = None) -> Json:
     }
 
 
-def _filled_cell(cell: Json) -> Json:
-    filled = _filled(CellResult, _PLAIN | cell)
-    counts = dict.fromkeys(Outcomes.__struct_fields__, 0)
-    if filled["outcomes"] is not None:
-        filled["outcomes"] = counts | filled["outcomes"]
-    if filled["rate_result"] is not None:
-        filled["rate_result"] = dict.fromkeys(Rates.__struct_fields__) | filled["rate_result"]
-    return filled
-
-
-def _filled(kind: type[Document], plain: Json) -> Json:
-    required = [field.encode_name for field in msgspec.structs.fields(kind) if field.required]
-    known = {field.encode_name for field in msgspec.structs.fields(kind)}
-    return {key: plain.get(key) for key in required} | {
-        key: value for key, value in plain.items() if key in known
-    }
+@cache
+def _required(kind: type[msgspec.Struct]) -> Json:
+    """The keys that have no default, all null."""
+    return {field.name: None for field in msgspec.structs.fields(kind) if field.required}

@@ -1,5 +1,5 @@
-"""Cells of summary.json with only what analysis over runs reads, for any number of servers, loads
-and runs."""
+"""Cells of summary.json with what analysis over runs reads, for any number of servers, loads and
+runs."""
 
 from __future__ import annotations
 
@@ -8,48 +8,53 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Json = dict[str, Any]
+import msgspec
+
+from wsgiload.documents.load_report import Bounds
+from wsgiload.documents.summary import CellResult
+
+from .filled import filled_cell, outcomes, rates, verdict
+
 SCHEDULED = 20_000
 DURATION_S = 20
 
 
-def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -> Json:
+def cell(name: str, run: int = 1, p99_ns: float | None = 10e6, **changes: Any) -> CellResult:
     """One valid run at 1,000 per second; ``p99_ns`` None is a quantile that was not met."""
     high = None if p99_ns is None else round(p99_ns)
-    quantiles = {name: {"low": 1_000, "high": high} for name in ("0.5", "0.99", "0.999")}
     rate = changes.get("rate", 1000.0)
     where = f"c{changes.get('connections')}" if rate is None else f"{rate:.15g}"
-    return {
+    plain: dict[str, Any] = {
         "id": f"{name}@{where}#{run}",
         "server": name,
         "variant": "default",
         "profile": "tuned",
-        "size": None,
         "rate": 1000.0,
-        "connections": None,
         "run": run,
         "duration_s": DURATION_S,
-        "verdict": {"status": "valid", "blame": None, "reasons": []},
-        "failure": None,
-        "rate_result": {"goodput_per_s": 1000.0},
-        "outcomes": {"scheduled": SCHEDULED, "ok": SCHEDULED},
-        "offered_quantiles_ns": quantiles,
-    } | changes
+        "verdict": verdict(),
+        "rate_result": rates(1000.0),
+        "outcomes": outcomes(SCHEDULED),
+        "offered_quantiles_ns": {
+            quantile: Bounds(low=1_000, high=high) for quantile in ("0.5", "0.99", "0.999")
+        },
+    }
+    return filled_cell(**plain | changes)
 
 
-def runs_of(name: str, p99s_ns: Sequence[float | None], **changes: Any) -> list[Json]:
+def runs_of(name: str, p99s_ns: Sequence[float | None], **changes: Any) -> list[CellResult]:
     """One cell per value, run after run."""
     return [cell(name, run, value, **changes) for run, value in enumerate(p99s_ns, start=1)]
 
 
-def invalid(one: Json, blame: str = "client") -> Json:
+def invalid(one: CellResult, blame: str = "client") -> CellResult:
     """The same, judged invalid."""
-    return one | {"verdict": {"status": "invalid", "blame": blame, "reasons": []}}
+    return msgspec.structs.replace(one, verdict=verdict("invalid", blame))
 
 
 def experiment(
     seed: int, means_ns: Mapping[str, float], runs: int = 6, run_effect: float = 0.05
-) -> list[Json]:
+) -> list[CellResult]:
     """What servers with these p99s would give if each run were off by a lognormal factor, and each
     round by another."""
     draw = random.Random(seed)

@@ -11,9 +11,16 @@ import csv
 import json
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
+
+from wsgiload.documents.codec import encode, read
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import CellResult, ExperimentFacts, Summary
 
 RATES = (1000, 2000, 3000)
 DURATION_S = 20
@@ -71,10 +78,51 @@ def write_run(directory: Path, *, runs: int = 1, closed_loop: bool = False) -> P
     return directory
 
 
-def read_summary(directory: Path) -> Json:
+def read_summary(directory: Path) -> Summary:
     """The summary as a table gets it."""
-    summary: Json = json.loads((directory / "summary.json").read_text())
-    return summary
+    return read(Summary, directory / "summary.json")
+
+
+_FACTS = ExperimentFacts(
+    name="hello",
+    app="hello",
+    path="/",
+    rates=(1000.0,),
+    connections=None,
+    arrivals="poisson",
+    on_busy="grow",
+    duration_s=20.0,
+    warmup_s=0.0,
+    runs=1,
+    cpus=None,
+    memory_bytes=None,
+    pids=None,
+    server_cpus=None,
+    client_cpus=None,
+    servers=(),
+)
+
+
+def summary_of(cells: Sequence[CellResult] = (), **facts: object) -> Summary:
+    """A summary of these cells, of an experiment with these facts."""
+    return Summary(
+        schema_version=2,
+        status="complete",
+        experiment=msgspec.structs.replace(_FACTS, **facts),
+        order=(),
+        seed=1,
+        cells=tuple(cells),
+    )
+
+
+def store_summary(directory: Path, summary: Summary) -> None:
+    """Store a changed summary in place of the invented one."""
+    (directory / "summary.json").write_text(encode(summary), encoding="utf-8")
+
+
+def read_load(directory: Path, cell: str) -> LoadReport:
+    """The load report of one cell."""
+    return read(LoadReport, directory / "load" / f"{cell}.json")
 
 
 class _Maker:
@@ -247,7 +295,7 @@ class _Maker:
         )
         failure = {
             "step": "readiness",
-            "message": "no correct answer within 30 s; the process ended with code 1",
+            "message": "no correct response within 30 s; the process ended with code 1",
             "log_tail": "ModuleNotFoundError: No module named 'jaraco'",
         }
         return {
@@ -375,7 +423,14 @@ class _Maker:
     def _load_model(self) -> Json:
         if self.closed_loop:
             return {"closed": {"connections": self.rate // 10, "think_time_ns": 0}}
-        return {"open": {"rate_per_s": self.rate, "arrivals": "poisson"}}
+        open_loop = {
+            "rate_per_s": self.rate,
+            "arrivals": "poisson",
+            "on_busy": "grow",
+            "max_connections": None,
+            "max_pending": None,
+        }
+        return {"open": open_loop}
 
     def load(self) -> Json:
         ok = self.outcomes["ok"]

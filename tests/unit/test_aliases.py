@@ -8,6 +8,8 @@ from wsgiload.catalogue.names import load_catalogue
 from wsgiload.errors import UsageError
 from wsgiload.report.cells import label_of
 
+from .invented_cells import cell
+
 
 def test_a_server_is_measured_twice_under_two_names() -> None:
     first, second = load_catalogue().select(["waitress", "again=waitress"])
@@ -17,23 +19,17 @@ def test_a_server_is_measured_twice_under_two_names() -> None:
 
 
 def test_the_second_name_is_the_label() -> None:
-    raw = {
-        "server": "gunicorn",
-        "variant": "gthread",
-        "alias": "again",
-        "size": "w2",
-        "legacy": False,
-    }
-    assert label_of(raw) == "again-w2"
+    again = cell("gunicorn", variant="gthread", alias="again", size="w2", legacy=False)
+    assert label_of(again) == "again-w2"
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("gunicorn=waitress", "'gunicorn' already names a server; choose another name"),
-        ("all=waitress", "'all' already names a server"),
-        ("a/b=waitress", "'a/b' is not a name for a server; use letters, digits and dashes"),
-        ("=waitress", "'' is not a name for a server"),
+        ("gunicorn=waitress", "'gunicorn' is a server's name; choose another alias"),
+        ("all=waitress", "'all' is a server's name"),
+        ("a/b=waitress", "'a/b' is not a valid alias; use letters, digits and dashes"),
+        ("=waitress", "'' is not a valid alias"),
         ("again=watress", "unknown server 'watress'; did you mean waitress"),
         ("again=all", "unknown server 'all'"),
     ],

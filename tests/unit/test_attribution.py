@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import wsgiload.attribution
@@ -16,11 +17,15 @@ from wsgiload.attribution.evidence import Evidence, balance_of
 from wsgiload.attribution.exposure import Tail, exposure, overlaps, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints
 from wsgiload.attribution.steps import Step, steps_of
+from wsgiload.documents.load_report import ClockReading, Flights
 from wsgiload.limits.model import Counters
 from wsgiload.report import coincidence
 from wsgiload.report.cells import Cell
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import Sample
+
+from .canned_load import canned_load
+from .filled import filled_cell, outcomes
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -196,16 +201,15 @@ def test_bounds_hold_the_truth_about_as_often_as_they_say() -> None:
 
 
 def test_the_slowest_are_one_in_a_hundred_or_ten() -> None:
-    load = {
-        "outcomes": {"scheduled": 5000},
-        "flights": {"slowest": [[i, i + 9] for i in range(200)], "sample": [[0, 1]]},
-    }
+    load = canned_load(
+        outcomes=outcomes(5000),
+        flights=Flights(slowest=tuple((i, i + 9) for i in range(200)), sample=((0, 1),)),
+    )
     tail = tail_of(load)
     assert tail is not None and (len(tail.slowest), tail.slowest_share) == (50, 0.01)
-    load["outcomes"] = {"scheduled": 20}
-    few = tail_of(load)
+    few = tail_of(msgspec.structs.replace(load, outcomes=outcomes(20)))
     assert few is not None and (len(few.slowest), few.slowest_share) == (10, 0.5)
-    assert tail_of(load | {"flights": None}) is None
+    assert tail_of(msgspec.structs.replace(load, flights=None)) is None
 
 
 # --- fingerprints
@@ -299,16 +303,16 @@ def measured() -> Measured:
         )
         counters["periods"] += 1
         counters["throttled"] += step % 10 in (4, 5)
-    slow = [[second * S + 450 * MS, second * S + 590 * MS] for second in range(10)]
-    fast = [[index * 10 * MS, index * 10 * MS + MS] for index in range(1000)]
-    load = {
-        "clock": {"monotonic_ns": 0},
-        "plan": {"phases": {"warmup_ns": 0}},
-        "measured_ns": 10 * S,
-        "outcomes": {"scheduled": 1000},
-        "connect_time_ns": None,
-        "flights": {"slowest": slow, "sample": fast},
-    }
+    slow = tuple((second * S + 450 * MS, second * S + 590 * MS) for second in range(10))
+    fast = tuple((index * 10 * MS, index * 10 * MS + MS) for index in range(1000))
+    load = canned_load(
+        clock=ClockReading(monotonic_ns=0, realtime_ns=0, drift_ns=0),
+        measured_ns=10 * S,
+        outcomes=outcomes(1000),
+        connect_time_ns=None,
+        flights=Flights(slowest=slow, sample=fast),
+    )
+    assert load.plan.phases.warmup_ns == 0
     return Measured(load, samples)
 
 
@@ -319,7 +323,7 @@ def test_a_stored_cell_is_explained_in_words_that_say_what_coincided() -> None:
     (throttled,) = found.exposures
     assert throttled.slowest.value == 1.0 and 0.2 < throttled.all.value < 0.4
     assert attribute(measured()) == found
-    cell = Cell({"attribution": found.to_dict()})
+    cell = Cell(filled_cell(attribution=found))
     (said,) = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
     assert said.startswith(
         "This load coincided with: the CPU limit stopped the server in 20% of the CPU periods. "

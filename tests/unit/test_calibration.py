@@ -4,8 +4,8 @@ and found again."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.calibration.noise_floor import (
@@ -17,45 +17,65 @@ from wsgiload.calibration.noise_floor import (
     missed_biases,
     store_calibration,
 )
+from wsgiload.documents.calibration import Calibration, FloorFigures, MachineFacts
+from wsgiload.documents.load_plan import NoiseFloor
+from wsgiload.documents.load_report import Distribution, Level, LoadReport, Reason, Verdict
 from wsgiload.errors import UsageError
 from wsgiload.host.facts import host_facts
 from wsgiload.loads import reference_server
-from wsgiload.loads.handle import require_possible
-from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.generator import require_possible
+from wsgiload.loads.options import Level as LoadLevel
+from wsgiload.loads.options import LoadSettings, load_plan
 from wsgiload.loads.reference_server import find_reference_server
 from wsgiload.loads.request import Request
 from wsgiload.report.calibration import bias_sentences
 from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
+from .canned_load import canned_load
+
 CONDITIONS = Conditions(1000.0, "on", 1, (1,), (0,))
-MACHINE: Json = {"cpu_model": "any", "kernel": "6.1"}
+MACHINE = MachineFacts(
+    cpu_model="any", cpus=2, kernel="6.1", cpu_governor=None, clocksource=None, wsgiload="0"
+)
 
 
-def times(p50_ns: int) -> Json:
-    return {
-        "quantiles": {"0.5": p50_ns, "0.99": 2 * p50_ns, "0.999": 3 * p50_ns},
-        "max": 4 * p50_ns,
-    }
+def times(p50_ns: int) -> Distribution:
+    return Distribution(
+        count=1,
+        min=p50_ns,
+        mean=float(p50_ns),
+        max=4 * p50_ns,
+        quantiles={"0.5": p50_ns, "0.99": 2 * p50_ns, "0.999": 3 * p50_ns},
+        intervals_95={},
+        hdr_v2=None,
+    )
 
 
-def report(p50_ns: int, *reasons: tuple[str, str]) -> Json:
-    found = [
-        {"check": check, "level": level, "message": "", "value": 1, "limit": 0}
-        for check, level in reasons
-    ]
-    status = min((reason["level"] for reason in found), default="valid")  # "invalid" before "warn"
-    return {
-        "response_time_ns": times(p50_ns),
-        "send_lag_ns": times(2_000),
-        "receive_delay_ns": None,
-        "verdict": {"status": status, "blame": "host" if found else None, "reasons": found},
-    }
+def report(p50_ns: int, *reasons: tuple[str, Level]) -> LoadReport:
+    found = tuple(
+        Reason(check=check, level=level, message="", value=1, limit=0) for check, level in reasons
+    )
+    levels: list[Level] = [reason.level for reason in found]
+    verdict = Verdict(
+        status=min(levels, default="valid"),  # "invalid" before "warn"
+        blame="host" if found else None,
+        reasons=found,
+    )
+    return canned_load(
+        response_time_ns=times(p50_ns),
+        send_lag_ns=times(2_000),
+        receive_delay_ns=None,
+        verdict=verdict,
+    )
 
 
-def document(*reasons: tuple[str, str], p50_ns: int = 1_030_000) -> Json:
+def document(*reasons: tuple[str, Level], p50_ns: int = 1_030_000) -> Calibration:
     holds = {0: report(60_000, *reasons), 1_000_000: report(p50_ns), 10_000_000: report(10_020_000)}
     return calibration(CONDITIONS, holds, MACHINE)
+
+
+def document_as_of(created_ns: int) -> Calibration:
+    return msgspec.structs.replace(document(), created_ns=created_ns)
 
 
 @pytest.fixture(autouse=True)
@@ -64,15 +84,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_floor_has_the_figures_of_hold_0_and_null_where_nothing_was_measured() -> None:
-    floor = document()["floor"]
-    assert floor["response_time_ns"] == {
-        "p50": 60_000,
-        "p99": 120_000,
-        "p99.9": 180_000,
-        "max": 240_000,
-    }
-    assert floor["send_lag_ns"]["p50"] == 2_000
-    assert floor["receive_delay_ns"] is None
+    floor = document().floor
+    assert floor.response_time_ns == FloorFigures(
+        p50=60_000, p99=120_000, p99_9=180_000, max=240_000
+    )
+    assert floor.send_lag_ns is not None
+    assert floor.send_lag_ns.p50 == 2_000
+    assert floor.receive_delay_ns is None
 
 
 @pytest.mark.parametrize(
@@ -92,13 +110,11 @@ def test_the_median_of_a_known_hold_may_be_50_microseconds_late_and_never_early(
 
 
 def test_lateness_is_the_figure_and_no_doubt_about_it() -> None:
-    assert (
-        document(("send-lag", "invalid"), ("send-lag-absolute", "warn"))["verdict"]["status"]
-        == "valid"
-    )
-    disturbed = document(("send-lag", "invalid"), ("run-queue-wait", "invalid"))["verdict"]
-    assert (disturbed["status"], disturbed["blame"]) == ("invalid", "host")
-    assert [reason["check"] for reason in disturbed["reasons"]] == ["run-queue-wait"]
+    late = document(("send-lag", "invalid"), ("send-lag-absolute", "warn"))
+    assert late.verdict.status == "valid"
+    disturbed = document(("send-lag", "invalid"), ("run-queue-wait", "invalid")).verdict
+    assert (disturbed.status, disturbed.blame) == ("invalid", "host")
+    assert [reason.check for reason in disturbed.reasons] == ["run-queue-wait"]
 
 
 def test_a_floor_is_found_for_its_mode_and_machine_only() -> None:
@@ -106,13 +122,13 @@ def test_a_floor_is_found_for_its_mode_and_machine_only() -> None:
     store_calibration(CONDITIONS, document())
     found = known_floor("on", MACHINE)
     assert found is not None
-    assert found["floor"]["response_time_ns"]["p50"] == 60_000
+    assert found == document_as_of(found.created_ns)
     assert known_floor("off", MACHINE) is None
-    assert known_floor("on", MACHINE | {"kernel": "6.2"}) is None
+    assert known_floor("on", msgspec.structs.replace(MACHINE, kernel="6.2")) is None
 
 
 def test_a_floor_that_is_old_or_was_disturbed_is_not_used() -> None:
-    store_calibration(CONDITIONS, document() | {"created_ns": 0})
+    store_calibration(CONDITIONS, document_as_of(0))
     assert known_floor("on", MACHINE) is None
     store_calibration(CONDITIONS, document(("run-queue-wait", "invalid")))
     assert known_floor("on", MACHINE) is None
@@ -121,14 +137,20 @@ def test_a_floor_that_is_old_or_was_disturbed_is_not_used() -> None:
 
 
 def test_a_known_floor_is_part_of_every_plan_and_the_generator_takes_it() -> None:
-    assert floor_of_plan("on") == {}
-    store_calibration(CONDITIONS, document() | {"machine": machine_of(host_facts())})
+    assert floor_of_plan("on") is None
+    here = msgspec.structs.replace(document(), machine=machine_of(host_facts()))
+    store_calibration(CONDITIONS, here)
     floor = floor_of_plan("on")
-    assert floor == {"floor": {"p50_ns": 60_000, "p99_ns": 120_000, "p999_ns": 180_000}}
-    level = Level(rate_per_s=100.0)
-    require_possible(
-        load_plan("http://127.0.0.1:1/", Request(), LoadOptions(NS_PER_S), level, 1) | floor
-    )
+    assert floor == NoiseFloor(p50_ns=60_000, p99_ns=120_000, p999_ns=180_000)
+    level = LoadLevel(rate_per_s=100.0)
+    plan = load_plan("http://127.0.0.1:1/", Request(), LoadSettings(NS_PER_S), level, 1)
+    require_possible(msgspec.structs.replace(plan, floor=floor))
+
+
+def test_a_cache_of_another_version_is_no_floor(tmp_path: Path) -> None:
+    path = store_calibration(CONDITIONS, document())
+    path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 9'))
+    assert known_floor("on", MACHINE) is None
 
 
 def test_without_a_reference_server_cause_and_fix_are_said(
@@ -140,5 +162,7 @@ def test_without_a_reference_server_cause_and_fix_are_said(
         find_reference_server()
     (tmp_path / "refsrv").touch(0o755)
     assert find_reference_server() == tmp_path / "refsrv"
-    with pytest.raises(UsageError, match="is no program"):
+    with pytest.raises(
+        UsageError, match="is not executable; give the reference server with --refsrv"
+    ):
         find_reference_server(tmp_path / "none")

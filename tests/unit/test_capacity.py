@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
@@ -20,18 +21,22 @@ from wsgiload.analysis.objective import parse_objective
 from wsgiload.capacity_search.run import CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import TrialPlan
+from wsgiload.documents.capacity import CapacityResult as CapacityDocument
+from wsgiload.documents.codec import read, to_plain
+from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.schema import load_schema
+from wsgiload.documents.summary import CellFailure, CellResult, Summary
 from wsgiload.report import print_capacity
 from wsgiload.results.store import RunDirectory
 from wsgiload.units import NS_PER_S
 
+from .filled import filled_summary, rates, reason, verdict
 from .test_capacity_result import result
 from .test_summary import EXPERIMENT
 
 MODULE = sys.modules["wsgiload.capacity_search.run"]
 
-Json = dict[str, Any]
-Outcome = Callable[[TrialPlan], Json]
+Outcome = Callable[[TrialPlan], CellResult]
 
 
 @dataclass
@@ -45,13 +50,17 @@ class Trials:
     def app_of(self, server: str) -> None:
         """Nobody knows."""
 
-    def carry_out(self, plan: TrialPlan) -> Json:
+    def carry_out(self, plan: TrialPlan) -> CellResult:
         self.made.append(plan)
-        level = {"rate": plan.level.rate_per_s, "connections": plan.level.connections}
-        return self.outcome(plan) | {"id": f"{plan.server}@{plan.level.text}#{plan.run}"} | level
+        return msgspec.structs.replace(
+            self.outcome(plan),
+            id=f"{plan.server}@{plan.level.text}#{plan.run}",
+            rate=plan.level.rate_per_s,
+            connections=plan.level.connections,
+        )
 
     def write_summary(self, status: str) -> None:
-        self.directory.write_summary({"status": status})
+        self.directory.write_summary(filled_summary({}, [], status=status))
 
 
 @dataclass
@@ -61,9 +70,8 @@ class Searched:
     result: CapacityResult
     made: list[TrialPlan]
 
-    def stored(self, name: str) -> Json:
-        document: Json = json.loads((self.result.run_dir / name).read_text())
-        return document
+    def stored(self, kind: Any, name: str) -> Any:
+        return read(kind, self.result.run_dir / name)
 
 
 Searching = Callable[..., Searched]
@@ -94,16 +102,16 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Searching:
 def serving_up_to(rate_per_s: float) -> Outcome:
     """Slow above that rate."""
 
-    def outcome(plan: TrialPlan) -> Json:
+    def outcome(plan: TrialPlan) -> CellResult:
         return result(p99_ms=10.0 if (plan.level.rate_per_s or 0.0) <= rate_per_s else 90.0)
 
     return outcome
 
 
-def errors(document: Json) -> list[str]:
+def errors(document: CapacityDocument) -> list[str]:
     return [
         error.message
-        for error in Draft202012Validator(load_schema("capacity-2")).iter_errors(document)
+        for error in Draft202012Validator(load_schema("capacity-2")).iter_errors(to_plain(document))
     ]
 
 
@@ -111,17 +119,17 @@ def test_a_search_that_ended_says_so_everywhere(search: Searching) -> None:
     done = search(serving_up_to(100.0))
     document = done.result.document
     assert errors(document) == []
-    assert document == done.stored("capacity.json")
+    assert document == done.stored(CapacityDocument, "capacity.json")
     assert {
-        document["status"],
-        done.stored("run.json")["status"],
-        done.stored("summary.json")["status"],
+        document.status,
+        done.stored(RunInfo, "run.json").status,
+        done.stored(Summary, "summary.json").status,
     } == {"complete"}
-    assert document["servers"][0]["rate_per_s"] is not None
+    assert document.servers[0].rate_per_s is not None
 
 
 def test_what_was_interrupted_is_never_called_valid(search: Searching) -> None:
-    def interrupted(plan: TrialPlan) -> Json:
+    def interrupted(plan: TrialPlan) -> CellResult:
         if plan.level.connections is None:
             raise KeyboardInterrupt
         return result()
@@ -129,9 +137,9 @@ def test_what_was_interrupted_is_never_called_valid(search: Searching) -> None:
     done = search(interrupted, ("waitress", "wsgiref"))
     document = done.result.document
     assert errors(document) == []
-    assert document["status"] == done.stored("run.json")["status"] == "interrupted"
+    assert document.status == done.stored(RunInfo, "run.json").status == "interrupted"
     assert done.result.exit_code == 130
-    assert [server["verdict"]["status"] for server in document["servers"]] == ["invalid"] * 2
+    assert [server.verdict.status for server in document.servers] == ["invalid"] * 2
     out = io.StringIO()
     print_capacity(document, Console(file=out, width=160))
     assert " valid" not in out.getvalue()
@@ -141,9 +149,9 @@ def test_what_was_interrupted_is_never_called_valid(search: Searching) -> None:
 def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(
     search: Searching, tmp_path: Path
 ) -> None:
-    seen = list[Json]()
+    seen = list[dict[str, Any]]()
 
-    def looked_at(plan: TrialPlan) -> Json:
+    def looked_at(plan: TrialPlan) -> CellResult:
         (run_dir,) = tmp_path.iterdir()
         seen.append(json.loads((run_dir / "run.json").read_text()))
         raise KeyboardInterrupt
@@ -154,18 +162,11 @@ def test_a_search_that_is_killed_leaves_a_run_that_can_be_read(
     assert run["plan"]["objective"]["thresholds"][0]["text"] == "p99<50ms"
 
 
-def failed(step: str, blame: str) -> Json:
+def failed(step: str, blame: str) -> CellResult:
     """A trial that has no result."""
-    failure = {"step": step, "message": f"no {step}", "log_tail": ""}
-    reason = {
-        "check": "failure",
-        "level": "invalid",
-        "message": f"no {step}",
-        "value": 1,
-        "limit": 0,
-    }
-    verdict = {"status": "invalid", "blame": blame, "reasons": [reason]}
-    return result(failure=failure, verdict=verdict, rate_result=None, resources=None)
+    failure = CellFailure(step=step, message=f"no {step}", log_tail="")
+    found = verdict("invalid", blame, reason("failure", "invalid", f"no {step}", 1))
+    return result(failure=failure, verdict=found, rate_result=None, resources=None)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +182,10 @@ def test_a_failure_is_whose_fault_the_trial_was(
     search: Searching, step: str, blame: str, trials: int, code: int
 ) -> None:
     done = search(lambda _: failed(step, blame))
-    (server,) = done.result.document["servers"]
+    (server,) = done.result.document.servers
     assert errors(done.result.document) == []
-    assert (server["failure"]["step"], server["verdict"]["blame"]) == (step, blame)
+    assert server.failure is not None
+    assert (server.failure.step, server.verdict.blame) == (step, blame)
     assert (len(done.made), done.result.exit_code) == (trials, code)
 
 
@@ -192,45 +194,45 @@ def test_a_later_failure_is_whose_fault_the_trial_was_too(search: Searching) -> 
     assert (len(done.made), done.result.exit_code) == (2, 98)
 
 
-def nothing_answered(status: str, blame: str | None) -> Json:
-    return result(status, blame, rate_result={"offered_per_s": None, "goodput_per_s": 0.0})
+def no_response(status: str, blame: str | None) -> CellResult:
+    return result(status, blame, rate_result=rates(0.0))
 
 
 @pytest.mark.parametrize(
     ("blame", "trials", "code"), [("client", 4, 98), ("host", 4, 98), ("server", 1, 97)]
 )
-def test_a_closed_loop_without_an_answer_is_whose_fault_it_was(
+def test_a_closed_loop_without_a_response_is_whose_fault_it_was(
     search: Searching, blame: str, trials: int, code: int
 ) -> None:
-    done = search(lambda _: nothing_answered("invalid", blame))
-    (server,) = done.result.document["servers"]
-    assert (server["verdict"]["blame"], len(done.made), done.result.exit_code) == (
+    done = search(lambda _: no_response("invalid", blame))
+    (server,) = done.result.document.servers
+    assert (server.verdict.blame, len(done.made), done.result.exit_code) == (
         blame,
         trials,
         code,
     )
-    assert [trial["discarded"] for trial in server["trials"]] == [True] * (trials - 1) + [False]
+    assert [trial.discarded for trial in server.trials] == [True] * (trials - 1) + [False]
 
 
 def test_a_spoiled_closed_loop_is_made_again_and_spoils_nothing(search: Searching) -> None:
     usual = serving_up_to(100.0)
 
-    def at_first_spoiled(plan: TrialPlan) -> Json:
+    def at_first_spoiled(plan: TrialPlan) -> CellResult:
         return (
-            nothing_answered("invalid", "client")
+            no_response("invalid", "client")
             if plan.level.connections and plan.run < 3
             else usual(plan)
         )
 
     done = search(at_first_spoiled)
-    (server,) = done.result.document["servers"]
-    assert [trial["discarded"] for trial in server["trials"][:4]] == [True, True, False, False]
-    assert server["rate_per_s"] is not None
-    assert "discarded" not in {reason["check"] for reason in server["verdict"]["reasons"]}
-    assert "invalid and repeated" in server["trials"][0]["why"]
+    (server,) = done.result.document.servers
+    assert [trial.discarded for trial in server.trials[:4]] == [True, True, False, False]
+    assert server.rate_per_s is not None
+    assert "discarded" not in {reason.check for reason in server.verdict.reasons}
+    assert "invalid and repeated" in server.trials[0].why
 
 
-def test_a_closed_loop_whose_answers_only_came_later_is_good_enough_to_begin_with(
+def test_a_closed_loop_whose_responses_only_came_later_is_good_enough_to_begin_with(
     search: Searching,
 ) -> None:
     usual = serving_up_to(100.0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -19,12 +20,16 @@ from wsgiload.capacity_search.result import (
     server_result,
 )
 from wsgiload.capacity_search.search import Confirmation, Found, Trial
+from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.codec import to_plain
 from wsgiload.documents.schema import load_schema
+from wsgiload.documents.summary import CellFailure, CellResult
 from wsgiload.errors import UsageError
 from wsgiload.report.capacity import memory_words, rate_words, remarks_of
 from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
+from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, verdict
+
 OBJECTIVE = parse_objective(["p99<50ms"])
 MIB = 1024**2
 
@@ -35,29 +40,20 @@ def result(
     p99_ms: float = 10.0,
     check: str = "arrival-count",
     **changes: Any,
-) -> Json:
-    reasons = [
-        {"check": check, "level": status, "message": "waited for a core", "value": 1, "limit": 0}
-    ]
-    return {
-        "id": "waitress@100#1",
-        "rate": 100.0,
-        "connections": None,
-        "verdict": {
-            "status": status,
-            "blame": blame,
-            "reasons": reasons if status != "valid" else [],
-        },
-        "rate_result": {"offered_per_s": 100.0, "goodput_per_s": 99.0},
-        "offered_quantiles_ns": {
-            "0.5": {"low": 5e6, "high": 5e6},
-            "0.99": {"low": p99_ms * 1e6, "high": p99_ms * 1e6},
-        },
-        "outcomes": {"scheduled": 10_000, "ok": 10_000},
-        "resources": {"memory_peak_bytes": 48 * MIB, "cpu_cores_mean": 0.5},
-        "limits": {"memory_bytes": 512 * MIB},
-        "failure": None,
-    } | changes
+) -> CellResult:
+    reasons = [] if status == "valid" else [reason(check, status, "waited for a core", 1)]
+    cell = filled_cell(
+        id="waitress@100#1",
+        server="waitress",
+        rate=100.0,
+        verdict=verdict(status, blame, *reasons),
+        rate_result=rates(99.0, offered_per_s=100.0),
+        offered_quantiles_ns={"0.5": exactly(5e6), "0.99": exactly(p99_ms * 1e6)},
+        outcomes=outcomes(10_000),
+        resources=resources(memory_peak_bytes=48 * MIB, cpu_cores_mean=0.5),
+        limits=limits(memory_bytes=512 * MIB),
+    )
+    return msgspec.structs.replace(cell, **changes)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +62,7 @@ def result(
         (result(), True),
         (result("warn", "host"), True),
         (result(p99_ms=50.0), False),
-        (result(outcomes={"scheduled": 10_000, "ok": 9_980}), False),
+        (result(outcomes=outcomes(10_000, 9_980)), False),
         (result("invalid", "host"), None),
         (result("invalid", "client", p99_ms=90.0), None),
         (result("invalid", "method"), None),
@@ -85,7 +81,7 @@ def result(
         "nothing",
     ],
 )
-def test_only_a_valid_trial_can_miss(trial: Json, met: bool | None) -> None:
+def test_only_a_valid_trial_can_miss(trial: CellResult, met: bool | None) -> None:
     assert OBJECTIVE.judge(trial).met is met
 
 
@@ -102,12 +98,12 @@ LATER = {"check": "steal"}
         (result("warn", "host", p99_ms=45.0, **LATER), True, False),
         (result("invalid", "client", p99_ms=80.0, check="client-stalls"), False, False),
         (
-            result("invalid", "host", outcomes={"scheduled": 10_000, "ok": 9_988}, **LATER),
+            result("invalid", "host", outcomes=outcomes(10_000, 9_988), **LATER),
             False,
             True,
         ),
         (
-            result("invalid", "host", outcomes={"scheduled": 10_000, "ok": 9_900}, **LATER),
+            result("invalid", "host", outcomes=outcomes(10_000, 9_900), **LATER),
             False,
             False,
         ),
@@ -123,24 +119,20 @@ LATER = {"check": "steal"}
         "many failures",
     ],
 )
-def test_what_only_makes_answers_later_leaves_doubt_near_the_limit(
-    trial: Json, met: bool, is_doubtful: bool
+def test_what_only_makes_responses_later_leaves_doubt_near_the_limit(
+    trial: CellResult, met: bool, is_doubtful: bool
 ) -> None:
     judgement = OBJECTIVE.judge(trial)
     assert (judgement.met, judgement.is_doubtful) == (met, is_doubtful)
 
 
-def test_a_finding_that_may_have_made_answers_earlier_spoils_the_trial() -> None:
-    both = [
-        {"check": check, "level": "invalid", "message": "", "value": 1, "limit": 0}
-        for check in ("steal", "arrival-count")
-    ]
-    verdict = {"status": "invalid", "blame": "host", "reasons": both}
-    assert OBJECTIVE.judge(result(verdict=verdict)).met is None
+def test_a_finding_that_may_have_made_responses_earlier_spoils_the_trial() -> None:
+    both = [reason(check, "invalid") for check in ("steal", "arrival-count")]
+    assert OBJECTIVE.judge(result(verdict=verdict("invalid", "host", *both))).met is None
 
 
 def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() -> None:
-    few = {"outcomes": {"scheduled": 999, "ok": 999}}
+    few = {"outcomes": outcomes(999)}
     short = OBJECTIVE.judge(result(p99_ms=90.0, **few))
     assert (short.met, short.is_too_short) == (None, True)
     assert not JudgedTrial(result(**few), "bracket", short).is_discarded, (
@@ -149,35 +141,18 @@ def test_a_miss_that_rests_on_a_handful_of_requests_asks_for_a_longer_trial() ->
     assert OBJECTIVE.judge(result(**few)).met is True, (
         "to meet it with few requests is harder than with many"
     )
-    failures = {"scheduled": 999, "ok": 990}
+    failures = outcomes(999, 990)
     assert OBJECTIVE.judge(result(p99_ms=90.0, outcomes=failures)).met is False
     # 1,000 requests at 50/s, and a fifth more because arrivals vary.
     assert OBJECTIVE.long_enough_ns(50.0) == 24 * NS_PER_S
 
 
 def test_an_unstable_server_misses_whatever_its_quantiles() -> None:
-    unstable = {
-        "check": "backlog-growth",
-        "level": "warn",
-        "message": "UNSTABLE: the offered rate is above the capacity",
-    }
-    growing = {
-        "check": "backlog-growth",
-        "level": "warn",
-        "message": "the requests in the system grew by 0.6 times",
-    }
-    assert (
-        OBJECTIVE.judge(
-            result(verdict={"status": "warn", "blame": "server", "reasons": [unstable]})
-        ).met
-        is False
-    )
-    assert (
-        OBJECTIVE.judge(
-            result(verdict={"status": "warn", "blame": "server", "reasons": [growing]})
-        ).met
-        is True
-    )
+    message = "UNSTABLE: the offered rate is above the capacity"
+    unstable = reason("backlog-growth", "warn", message)
+    growing = reason("backlog-growth", "warn", "the requests in the system grew by 0.6 times")
+    for found, met in ((unstable, False), (growing, True)):
+        assert OBJECTIVE.judge(result(verdict=verdict("warn", "server", found))).met is met
 
 
 def test_failures_are_limited_even_where_nobody_said_so() -> None:
@@ -186,12 +161,12 @@ def test_failures_are_limited_even_where_nobody_said_so() -> None:
     assert parse_objective(["p99<50ms", "error_rate<1%"]).texts == ["p99<50ms", "error_rate<1%"]
 
 
-def schema_errors(said: Json) -> list[str]:
+def schema_errors(said: ServerCapacity, **changes: Any) -> list[str]:
     schema = load_schema("capacity-2")
     server = {"$ref": "#/$defs/ServerCapacity", "$defs": schema["$defs"]}
     return [
         f"{error.json_path}: {error.message}"
-        for error in Draft202012Validator(server).iter_errors(said)
+        for error in Draft202012Validator(server).iter_errors(to_plain(said) | changes)
     ]
 
 
@@ -221,28 +196,30 @@ FOUND = Found(
 )
 
 
-def judged(cell: Json) -> JudgedTrial:
+def judged(cell: CellResult) -> JudgedTrial:
     return JudgedTrial(cell, "bisect", OBJECTIVE.judge(cell))
 
 
-def test_a_confirmed_search_is_valid_and_tells_everything_of_the_contract() -> None:
+def test_a_confirmed_search_is_valid_and_has_everything_of_the_contract() -> None:
     said = server_result(course(FOUND, judged(result())), OBJECTIVE, 120 * NS_PER_S)
-    assert (said["server"], said["rate_per_s"], said["bracket"]) == (
+    assert (said.server, said.rate_per_s, said.bracket) == (
         "waitress",
         100.0,
-        [100.0, 102.0],
+        (100.0, 102.0),
     )
-    assert (said["confirmed"], said["strict_per_s"]) == ([5, 6], 98.0)
-    assert said["verdict"] == {"status": "valid", "blame": None, "reasons": []}
-    low, high = said["interval_95"]
-    assert low <= said["estimate_per_s"] <= high
-    assert memory_words(said["at_rate"]) == "48 MiB of 512 MiB"
-    loose = result(limits={"memory_bytes": 512 * MIB, "not_enforced": ["memory"]})
+    assert (said.confirmed, said.strict_per_s) == ((5, 6), 98.0)
+    assert said.verdict == verdict()
+    assert said.interval_95 is not None and said.estimate_per_s is not None
+    low, high = said.interval_95
+    assert low is not None and high is not None
+    assert low <= said.estimate_per_s <= high
+    assert memory_words(said.at_rate) == "48 MiB of 512 MiB"
+    loose = result(limits=limits(memory_bytes=512 * MIB, not_enforced=("memory",)))
     said_of_loose = server_result(course(FOUND, judged(loose)), OBJECTIVE, 120 * NS_PER_S)
-    assert memory_words(said_of_loose["at_rate"]) == "48 MiB", "a limit that did not hold is none"
+    assert memory_words(said_of_loose.at_rate) == "48 MiB", "a limit that did not hold is none"
     assert exit_code("complete", [said]) == 0
     assert schema_errors(said) == []
-    assert len(schema_errors(said | {"surprise": 1, "rate_per_s": 0})) == 2
+    assert len(schema_errors(said, surprise=1, rate_per_s=0)) == 2
 
 
 def test_short_trials_say_what_they_cost() -> None:
@@ -252,7 +229,7 @@ def test_short_trials_say_what_they_cost() -> None:
         "p99 rests on the 5 slowest of 500 requests and says nothing certain; --duration 100s "
         "gives it 100" in remark
     )
-    assert said["verdict"]["status"] == "warn"
+    assert said.verdict.status == "warn"
 
 
 def test_a_missed_confirmation_leaves_no_rate() -> None:
@@ -260,8 +237,8 @@ def test_a_missed_confirmation_leaves_no_rate() -> None:
         100.0, 102.0, 98.0, FOUND.trials, (Confirmation(100.0, 3, 6), Confirmation(98.04, 2, 6))
     )
     said = server_result(course(missed), OBJECTIVE, 120 * NS_PER_S)
-    assert (said["rate_per_s"], said["bracket"]) == (None, [100.0, 102.0])
-    assert said["verdict"]["reasons"][0]["check"] == "not-confirmed"
+    assert (said.rate_per_s, said.bracket) == (None, (100.0, 102.0))
+    assert said.verdict.reasons[0].check == "not-confirmed"
     assert exit_code("complete", [said]) == 99
 
 
@@ -270,12 +247,12 @@ def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() 
     few = server_result(
         course(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S
     )
-    assert few["verdict"]["status"] == "warn"
+    assert few.verdict.status == "warn"
     assert "discarded and made again: waitress@100#1" in " ".join(remarks_of(few))
     many = server_result(
         course(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
     )
-    assert (many["verdict"]["status"], many["verdict"]["blame"]) == ("invalid", "host")
+    assert (many.verdict.status, many.verdict.blame) == ("invalid", "host")
     assert exit_code("complete", [many], ["waitress"]) == 98
 
 
@@ -292,24 +269,21 @@ def test_doubtful_trials_are_repeated_until_a_fifth_was_and_then_counted() -> No
         "what cannot be judged never counts"
     )
     counted = server_result(course(FOUND, *so_far.trials), OBJECTIVE, 120 * NS_PER_S)
-    reasons = {reason["check"]: reason for reason in counted["verdict"]["reasons"]}
+    reasons = {reason.check: reason for reason in counted.verdict.reasons}
     assert (
         "1 of the 5 trials up to the upper bound missed while generator"
-        in reasons["lower-bound"]["message"]
+        in reasons["lower-bound"].message
     )
     assert "discarded" not in reasons, (
         "a doubtful trial that was made again is not counted as spoiled"
     )
-    assert [trial["doubtful"] for trial in counted["trials"]] == [False] * 4 + [True] * 2
+    assert [trial.doubtful for trial in counted.trials] == [False] * 4 + [True] * 2
     assert rate_words(counted) == "≥ 100/s"
     assert exit_code("complete", [counted]) == 0
     assert exit_code("complete", [counted], ["waitress"]) == 98, (
         "the server may hold what its bound missed"
     )
-    sure = counted | {
-        "server": "sure",
-        "verdict": {"status": "valid", "blame": None, "reasons": []},
-    }
+    sure = msgspec.structs.replace(counted, server="sure", verdict=verdict())
     assert exit_code("complete", [counted, sure], ["sure"]) == 99, (
         "its own bound is none of another's"
     )
@@ -319,20 +293,20 @@ def test_what_missed_far_above_the_upper_bound_makes_no_lower_bound() -> None:
     overloaded = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=315.0))
     at_the_bound = judged(result("invalid", "host", p99_ms=900.0, check="steal", rate=102.0))
     far = server_result(course(FOUND, judged(result()), overloaded), OBJECTIVE, 120 * NS_PER_S)
-    assert far["verdict"]["status"] == "valid"
+    assert far.verdict.status == "valid"
     near = server_result(course(FOUND, judged(result()), at_the_bound), OBJECTIVE, 120 * NS_PER_S)
-    assert [reason["check"] for reason in near["verdict"]["reasons"]] == ["lower-bound"]
+    assert [reason.check for reason in near.verdict.reasons] == ["lower-bound"]
 
 
 def test_a_server_that_does_not_start_has_no_figures() -> None:
     failed = Course(
         "waitress",
-        failure={"step": "readiness", "message": "no right answer", "log_tail": ""},
+        failure=CellFailure(step="readiness", message="no correct response", log_tail=""),
         app="cpu:app",
     )
     said = server_result(failed, OBJECTIVE, 5 * NS_PER_S)
-    assert said["app"] == "cpu:app"
-    assert (said["rate_per_s"], said["bracket"], said["interval_95"]) == (None, [None, None], None)
+    assert said.app == "cpu:app"
+    assert (said.rate_per_s, said.bracket, said.interval_95) == (None, (None, None), None)
     assert schema_errors(said) == []
     assert exit_code("complete", [said]) == 97
     assert exit_code("interrupted", [said]) == 130
@@ -344,7 +318,7 @@ def test_a_server_that_does_not_start_has_no_figures() -> None:
 )
 def test_a_search_that_was_cut_off_is_not_valid(trials: int, says: str) -> None:
     said = server_result(course(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
-    assert (said["verdict"]["status"], said["verdict"]["blame"]) == ("invalid", "method")
+    assert (said.verdict.status, said.verdict.blame) == ("invalid", "method")
     assert remarks_of(said) == [f"waitress: the search was cut off {says} (unfinished, invalid)"]
     assert is_unfinished(said)
     assert schema_errors(said) == []
@@ -357,8 +331,8 @@ def test_an_abandoned_search_keeps_its_bounds() -> None:
     ended = course(abandoned)
     ended.gave_up = ("host", "4 trials at 105/s were invalid")
     said = server_result(ended, OBJECTIVE, 120 * NS_PER_S)
-    assert (said["rate_per_s"], said["bracket"]) == (None, [100.0, 110.0])
-    assert (said["verdict"]["status"], said["verdict"]["blame"]) == ("invalid", "host")
+    assert (said.rate_per_s, said.bracket) == (None, (100.0, 110.0))
+    assert (said.verdict.status, said.verdict.blame) == ("invalid", "host")
     assert schema_errors(said) == []
 
 
@@ -366,14 +340,16 @@ def test_a_threshold_on_the_capacity_fails_where_there_is_none() -> None:
     threshold = parse_threshold("capacity>=90", CAPACITY_FIGURES)
     said = server_result(course(FOUND), OBJECTIVE, 120 * NS_PER_S)
     assert failed_thresholds([threshold], [("waitress", said)]) == []
-    assert failed_thresholds([threshold], [("waitress", said | {"rate_per_s": 80.0})]) == [
-        "threshold capacity>=90 failed by waitress"
-    ]
-    assert failed_thresholds([threshold], [("waitress", said | {"rate_per_s": None})])
+    assert failed_thresholds(
+        [threshold], [("waitress", msgspec.structs.replace(said, rate_per_s=80.0))]
+    ) == ["threshold capacity>=90 failed by waitress"]
+    assert failed_thresholds(
+        [threshold], [("waitress", msgspec.structs.replace(said, rate_per_s=None))]
+    )
     with pytest.raises(UsageError, match="unknown figure 'p99'; choose one of capacity"):
         parse_threshold("p99<50ms", CAPACITY_FIGURES)
 
 
-def test_a_judgement_is_told_with_the_trial() -> None:
-    told = JudgedTrial(result(), "confirm", Judgement(False, "missed p99<50ms")).to_dict()
-    assert (told["phase"], told["met"], told["why"]) == ("confirm", False, "missed p99<50ms")
+def test_a_judgement_is_stored_with_the_trial() -> None:
+    stored = JudgedTrial(result(), "confirm", Judgement(False, "missed p99<50ms")).document()
+    assert (stored.phase, stored.met, stored.why) == ("confirm", False, "missed p99<50ms")

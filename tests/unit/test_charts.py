@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from subprocess import run
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
+from wsgiload.documents.summary import CellResult
 from wsgiload.report import charts, svg
 from wsgiload.report.cells import Sweep, conditions, read_sweep
 from wsgiload.report.run_files import RunFiles, read_run
@@ -58,10 +60,19 @@ def test_a_chart_is_the_same_twice_and_names_its_conditions(name: str, sweep: Sw
     assert set(sweep.labels) <= set(texts(drawing))
 
 
+def changed(cell: CellResult, **changes: dict[str, object]) -> CellResult:
+    """The same cell with changes inside these parts."""
+    parts = {
+        name: msgspec.structs.replace(getattr(cell, name), **change)
+        for name, change in changes.items()
+    }
+    return msgspec.structs.replace(cell, **parts)
+
+
 def without_limits(files: RunFiles) -> Sweep:
-    loose = {"backend": "none", "not_enforced": ["cpus", "memory", "pids"]}
-    cells = [{**cell, "limits": {**cell["limits"], **loose}} for cell in files.summary["cells"]]
-    return read_sweep({**files.summary, "cells": cells})
+    loose: dict[str, object] = {"backend": "none", "not_enforced": ("cpus", "memory", "pids")}
+    cells = tuple(changed(cell, limits=loose) for cell in files.summary.cells)
+    return read_sweep(msgspec.structs.replace(files.summary, cells=cells))
 
 
 def test_only_a_limit_that_held_is_drawn(files: RunFiles, sweep: Sweep) -> None:
@@ -94,7 +105,7 @@ def test_every_colour_can_be_changed_by_the_page(name: str, sweep: Sweep) -> Non
 
 def test_no_two_servers_look_alike() -> None:
     styles = [
-        tuple(str(value) for value in svg.series_style(index).values()) for index in range(360)
+        tuple(str(value) for value in astuple(svg.series_style(index))) for index in range(360)
     ]
     assert len(set(styles)) == 360
     assert len(set(svg.PALETTE)) == len(svg.PALETTE) == len(svg.DARK_PALETTE)
@@ -112,12 +123,9 @@ def test_failures_stand_on_the_rail(sweep: Sweep) -> None:
 
 
 def with_cells(files: RunFiles, **changes: dict[str, object]) -> Sweep:
-    cells = [
-        {**cell, **{name: {**cell[name], **change} for name, change in changes.items()}}
-        for cell in files.summary["cells"]
-        if cell["outcomes"] is not None
-    ]
-    return read_sweep({**files.summary, "cells": cells})
+    measured = [cell for cell in files.summary.cells if cell.outcomes is not None]
+    cells = tuple(changed(cell, **changes) for cell in measured)
+    return read_sweep(msgspec.structs.replace(files.summary, cells=cells))
 
 
 def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
@@ -145,7 +153,8 @@ def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: P
 
 
 def test_sessions_are_not_compared_with_requests(sweep: Sweep) -> None:
-    of_sessions = replace(sweep, experiment={**sweep.experiment, "sessions": 2})
+    experiment = msgspec.structs.replace(sweep.experiment, sessions=2)
+    of_sessions = replace(sweep, experiment=experiment)
     drawing = texts(charts.goodput_chart(of_sessions))
     assert "achieved = offered" not in drawing
     assert "offered rate, sessions per second" in drawing
@@ -166,7 +175,7 @@ def test_a_strip_puts_both_sources_on_one_clock(files: RunFiles) -> None:
     assert strip.middles_s[:2] == (0.5, 1.5)
     assert (strip.busy[0].start_s, strip.busy[-1].end_s) == (0, 20)
     assert strip.cpu_limit == 2
-    drawing = strip_chart(strip, files.summary["experiment"], "time-0")
+    drawing = strip_chart(strip, files.summary.experiment, "time-0")
     assert "gunicorn-sync at 1,000/s, run 1" in texts(drawing)
     assert any(text.endswith("· run 1 · valid") for text in texts(drawing))
 
@@ -180,7 +189,7 @@ def test_a_strip_without_samples_says_so(files: RunFiles) -> None:
     strip = make_strip(cell, files.intervals[cell.id], [])
     assert strip is not None
     assert "CPU: not measured in this window" in texts(
-        strip_chart(strip, files.summary["experiment"], "x")
+        strip_chart(strip, files.summary.experiment, "x")
     )
 
 
@@ -191,9 +200,9 @@ def test_a_sweep_in_which_everything_failed_still_draws(sweep: Sweep) -> None:
         assert draw(alone).startswith("<svg ")
 
 
-def test_names_are_not_read_as_formulas(sweep: Sweep) -> None:
-    raw = {**sweep.cells[0].raw, "server": "a$b_c$<d>"}
-    odd = read_sweep({"experiment": sweep.experiment, "cells": [raw]})
+def test_names_are_not_read_as_formulas(files: RunFiles) -> None:
+    cell = msgspec.structs.replace(files.summary.cells[0], server="a$b_c$<d>")
+    odd = read_sweep(msgspec.structs.replace(files.summary, cells=(cell,)))
     assert "a$b_c$<d>" in texts(charts.response_time_chart(odd))
 
 

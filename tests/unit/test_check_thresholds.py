@@ -4,12 +4,13 @@ cell."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 import wsgiload
+from wsgiload import LoadOptions
 from wsgiload.cli import run
 from wsgiload.errors import UsageError
 from wsgiload.loads.thresholds import (
@@ -21,16 +22,16 @@ from wsgiload.loads.thresholds import (
 )
 
 
-def test_they_are_told_apart_by_who_checks() -> None:
-    given = [
-        parse_check_threshold(text)
-        for text in (
-            "send-lag.warn=0.02",
-            "app-calls.warn=0.5",
-            "send-lag.invalid=0.5",
-            "kernel-drops.warn=9",
-        )
-    ]
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("send-lag.warn=0.02", "app-calls.warn=0.5", "send-lag.invalid=0.5", "kernel-drops.warn=9"),
+        ("C4.warn=0.02", "C17.warn=0.5", "C4.invalid=0.5", "C18.warn=9"),
+    ],
+    ids=["names", "codes"],
+)
+def test_they_are_divided_by_who_checks(words: Sequence[str]) -> None:
+    given = [parse_check_threshold(word) for word in words]
     assert of_generator(given) == {"send-lag": {"warn": 0.02, "invalid": 0.5}}
     assert of_orchestrator(given) == {
         "app-calls": {"warn": 0.5, "invalid": 0.0001},
@@ -66,26 +67,29 @@ def test_the_command_line_puts_them_into_the_plan(
 
 def test_a_sweep_refuses_unknown_ones_before_anything_starts() -> None:
     with pytest.raises(UsageError, match="the check C99 has no thresholds"):
-        wsgiload.sweep(servers=["wsgiref"], check_thresholds={"C99.warn": 1})
+        wsgiload.sweep(servers=["wsgiref"], load=LoadOptions(check_thresholds={"C99.warn": 1}))
 
 
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        ({"send-lag": 1}, "'send-lag' is no threshold of a check"),
-        ({"send-lag.warn": float("nan")}, "the threshold send-lag.warn is nan"),
-        ({"kernel-drops.invalid": 1}, "kernel-drops has no threshold invalid; it has warn"),
-        ({"kernel-drops.warn": 1}, "kernel-drops is a check of `wsgiload sweep`"),
-        ({"C4.wran": 1}, "send-lag has no threshold wran"),
+        ({"send-lag": 1}, "'send-lag' is not a threshold; name one like send-lag.warn"),
+        (
+            {"send-lag.warn": float("nan")},
+            "the threshold send-lag.warn must be a number from 0 up, not nan",
+        ),
+        ({"C18.invalid": 1}, "kernel-drops has no threshold 'invalid'; choose warn"),
+        ({"C18.warn": 1}, "only `wsgiload sweep` makes the check kernel-drops"),
+        ({"C4.wran": 1}, "(C4|send-lag) has no threshold wran"),
     ],
 )
 def test_a_mistake_in_python_is_a_usage_error(limits: Mapping[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        wsgiload.start("http://127.0.0.1:9/", rate=1, check_thresholds=limits)
+        wsgiload.start("http://127.0.0.1:9/", rate=1, options=LoadOptions(check_thresholds=limits))
 
 
 def test_a_mapping_is_kept_in_its_order() -> None:
-    assert check_thresholds_of({"send-lag-absolute.warn_p99_ns": 5, "send-lag.warn": 1}) == (
+    assert check_thresholds_of({"C5.warn_p99_ns": 5, "send-lag.warn": 1}) == (
         ("send-lag-absolute.warn_p99_ns", 5.0),
         ("send-lag.warn", 1.0),
     )

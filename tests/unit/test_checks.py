@@ -1,4 +1,4 @@
-"""What a check found is kept for ``servers show``, and told as a table and as Markdown."""
+"""What a check found is kept for ``servers show``, and shown as a table and as Markdown."""
 
 from __future__ import annotations
 
@@ -59,10 +59,11 @@ def test_everything_must_hold() -> None:
 
 def test_a_result_is_kept_until_the_lock_changes(tmp_path: Path) -> None:
     assert read_checks(variant("waitress")) == []
-    store_checks([variant("waitress")], [proven("waitress").to_dict()])
-    store_checks([variant("cheroot")], [proven("cheroot").to_dict()])
-    (row,) = read_checks(variant("waitress"))
-    assert (row["server"], row["version"], row["passed"]) == ("waitress", "1.2.3", True)
+    store_checks([variant("waitress")], [proven("waitress")])
+    store_checks([variant("cheroot")], [proven("cheroot")])
+    (result,) = read_checks(variant("waitress"))
+    assert (result.server, result.version, result.passed) == ("waitress", "1.2.3", True)
+    assert result == proven("waitress")
     found = variant("waitress")
     other = replace(found, server=replace(found.server, source=tmp_path / "waitress.py"))
     assert read_checks(other) == []
@@ -73,7 +74,7 @@ def test_the_table_names_what_does_not_hold() -> None:
     wrong = proven("waitress")
     wrong.echo = wrong.record(False, "of 1 MiB posted, 3 bytes came back")
     stream = io.StringIO()
-    print_checks([failed.to_dict(), wrong.to_dict()], Console(file=stream, width=200))
+    print_checks([failed, wrong], Console(file=stream, width=200))
     assert "bjoern: it needs libev-dev" in stream.getvalue()
     assert "waitress: of 1 MiB posted, 3 bytes came back" in stream.getvalue()
 
@@ -81,7 +82,7 @@ def test_the_table_names_what_does_not_hold() -> None:
 def test_on_a_narrow_terminal_the_proofs_are_counted() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=True, color_system=None)
-    print_checks([proven("waitress").to_dict()], console)
+    print_checks([proven("waitress")], console)
     assert "9 of 9" in stream.getvalue()
     assert max(len(line) for line in stream.getvalue().splitlines()) <= 100
 
@@ -89,7 +90,7 @@ def test_on_a_narrow_terminal_the_proofs_are_counted() -> None:
 def test_the_page_has_a_row_per_server_and_the_refused_ones_with_their_reason() -> None:
     legacy = proven("meinheld")
     legacy.legacy = True
-    text = markdown_catalogue(CATALOGUE, [proven("waitress").to_dict(), legacy.to_dict()])
+    text = markdown_catalogue(CATALOGUE, [proven("waitress"), legacy])
     assert "| waitress | 1.2.3 | 3.11.7 | yes | yes |" in text
     assert "| meinheld (legacy) |" in text
     assert "- `gunicorn-eventlet`: gunicorn 26 removed" in text

@@ -20,16 +20,19 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
         (["capacity", "--slo", "goodput>=100"], "gets no worse with the load"),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--servers", "waitress"],
-            "--url and --servers were both given",
+            "--url measures a running server; omit --servers",
         ),
-        ([*QUICK, "--url", "http://127.0.0.1:1/", "app:app"], "--url and APP were both given"),
+        (
+            [*QUICK, "--url", "http://127.0.0.1:1/", "app:app"],
+            "--url measures a running server; omit APP",
+        ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--server-cpus", "0"],
-            "--url and --server-cpus were both given",
+            "--url measures a running server; omit --server-cpus",
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--memory", "512MiB"],
-            "--url and --memory were both given",
+            "--url measures a running server; omit --memory",
         ),
         (
             [*QUICK, "--url", "http://127.0.0.1:1/", "--client-cpus", "999"],
@@ -39,8 +42,8 @@ QUICK = ["capacity", "--slo", "p99<50ms", "--dry-run"]
             [*QUICK, "--servers", "waitress", "--client-cpus", "999"],
             "--client-cpus names 999, available are",
         ),
-        ([*QUICK, "--url", "gopher://127.0.0.1/"], "gopher"),
-        ([*QUICK, "--width", "0.1%"], "is not a width from 0.5% to 50%"),
+        ([*QUICK, "--url", "gopher://127.0.0.1/"], "'gopher://127.0.0.1/' is not an http(s) URL"),
+        ([*QUICK, "--width", "0.1%"], "the width must be between 0.5% and 50%, not 0.1%"),
         ([*QUICK, "--threshold", "p99<1s"], "unknown figure 'p99'; choose one of capacity"),
     ],
 )

@@ -4,6 +4,7 @@ traceback ever."""
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,15 @@ from pathlib import Path
 import click
 import pytest
 
+from wsgiload import (
+    LoadOptions,
+    RequestOptions,
+    ServerOptions,
+    SweepOptions,
+    TransportOptions,
+)
 from wsgiload.cli import run, wsgiload
+from wsgiload.cli._descriptions import described, descriptions
 
 LOADGEN = Path(__file__).parents[2] / "target" / "release" / "loadgen"
 
@@ -138,6 +147,7 @@ def test_the_commands_of_this_stage_are_there() -> None:
     assert (
         set(COMMANDS)
         >= {"sweep", "load", "capacity", "calibrate", "compare", "report", "servers", "doctor"}
+        | {"explain"}
         | servers
     )
 
@@ -258,11 +268,11 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ),
         (
             ["sweep", "--connections", "5", "--warmup-requests", "9"],
-            "a warm-up by requests needs a rate",
+            "--warmup-requests needs --rates; use --warmup",
         ),
         (
             ["sweep", "--servers", "gunicorn=waitress", "--dry-run"],
-            "'gunicorn' already names a server",
+            "'gunicorn' is a server's name",
         ),
         (
             ["report", "/nonexistent"],
@@ -278,7 +288,10 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "cannot write /nonexistent/x: No such file or directory",
         ),
         ([*LOAD, "--rat", "5"], "No such option '--rat'"),
-        ([*LOAD, "--rate", "nan"], "the rate nan does not lie above 0"),
+        (
+            [*LOAD, "--rate", "nan"],
+            "the rate must be above 0 and at most 10,000,000 per second, not nan",
+        ),
         ([*LOAD, "--rate", "fast"], "'fast' is not a valid float"),
         ([*LOAD, "--duration", "0"], "the duration must be longer than 0"),
         ([*LOAD, "--duration", "1e400s"], "'1e400s' is too large"),
@@ -291,7 +304,10 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "-H", "nonsense"], "'nonsense' is not a header field"),
         ([*LOAD, "-X", "A B"], "'A B' is not a request method"),
         ([*LOAD, "--expect-status", "99"], "'99' is not a list of status codes"),
-        ([*LOAD, "--body", "a", "--body-file", "b"], "--body and --body-file were both given"),
+        (
+            [*LOAD, "--body", "a", "--body-file", "b"],
+            "--body and --body-file are mutually exclusive",
+        ),
         (
             [*LOAD, "--body-file", "/nonexistent"],
             "cannot read /nonexistent: No such file or directory",
@@ -299,7 +315,7 @@ LOAD = ["load", "http://127.0.0.1:9/"]
         ([*LOAD, "--threshold", "p99"], "'p99' is not a threshold"),
         ([*LOAD, "--precision", "5"], "'5' is not a precision; write it like 5% or p99.9:2%"),
         ([*LOAD, "--precision", "p98:5%"], "p98 has no interval; choose one of p50, p90"),
-        ([*LOAD, "--precision", "80%"], "0.8 does not lie above 0 and up to 50%"),
+        ([*LOAD, "--precision", "80%"], "the precision must be above 0% and at most 50%"),
         (
             [*LOAD, "--max-duration", "60s"],
             "--max-duration needs --precision; add --precision p99:5%",
@@ -317,47 +333,53 @@ LOAD = ["load", "http://127.0.0.1:9/"]
             "'C4=1' is not a threshold; write it like send-lag.warn=0.02",
         ),
         ([*LOAD, "--check-threshold", "send-lag.warn=much"], "'much' is not a number"),
-        ([*LOAD, "--check-threshold", "send-lag.warn=-1"], "the threshold send-lag.warn is -1"),
+        (
+            [*LOAD, "--check-threshold", "send-lag.warn=-1"],
+            "the threshold send-lag.warn must be a number from 0 up, not -1",
+        ),
         (
             [*LOAD, "--check-threshold", "C99.warn=1"],
             "the check C99 has no thresholds; these have: arrival-count",
         ),
         (
             [*LOAD, "--check-threshold", "app-calls.warn=1"],
-            "app-calls.warn: app-calls is a check of `wsgiload sweep`",
+            "app-calls.warn: only `wsgiload sweep` makes the check app-calls; omit it",
         ),
         (
             ["sweep", "--check-threshold", "C17.wran=1"],
-            "app-calls has no threshold wran; it has warn, invalid",
+            "app-calls has no threshold 'wran'; choose warn or invalid",
         ),
         (
             [*LOAD, "--config", "/nonexistent"],
             "cannot read /nonexistent: No such file or directory",
         ),
         (["sweep", "--rates", "100,abc"], "'abc' is not a rate"),
-        (["sweep", "--rates", "1:2"], "'1:2' is not a range of rates from:to:step"),
-        (["sweep", "--rates", "1e9"], "the rate 1e+09 does not lie above 0"),
+        (["sweep", "--rates", "1:2"], "'1:2' is not a range from:to:step of rates"),
+        (
+            ["sweep", "--rates", "1e9"],
+            "the rate must be above 0 and at most 10,000,000 per second, not 1e+09",
+        ),
         (
             ["sweep", "--rates", "5", "--connections", "5"],
-            "--rates and --connections were both given",
+            "--rates and --connections are mutually exclusive",
         ),
         (
             ["sweep", "--path", "json"],
-            "the path 'json' does not begin with a slash; write --path /json",
+            "the path 'json' must start with a slash; write --path /json",
         ),
-        (["sweep", "--path", "/é"], "the path '/é' is no URL path"),
+        (["sweep", "--path", "/é"], "the path '/é' is not a URL path"),
         (["sweep", "-H", "X: ☃"], "header X: '☃' has characters that HTTP forbids"),
         (
             ["sweep", "--app-name", "nope"],
             "unknown bundled app 'nope'; choose one of hello, json1k",
         ),
-        (["sweep", "a:b", "--app-name", "cpu"], "both APP 'a:b' and --app-name 'cpu' were given"),
-        (["sweep", "a:b", "--chdir", "/nonexistent"], "there is no folder /nonexistent"),
+        (["sweep", "a:b", "--app-name", "cpu"], "APP 'a:b' and --app-name are mutually exclusive"),
+        (["sweep", "a:b", "--chdir", "/nonexistent"], "directory /nonexistent does not exist"),
         (
             ["sweep", "--servers", "guncorn", "--dry-run"],
             "unknown server 'guncorn'; did you mean gunicorn",
         ),
-        (["sweep", "--servers", "", "--dry-run"], "no server was named"),
+        (["sweep", "--servers", "", "--dry-run"], "--servers is empty"),
         (["sweep", "--cpus", "0"], "'0' is not a number of CPUs"),
         (["sweep", "--memory", "much"], "'much' is not a size"),
         (["sweep", "--server-cpus", "x"], "'x' is not a core or a range of cores"),
@@ -383,16 +405,28 @@ def test_a_mistake_is_one_line_with_its_cause_and_exit_code_2(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"schema_version": 9, "cells": []}', '{"schema_version": 1}', "\x00"]
+    ("text", "says"),
+    [
+        ("", "is not JSON: "),
+        ("\x00", "is not JSON: "),
+        ("{}", "is not a valid summary of a sweep: "),
+        ("[]", "is not a valid summary of a sweep: "),
+        ('{"schema_version": 1}', "is not a valid summary of a sweep: "),
+        ('{"schema_version": 2, "cells": []}', "is not a valid summary of a sweep: "),
+        (
+            '{"schema_version": 9, "cells": []}',
+            "is not readable here: its schema version is 9, and this wsgiload reads up to 2; ",
+        ),
+    ],
 )
 def test_a_report_of_something_else_is_refused(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "summary.json").write_text(text)
     assert run(["report", str(tmp_path)]) == 2
     printed = capsys.readouterr()
     assert len(printed.err.splitlines()) == 1
-    assert f"{tmp_path / 'summary.json'} is not " in printed.err
+    assert f"{tmp_path / 'summary.json'} {says}" in printed.err
 
 
 def test_without_a_command_the_help_is_shown_and_the_code_is_2(
@@ -400,3 +434,74 @@ def test_without_a_command_the_help_is_shown_and_the_code_is_2(
 ) -> None:
     assert run([]) == 2
     assert "Commands:" in capsys.readouterr().err
+
+
+# --- the help
+
+
+SECTIONS = ("Load:", "Server:", "Limits:", "Procedure:", "Output:", "Request:")
+OPTIONS_OBJECTS = {
+    "load": (LoadOptions, TransportOptions, RequestOptions),
+    "sweep": (LoadOptions, RequestOptions, ServerOptions, SweepOptions),
+}
+
+
+def help_of(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert run([*name.split(), "--help"]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "sections"),
+    [
+        ("sweep", SECTIONS),
+        ("capacity", SECTIONS),
+        ("load", ("Load:", "Server:", "Procedure:", "Output:", "Request:")),
+        ("calibrate", ("Load:", "Server:", "Limits:", "Output:")),
+    ],
+)
+def test_options_are_grouped_in_this_order(
+    name: str, sections: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = help_of(name, capsys)
+    assert tuple(line for line in lines if line in SECTIONS) == sections
+    # Beside -h, nothing is left without a section.
+    rest = lines[lines.index("Options:") + 1 :]
+    assert [line.split()[0] for line in rest if line.startswith("  -")] == ["-h,"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "sweep", "load", "capacity", "calibrate", "compare", "report", "explain"]
+)
+def test_the_help_opens_with_three_examples_that_can_be_parsed(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = help_of(name, capsys)
+    start = lines.index("Examples:")
+    assert start == 2, "directly below the usage"
+    examples = lines[start + 1 : lines.index("", start)]
+    assert len(examples) == 3
+    for example in examples:
+        program, command, *words = shlex.split(example)
+        assert program == "wsgiload"
+        parsed = COMMANDS[command].make_context(command, words, resilient_parsing=False)
+        assert not name or command == name, parsed
+
+
+@pytest.mark.parametrize("name", OPTIONS_OBJECTS)
+def test_the_help_is_the_docstring_of_the_options_object(name: str) -> None:
+    """The exceptions say more, or name flags that the object does not know."""
+    own_words = {"check_thresholds", "headers", "path", "precision", "max_duration", "cooldown"}
+    own_words |= {"expect_body", "seed"}
+    options = {
+        flag.lstrip("-").replace("-", "_"): param.help
+        for param in COMMANDS[name].params
+        if isinstance(param, click.Option)
+        for flag in param.opts
+    }
+    compared = 0
+    for kind in OPTIONS_OBJECTS[name]:
+        for field in (set(descriptions(kind)) - own_words) & set(options):
+            assert options[field] == described(kind, field)
+            compared += 1
+    assert compared > 15

@@ -4,7 +4,6 @@ test runs on."""
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import os
 import signal
@@ -12,32 +11,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from wsgiload import Report
+from wsgiload import LoadReport, Reason, Report, Verdict
 from wsgiload.cli import _load, run
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.documents.load_report import Outcomes
 
-from .report_fixture import write_run
+from .load_report_fixture import healthy_report
 
 URL = "http://127.0.0.1:9/"
 MET, NOT_MET = "goodput>=1", "goodput>=1000000000"
 
 
-@pytest.fixture(scope="module")
-def invented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = write_run(tmp_path_factory.mktemp("invented") / "run") / "load"
-    load: dict[str, Any] = json.loads((folder / "waitress@1000#1.json").read_text())
-    return load
-
-
 class CannedHandle:
-    """Stands in for a load: its report is known, and Ctrl-C comes when it is told to."""
+    """Stands in for a load: its report is known, and Ctrl-C comes on request."""
 
-    report: Report
+    report: LoadReport
     is_interrupted = False
     adds_up_in_time = True
 
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self, plan: LoadPlan) -> None:
         self.stopped = False
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -51,7 +47,7 @@ class CannedHandle:
         self.stopped = True
 
     def result(self) -> Report:
-        return self.report
+        return Report(self.report)
 
     def __enter__(self) -> Self:
         return self
@@ -66,27 +62,18 @@ class CannedHandle:
 
 
 @pytest.fixture
-def canned(invented: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> type[CannedHandle]:
+def canned(monkeypatch: pytest.MonkeyPatch) -> type[CannedHandle]:
     class Handle(CannedHandle):
-        report = Report(copy.deepcopy(invented))
+        report = healthy_report()
 
     monkeypatch.setattr(_load, "Handle", Handle)
     return Handle
 
 
 def spoil(canned: type[CannedHandle]) -> None:
-    reason = {
-        "check": "send-lag",
-        "level": "invalid",
-        "message": "late",
-        "value": 1.0,
-        "limit": 0.5,
-    }
-    canned.report.to_dict()["verdict"] = {
-        "status": "invalid",
-        "blame": "client",
-        "reasons": [reason],
-    }
+    reason = Reason(check="send-lag", level="invalid", message="late", value=1.0, limit=0.5)
+    verdict = Verdict(status="invalid", blame="client", reasons=(reason,))
+    canned.report = replace(canned.report, verdict=verdict)
 
 
 @pytest.mark.parametrize(
@@ -113,15 +100,23 @@ def test_the_exit_code_is_the_first_of_130_98_99_that_holds(
     canned.is_interrupted = interrupted
     assert run(["load", URL, "-R", "5", "--threshold", threshold, "--json", "-"]) == code
     printed = capsys.readouterr()
-    assert json.loads(printed.out) == canned.report.to_dict()
+    assert json.loads(printed.out) == plain(canned)
     assert ("threshold goodput>=1000000000 failed" in printed.err) == (threshold == NOT_MET)
 
 
 def refuse_all(canned: type[CannedHandle]) -> None:
-    outcomes = canned.report.to_dict()["outcomes"]
-    outcomes |= {name: 0 for name in outcomes if name != "scheduled"} | {
-        "refused": outcomes["scheduled"]
-    }
+    scheduled = canned.report.outcomes.scheduled
+    canned.report = replace(
+        canned.report, outcomes=outcomes(scheduled=scheduled, refused=scheduled)
+    )
+
+
+def outcomes(**counts: int) -> Outcomes:
+    return Outcomes(**dict.fromkeys(Outcomes.__struct_fields__, 0) | counts)
+
+
+def plain(canned: type[CannedHandle]) -> Any:
+    return json.loads(msgspec.json.encode(canned.report))
 
 
 @pytest.mark.parametrize("invalid", [False, True])
@@ -137,9 +132,7 @@ def test_a_target_that_answered_nothing_is_97_before_anything_is_said_of_the_mea
 def test_a_load_in_which_nothing_was_due_says_nothing_of_the_target(
     canned: type[CannedHandle],
 ) -> None:
-    refuse_all(canned)
-    outcomes = canned.report.to_dict()["outcomes"]
-    outcomes |= dict.fromkeys(outcomes, 0)
+    canned.report = replace(canned.report, outcomes=outcomes())
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0
 
 
@@ -150,7 +143,7 @@ def test_a_place_where_the_result_could_not_be_written_is_refused_before_the_loa
     assert run(["load", URL, "-R", "5", "--json", str(tmp_path / "gone" / "out.json")]) == 2
     assert (
         capsys.readouterr().err
-        == f"wsgiload: there is no folder {tmp_path / 'gone'}; make it, or choose another\n"
+        == f"wsgiload: directory {tmp_path / 'gone'} does not exist; make it, or choose another\n"
     )
 
 
@@ -159,7 +152,7 @@ def test_the_url_is_not_taken_for_the_name_of_a_file(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["load", "-R", "5", "--json", name, URL]) == 2
-    assert f"--json took {name!r} for the name of a file" in capsys.readouterr().err
+    assert f"--json would write to a file named {name!r}; " in capsys.readouterr().err
 
 
 def test_a_folder_is_no_place_for_a_result(
@@ -180,7 +173,7 @@ def test_a_time_of_day_may_be_in_the_name_of_a_file(
         assert run(["load", URL, "-R", "5", "--quiet", "--json", name]) == 0
         assert (tmp_path / name).is_file()
     assert run(["load", URL, "-R", "5", "--quiet", "--json", str(file)]) == 0
-    assert json.loads(file.read_text()) == canned.report.to_dict()
+    assert json.loads(file.read_text()) == plain(canned)
 
 
 def test_a_body_is_sent_as_it_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +189,8 @@ def test_a_url_that_is_no_text_is_one_line(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_warning_is_not_a_failure(canned: type[CannedHandle]) -> None:
-    canned.report.to_dict()["verdict"]["status"] = "warn"
+    warning = Verdict(status="warn", blame="host", reasons=())
+    canned.report = replace(canned.report, verdict=warning)
     assert run(["load", URL, "-R", "5", "--quiet"]) == 0
 
 
@@ -204,7 +198,7 @@ def test_json_in_a_file_leaves_the_table_on_standard_output(
     canned: type[CannedHandle], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(["load", URL, "-R", "5", "--quiet", "--json", str(tmp_path / "out.json")]) == 0
-    assert json.loads((tmp_path / "out.json").read_text()) == canned.report.to_dict()
+    assert json.loads((tmp_path / "out.json").read_text()) == plain(canned)
     printed = capsys.readouterr()
     assert "response time" in printed.out
     assert printed.err == "", "--quiet is no progress"

@@ -5,35 +5,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli import _sweep, run
+from wsgiload.documents.summary import CellResult, Summary
+from wsgiload.experiment.plan import Experiment, experiment_facts
+from wsgiload.loads.options import Level, LoadSettings
+from wsgiload.loads.request import Request
 from wsgiload.sweeps.sweep import SweepResult
+from wsgiload.units import NS_PER_S
 
 from .invented_cells import cell, invalid
 
-Json = dict[str, Any]
 
-
-def ends_with(cells: Sequence[Json], words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> int:
+def ends_with(
+    cells: Sequence[CellResult], words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> int:
     """The exit code of a sweep that measured these cells."""
-    summary = analyse({"status": "complete", "experiment": {"runs": len(cells)}, "cells": cells})
-    result = SweepResult(Path("run"), summary, None)
+    experiment = Experiment(
+        name="hello",
+        app="hello:app",
+        app_dir=Path("/apps"),
+        request=Request(),
+        load=LoadSettings(duration_ns=NS_PER_S),
+        levels=(Level(rate_per_s=1000.0),),
+        runs=len(cells),
+    )
+    summary = Summary(
+        schema_version=2,
+        status="complete",
+        experiment=experiment_facts(experiment, ("a",)),
+        order=tuple(one.id for one in cells),
+        seed=1,
+        cells=tuple(cells),
+    )
+    result = SweepResult(Path("run"), analyse(summary), None)
     monkeypatch.setattr(_sweep, "run_sweep", lambda experiment, events: result)
     monkeypatch.setattr(_sweep, "enter_scope", lambda policy: None)
     return run(["sweep", "--servers", "waitress", "--json", "--quiet", *words])
 
 
 @pytest.mark.parametrize(("slow_run", "code"), [(1, 0), (3, 99)])
-def test_a_threshold_is_not_asked_of_a_trial_that_was_made_again(
+def test_a_threshold_does_not_apply_to_a_trial_that_was_repeated(
     slow_run: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoiled = invalid(cell("a", p99_ns=80e6), "host")
-    again = cell("a") | {"id": "a@1000#1.2", "attempt": 2}
+    again = replace(cell("a"), id="a@1000#1.2", attempt=2)
     others = [cell("a", number, 80e6 if number == slow_run else 10e6) for number in range(2, 6)]
     assert ends_with([spoiled, again, *others], ["--threshold", "p99<50ms"], monkeypatch) == code
-    said = capsys.readouterr().err
-    assert said == ("" if code == 0 else "wsgiload: threshold p99<50ms failed by a@1000#3\n")
+    printed = capsys.readouterr().err
+    assert printed == ("" if code == 0 else "wsgiload: threshold p99<50ms failed by a@1000#3\n")

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.analysis.comparison import unlike, unlike_hosts
 from wsgiload.cli import run
+from wsgiload.documents.codec import encode
+from wsgiload.documents.load_report import Outcomes
+from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.documents.summary import CellResult
 
-from .filled import filled_run, filled_summary
-from .invented_cells import Json, experiment, runs_of
+from .invented_cells import cell, experiment, runs_of
+from .report_fixture import store_summary, summary_of
+
+replace = msgspec.structs.replace
 
 
-def stored(folder: Path, cells: list[Json], **changes: Any) -> Path:
+def stored(folder: Path, cells: Sequence[CellResult], **facts: object) -> Path:
     folder.mkdir()
-    plan = {
-        "runs": 6,
-        "rates": [1000.0],
-        "duration_s": 20,
-        "cpus": 1.0,
-        "name": folder.name,
-    } | changes
-    cells = [{"version": "3.0.2", "python": "3.11.2"} | one for one in cells]
-    (folder / "summary.json").write_text(json.dumps(filled_summary(plan, cells)))
+    given = {"runs": 6, "cpus": 1.0, "name": folder.name} | facts
+    versioned = [replace(one, version="3.0.2", python="3.11.2") for one in cells]
+    store_summary(folder, summary_of(versioned, **given))
     return folder
 
 
@@ -98,9 +99,9 @@ def test_runs_with_nothing_in_common_are_refused(
 
 
 def test_another_version_of_a_server_is_said() -> None:
-    cell = {"id": "a@1#1", "version": "1.0", "python": "3.11.2"}
-    first = {"experiment": {"runs": 3}, "cells": [cell]}
-    second = {"experiment": {"runs": 6}, "cells": [cell | {"version": "2.0"}]}
+    before = replace(cell("a"), version="1.0", python="3.11.2")
+    first = summary_of([before], runs=3)
+    second = summary_of([replace(before, version="2.0")], runs=6)
     assert unlike(first, second) == ["a was 1.0 on Python 3.11.2 and then 2.0 on Python 3.11.2."]
     assert unlike(first, first) == []
 
@@ -108,8 +109,11 @@ def test_another_version_of_a_server_is_said() -> None:
 def test_a_rate_of_sessions_is_no_share_of_a_capacity(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    too_much = {"rate": 2000.0, "outcomes": {"scheduled": 40_000, "ok": 20_000}}
-    cells = [*experiment(1, {"a": 20e6}), *runs_of("a", [None] * 6, **too_much)]
+    outcomes = msgspec.convert(
+        dict.fromkeys(Outcomes.__struct_fields__, 0) | {"scheduled": 40_000, "ok": 20_000}, Outcomes
+    )
+    too_much = [replace(one, outcomes=outcomes) for one in runs_of("a", [None] * 6, rate=2000.0)]
+    cells = [*experiment(1, {"a": 20e6}), *too_much]
     given = [
         str(stored(tmp_path / name, cells, sessions=sessions))
         for name, sessions in (("of-requests", None), ("of-sessions", 2))
@@ -119,24 +123,34 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity(
         assert json.loads(capsys.readouterr().out)["comparisons"][0]["load_share"] == expected
 
 
-HOST = {
-    "cpu_model": "A",
-    "cpus": 2,
-    "available_cpus": [0, 1],
-    "kernel": "6.1",
-    "machine": "x86_64",
-    "load_average": "1",
-}
+HOST = HostFacts(
+    cpu_model="A",
+    cpus=2,
+    available_cpus=(0, 1),
+    kernel="6.1",
+    machine="x86_64",
+    load_average="1",
+)
+
+
+def run_on(host: HostFacts) -> RunInfo:
+    return RunInfo(
+        schema_version=2,
+        started_utc="2026-11-21T09:30:00+00:00",
+        status="complete",
+        plan=msgspec.Raw(b"{}"),
+        host=host,
+    )
 
 
 def test_another_host_is_one_line_of_caution(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert unlike_hosts(HOST, HOST | {"load_average": "9"}) == []
+    assert unlike_hosts(HOST, replace(HOST, load_average="9")) == []
     assert unlike_hosts(HOST, None) == [], "what is not known is not said"
-    other = HOST | {"cpu_model": "B", "kernel": "6.12"}
+    other = replace(HOST, cpu_model="B", kernel="6.12")
     for folder, host in zip(runs, (HOST, other), strict=True):
-        (folder / "run.json").write_text(json.dumps(filled_run({}, host)))
+        (folder / "run.json").write_text(encode(run_on(host)))
     assert run(["compare", *map(str, runs)]) == 0
     said = capsys.readouterr().out.splitlines()
     line = (
@@ -149,12 +163,11 @@ def test_another_host_is_one_line_of_caution(
 
 
 def test_a_run_that_did_not_come_to_its_end_is_named() -> None:
-    first, second = (
-        {"status": status, "experiment": {}, "cells": []} for status in ("complete", "interrupted")
-    )
+    first = summary_of()
+    second = replace(first, status="interrupted")
     assert unlike(first, second) == [
         "The second run was interrupted, so that cells are missing from it."
     ]
-    assert unlike(first | {"status": "failed"}, first) == [
+    assert unlike(replace(first, status="failed"), first) == [
         "The first run has failed before its end."
     ]

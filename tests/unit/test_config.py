@@ -197,7 +197,7 @@ def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun
         (
             "wsgiload.toml",
             "sweep = 1\n",
-            "wsgiload.toml: 'sweep' is a command, its options stand in a table",
+            "wsgiload.toml: 'sweep' is a command; put its options into a [sweep] table",
         ),
         ("wsgiload.toml", "runs = \n", "wsgiload.toml is not valid TOML: "),
         (
@@ -208,7 +208,7 @@ def test_a_project_file_without_our_table_says_nothing(folder: Path, dry: DryRun
         (
             "wsgiload.toml",
             "duration = {a = 1}\n",
-            "Invalid value for '-d' / '-z' / '--duration': {'a': 1} is not",
+            "Invalid value for '-d' / '-z' / '--duration': {'a': 1} is not valid here",
         ),
         (
             "wsgiload.toml",

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from wsgiload.doctor import checks as doctor
-from wsgiload.doctor.checks import CpuTimes, Finding, run_checks
+from wsgiload.doctor.checks import CpuTimes, run_checks
+from wsgiload.documents.run_info import DoctorFinding
 
 Write = Callable[[str, str], None]
 
@@ -100,7 +101,7 @@ def test_cores(cores: tuple[int, ...], level: str) -> None:
 def test_a_file_and_what_it_means(
     tmp_path: Path,
     write: Write,
-    check: Callable[[Path], Finding],
+    check: Callable[[Path], DoctorFinding],
     path: str,
     text: str,
     level: str,

@@ -16,7 +16,7 @@ from wsgiload.errors import UsageError
 
 PACKAGE = Path(__file__).parents[2] / "python" / "wsgiload"
 # How the code names what it reports.
-NAMED = re.compile(r'(?:plain_reason|Alarm|Finding|NotChecked)\(\s*"([a-z-]+)"')
+NAMED = re.compile(r'(?:[Rr]eason(?:_of)?|Alarm|Finding|NotChecked)\(\s*(?:check=)?"([a-z-]+)"')
 CONSTANTS = {"lower-bound", "unfinished"}
 
 

@@ -7,17 +7,18 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
 import wsgiload
-from wsgiload import api
+from wsgiload import RequestOptions, ServerOptions, SweepOptions, api
 from wsgiload.analysis.comparison import compare_runs, compare_servers
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.recommend import recommend, recommend_capacity
@@ -26,7 +27,10 @@ from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
 from wsgiload.catalogue.contract import Server
 from wsgiload.cli import run
 from wsgiload.cli._recommend import tell_recommendations
+from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.codec import to_plain
 from wsgiload.documents.schema import load_schema
+from wsgiload.documents.summary import CellFailure, CellResult, ExperimentFacts, Summary
 from wsgiload.environments import provide as environments
 from wsgiload.environments import versions as interpreters
 from wsgiload.environments.interpreter import AppInterpreter
@@ -37,18 +41,19 @@ from wsgiload.experiment.plan import Cell, Experiment, Size, experiment_facts
 from wsgiload.experiment.settings import resolve_servers, runs_to_compare
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Limits
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.report.cells import conditions, read_sweep
 from wsgiload.report.findings import headline, response_time_caption
 from wsgiload.report.html import _page_title
 from wsgiload.report.over_runs import comparison_lines
-from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.record import CellRecord, Setting
 from wsgiload.results.summary import summarise_cell
 from wsgiload.statistics.effect import runs_needed
 from wsgiload.sweeps.cell import Bench
 
-from .invented_cells import Json, cell, runs_of
+from .filled import filled_summary, limits, resources, verdict
+from .invented_cells import cell, runs_of
 from .invented_cells import experiment as invented
 
 HELLO, CPU = BUNDLED["hello"], BUNDLED["cpu"]
@@ -60,12 +65,16 @@ def experiment(servers: tuple[str, ...], *grid: str) -> Experiment:
         app=HELLO.app,
         app_dir=HELLO.app_dir,
         request=Request(method="POST", expected_body=HELLO.expected_body),
-        load=LoadOptions(duration_ns=1),
+        load=LoadSettings(duration_ns=1),
         levels=(Level(rate_per_s=1.0),),
         servers=servers,
         sizes=parse_sizes(None, None, grid),
         bundled=True,
     )
+
+
+def summary_of(facts: ExperimentFacts) -> Summary:
+    return msgspec.structs.replace(filled_summary({}, []), experiment=facts)
 
 
 # --- names
@@ -91,14 +100,15 @@ def test_a_baseline_answers_as_hello_does_and_knows_no_python() -> None:
         "node-hello"
     ]
     assert list(resolve_servers(experiment(("node",), "python=3.11,3.13"))) == ["node"]
-    with pytest.raises(UsageError, match="none of the servers runs a WSGI app"):
+    with pytest.raises(UsageError, match="none of these servers runs WSGI apps; omit APP"):
         resolve_servers(experiment(("node",), "app=cpu"))
 
 
 def test_a_name_of_ones_own_that_the_grid_makes_too_is_refused() -> None:
     """waitress has no workers to name; one of the two would be measured under the other's name."""
     with pytest.raises(
-        UsageError, match="two of the servers would be called a-w1-t4; choose another name"
+        UsageError,
+        match="two servers would be named a-w1-t4; give one an alias: --servers alias=NAME",
     ):
         resolve_servers(
             experiment(("a=gunicorn-gthread", "a-w1=waitress"), "workers=1", "threads=4")
@@ -116,15 +126,12 @@ def test_each_app_is_asked_and_checked_in_its_own_way() -> None:
 
 def test_the_experiment_tells_every_app() -> None:
     plan = experiment(("waitress",), "app=hello,cpu")
-    facts = dict(experiment_facts(plan, tuple(resolve_servers(plan))))
-    assert (facts["app"], facts["path"]) == (["hello:app", "cpu:app"], "/")
+    facts = experiment_facts(plan, tuple(resolve_servers(plan)))
+    assert (facts.app, facts.path) == (("hello:app", "cpu:app"), "/")
     assert "each app as its name says" in conditions(facts)
-    assert (
-        _page_title(read_sweep({"experiment": facts, "cells": []}))
-        == "hello:app and cpu:app /: 0 servers"
-    )
-    alone = dict(experiment_facts(experiment(("waitress",), "app=cpu"), ("waitress-cpu",)))
-    assert alone["app"] == "cpu:app"
+    assert _page_title(read_sweep(summary_of(facts))) == "hello:app and cpu:app /: 0 servers"
+    alone = experiment_facts(experiment(("waitress",), "app=cpu"), ("waitress-cpu",))
+    assert alone.app == "cpu:app"
     assert "each app" not in conditions(alone)
 
 
@@ -132,11 +139,11 @@ def test_a_cell_tells_which_app_it_served() -> None:
     plan = experiment(("waitress",), "app=hello,cpu")
     cores = available_cpus()
     setting = Setting(plan, CpuPlan(cores, cores, False, cores), Limits())
-    failure = Failure("start", "it fell over", "")
+    failure = CellFailure(step="start", message="it fell over", log_tail="")
     told = [
         summarise_cell(
             CellRecord(Cell(name, plan.levels[0], 1, 1), failure=failure), found, setting
-        )["app"]
+        ).app
         for name, found in resolve_servers(plan).items()
     ]
     assert told == ["hello:app", "cpu:app"]
@@ -154,24 +161,27 @@ def test_a_cell_tells_which_app_it_served() -> None:
         ),
         (
             ["--grid", "python=3"],
-            "--grid python=3: '3' is no version; write it like python=3.11,3.13",
+            "--grid python=3: '3' is not a version; write it like python=3.11,3.13",
         ),
-        (["--grid", "python=3.13", "python=3.11"], "python of the servers was given twice"),
+        (
+            ["--grid", "python=3.13", "python=3.11"],
+            "python was given twice; give all its values at once",
+        ),
         (
             ["shop:app", "--grid", "app=hello,cpu"],
-            "--grid app= and APP 'shop:app' were both given; give one of them",
+            "--grid app= and APP 'shop:app' are mutually exclusive",
         ),
         (
             ["--app-name", "cpu", "--grid", "app=hello"],
-            "--grid app= and --app-name were both given; give one of them",
+            "--grid app= and --app-name are mutually exclusive",
         ),
         (
             ["--path", "/x", "--grid", "app=hello"],
-            "--grid app= and --path were both given; omit it",
+            "--grid app= and --path are mutually exclusive; omit it: each bundled app has its own",
         ),
         (
             ["--expect-length", "5", "--grid", "app=cpu"],
-            "--grid app= and --expect-length were both given",
+            "--grid app= and --expect-length are mutually exclusive; omit it",
         ),
         (
             ["shop:app", "--grid", "python=3.11"],
@@ -179,11 +189,11 @@ def test_a_cell_tells_which_app_it_served() -> None:
         ),
         (
             ["--python", "python3", "--grid", "python=3.11"],
-            "--grid python= and --python were both given; give one",
+            "--grid python= and --python are mutually exclusive",
         ),
         (
             ["--python-version", "3.11", "--grid", "python=3.11"],
-            "--grid python= and --python-version were both given",
+            "--grid python= and --python-version are mutually exclusive",
         ),
     ],
 )
@@ -203,7 +213,7 @@ def test_one_list_of_rates_is_not_looked_for_with_several_apps(
 ) -> None:
     words = ["sweep", "--servers", "waitress", "--slo", "p99<50ms", "--dry-run"]
     assert run([*words, "--grid", "app=hello,cpu"]) == 2
-    assert "--grid app= names several; say which by --rates" in capsys.readouterr().err
+    assert "--slo with several apps needs --rates" in capsys.readouterr().err
     assert run([*words, "--grid", "app=cpu"]) == 0
     assert run([*words, "--grid", "app=hello,cpu", "--rates", "100"]) == 0
 
@@ -218,8 +228,8 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
     }
     wsgiload.sweep(
         servers=["waitress"],
-        grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]},
-        compare=True,
+        server=ServerOptions(grid=grid | {"profile": ["tuned", "stock"], "keepalive": ["off", 5]}),
+        options=SweepOptions(compare=True),
     )
     (plan,) = asked
     words = [
@@ -237,31 +247,34 @@ def test_from_python_the_same_is_asked_for_and_refused(monkeypatch: pytest.Monke
         True,
         runs_needed(28),
     )
+    apps = ServerOptions(grid={"app": ["cpu"]})
+    pythons = ServerOptions(grid={"python": ["3.11"]})
     for given, says in (
         (
-            {"grid": {"cores": [1]}},
+            {"server": ServerOptions(grid={"cores": [1]})},
             "--grid cores=1: not workers, threads, profile, keepalive, app nor python",
         ),
-        ({"grid": {"workers": [0]}}, "'0' is no number from 1"),
+        ({"server": ServerOptions(grid={"workers": [0]})}, "'0' is not a number from 1"),
         (
-            {"grid": {"app": ["cpu"]}, "app": "shop:app"},
-            "app in grid and app were both given; give one of them",
+            {"server": apps, "app": "shop:app"},
+            "--grid app= and APP 'shop:app' are mutually exclusive",
         ),
         (
-            {"grid": {"app": ["cpu"]}, "path": "/x"},
-            "app in grid and path were both given; omit it",
+            {"server": apps, "request": RequestOptions(path="/x")},
+            "--grid app= and --path are mutually exclusive; omit it",
         ),
-        ({"grid": {"app": ["cup"]}}, "unknown bundled app 'cup'"),
+        ({"server": ServerOptions(grid={"app": ["cup"]})}, "unknown bundled app 'cup'"),
         (
-            {"grid": {"python": ["3.11"]}, "app": "shop:app"},
-            "python in grid and app were both given; your own app uses one interpreter per run",
+            {"server": pythons, "app": "shop:app"},
+            "--grid python= and APP 'shop:app' are mutually exclusive; your own app uses one "
+            "interpreter per run",
         ),
         (
-            {"grid": {"python": ["3.11"]}, "python": "py"},
-            "python in grid and python were both given; give one of them",
+            {"server": replace(pythons, python="py")},
+            "--grid python= and --python are mutually exclusive",
         ),
     ):
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError, match=re.escape(says)):
             wsgiload.sweep(**cast(Any, given))
 
 
@@ -381,14 +394,18 @@ def test_how_much_a_server_serves_at_once_is_measured_once_whatever_it_serves(
         found, (), Bench(setting, missing, missing), missing, module.SweepEvents(), []
     )
     for one in found.values():
-        module._capacity(sweep, one, missing)
+        module._concurrency(sweep, one, missing)
     assert measured == ["waitress-stock-py3.11-hello", "waitress-stock-py3.13-hello"]
 
 
 # --- what is compared
 
 
-def with_apps(slow: float = 2.0) -> list[Json]:
+def compared(cells: Sequence[CellResult]) -> Summary:
+    return filled_summary({}, cells, comparisons=compare_servers(cells))
+
+
+def with_apps(slow: float = 2.0) -> list[CellResult]:
     """Two servers with two apps, six runs each; of ``hello`` one server stands there under a second
     name, too."""
     means_ns = {
@@ -399,63 +416,67 @@ def with_apps(slow: float = 2.0) -> list[Json]:
         "again-hello": 10e6,
     }
     return [
-        one
-        | {"app": f"{str(one['server']).rpartition('-')[2]}:app"}
-        | ({"server": "a-hello"} if one["server"] == "again-hello" else {})
+        msgspec.structs.replace(
+            one,
+            app=f"{one.server.rpartition('-')[2]}:app",
+            server="a-hello" if one.server == "again-hello" else one.server,
+        )
         for one in invented(1, means_ns, runs=7, run_effect=0.01)
     ]
 
 
 def test_only_servers_with_the_same_app_are_compared() -> None:
     entries = compare_servers(with_apps())
-    assert [(entry["first"], entry["second"], entry["app"]) for entry in entries] == [
+    assert [(entry.first, entry.second, entry.app) for entry in entries] == [
         ("a-hello", "b-hello", "hello:app"),
         ("a-hello", "again-hello", "hello:app"),
         ("b-hello", "again-hello", "hello:app"),
         ("a-cpu", "b-cpu", "cpu:app"),
     ]
-    adjusted = {entry["app"]: entry["p_adjusted"] / entry["p"] for entry in entries[::-1]}
+    adjusted = {
+        entry.app: entry.p_adjusted / entry.p
+        for entry in entries[::-1]
+        if entry.p_adjusted is not None and entry.p
+    }
     assert adjusted == {"cpu:app": 1.0, "hello:app": 3.0}, "each app is a question of its own"
-    assert entries[0]["aa_factor"] is not None
-    assert entries[3]["aa_factor"] is None, (
+    assert entries[0].aa_factor is not None
+    assert entries[3].aa_factor is None, (
         "what one server showed of itself was shown with another app"
     )
 
 
 def test_cells_stored_before_there_was_a_choice_are_compared_as_ever() -> None:
-    old = [one | {"app": None} for one in with_apps()]
-    without = [{key: value for key, value in one.items() if key != "app"} for one in old]
-    assert len(compare_servers(old)) == len(compare_servers(without)) == math.comb(5, 2)
+    old = [msgspec.structs.replace(one, app=None) for one in with_apps()]
+    assert len(compare_servers(old)) == math.comb(5, 2)
 
 
 def test_versions_of_python_are_compared_and_are_no_two_names_for_one_server() -> None:
     cells = [
-        one
-        | {"server": "waitress", "size": str(one["server"]).partition("-")[2], "app": "hello:app"}
+        msgspec.structs.replace(
+            one, server="waitress", size=one.server.partition("-")[2], app="hello:app"
+        )
         for one in invented(2, {"waitress-py3.11": 13e6, "waitress-py3.13": 10e6})
     ]
     (entry,) = compare_servers(cells)
-    assert (entry["finding"], entry["same_server"]) == ("different", False)
+    assert (entry.finding, entry.same_server) == ("different", False)
 
 
 def test_the_page_says_that_apps_are_not_compared_and_counts_the_pairs_of_each() -> None:
-    lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(with_apps())})]
+    lines = [text for text, _ in comparison_lines(compared(with_apps()))]
     assert any(line.startswith("Only servers of the same app are compared.") for line in lines)
     assert not any("cannot tell" in line for line in lines), (
         "seven rounds carry the three pairs of an app"
     )
-    alone = [one for one in with_apps() if one["app"] == "cpu:app"]
-    lines = [text for text, _ in comparison_lines({"comparisons": compare_servers(alone)})]
+    alone = [one for one in with_apps() if one.app == "cpu:app"]
+    lines = [text for text, _ in comparison_lines(compared(alone))]
     assert not any("the same app" in line for line in lines)
 
 
 def test_no_sentence_goes_from_the_quickest_of_one_app_to_the_slowest_of_another() -> None:
     servers = ["a-hello", "b-hello", "a-cpu", "b-cpu"]
-    facts = {"rates": [1000.0], "servers": servers}
-    cells = [
-        one for one in with_apps() if one["run"] == 1 and one["id"].partition("@")[0] in servers
-    ]
-    sweep = read_sweep({"experiment": facts, "cells": cells})
+    facts = {"rates": (1000.0,), "servers": tuple(servers)}
+    cells = [one for one in with_apps() if one.run == 1 and one.id.partition("@")[0] in servers]
+    sweep = read_sweep(filled_summary(facts, cells))
     hello = r"p99 response time with hello:app ranged from [\d.]+ ms \(a-hello\) to [\d.]+ ms \(b-hello\)\."
     cpu = r"p99 response time with cpu:app ranged from [\d.]+ ms \(a-cpu\) to [\d.]+ ms \(b-cpu\)\."
     for sentence in (headline(sweep), response_time_caption(sweep)):
@@ -467,8 +488,9 @@ def test_no_sentence_goes_from_the_quickest_of_one_app_to_the_slowest_of_another
 
 def test_two_stored_runs_tell_the_app_where_it_is_one() -> None:
     before = runs_of("waitress", [1e6] * 4, app="hello:app")
-    assert compare_runs(before, before)[0]["app"] == "hello:app"
-    assert compare_runs(before, [one | {"app": "cpu:app"} for one in before])[0]["app"] is None
+    assert compare_runs(before, before)[0].app == "hello:app"
+    after = [msgspec.structs.replace(one, app="cpu:app") for one in before]
+    assert compare_runs(before, after)[0].app is None
 
 
 def test_as_many_runs_as_the_pairs_of_one_app_need() -> None:
@@ -483,10 +505,13 @@ def test_as_many_runs_as_the_pairs_of_one_app_need() -> None:
 
 def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     objective = parse_objective(["p99<50ms"])
-    used = {"resources": {"memory_peak_bytes": 2**27}, "limits": {"memory_bytes": 2**29}}
+    used = {
+        "resources": resources(memory_peak_bytes=2**27),
+        "limits": limits(memory_bytes=2**29),
+    }
     factors = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
 
-    def of(name: str, p99_ms: float) -> list[Json]:
+    def of(name: str, p99_ms: float) -> list[CellResult]:
         app = {"app": f"{name.rpartition('-')[2]}:app"}
         return [
             cell(name, at, p99_ms * 1e6 * factor, **used, **app)
@@ -495,8 +520,10 @@ def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[
 
     cells = of("a-hello", 5.0) + of("b-hello", 9.0) + of("a-cpu", 30.0) + of("b-cpu", 900.0)
 
-    def tell(cells: list[Json]) -> int:
-        entries = recommendations(cells, lambda own: recommend(own, objective), objective.texts)
+    def tell(cells: Sequence[CellResult]) -> int:
+        entries = recommendations(
+            cells, lambda of_app: recommend(of_app, objective), objective.texts
+        )
         return tell_recommendations(entries, EXIT_OK)
 
     assert tell(cells) == EXIT_OK
@@ -511,23 +538,31 @@ def test_each_app_has_a_recommendation_of_its_own(capsys: pytest.CaptureFixture[
 
 
 def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]) -> None:
-    entry = {
-        "rate_per_s": 100.0,
-        "bracket": [100.0, 102.0],
-        "confirmed": [6, 6],
-        "verdict": {"status": "valid", "blame": None, "reasons": []},
-        "estimate_per_s": 101.0,
-        "interval_95": [99.0, 103.0],
-        "at_rate": None,
-        "failure": None,
-    }
-    entries = [entry | {"server": f"a-{app}", "app": f"{app}:app"} for app in ("hello", "cpu")]
+    entries = [
+        ServerCapacity(
+            server=f"a-{app}",
+            app=f"{app}:app",
+            rate_per_s=100.0,
+            bracket=(100.0, 102.0),
+            confirmed=(6, 6),
+            verdict=verdict(),
+            estimate_per_s=101.0,
+            interval_95=(99.0, 103.0),
+            strict_per_s=None,
+            at_rate=None,
+            failure=None,
+            trials=(),
+        )
+        for app in ("hello", "cpu")
+    ]
     found = recommendations(entries, recommend_capacity, ["p99<50ms"])
     schema = load_schema("capacity-2")
     described = Draft202012Validator(
         schema["properties"]["recommendations"] | {"$defs": schema["$defs"]}
     )
-    assert [error.message for error in described.iter_errors(found)] == []
+    assert [
+        error.message for error in described.iter_errors([to_plain(one) for one in found])
+    ] == []
     assert tell_recommendations(found, EXIT_OK) == EXIT_OK
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(",")[0] for line in lines] == [

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from wsgiload.documents.load_report import LoadReport, Stalls
+from wsgiload.documents.summary import AppliedLimits, CellFailure, CellResult, Summary
 from wsgiload.errors import UsageError
 from wsgiload.report import write_html
 from wsgiload.report.cells import read_sweep
@@ -21,9 +24,16 @@ from wsgiload.report.findings import (
     response_time_caption,
 )
 
-from .report_fixture import read_summary, write_run
+from .report_fixture import read_load, read_summary, store_summary, write_run
+
+replace = msgspec.structs.replace
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def only(summary: Summary, *cells: CellResult) -> Summary:
+    """The same experiment with these cells."""
+    return replace(summary, cells=cells)
 
 
 class Page(HTMLParser):
@@ -129,7 +139,7 @@ def test_the_verdict_is_said_in_words(page: Page) -> None:
         "CPU periods."
     ) in page.text
     assert (
-        "at 3,000/s it failed: readiness: no correct answer within 30 s; the process ended "
+        "at 3,000/s it failed: readiness: no correct response within 30 s; the process ended "
         "with code 1."
     ) in page.text
 
@@ -142,6 +152,16 @@ def test_validity_lists_every_doubt_once(page: Page) -> None:
     assert page.text.count("the generator's own lateness moved p99 by 8.3 %") == 1
 
 
+def stalls_of(count: int, longest_ns: int) -> Stalls:
+    return Stalls(count=count, total_ns=longest_ns, longest_ns=longest_ns, arrivals=0, responses=0)
+
+
+def with_client(load: LoadReport, **changes: object) -> LoadReport:
+    """The same load, of a generator that had other costs."""
+    assert load.client is not None
+    return replace(load, client=replace(load.client, **changes))
+
+
 @pytest.mark.parametrize(
     ("stalls", "said"),
     [
@@ -149,30 +169,26 @@ def test_validity_lists_every_doubt_once(page: Page) -> None:
         ((2, 7_000_000), "Its event loop stalled 3 times in all cells together, 9.00 ms at most."),
     ],
 )
-def test_the_generators_own_costs_are_told_at_their_worst(
+def test_the_generators_own_costs_are_shown_at_their_worst(
     run_dir: Path, stalls: tuple[int, int], said: str
 ) -> None:
-    one: dict[str, object] = {
-        "count": min(stalls[0], 1),
-        "longest_ns": 9_000_000 if stalls[0] else 0,
-    }
-    other: dict[str, object] = {"count": stalls[0], "longest_ns": stalls[1]}
-    costs: dict[str, object] = {
-        "cpu_per_request_ns": 30_000.0,
-        "busy_share": 0.4,
-        "run_queue_wait_ns": None,
-    }
-    less: dict[str, object] = {
-        "cpu_per_request_ns": None,
-        "busy_share": 0.1,
-        "run_queue_wait_ns": 4_000_000,
-    }
-    loads = {
-        "a": {"client": {**costs, "stalls": one}},
-        "b": {"client": {**less, "stalls": other}},
-        "c": {},
-    }
-    facts = generator_facts(read_sweep({"experiment": {}, "cells": []}), loads)
+    load = read_load(run_dir, "waitress@3000#1")
+    one = with_client(
+        load,
+        cpu_per_request_ns=30_000.0,
+        busy_share=0.4,
+        run_queue_wait_ns=None,
+        stalls=stalls_of(min(stalls[0], 1), 9_000_000 if stalls[0] else 0),
+    )
+    other = with_client(
+        load,
+        cpu_per_request_ns=None,
+        busy_share=0.1,
+        run_queue_wait_ns=4_000_000,
+        stalls=stalls_of(*stalls),
+    )
+    loads = {"a": one, "b": other, "c": replace(load, client=None)}
+    facts = generator_facts(read_sweep(only(read_summary(run_dir))), loads)
     assert facts[-4:] == [
         "The client waited for a CPU 4.00 ms at worst in one cell.",
         "Its busiest thread was busy for 40.0 % of a cell at worst.",
@@ -188,10 +204,16 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
     assert source.count(mark) == 1
     run = write_run(tmp_path / "run")
     summary = read_summary(run)
-    (failed,) = [cell for cell in summary["cells"] if cell["failure"] is not None]
-    failed["verdict"]["blame"] = "client"
-    failed["failure"] |= {"step": "load", "message": "it ended with code 1"}
-    (run / "summary.json").write_text(json.dumps(summary))
+    (failed,) = [cell for cell in summary.cells if cell.failure is not None]
+    assert failed.verdict is not None
+    blamed = replace(
+        failed,
+        verdict=replace(failed.verdict, blame="client"),
+        failure=CellFailure(step="load", message="it ended with code 1", log_tail=None),
+    )
+    store_summary(
+        run, only(summary, *(blamed if cell is failed else cell for cell in summary.cells))
+    )
     changed = write_html(run).read_text(encoding="utf-8")
     assert changed.count('title="the measurement is invalid: client">invalid<') == 2, (
         "one was invalid before"
@@ -203,27 +225,41 @@ def test_a_failure_that_is_not_the_servers_is_not_held_against_it(
     assert f"at 3,000/s the measurement is {told}" in text
 
 
+UNLIMITED = AppliedLimits(
+    backend="none",
+    cpus=None,
+    memory_bytes=None,
+    pids=None,
+    server_cpus=None,
+    client_cpus=None,
+    read_back={},
+    not_enforced=(),
+)
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"backend": "none", "not_enforced": []}, ["No limits were set."]),
+        ({"backend": "none", "not_enforced": ()}, ["No limits were set."]),
         (
-            {"backend": "none", "not_enforced": ["memory"]},
+            {"backend": "none", "not_enforced": ("memory",)},
             ["Limits by none.", "Not enforced: memory."],
         ),
         (
-            {"backend": "cgroup-v2", "cpus": 1.0, "not_enforced": []},
+            {"backend": "cgroup-v2", "cpus": 1.0, "not_enforced": ()},
             ["Limits by cgroup-v2.", "All limits were enforced."],
         ),
-        ({"backend": "cgroup-v2", "cpus": None, "not_enforced": []}, ["No limits were set."]),
+        ({"backend": "cgroup-v2", "not_enforced": ()}, ["No limits were set."]),
         (None, ["Limits: not measured."]),
     ],
 )
-def test_limits_are_told_as_they_held(
-    run_dir: Path, limits: dict[str, object] | None, said: list[str]
+def test_limits_are_shown_as_they_held(
+    run_dir: Path, limits: Mapping[str, object] | None, said: list[str]
 ) -> None:
-    cell = {**read_summary(run_dir)["cells"][0], "limits": limits}
-    assert limit_facts(read_sweep({"experiment": {}, "cells": [cell]})) == said
+    summary = read_summary(run_dir)
+    given = None if limits is None else replace(UNLIMITED, **limits)
+    cell = replace(summary.cells[0], limits=given)
+    assert limit_facts(read_sweep(only(summary, cell))) == said
 
 
 def test_nothing_is_said_to_cause_anything(page: Page) -> None:
@@ -260,72 +296,73 @@ def test_the_page_is_the_same_twice(run_dir: Path, source: str) -> None:
 def test_names_and_messages_are_escaped(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     summary = read_summary(run)
-    summary["cells"] = summary["cells"][:1]
-    summary["cells"][0]["notes"] = ["<script>alert(1)</script>"]
-    (run / "summary.json").write_text(json.dumps(summary))
+    odd = replace(summary.cells[0], notes=("<script>alert(1)</script>",))
+    store_summary(run, only(summary, odd))
     text = write_html(run).read_text(encoding="utf-8")
     assert "<script" not in text and "&lt;script&gt;alert(1)" in text
 
 
-def test_runs_and_an_interruption_are_told(tmp_path: Path) -> None:
+def test_runs_and_an_interruption_are_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", runs=4)
     summary = read_summary(run)
-    summary["status"] = "interrupted"
-    summary["cells"] = [cell for cell in summary["cells"] if cell["server"] == "waitress"]
-    (run / "summary.json").write_text(json.dumps(summary))
+    of_one = [cell for cell in summary.cells if cell.server == "waitress"]
+    store_summary(run, replace(only(summary, *of_one), status="interrupted"))
     page = Page(write_html(run).read_text(encoding="utf-8"))
     assert "interrupted: some cells were not measured" in page.text
     assert "No inference" not in page.text
+
+
+def with_limits(cell: CellResult, **changes: object) -> CellResult:
+    """The same cell under other limits."""
+    assert cell.limits is not None
+    return replace(cell, limits=replace(cell.limits, **changes))
 
 
 @pytest.mark.parametrize(
     ("limits", "inside", "used"),
     [
         ({"cpus": None, "memory_bytes": None, "pids": None}, "", ""),
-        ({"backend": "none", "not_enforced": ["cpus", "memory", "pids"]}, "", ""),
-        ({"not_enforced": ["memory"]}, " inside 2 CPUs", " of 2"),
-        ({"not_enforced": ["cpus"]}, " inside 512 MiB", ""),
+        ({"backend": "none", "not_enforced": ("cpus", "memory", "pids")}, "", ""),
+        ({"not_enforced": ("memory",)}, " inside 2 CPUs", " of 2"),
+        ({"not_enforced": ("cpus",)}, " inside 512 MiB", ""),
     ],
 )
 def test_only_limits_that_held_are_named(
-    run_dir: Path, limits: dict[str, object], inside: str, used: str
+    run_dir: Path, limits: Mapping[str, object], inside: str, used: str
 ) -> None:
     summary = read_summary(run_dir)
-    cells = [{**cell, "limits": {**cell["limits"], **limits}} for cell in summary["cells"]]
-    sweep = read_sweep({**summary, "cells": cells})
+    cells = [with_limits(cell, **limits) for cell in summary.cells]
+    sweep = read_sweep(only(summary, *cells))
     assert headline(sweep).startswith(f"4 of 8 servers kept up with 3,000/s{inside}. Their p99")
     assert re.search(rf"between [0-9.]+ and [0-9.]+{used} CPU cores\.", resource_caption(sweep))
-    one_loose = read_sweep({**summary, "cells": [*summary["cells"][:-1], cells[-1]]})
+    one_loose = read_sweep(only(summary, *summary.cells[:-1], cells[-1]))
     assert headline(one_loose).startswith(f"4 of 8 servers kept up with 3,000/s{inside}. Their p99")
 
 
 def test_cpu_use_is_a_range_only_where_servers_differ(run_dir: Path) -> None:
     summary = read_summary(run_dir)
-    first = summary["cells"][0]
-    of_one = [cell for cell in summary["cells"] if cell["server"] == first["server"]]
-    alike = [*of_one, *({**cell, "server": "another"} for cell in of_one)]
-    said_of_one = rf"{first['server']} used [0-9.]+ of 2 CPU cores\."
+    first = summary.cells[0]
+    of_one = [cell for cell in summary.cells if cell.server == first.server]
+    alike = [*of_one, *(replace(cell, server="another") for cell in of_one)]
+    said_of_one = rf"{first.server} used [0-9.]+ of 2 CPU cores\."
     said_of_both = r"the servers used [0-9.]+ of 2 CPU cores each\."
     for cells, said in ((of_one, said_of_one), (alike, said_of_both)):
-        assert re.search(said, resource_caption(read_sweep({**summary, "cells": cells})))
+        assert re.search(said, resource_caption(read_sweep(only(summary, *cells))))
 
 
 def test_growth_is_compared_only_where_servers_grew(run_dir: Path) -> None:
     summary = read_summary(run_dir)
-    known = [
-        cell for cell in summary["cells"] if cell["server"] == "waitress" and not cell["failure"]
-    ]
-    rates = sorted({cell["rate"] for cell in known})
-    assert len(rates) > 1
+    known = [cell for cell in summary.cells if cell.server == "waitress" and not cell.failure]
+    assert len({cell.rate for cell in known}) > 1
+    lowest = min(known, key=lambda cell: cell.rate or 0)
 
     def said(servers: tuple[str, ...], flat: bool) -> str:
-        lowest = next(cell for cell in known if cell["rate"] == rates[0])["offered_quantiles_ns"]
-        cells = [
-            {**cell, "server": server, **({"offered_quantiles_ns": lowest} if flat else {})}
-            for server in servers
+        shown = [
+            replace(cell, offered_quantiles_ns=lowest.offered_quantiles_ns) if flat else cell
             for cell in known
         ]
-        return response_time_caption(read_sweep({**summary, "cells": cells}))
+        cells = [replace(cell, server=server) for server in servers for cell in shown]
+        return response_time_caption(read_sweep(only(summary, *cells)))
 
     assert re.search(r"p99 grew for waitress, [0-9.]+-fold\.$", said(("waitress",), flat=False))
     assert re.search(
@@ -340,8 +377,7 @@ def test_growth_is_compared_only_where_servers_grew(run_dir: Path) -> None:
 def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     summary = read_summary(run)
-    summary["cells"] = [cell for cell in summary["cells"] if cell["failure"]]
-    (run / "summary.json").write_text(json.dumps(summary))
+    store_summary(run, only(summary, *(cell for cell in summary.cells if cell.failure)))
     for name in ("intervals.csv", "resources.csv"):
         (run / name).unlink()
     text = Page(write_html(run).read_text(encoding="utf-8")).text

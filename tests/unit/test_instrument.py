@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 import wsgiload
+from wsgiload import LoadOptions
 from wsgiload.cli import run
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.host.cpus import CpuPlan
-from wsgiload.loads.drive import _own_or_shared
+from wsgiload.loads.drive import _order_of
+from wsgiload.loads.options import Level, LoadSettings, load_plan
+from wsgiload.loads.request import Request
 
 URL = "http://127.0.0.1:9/"
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int | None, str | None]:
+def planned(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int | None, str | None]:
     assert run(["load", URL, "-R", "50", *words, "--dry-run"]) == 0
     plan = json.loads(capsys.readouterr().out)
     return plan["spin_window_ns"], plan["receive_stamps"]
 
 
 def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    assert asked(capsys) == (None, None)
-    assert asked(capsys, "--spin", "40us", "--receive-stamps", "user") == (40_000, "user")
-    assert asked(capsys, "--spin", "0s", "--receive-stamps", "sampled") == (0, "sampled")
+    assert planned(capsys) == (None, None)
+    assert planned(capsys, "--spin", "40us", "--receive-stamps", "user") == (40_000, "user")
+    assert planned(capsys, "--spin", "0s", "--receive-stamps", "sampled") == (0, "sampled")
 
 
 def test_unknown_stamps_are_refused() -> None:
+    options = LoadOptions(receive_stamps=cast(Any, "never"))
     with pytest.raises(wsgiload.UsageError, match="kernel"):
-        wsgiload.load(URL, receive_stamps="never")
+        wsgiload.load(URL, options=options)
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_the_generator_is_told_that_it_shares_its_cores(shared: bool) -> None:
-    """It decides itself what follows for its spin, and says so; what was asked for stays."""
-    order = _own_or_shared(
-        {"url": URL, "spin_window_ns": 7}, CpuPlan((0,), (0,), shared_cores=shared)
-    )
-    assert order["plan"] == {"url": URL, "spin_window_ns": 7, "shares_cores": shared}
-    assert order["realtime"] is not shared
+def test_the_generator_knows_whether_it_shares_its_cores(shared: bool) -> None:
+    """It decides itself what follows for its spin, and reports it; what was requested stays."""
+    load = LoadSettings(duration_ns=10**9, spin_window_ns=7)
+    plan = load_plan(URL, Request(), load, Level(rate_per_s=5.0), seed=1)
+    order = _order_of(plan, CpuPlan((0,), (0,), shared_cores=shared))
+    sent = msgspec.json.decode(order.plan, type=LoadPlan)
+    assert sent == msgspec.structs.replace(plan, shares_cores=shared)
+    assert sent.spin_window_ns == 7
+    assert order.realtime is not shared

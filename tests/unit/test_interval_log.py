@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
 from wsgiload import Histogram
+from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.load_report import ClockReading, Interval, LoadReport
 from wsgiload.results.interval_log import header, lines, percentile_text
+from wsgiload.units import NS_PER_S
 
-NS_PER_S = 1_000_000_000
+from .canned_load import canned_load
+from .filled import distribution
+
 TAG = "waitress@200#1"
 INTERVALS = ([1_000_000, 2_000_000, 3_000_000], [], [1_500_000, 80_000_000])
 
@@ -22,26 +27,37 @@ def encoded(values: list[int]) -> str:
     return base64.b64encode(Histogram.from_values(values).to_hdr_v2()).decode()
 
 
-def invented_load() -> dict[str, Any]:
-    """Three seconds, of which the second had no right answer."""
+def interval(second: int, values: list[int]) -> Interval:
+    count = len(values)
+    return Interval(
+        start_ns=(50 + second) * NS_PER_S,
+        length_ns=NS_PER_S,
+        scheduled=count,
+        sent=count,
+        ok=count,
+        failed=0,
+        p50_ns=values[count // 2] if values else None,
+        p99_ns=None,
+        max_ns=max(values, default=None),
+        hdr_v2=encoded(values) if values else None,
+    )
+
+
+def invented_load() -> LoadReport:
+    """Three seconds, of which the second had no correct response."""
     everything = Histogram.from_values([value for values in INTERVALS for value in values])
-    return {
-        "clock": {"monotonic_ns": 50 * NS_PER_S, "realtime_ns": 1_700_000_000 * NS_PER_S},
-        "intervals": [
-            {
-                "start_ns": (50 + second) * NS_PER_S,
-                "length_ns": NS_PER_S,
-                "max_ns": max(values, default=None),
-                "hdr_v2": encoded(values) if values else None,
-            }
-            for second, values in enumerate(INTERVALS)
-        ],
-        "response_time_ns": {
-            "mean": everything.mean,
-            "max": everything.max,
-            "hdr_v2": base64.b64encode(everything.to_hdr_v2()).decode(),
-        },
-    }
+    return canned_load(
+        clock=ClockReading(
+            monotonic_ns=50 * NS_PER_S, realtime_ns=1_700_000_000 * NS_PER_S, drift_ns=0
+        ),
+        intervals=tuple(interval(second, values) for second, values in enumerate(INTERVALS)),
+        response_time_ns=distribution(
+            count=everything.count,
+            mean=everything.mean,
+            max=everything.max,
+            hdr_v2=base64.b64encode(everything.to_hdr_v2()).decode(),
+        ),
+    )
 
 
 def written(folder: Path, text_lines: list[str]) -> str:
@@ -95,7 +111,8 @@ def test_the_intervals_add_up_to_the_whole(tmp_path: Path) -> None:
     total = HdrHistogram(1, 3_600 * NS_PER_S, 3)
     for interval in read_all(written(tmp_path, [*header(load), *lines(TAG, load)])):
         total.add(interval)
-    whole = Histogram.from_hdr_v2(base64.b64decode(load["response_time_ns"]["hdr_v2"]))
+    whole = histogram_of(load.response_time_ns)
+    assert whole is not None
     assert total.get_total_count() == whole.count == 5
 
 
@@ -114,7 +131,7 @@ def test_the_percentile_text_rises_to_the_maximum_and_to_one() -> None:
     assert "Total count =            5" in text
 
 
-def test_without_a_right_answer_there_is_nothing_to_write() -> None:
-    load = invented_load() | {"intervals": [], "response_time_ns": None}
+def test_without_a_correct_response_there_is_nothing_to_write() -> None:
+    load = msgspec.structs.replace(invented_load(), intervals=(), response_time_ns=None)
     assert lines(TAG, load) == []
     assert percentile_text(TAG, load) == ""

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.attribution.intervention import Half, Pair, Trial, effect_of, first_halves, sentences
+from wsgiload.documents.summary import (
+    AttributionResult,
+    CellResult,
+    ExposureResult,
+    FingerprintResult,
+    ShareInterval,
+)
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, expand
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Limits
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.statistics.student import t_quantile
 from wsgiload.sweeps.intervene import further_runs, intervene, pairs_of, require_liftable
+
+from .filled import exactly, filled_cell, outcomes, verdict
 
 MS = 1_000_000
 EXPERIMENT = Experiment(
@@ -24,26 +33,38 @@ EXPERIMENT = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadOptions(duration_ns=1000 * MS),
+    load=LoadSettings(duration_ns=1000 * MS),
     levels=(Level(rate_per_s=100.0), Level(rate_per_s=200.0)),
 )
 
 
-def run(
-    upper_ms: float | None, *, throttled: bool = False, scheduled: int = 2000
-) -> dict[str, Any]:
-    bounds = {"low": 1, "high": None if upper_ms is None else round(upper_ms * MS)}
-    exposures = [{"signal": "throttled", "all": {"value": 1.0}}] if throttled else []
-    return {
-        "failure": None,
-        "verdict": {"status": "valid", "blame": None, "reasons": []},
-        "outcomes": {"scheduled": scheduled},
-        "offered_quantiles_ns": {"0.5": bounds, "0.9": bounds, "0.99": bounds},
-        "attribution": {
-            "fingerprints": [{"name": "throttling"}] if throttled else [],
-            "exposures": exposures,
-        },
-    }
+def run(upper_ms: float | None, *, throttled: bool = False, scheduled: int = 2000) -> CellResult:
+    bounds = exactly(None if upper_ms is None else upper_ms * MS)
+    return filled_cell(
+        verdict=verdict(),
+        outcomes=outcomes(scheduled),
+        offered_quantiles_ns={"0.5": bounds, "0.9": bounds, "0.99": bounds},
+        attribution=attribution(throttled=throttled),
+    )
+
+
+def attribution(*, throttled: bool) -> AttributionResult:
+    """Every request overlapped throttling, or none did."""
+    every = ShareInterval(value=1.0, low=None, high=None)
+    exposure = ExposureResult(signal="throttled", slowest=every, all=every, risk_ratio=None)
+    fingerprint = FingerprintResult(
+        name="throttling", sentence="", rule="", source="", value=1.0, limit=0.01
+    )
+    return AttributionResult(
+        slowest=None,
+        slowest_ratio=None,
+        resolution_ns=100 * MS,
+        exposures=(exposure,) if throttled else (),
+        fingerprints=(fingerprint,) if throttled else (),
+        worker_imbalance=None,
+        foreign_cpu_ratio=None,
+        cpu_wait_ratio=None,
+    )
 
 
 def pairs(*changes: tuple[float | None, float | None]) -> list[Pair]:
@@ -82,20 +103,19 @@ def test_the_quantile_is_the_highest_that_has_requests_enough(
 
 @pytest.mark.parametrize("half", ["limited", "lifted"])
 def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
-    invalid = {
-        "verdict": {"status": "invalid", "blame": "client", "reasons": []},
-        "outcomes": {"scheduled": 10},
-    }
     spoiled = pairs((100, 1))[0]
-    spoiled = replace(spoiled, **{half: {**(getattr(spoiled, half)), **invalid}})
-    told = [spoiled, *pairs((100, 50))]
-    effect = effect_of(told)
+    invalid = msgspec.structs.replace(
+        getattr(spoiled, half), verdict=verdict("invalid", "client"), outcomes=outcomes(10)
+    )
+    spoiled = replace(spoiled, **{half: invalid})
+    made = [spoiled, *pairs((100, 50))]
+    effect = effect_of(made)
     assert effect is not None and (effect.pairs, effect.quantile, effect.factor) == (
         1,
         0.99,
         pytest.approx(0.5),
     )
-    assert "was there in 1 of 1 runs with the CPU limit" in sentences(told, effect)[1]
+    assert "was there in 1 of 1 runs with the CPU limit" in sentences(made, effect)[1]
     assert effect_of([spoiled] * 6) is None
     assert sentences([spoiled] * 6, None) == [
         "Nothing can be said about lifting the CPU limit: no pair of valid runs has a finite "
@@ -104,8 +124,8 @@ def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
 
 
 def test_the_words_of_an_intervention() -> None:
-    told = pairs(*[(100, 40), (100, 42)] * 3)
-    lifted, gone = sentences(told, effect_of(told))
+    made = pairs(*[(100, 40), (100, 42)] * 3)
+    lifted, gone = sentences(made, effect_of(made))
     assert (
         lifted
         == "Lifting the CPU limit changed p99 by a factor 0.41 [0.40, 0.42] in 6 pairs of runs."
@@ -115,8 +135,8 @@ def test_the_words_of_an_intervention() -> None:
         "limit and disappeared when "
         "it was lifted."
     )
-    told[0].lifted = run(40, throttled=True)
-    assert len(sentences(told, effect_of(told))) == 1
+    made[0].lifted = run(40, throttled=True)
+    assert len(sentences(made, effect_of(made))) == 1
 
 
 def test_either_half_comes_first_as_often_in_an_order_that_a_seed_reproduces() -> None:
@@ -129,14 +149,14 @@ def test_either_half_comes_first_as_often_in_an_order_that_a_seed_reproduces() -
 def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
     made: list[tuple[Cell, Half]] = []
 
-    def record(cell: Cell, half: Half) -> dict[str, Any]:
+    def record(cell: Cell, half: Half) -> CellResult:
         made.append((cell, half))
         return run(1)
 
     cells = expand(EXPERIMENT, ("waitress",))
     trials, is_complete = intervene(cells, EXPERIMENT, record)
     assert is_complete and pairs_of(EXPERIMENT) == 6
-    assert [(trial["pairs"], trial["used"]) for trial in trials] == [(6, 6)] * 2
+    assert [(trial.pairs, trial.used) for trial in trials] == [(6, 6)] * 2
     assert len({cell.id for cell, _ in made}) == len(made) == 24
     couples = [made[index : index + 2] for index in range(0, 24, 2)]
     assert all(
@@ -156,7 +176,7 @@ def test_pairs_share_their_arrivals_and_interleave_the_cells() -> None:
 def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:
     left = iter([run(2), run(1), run(2)])
 
-    def until_interrupted(cell: Cell, half: Half) -> dict[str, Any]:
+    def until_interrupted(cell: Cell, half: Half) -> CellResult:
         if (made := next(left, None)) is None:
             raise KeyboardInterrupt
         return made
@@ -165,8 +185,8 @@ def test_an_interrupt_keeps_the_pairs_that_are_whole() -> None:
         expand(EXPERIMENT, ("waitress",))[:1], EXPERIMENT, until_interrupted
     )
     assert not is_complete
-    assert (trials[0]["pairs"], len(trials[0]["limited"]), trials[0]["used"]) == (2, 1, 1)
-    assert Trial("waitress", 1.0, None).to_dict()["factor"] is None
+    assert (trials[0].pairs, len(trials[0].limited), trials[0].used) == (2, 1, 1)
+    assert Trial("waitress", 1.0, None).result().factor is None
 
 
 def test_whole_cores_have_no_limit_to_lift() -> None:

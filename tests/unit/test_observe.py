@@ -4,15 +4,16 @@ line."""
 from __future__ import annotations
 
 import io
-import json
 import socket
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
+from wsgiload.documents.codec import read, to_plain
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.schema import load_schema
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Counters
@@ -52,17 +53,17 @@ class Container:
 
 
 @pytest.fixture(scope="module")
-def load(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def load(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
     run_dir = write_run(tmp_path_factory.mktemp("runs") / "run")
-    found: dict[str, Any] = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    found["plan"]["phases"] = {"warmup_ns": 2 * NS_PER_S, "measure_ns": NS_PER_S}
-    return found
+    found = read(LoadReport, run_dir / "load" / "waitress@3000#1.json")
+    phases = msgspec.structs.replace(found.plan.phases, warmup_ns=2 * NS_PER_S, measure_ns=NS_PER_S)
+    return msgspec.structs.replace(found, plan=msgspec.structs.replace(found.plan, phases=phases))
 
 
-def samples_of(load: dict[str, Any]) -> tuple[Sample, ...]:
+def samples_of(load: LoadReport) -> tuple[Sample, ...]:
     """From a second before the measurement to a second after it."""
-    start_ns = load["clock"]["monotonic_ns"] + load["plan"]["phases"]["warmup_ns"]
-    seconds = range(-1, load["measured_ns"] // NS_PER_S + 2)
+    start_ns = load.clock.monotonic_ns + load.plan.phases.warmup_ns
+    seconds = range(-1, load.measured_ns // NS_PER_S + 2)
     return tuple(
         Sample(
             start_ns + second * NS_PER_S,
@@ -79,22 +80,22 @@ def samples_of(load: dict[str, Any]) -> tuple[Sample, ...]:
     )
 
 
-def test_what_was_used_counts_over_the_measurement_alone(load: dict[str, Any]) -> None:
+def test_what_was_used_counts_over_the_measurement_alone(load: LoadReport) -> None:
     with observing(Container([]), "http://127.0.0.1:9/") as observation:
         pass
     observation.samples = samples_of(load)
     resources = observation.resources(load)
-    assert (resources["source"], resources["name"], resources["effective_cpus"]) == (
+    assert (resources.source, resources.name, resources.effective_cpus) == (
         "cgroup-v2",
         "/docker/c1",
         2.0,
     )
-    used = resources["used"]
-    assert used["cpu_cores_mean"] == pytest.approx(1)
-    assert used["throttled_period_ratio"] == pytest.approx(0.5)
-    assert used["memory_peak_bytes"] == 40 * MIB, "what was before the measurement does not count"
-    report = load | {"resources": resources}
-    assert list(Draft202012Validator(load_schema("load-2")).iter_errors(report)) == []
+    used = resources.used
+    assert used.cpu_cores_mean == pytest.approx(1)
+    assert used.throttled_period_ratio == pytest.approx(0.5)
+    assert used.memory_peak_bytes == 40 * MIB, "what was before the measurement does not count"
+    report = msgspec.structs.replace(load, resources=resources)
+    assert list(Draft202012Validator(load_schema("load-2")).iter_errors(to_plain(report))) == []
     target = Console(file=io.StringIO(), width=150, color_system=None)
     print_load(report, target)
     assert isinstance(target.file, io.StringIO)

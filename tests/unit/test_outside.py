@@ -10,11 +10,11 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.analysis.ground_truth import (
     Finding,
-    NotChecked,
     check_outside,
     connections_dropped,
     requests_seen,
@@ -22,6 +22,7 @@ from wsgiload.analysis.ground_truth import (
 )
 from wsgiload.catalogue.apps.counted import FOLDER_VARIABLE, counted
 from wsgiload.catalogue.bundled import APPS_FOLDER, BUNDLED
+from wsgiload.documents.load_report import LoadReport, NotChecked
 from wsgiload.loads.thresholds import OWN
 from wsgiload.sampling.external_counters import (
     Counters,
@@ -31,6 +32,9 @@ from wsgiload.sampling.external_counters import (
     read_request_count,
     read_tcp_counts,
 )
+
+from .canned_load import canned_load
+from .filled import outcomes
 
 SNMP = """\
 Ip: Forwarding DefaultTTL
@@ -143,22 +147,24 @@ def test_an_app_of_the_users_is_not_asked_to() -> None:
 # --- C17
 
 
-def load(
-    answered: int = 1_000, reused: int = 996, opened: int = 4, **outcomes: int
-) -> dict[str, Any]:
+def load(answered: int = 1_000, reused: int = 996, opened: int = 4, **others: int) -> LoadReport:
     cpu_ns = 123_456_789
-    return {
-        "outcomes": {"http_status": 0} | outcomes,
-        "client": {
-            "cpu_seconds": cpu_ns / 1e9,
-            "cpu_per_request_ns": cpu_ns / answered if answered else None,
-        },
-        "connections": {"opened": opened, "reused": reused},
-    }
+    empty = canned_load()
+    assert empty.client is not None
+    assert empty.connections is not None
+    return canned_load(
+        outcomes=outcomes(answered, **others),
+        client=msgspec.structs.replace(
+            empty.client,
+            cpu_seconds=cpu_ns / 1e9,
+            cpu_per_request_ns=cpu_ns / answered if answered else None,
+        ),
+        connections=msgspec.structs.replace(empty.connections, opened=opened, reused=reused),
+    )
 
 
 @pytest.mark.parametrize("answered", [1, 3, 1_000, 999_999, 43_217_891])
-def test_c17_knows_the_answers_of_the_whole_load_exactly(answered: int) -> None:
+def test_c17_knows_the_responses_of_the_whole_load_exactly(answered: int) -> None:
     one = load(answered, reused=answered - 1, opened=1)
     assert requests_seen(one, answered, OWN["app-calls"]) is None
     assert isinstance(requests_seen(one, answered + 1, OWN["app-calls"]), Finding)
@@ -188,8 +194,9 @@ def test_c17_is_a_doubt_of_the_generator(
         return
     assert isinstance(found, Finding)
     assert (found.check, found.blame, found.level) == ("app-calls", "client", level)
-    assert f"the app was called {seen:,} times" in found.message
-    assert found.reason()["limit"] == limits[level]
+    assert f"the app counted {seen:,} calls" in found.message
+    reason = found.reason()
+    assert (reason.check, reason.code, reason.limit) == ("app-calls", "C17", limits[level])
 
 
 @pytest.mark.parametrize(
@@ -200,10 +207,10 @@ def test_c17_is_a_doubt_of_the_generator(
         (load(http_status=1), 999, "another status"),
     ],
 )
-def test_c17_says_why_it_could_not_look(one: dict[str, Any], seen: int | None, reason: str) -> None:
+def test_c17_says_why_it_could_not_look(one: LoadReport, seen: int | None, reason: str) -> None:
     found = requests_seen(one, seen, OWN["app-calls"])
     assert isinstance(found, NotChecked)
-    assert reason in found.to_dict()["reason"]
+    assert reason in found.reason
 
 
 # --- C18

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import html
 import io
-import json
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
@@ -16,7 +16,21 @@ from rich.console import Console
 from wsgiload.analysis.comparison import compare_runs
 from wsgiload.analysis.over_cells import analyse, judge_session, last_attempts, place_of
 from wsgiload.cli import run
+from wsgiload.documents.codec import decode, encode, to_plain
+from wsgiload.documents.load_report import Reason
 from wsgiload.documents.schema import load_schema
+from wsgiload.documents.summary import (
+    CellFailure,
+    CellResult,
+    Comparison,
+    DiscardedTrial,
+    Efficiency,
+    Overload,
+    OverloadPoint,
+    SessionJudgement,
+    Summary,
+)
+from wsgiload.experiment.procedure import Method
 from wsgiload.report import forest, print_sweep, write_html
 from wsgiload.report.over_runs import (
     aggregate_rows,
@@ -29,28 +43,30 @@ from wsgiload.report.over_runs import (
 )
 from wsgiload.results.summary import exit_code
 
-from .invented_cells import Json, cell, experiment, invalid
-from .report_fixture import read_summary, write_run
+from .invented_cells import cell, experiment, invalid
+from .report_fixture import read_summary, store_summary, summary_of, write_run
+
+replace = msgspec.structs.replace
 
 SERVERS = ("gunicorn-gthread", "gunicorn-gevent", "waitress")
 
-ENTRY: Json = {
-    "first": "gthread",
-    "second": "sync",
-    "rate": 500.0,
-    "connections": None,
-    "figure": "p99",
-    "rounds": 6,
-    "same_server": False,
-    "factor": 1.312,
-    "interval_95": [1.222, 1.409],
-    "p": 0.03125,
-    "p_adjusted": 0.03125,
-    "aa_factor": None,
-    "finding": "different",
-    "reason": None,
-    "load_share": 0.5,
-}
+ENTRY = Comparison(
+    first="gthread",
+    second="sync",
+    rate=500.0,
+    connections=None,
+    figure="p99",
+    rounds=6,
+    same_server=False,
+    factor=1.312,
+    interval_95=(1.222, 1.409),
+    p=0.03125,
+    p_adjusted=0.03125,
+    aa_factor=None,
+    finding="different",
+    reason=None,
+    load_share=0.5,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +78,14 @@ ENTRY: Json = {
             "gthread 1.31× [1.22, 1.41] the goodput of sync at 100 connections",
         ),
         (
-            {"finding": "same", "factor": 1.01, "interval_95": [0.99, 1.03], "same_server": True},
+            {"finding": "same", "factor": 1.01, "interval_95": (0.99, 1.03), "same_server": True},
             "A/A: gthread and sync: the same p99 within 5 % at 500/s (1.01× [0.99, 1.03])",
         ),
         (
             {
                 "finding": "undecided",
                 "factor": 1.02,
-                "interval_95": [0.95, 1.10],
+                "interval_95": (0.95, 1.10),
                 "p_adjusted": 0.53,
             },
             "gthread and sync: no difference shown in p99 at 500/s (1.02× [0.95, 1.10], p 0.53)",
@@ -97,13 +113,13 @@ ENTRY: Json = {
         ),
     ],
 )
-def test_a_comparison_is_one_sentence(changes: Json, sentence: str) -> None:
-    assert comparison_sentence(ENTRY | changes) == sentence
+def test_a_comparison_is_one_sentence(changes: dict[str, object], sentence: str) -> None:
+    assert comparison_sentence(replace(ENTRY, **changes)) == sentence
 
 
 def test_a_change_between_two_runs_names_the_first_as_the_measure() -> None:
     assert (
-        change_sentence(ENTRY | {"first": "sync"})
+        change_sentence(replace(ENTRY, first="sync"))
         == "sync at 500/s: 1.31× [1.22, 1.41] the p99 of the first run"
     )
     [entry] = compare_runs(experiment(1, {"a": 20e6}), experiment(2, {"a": 40e6}))
@@ -111,17 +127,20 @@ def test_a_change_between_two_runs_names_the_first_as_the_measure() -> None:
     assert "the p99 of the first run" in change_sentence(entry)
 
 
+def compared(*entries: Comparison) -> list[str]:
+    summary = replace(summary_of(), comparisons=entries)
+    return [sentence for sentence, _ in comparison_lines(summary)]
+
+
 def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() -> None:
-    entry = ENTRY | {"finding": "undecided", "load_share": None, "rounds": 6}
-    lines = [sentence for sentence, _ in comparison_lines({"comparisons": [entry] * 3})]
+    entry = replace(ENTRY, finding="undecided", load_share=None, rounds=6)
+    lines = compared(entry, entry, entry)
     assert lines[3].startswith(
         "6 rounds cannot tell 3 pairs of servers apart at all: no p can fall below 0.017. 7 runs"
     )
     assert lines[4].startswith("How near to its capacity each server was is not known")
-    enough = [
-        sentence for sentence, _ in comparison_lines({"comparisons": [ENTRY | {"rounds": 7}] * 3})
-    ]
-    assert len(enough) == 3
+    enough = replace(ENTRY, rounds=7)
+    assert len(compared(enough, enough, enough)) == 3
 
 
 @pytest.mark.parametrize(
@@ -157,52 +176,50 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
 def test_beyond_capacity_it_is_said_what_is_left(
     points: list[tuple[float, float, float]], sentences: list[str]
 ) -> None:
-    named = [
-        dict(zip(("rate", "load_share", "kept_ratio"), point, strict=True)) for point in points
-    ]
-    lines = overload_lines(
-        {"overload": [{"server": "a", "capacity_per_s": 1000.0, "points": named}]}
+    named = tuple(
+        OverloadPoint(rate=rate, load_share=share, goodput_per_s=1000.0 * kept, kept_ratio=kept)
+        for rate, share, kept in points
     )
+    overload = Overload(server="a", capacity_per_s=1000.0, points=named)
+    lines = overload_lines(replace(summary_of(), overload=(overload,)))
     assert len(lines) == len(sentences)
     assert all(line.startswith(sentence) for line, sentence in zip(lines, sentences, strict=True))
 
 
 def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() -> None:
-    known = {"server": "a", "rate": 500.0, "between": [400.0, 600.0], "reason": None}
+    known = Efficiency(server="a", rate=500.0, between=(400.0, 600.0), points=(), reason=None)
     ends = [
-        {"server": server, "rate": None, "between": None, "reason": "at an end"}
+        Efficiency(server=server, rate=None, between=None, points=(), reason="at an end")
         for server in ("b", "c")
     ]
-    lines = power_lines({"efficiency": [ends[0], known, ends[1]]})
+    lines = power_lines(replace(summary_of(), efficiency=(ends[0], known, ends[1])))
     assert lines[0].startswith(
         "a has its largest power between 400/s and 600/s, at 500/s of those measured. Power is"
     )
     assert lines[1:] == ["The rate of the largest power is not known of b, c: at an end."]
-    assert power_lines({}) == power_lines({"efficiency": []}) == []
+    assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []
 
 
 def test_power_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "one")
     summary = analyse(read_summary(directory))
-    assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(summary)) == []
-    assert {entry["server"] for entry in summary["efficiency"]} >= set(SERVERS)
+    assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(to_plain(summary))) == []
+    assert {entry.server for entry in summary.efficiency or ()} >= set(SERVERS)
     sentences = power_lines(summary)
     assert sentences
     text = "".join(printed(summary).split())
     assert all("".join(sentence.split()) in text for sentence in sentences)
-    (directory / "summary.json").write_text(json.dumps(summary))
+    store_summary(directory, summary)
     page = html.unescape(write_html(directory).read_text(encoding="utf-8"))
     assert all(f"<p>{sentence}</p>" in page for sentence in sentences)
 
 
 def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:
-    pair, unknown = ENTRY, ENTRY | {"factor": None, "interval_95": None, "finding": "no inference"}
-    chance = ENTRY | {
-        "same_server": True,
-        "finding": "undecided",
-        "factor": 1.01,
-        "interval_95": [0.9, 1.1],
-    }
+    pair = ENTRY
+    unknown = replace(ENTRY, factor=None, interval_95=None, finding="no inference")
+    chance = replace(
+        ENTRY, same_server=True, finding="undecided", factor=1.01, interval_95=(0.9, 1.1)
+    )
     assert forest.drawable([pair, unknown, chance]) == [chance, pair]
     assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
     drawing = forest.forest_chart([pair, unknown, chance], "6 runs")
@@ -217,25 +234,28 @@ def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first
 # --- trials that were discarded
 
 
-def rerun(one: Json, attempt: int) -> Json:
-    return one | {"id": f"{one['id']}.{attempt}", "attempt": attempt}
+def rerun(one: CellResult, attempt: int) -> CellResult:
+    return replace(one, id=f"{one.id}.{attempt}", attempt=attempt)
+
+
+def reason(check: str, level: Literal["warn", "invalid"]) -> Reason:
+    return Reason(check=check, level=level, message="found", value=None, limit=None)
 
 
 def test_a_trial_that_was_measured_again_is_listed_and_does_not_spoil_the_exit_code() -> None:
     spoiled = invalid(cell("a"), "host")
-    spoiled["verdict"]["reasons"] = [
-        {"check": "run-queue-wait", "level": "invalid"},
-        {"check": "send-lag-absolute", "level": "warn"},
-    ]
+    assert spoiled.verdict is not None
+    reasons = (reason("run-queue-wait", "invalid"), reason("send-lag-absolute", "warn"))
+    spoiled = replace(spoiled, verdict=replace(spoiled.verdict, reasons=reasons))
     cells = [spoiled, rerun(cell("a"), 2), *[cell("a", number) for number in range(2, 6)]]
     assert last_attempts(cells) == cells[1:]
     assert [place_of(one) for one in cells[:3]] == ["a@1000#1", "a@1000#1", "a@1000#2"]
-    summary = analyse({"status": "complete", "experiment": {"runs": 5}, "cells": cells})
-    assert summary["session"] == {
-        "status": "valid",
-        "trials": 6,
-        "discarded": [{"id": "a@1000#1", "reason": "invalid: host (run-queue-wait)"}],
-    }
+    summary = analyse(summary_of(cells, runs=5))
+    assert summary.session == SessionJudgement(
+        status="valid",
+        trials=6,
+        discarded=(DiscardedTrial(id="a@1000#1", reason="invalid: host (run-queue-wait)"),),
+    )
     assert session_lines(summary) == [
         ("Discarded: 1 of 6 trials (16.7 %): a@1000#1 invalid: host (run-queue-wait).", "yellow"),
     ]
@@ -246,29 +266,27 @@ def test_more_than_a_fifth_discarded_is_an_invalid_session_also_where_every_reru
     None
 ):
     cells = [invalid(cell("a")), rerun(cell("a"), 2), cell("a", 2), cell("a", 3)]
-    summary = analyse({"status": "complete", "experiment": {"runs": 3}, "cells": cells})
-    assert summary["session"]["status"] == "invalid"
+    summary = analyse(summary_of(cells, runs=3))
+    assert summary.session is not None
+    assert summary.session.status == "invalid"
     assert session_lines(summary)[-1] == (
         "More than 20 % of the trials were discarded: the experiment is invalid.",
         "red",
     )
     assert exit_code(summary) == 98
-    assert judge_session([*cells, cell("a", 4)])["status"] == "valid", "exactly a fifth is allowed"
+    assert judge_session([*cells, cell("a", 4)]).status == "valid", "exactly a fifth is allowed"
 
 
 def test_in_a_quick_look_nothing_is_discarded_but_said_of_the_cell_itself() -> None:
-    summary = analyse(
-        {"status": "complete", "experiment": {"runs": 1}, "cells": [invalid(cell("a"))]}
-    )
+    summary = analyse(summary_of([invalid(cell("a"))]))
     assert session_lines(summary) == []
     assert exit_code(summary) == 98
 
 
 def test_a_server_that_fails_is_never_discarded() -> None:
-    failed = invalid(cell("a"), "server") | {
-        "failure": {"step": "load", "message": "fell over", "log_tail": ""}
-    }
-    assert judge_session([failed])["discarded"] == []
+    failure = CellFailure(step="load", message="fell over", log_tail="")
+    failed = replace(invalid(cell("a"), "server"), failure=failure)
+    assert judge_session([failed]).discarded == ()
 
 
 # --- table, page and store
@@ -280,12 +298,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = write_run(tmp_path_factory.mktemp("runs") / "six", runs=6)
     summary = read_summary(directory)
     wanted = {f"{server}@{rate}" for server in SERVERS for rate in (1000, 2000)}
-    summary["cells"] = [one for one in summary["cells"] if one["id"].partition("#")[0] in wanted]
-    (directory / "summary.json").write_text(json.dumps(summary))
+    cells = tuple(one for one in summary.cells if one.id.partition("#")[0] in wanted)
+    store_summary(directory, replace(summary, cells=cells))
     return directory
 
 
-def printed(summary: dict[str, Any]) -> str:
+def printed(summary: Summary) -> str:
     console = Console(file=io.StringIO(), width=200, color_system=None)
     print_sweep(summary, console)
     assert isinstance(console.file, io.StringIO)
@@ -293,26 +311,32 @@ def printed(summary: dict[str, Any]) -> str:
 
 
 def test_what_is_computed_keeps_the_schema(stored: Path) -> None:
-    for method in ("interval", "trim"):
+    methods: tuple[Method, ...] = ("interval", "trim")
+    for method in methods:
         summary = analyse(read_summary(stored), method)
-        assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(summary)) == []
-        assert len(summary["aggregates"]) == 6
-        assert len(summary["comparisons"]) == 2 * 3
+        assert (
+            list(Draft202012Validator(load_schema("summary-2")).iter_errors(to_plain(summary)))
+            == []
+        )
+        assert len(summary.aggregates or ()) == 6
+        assert len(summary.comparisons or ()) == 2 * 3
 
 
 def test_analysing_twice_changes_nothing_and_reads_the_cells_alone(stored: Path) -> None:
     once = analyse(read_summary(stored))
     assert analyse(once) == once
-    assert analyse({**once, "aggregates": [], "comparisons": [], "session": None}) == once
-    assert analyse(json.loads(json.dumps(once))) == once, "what is stored is what was computed"
+    assert analyse(replace(once, aggregates=(), comparisons=(), session=None)) == once
+    stored_again = decode(Summary, encode(once), "summary.json")
+    assert stored_again == once, "what is stored is what was computed"
+    assert analyse(stored_again) == once
 
 
 def test_servers_stand_in_the_order_asked_for_whatever_order_they_were_run_in(stored: Path) -> None:
     summary = read_summary(stored)
-    backwards = {**summary, "cells": summary["cells"][::-1]}
-    assert analyse(backwards)["aggregates"] == analyse(summary)["aggregates"]
-    assert analyse(backwards)["comparisons"] == analyse(summary)["comparisons"]
-    named = [(entry["server"], entry["rate"]) for entry in analyse(backwards)["aggregates"]]
+    backwards = analyse(replace(summary, cells=summary.cells[::-1]))
+    assert backwards.aggregates == analyse(summary).aggregates
+    assert backwards.comparisons == analyse(summary).comparisons
+    named = [(entry.server, entry.rate) for entry in backwards.aggregates or ()]
     assert named == [(server, rate) for server in SERVERS for rate in (1000, 2000)]
 
 
@@ -327,11 +351,13 @@ def test_the_terminal_shows_the_runs_together(stored: Path) -> None:
 
 def test_how_much_of_the_spread_is_between_runs_is_said_where_it_is_known(stored: Path) -> None:
     summary = analyse(read_summary(stored))
-    told = {row[0]: row[-2] for row in aggregate_rows(summary)}
-    figures = {entry["server"]: entry["figures"]["p99"] for entry in summary["aggregates"]}
-    known = [server for server in SERVERS if figures[server]["between_run_share"] is not None]
+    shown = {row[0]: row[-2] for row in aggregate_rows(summary)}
+    figures = {entry.server: entry.figures.p99 for entry in summary.aggregates or ()}
+    known = [server for server in SERVERS if figures[server].between_run_share is not None]
     assert known, "the invented runs have intervals of their own"
-    assert all(told[server].endswith(" of the variance") == (server in known) for server in SERVERS)
+    assert all(
+        shown[server].endswith(" of the variance") == (server in known) for server in SERVERS
+    )
 
 
 def test_one_run_has_no_table_over_runs(tmp_path: Path) -> None:
@@ -360,11 +386,11 @@ def test_a_report_of_an_old_directory_gives_the_figures_again(
 ) -> None:
     """The fixture was stored without any of them, as a run of an earlier version or one that was
     killed."""
-    assert "aggregates" not in read_summary(stored)
+    assert read_summary(stored).aggregates is None
     assert run(["report", str(stored)]) == 0
     first = capsys.readouterr().out
     page = (stored / "report.html").read_text(encoding="utf-8")
-    (stored / "summary.json").write_text(json.dumps(analyse(read_summary(stored))))
+    store_summary(stored, analyse(read_summary(stored)))
     assert run(["report", str(stored)]) == 0
     assert capsys.readouterr().out == first
     parts = [

@@ -5,22 +5,42 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.cli import run
+from wsgiload.documents.codec import encode, to_plain
+from wsgiload.documents.load_plan import (
+    ClosedLoop,
+    KeepaliveLimit,
+    LoadModel,
+    LoadPlan,
+    OpenLoop,
+    Phases,
+    ResponseCheck,
+)
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Experiment, expand, experiment_facts, plain
+from wsgiload.loads.generator import require_possible
 from wsgiload.loads.handle import Handle
-from wsgiload.loads.options import Level, LoadOptions, load_plan, parse_keepalive, without_keepalive
+from wsgiload.loads.mix import sessions_of, targets_of
+from wsgiload.loads.options import (
+    Level,
+    LoadSettings,
+    load_plan,
+    parse_keepalive,
+    without_keepalive,
+)
 from wsgiload.loads.request import Request, parse_header
 from wsgiload.units import NS_PER_S
 
 SERVERS = ("cheroot", "waitress", "wsgiref")
-LOAD = LoadOptions(duration_ns=NS_PER_S)
+LOAD = LoadSettings(duration_ns=NS_PER_S)
 EXPERIMENT = Experiment(
     name="hello",
     app="hello:app",
@@ -32,19 +52,18 @@ EXPERIMENT = Experiment(
 )
 
 
-def made(**changes: Any) -> dict[str, Any]:
+def made(**changes: Any) -> LoadPlan:
     """The generator's plan for an open loop of 50 per second, with changed options."""
     return load_plan(
         "http://127.0.0.1:9/", Request(), replace(LOAD, **changes), Level(rate_per_s=50.0), seed=3
     )
 
 
-def kept(understood: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
-    """Of what was understood, the keys that were asked for."""
-    return {
-        key: kept(understood[key], value) if isinstance(value, dict) else understood[key]
-        for key, value in asked.items()
-    }
+def accepted(load: LoadSettings) -> None:
+    """Refuses what the generator would not carry out."""
+    require_possible(
+        load_plan("http://127.0.0.1:9/", Request(), load, Level(rate_per_s=50.0), seed=3)
+    )
 
 
 # --- the cells
@@ -119,7 +138,7 @@ def test_a_level_is_named_as_one_would_write_it(level: Level, text: str) -> None
 # --- the plan of one load
 
 
-def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> None:
+def test_a_plan_holds_the_options_and_survives_json() -> None:
     request = Request("/x", "POST", (("A", "1"), ("A", "2")), b"\x00body", (200, 404), b"right")
     load = replace(
         LOAD,
@@ -132,33 +151,34 @@ def test_a_plan_holds_what_was_asked_for_and_nothing_python_cannot_write() -> No
         max_pending=6,
     )
     plan = load_plan("http://h:1/x", request, load, Level(rate_per_s=50.0), seed=3)
-    assert json.loads(json.dumps(plan)) == plan
-    assert plan["headers"] == [["A", "1"], ["A", "2"]]
-    assert base64.b64decode(plan["body_base64"]) == b"\x00body"
-    right = base64.b64encode(b"right").decode()
-    other = {"length": None, "sha256": None, "regex": None}
-    assert plan["check"] == {"statuses": [200, 404], "body_base64": right} | other
-    assert plan["phases"] == {"warmup_ns": 5, "measure_ns": NS_PER_S, "cooldown_ns": 7}
-    assert plan["keepalive"] == {"requests": 3}
-    assert plan["load"] == {
-        "open": {
-            "rate_per_s": 50.0,
-            "arrivals": "poisson",
-            "on_busy": "grow",
-            "max_connections": 4,
-            "max_pending": 6,
-        }
-    }
+    assert msgspec.json.decode(encode(plan), type=LoadPlan) == plan
+    assert plan.headers == (("A", "1"), ("A", "2"))
+    assert base64.b64decode(plan.body_base64 or "") == b"\x00body"
+    correct = base64.b64encode(b"right").decode()
+    assert plan.check == ResponseCheck(
+        statuses=(200, 404), body_base64=correct, length=None, sha256=None, regex=None
+    )
+    assert plan.phases == Phases(warmup_ns=5, measure_ns=NS_PER_S, cooldown_ns=7)
+    assert plan.keepalive == KeepaliveLimit(requests=3)
+    assert (plan.deadline_ns, plan.threads, plan.seed) == (9, 2, 3)
+    policy = OpenLoop(
+        rate_per_s=50.0,
+        arrivals="poisson",
+        on_busy="grow",
+        max_connections=4,
+        max_pending=6,
+    )
+    assert plan.load == LoadModel(open=policy)
 
 
 def test_users_make_a_closed_loop() -> None:
     plan = load_plan(
         "http://h/", Request(), replace(LOAD, think_time_ns=8), Level(connections=5), seed=0
     )
-    assert plan["load"] == {"closed": {"connections": 5, "think_time_ns": 8}}
+    assert plan.load == LoadModel(closed=ClosedLoop(connections=5, think_time_ns=8))
 
 
-def test_a_server_is_asked_the_first_of_several_requests_before_it_is_measured() -> None:
+def test_a_server_gets_the_first_of_several_requests_before_it_is_measured() -> None:
     alone = Request("/x", "POST", (("A", "1"),), b"body", (200, 404), b"right")
     assert alone.first is alone
     check = {"statuses": [201], "body_base64": None, "length": 3, "sha256": None, "regex": None}
@@ -169,17 +189,17 @@ def test_a_server_is_asked_the_first_of_several_requests_before_it_is_measured()
         "body_base64": "eA==",
         "check": check,
     }
-    several = Request(
-        headers=(("A", "1"), ("B", "1")), targets=({"request": order}, {"request": {"url": "/"}})
-    )
+    targets = targets_of([{"request": order}, {"request": {"url": "/"}}])
+    several = Request(headers=(("A", "1"), ("B", "1")), targets=targets)
     first = Request("/a?b", "PUT", (("a", "2"), ("B", "1")), b"x", (201,), None, 3)
     assert several.first == first
     session = {"name": "s", "steps": [{"request": {"url": "/only"}, "think_time_ns": 5}]}
-    assert Request(expected_body=b"right", sessions=(session,)).first == Request(
+    sessions = sessions_of([session])
+    assert Request(expected_body=b"right", sessions=sessions).first == Request(
         "/only", expected_body=b"right"
     )
-    with pytest.raises(UsageError, match="targets and sessions were both given"):
-        Request(targets=several.targets, sessions=(session,))
+    with pytest.raises(UsageError, match="targets and sessions are mutually exclusive"):
+        Request(targets=several.targets, sessions=sessions)
 
 
 def test_without_keepalive_only_that_changes() -> None:
@@ -200,12 +220,15 @@ def test_without_keepalive_only_that_changes() -> None:
     ],
 )
 def test_the_generator_takes_every_plan_python_makes(changes: dict[str, Any]) -> None:
-    """It is given one, stopped at once, and tells the plan it understood."""
+    """It gets one, is stopped at once, and reports the plan as it understood it."""
     plan = made(**changes)
     with Handle(plan) as handle:
         handle.stop()
-        understood = handle.result().to_dict()["plan"]
-    assert kept(understood, plan) == plan | {"spin_window_ns": understood["spin_window_ns"]}
+        understood = handle.result().document.plan
+    filled_in = {
+        name: getattr(understood, name) for name in ("spin_window_ns", "interval_ns", "thresholds")
+    }
+    assert understood == msgspec.structs.replace(plan, **filled_in)
 
 
 def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
@@ -213,7 +236,7 @@ def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
 ) -> None:
     arguments = ["load", "http://127.0.0.1:9/", "-R", "50", "-d", "1s", "--seed", "3", "--dry-run"]
     assert run(arguments) == 0
-    assert json.loads(capsys.readouterr().out) == made()
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(to_plain(made())))
 
 
 # --- what is refused before anything starts
@@ -222,35 +245,44 @@ def test_a_dry_run_prints_the_plan_that_the_python_function_would_make(
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Request(path="x"), "the path 'x' does not begin with a slash; write --path /x"),
-        (lambda: Request(path="/a b"), "the path '/a b' is no URL path; percent-encode it"),
-        (lambda: Request(path="/é"), "the path '/é' is no URL path"),
+        (lambda: Request(path="x"), "the path 'x' must start with a slash; write --path /x"),
+        (lambda: Request(path="/a b"), "the path '/a b' is not a URL path; percent-encode it"),
+        (lambda: Request(path="/é"), "the path '/é' is not a URL path"),
         (lambda: Request(method="A B"), "'A B' is not a request method"),
         (lambda: Request(method=""), "'' is not a request method"),
         (lambda: Request(headers=(("X", "a\r\nY: b"),)), "header X: "),
         (lambda: Request(headers=(("X", "☃"),)), "header X: '☃' has characters that HTTP forbids"),
         (lambda: Request(headers=(("a b", "1"),)), "header a b: "),
-        (lambda: replace(LOAD, duration_ns=0), "the duration must be longer than 0"),
+        (lambda: accepted(replace(LOAD, duration_ns=0)), "plan: the duration must be longer than"),
         (
-            lambda: replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S),
-            "a load may last at most 24 hours",
+            lambda: accepted(replace(LOAD, warmup_ns=25 * 3600 * NS_PER_S)),
+            "plan: .*24 hours",
         ),
-        (lambda: replace(LOAD, timeout_ns=0), "the timeout must be between"),
-        (lambda: replace(LOAD, timeout_ns=4000 * NS_PER_S), "the timeout must be between"),
-        (lambda: replace(LOAD, deadline_ns=0), "the deadline must be longer than 0"),
-        (lambda: replace(LOAD, threads=0), "threads must be between 1 and 256"),
-        (lambda: replace(LOAD, threads=4, max_connections=3), "max_connections must be at least"),
-        (lambda: replace(LOAD, max_pending=-1), "max_pending must be at least 0"),
-        (lambda: Level(rate_per_s=float("nan")), "the rate nan does not lie above 0"),
-        (lambda: Level(rate_per_s=0.0), "the rate 0 does not lie above 0"),
-        (lambda: Level(rate_per_s=1e9), "the rate 1e+09 does not lie"),
-        (lambda: Level(connections=0), "0 connections do not lie between 1 and 1,000,000"),
+        (lambda: accepted(replace(LOAD, timeout_ns=0)), "plan: the timeout must be at least 1ms"),
+        (
+            lambda: accepted(replace(LOAD, timeout_ns=4000 * NS_PER_S)),
+            "plan: the timeout .* hour",
+        ),
+        (lambda: accepted(replace(LOAD, deadline_ns=0)), "plan: the deadline must be longer than"),
+        (lambda: accepted(replace(LOAD, threads=0)), "plan: threads must"),
+        (
+            lambda: accepted(replace(LOAD, threads=4, max_connections=3)),
+            "plan: max_connections must be at least the number of threads",
+        ),
+        (
+            lambda: accepted(replace(LOAD, max_pending=-1)),
+            "plan: load.open.max_pending: invalid value: integer `-1`",
+        ),
+        (lambda: Level(rate_per_s=float("nan")), "the rate must be above 0 and at most 10,000,000"),
+        (lambda: Level(rate_per_s=0.0), "the rate must be above 0"),
+        (lambda: Level(rate_per_s=1e9), "the rate must be above 0 and at most 10,000,000"),
+        (lambda: Level(connections=0), "connections must be between 1 and 1,000,000, not 0"),
     ],
 )
 def test_a_plan_that_could_not_be_carried_out_is_refused_at_once(make: Any, says: str) -> None:
     with pytest.raises(UsageError) as raised:
         make()
-    assert str(raised.value).startswith(says)
+    assert re.match(says, str(raised.value))
 
 
 @pytest.mark.parametrize(
@@ -294,14 +326,14 @@ def test_any_other_header_is_refused(text: str) -> None:
 
 def test_the_facts_of_an_experiment_name_either_rates_or_connections() -> None:
     facts = experiment_facts(EXPERIMENT, SERVERS)
-    assert (facts["rates"], facts["connections"]) == ([100.0, 200.0, 300.0], None)
-    assert facts["servers"] == list(SERVERS)
+    assert (facts.rates, facts.connections) == ((100.0, 200.0, 300.0), None)
+    assert facts.servers == SERVERS
     closed = experiment_facts(replace(EXPERIMENT, levels=(Level(connections=5),)), SERVERS)
-    assert (closed["rates"], closed["connections"], closed["arrivals"]) == (None, [5], None)
+    assert (closed.rates, closed.connections, closed.arrivals) == (None, (5,), None)
 
 
 def test_an_experiment_becomes_plain_data() -> None:
-    told = plain(replace(EXPERIMENT, request=Request(body=b"\x00")))
-    assert json.loads(json.dumps(told)) == told
-    assert told["app_dir"] == "/apps"
-    assert told["request"]["body"] == "AA=="
+    data = plain(replace(EXPERIMENT, request=Request(body=b"\x00")))
+    assert json.loads(json.dumps(data)) == data
+    assert data["app_dir"] == "/apps"
+    assert data["request"]["body"] == "AA=="

@@ -3,48 +3,50 @@ bracketed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.analysis.power import power_of, power_points
+from wsgiload.documents.summary import CellFailure, CellResult, Efficiency
 
-from .invented_cells import Json, cell, invalid
+from .filled import distribution, outcomes, rates
+from .invented_cells import cell, invalid
 
 CAPACITY_PER_S = 1_000.0
 
 
-def queue(rate: float, run: int = 1, server: str = "a", **changes: Any) -> Json:
+def queue(rate: float, run: int = 1, server: str = "a", **changes: Any) -> CellResult:
     """M/M/1: a response takes 1 / (µ - λ) on average."""
     mean_ns = 1e9 / (CAPACITY_PER_S - rate)
-    times = {"rate_result": {"goodput_per_s": rate}, "response_time_ns": {"mean": mean_ns}}
+    times = {"rate_result": rates(rate), "response_time_ns": distribution(mean=mean_ns)}
     return cell(server, run, rate=rate, **{**times, **changes})
 
 
-def only(cells: list[Json]) -> dict[str, Any]:
+def only(cells: Sequence[CellResult]) -> Efficiency:
     [entry] = power_points(cells)
     return entry
 
 
 def test_of_a_single_server_queue_it_is_largest_at_half_of_the_capacity() -> None:
     entry = only([queue(100.0 * step) for step in range(9, 0, -1)])
-    assert (entry["rate"], entry["between"], entry["reason"]) == (500.0, [400.0, 600.0], None)
+    assert (entry.rate, entry.between, entry.reason) == (500.0, (400.0, 600.0), None)
     expected = {
         rate: rate * (CAPACITY_PER_S - rate) for rate in (100.0 * step for step in range(1, 10))
     }
-    assert {one["rate"]: one["efficiency_per_s2"] for one in entry["points"]} == pytest.approx(
-        expected
-    )
-    assert [one["rate"] for one in entry["points"]] == sorted(expected)
+    assert {one.rate: one.efficiency_per_s2 for one in entry.points} == pytest.approx(expected)
+    assert [one.rate for one in entry.points] == sorted(expected)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_the_rate_does_not_depend_on_the_unit_of_time(scale: float) -> None:
     cells = [
-        queue(rate, response_time_ns={"mean": scale * 1e9 / (CAPACITY_PER_S - rate)})
+        queue(rate, response_time_ns=distribution(mean=scale * 1e9 / (CAPACITY_PER_S - rate)))
         for rate in (300.0, 500.0, 700.0)
     ]
-    assert only(cells)["rate"] == 500.0
+    assert only(cells).rate == 500.0
 
 
 @pytest.mark.parametrize(
@@ -52,35 +54,35 @@ def test_the_rate_does_not_depend_on_the_unit_of_time(scale: float) -> None:
 )
 def test_at_an_end_of_what_was_measured_it_is_not_known(rates: tuple[float, ...], end: str) -> None:
     entry = only([queue(rate) for rate in rates])
-    assert (entry["rate"], entry["between"]) == (None, None)
-    assert f"at the {end} rate that was measured, so" in entry["reason"]
-    assert len(entry["points"]) == 3
+    assert (entry.rate, entry.between) == (None, None)
+    assert f"at the {end} rate that was measured, so" in (entry.reason or "")
+    assert len(entry.points) == 3
 
 
 def test_two_rates_say_nothing_and_neither_does_a_closed_loop() -> None:
-    assert power_points([queue(400.0), queue(500.0)]) == []
+    assert power_points([queue(400.0), queue(500.0)]) == ()
     closed = [
-        cell("a", rate=None, connections=users, response_time_ns={"mean": 1e6 * users})
+        cell("a", rate=None, connections=users, response_time_ns=distribution(mean=1e6 * users))
         for users in (1, 2, 4, 8)
     ]
-    assert power_points(closed) == []
+    assert power_points(closed) == ()
 
 
 def test_runs_that_disagree_widen_what_it_lies_between() -> None:
     rates = (300.0, 400.0, 500.0, 600.0, 700.0)
-    quick_at_400 = {"response_time_ns": {"mean": 1e9 / 1_000}}
+    quick_at_400 = {"response_time_ns": distribution(mean=1e9 / 1_000)}
     cells = [queue(rate, run) for rate in rates for run in (1, 2, 3)]
     cells[rates.index(400.0) * 3] = queue(400.0, 1, **quick_at_400)
     entry = only(cells)
-    assert (entry["rate"], entry["between"]) == (500.0, [300.0, 600.0])
+    assert (entry.rate, entry.between) == (500.0, (300.0, 600.0))
 
 
 def test_one_run_at_an_end_is_enough_not_to_know() -> None:
     cells = [queue(rate, run) for rate in (400.0, 500.0, 600.0) for run in (1, 2, 3)]
-    cells[-1] = queue(600.0, 3, response_time_ns={"mean": 1e9 / 1_000})
-    assert "at the highest rate that was measured in some runs" in only(cells)["reason"]
-    both = [*cells[1:], queue(400.0, 1, response_time_ns={"mean": 1e9 / 1_000})]
-    assert only(both)["reason"] == (
+    cells[-1] = queue(600.0, 3, response_time_ns=distribution(mean=1e9 / 1_000))
+    assert "at the highest rate that was measured in some runs" in (only(cells).reason or "")
+    both = [*cells[1:], queue(400.0, 1, response_time_ns=distribution(mean=1e9 / 1_000))]
+    assert only(both).reason == (
         "it is largest at the lowest rate that was measured in some runs and at the highest in "
         "others"
     )
@@ -88,28 +90,30 @@ def test_one_run_at_an_end_is_enough_not_to_know() -> None:
 
 def test_a_run_that_stands_at_some_rates_only_is_in_the_medians_alone() -> None:
     cells = [queue(rate, run) for rate in (400.0, 500.0, 600.0) for run in (1, 2, 3)]
-    assert only([*cells, queue(600.0, 4)])["between"] == [400.0, 600.0]
+    assert only([*cells, queue(600.0, 4)]).between == (400.0, 600.0)
     spoiled = [invalid(queue(rate, 4), "host") for rate in (400.0, 500.0)]
-    assert only([*cells, *spoiled, queue(600.0, 4)])["between"] == [400.0, 600.0]
+    assert only([*cells, *spoiled, queue(600.0, 4)]).between == (400.0, 600.0)
 
 
 def test_discarded_trials_do_not_count() -> None:
-    assert power_points([queue(400.0), queue(500.0), invalid(queue(600.0))]) == []
+    assert power_points([queue(400.0), queue(500.0), invalid(queue(600.0))]) == ()
 
 
-def test_failures_are_infinitely_slow_and_never_pass_for_quick_answers() -> None:
-    shed = queue(600.0, response_time_ns={"mean": 1.0}, outcomes={"scheduled": 1_000, "ok": 989})
+def test_failures_are_infinitely_slow_and_never_pass_for_quick_responses() -> None:
+    shed = queue(600.0, response_time_ns=distribution(mean=1.0), outcomes=outcomes(1_000, 989))
     assert power_of(shed) == 0.0
-    assert power_of(shed | {"outcomes": {"scheduled": 1_000, "ok": 990}}) == pytest.approx(600e9)
-    assert only([queue(400.0), queue(500.0), shed])["between"] == [400.0, 600.0], (
+    assert power_of(msgspec.structs.replace(shed, outcomes=outcomes(1_000, 990))) == pytest.approx(
+        600e9
+    )
+    assert only([queue(400.0), queue(500.0), shed]).between == (400.0, 600.0), (
         "it was measured, and is no peak"
     )
-    fallen = queue(600.0) | {"failure": {"step": "load", "message": "fell over", "log_tail": ""}}
+    fallen = queue(600.0, failure=CellFailure(step="load", message="fell over", log_tail=""))
     assert power_of(invalid(fallen, "server")) == 0.0
-    nowhere = [queue(rate, outcomes={"scheduled": 1_000, "ok": 10}) for rate in (1.0, 2.0, 3.0)]
-    assert "fewer than 99%" in only(nowhere)["reason"]
+    nowhere = [queue(rate, outcomes=outcomes(1_000, 10)) for rate in (1.0, 2.0, 3.0)]
+    assert (only(nowhere).reason or "").startswith("fewer than 99 % correct responses")
 
 
 def test_without_a_mean_nothing_is_known() -> None:
     assert power_of(queue(400.0, response_time_ns=None)) is None
-    assert power_points([queue(400.0, response_time_ns=None), queue(500.0), queue(600.0)]) == []
+    assert power_points([queue(400.0, response_time_ns=None), queue(500.0), queue(600.0)]) == ()

@@ -1,31 +1,48 @@
-"""How well a load knows a quantile, and how long it would take to know it as well as was asked."""
+"""How well a load knows a quantile, and how long it would take to know it as well as requested."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from wsgiload.documents.load_plan import PrecisionTarget
+from wsgiload.documents.load_report import (
+    Bounds,
+    LoadReport,
+    PrecisionReached,
+    QuantileUncertainty,
+    Uncertainty,
+)
 from wsgiload.errors import UsageError
 from wsgiload.loads.precision import Precision, parse_precision, precision_sentence, until_precise
 
-Json = dict[str, Any]
+from .load_report_fixture import stopped_report
+
+Interval = tuple[int, int | None]
 
 
-def load(low_high: list[int | None] | None = None, **known: Any) -> Json:
+def load(low_high: Interval | None = None, scheduled: int = 2_000, **known: Any) -> LoadReport:
     """Ten seconds of 2,000 requests whose p99 is 100 ms."""
-    usual = {
+    usual: dict[str, Any] = {
         "interval_95_ns": low_high,
         "effective_requests": 1_500.0,
         "standing": "resolved" if low_high else "not_resolved",
         "reason": None if low_high else "too_few_effective_requests",
     }
-    return {
-        "measured_ns": 10_000_000_000,
-        "outcomes": {"scheduled": 2_000},
-        "offered_quantiles_ns": {"0.99": {"low": 100_000_000, "high": 100_000_000}},
-        "uncertainty": {"offered_quantiles_ns": {"0.99": usual | known}},
-    }
+    uncertainty = Uncertainty(
+        offered_quantiles_ns={"0.99": QuantileUncertainty(**usual | known)}, response_time_ns={}
+    )
+    report = stopped_report()
+    return replace(
+        report,
+        measured_ns=10_000_000_000,
+        outcomes=replace(report.outcomes, scheduled=scheduled),
+        offered_quantiles_ns={"0.99": Bounds(low=100_000_000, high=100_000_000)},
+        uncertainty=uncertainty,
+        precision=None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,76 +68,69 @@ def test_what_is_none_is_refused(text: str) -> None:
 
 
 def test_a_narrow_interval_is_enough() -> None:
-    told = precision_sentence(load([96_000_000, 105_000_000]), Precision(0.05))
-    assert told == "p99 is known to ± 4.5% from 1,500 effective requests"
+    sentence = precision_sentence(load((96_000_000, 105_000_000)), Precision(0.05))
+    assert sentence == "p99 is known to ± 4.5 % from 1,500 effective requests"
 
 
 @pytest.mark.parametrize(
     ("low_high", "duration"),
     [
-        ([91_000_000, 111_000_000], "40 s"),
-        ([80_000_000, 120_000_000], "3 min"),
-        ([90_000_000, 110_002_000], "41 s"),
+        ((91_000_000, 111_000_000), "40 s"),
+        ((80_000_000, 120_000_000), "3 min"),
+        ((90_000_000, 110_002_000), "41 s"),
     ],
 )
-def test_a_wide_one_says_how_long_a_narrow_one_takes(
-    low_high: list[int | None], duration: str
-) -> None:
+def test_a_wide_one_says_how_long_a_narrow_one_takes(low_high: Interval, duration: str) -> None:
     """Half as wide takes four times as long."""
-    told = precision_sentence(load(low_high), Precision(0.05))
-    assert f"not to ± 5.0%: that takes some {duration} (--duration)" in told
+    sentence = precision_sentence(load(low_high), Precision(0.05))
+    assert f"not to ± 5.0 %: that needs about {duration} (--duration)" in sentence
 
 
 @pytest.mark.parametrize(
-    ("known", "told"),
+    ("known", "why"),
     [
-        ({"effective_requests": 250.0}, "an interval takes 40 s at least"),
+        ({"effective_requests": 250.0}, "an interval needs at least 40 s"),
         (
             {"effective_requests": None, "reason": "too_few_requests"},
-            "an interval takes 10 s at least",
+            "an interval needs at least 10 s",
         ),
         (
-            {"interval_95_ns": [90, None], "effective_requests": 900.0, "reason": None},
-            "an interval takes 12 s at least",
+            {"interval_95_ns": (90, None), "effective_requests": 900.0, "reason": None},
+            "an interval needs at least 12 s",
         ),
         (
             {"reason": "not_met"},
-            "more requests failed than it leaves room for, which no longer load mends",
+            "more requests failed than it leaves room for; a longer load does not help",
         ),
         ({"reason": "measurement_floor"}, "too close to the noise floor"),
         ({"reason": "interrupted"}, "the load was interrupted"),
     ],
 )
-def test_without_an_interval_it_is_said_why(known: Json, told: str) -> None:
+def test_without_an_interval_it_is_said_why(known: dict[str, Any], why: str) -> None:
     sentence = precision_sentence(load(**known), Precision(0.05))
     assert sentence.startswith("precision of p99 not reached: ")
-    assert told in sentence
+    assert why in sentence
 
 
-def test_a_load_that_went_on_for_it_and_did_not_reach_it_says_so() -> None:
-    went_on = load([80_000_000, 120_000_000]) | {
-        "precision": {"half_width": 0.2, "is_reached": False}
-    }
-    told = precision_sentence(went_on, Precision(0.05))
-    assert told == (
-        "precision of p99 not reached: p99 is known to ± 20.0% from 1,500 effective requests, "
-        "not to ± 5.0%: "
-        "that takes some 3 min (--max-duration)"
+def test_a_load_that_was_extended_and_did_not_reach_it_says_so() -> None:
+    reached = PrecisionReached(half_width=0.2, is_reached=False)
+    extended = replace(load((80_000_000, 120_000_000)), precision=reached)
+    assert precision_sentence(extended, Precision(0.05)) == (
+        "precision of p99 not reached: p99 is known to ± 20.0 % from 1,500 effective requests, "
+        "not to ± 5.0 %: that needs about 3 min (--max-duration)"
     )
 
 
 def test_a_plan_goes_on_only_where_a_longest_duration_is_given() -> None:
-    asked = Precision(0.05, "p99.9")
-    assert until_precise(asked, None) == until_precise(None, None) == {}
-    assert until_precise(asked, 7) == {
-        "precision": {"quantile": 0.999, "share": 0.05, "longest_ns": 7}
-    }
+    target = Precision(0.05, "p99.9")
+    assert until_precise(target, None) is until_precise(None, None) is None
+    assert until_precise(target, 7) == PrecisionTarget(quantile=0.999, share=0.05, longest_ns=7)
     with pytest.raises(UsageError, match="--max-duration needs --precision"):
         until_precise(None, 7)
 
 
 def test_nothing_is_known_of_nothing() -> None:
-    assert "nothing was scheduled" in precision_sentence(
-        load([1, 2]) | {"outcomes": {"scheduled": 0}}, Precision(0.05)
-    )
-    assert "nothing was scheduled" in precision_sentence(load([1, 2]), Precision(0.05, "p99.9"))
+    empty = load((1, 2), scheduled=0)
+    assert "nothing was scheduled" in precision_sentence(empty, Precision(0.05))
+    other = precision_sentence(load((1, 2)), Precision(0.05, "p99.9"))
+    assert "nothing was scheduled" in other

@@ -3,33 +3,54 @@ compiled module."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.resources
 import inspect
 import os
 import subprocess
 import sys
 import threading
+import typing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import wsgiload
-from wsgiload import _loadgen
+from wsgiload import LoadOptions, Ramp, RequestOptions, SweepOptions, _loadgen, cli
+from wsgiload.cli._descriptions import descriptions
 from wsgiload.experiment.plan import Experiment
+from wsgiload.units import NS_PER_S as S
 
 PUBLIC = {
     "AppImportError",
+    "Cell",
+    "CellResult",
     "Handle",
     "Histogram",
     "LimitsError",
     "LoadError",
+    "LoadOptions",
+    "LoadReport",
     "ProvisionError",
+    "Ramp",
     "Reason",
+    "Replay",
     "Report",
+    "RequestOptions",
+    "ResourceLimits",
     "ServerError",
+    "ServerOptions",
+    "SessionPlan",
+    "Steps",
+    "Summary",
+    "SweepEvents",
+    "SweepOptions",
     "SweepResult",
+    "TransportOptions",
     "UsageError",
     "Verdict",
+    "WeightedRequest",
     "WsgiloadError",
     "aload",
     "load",
@@ -51,7 +72,10 @@ def test_each_public_name_says_what_it_is(name: str) -> None:
     assert inspect.getdoc(getattr(wsgiload, name))
 
 
-@pytest.mark.parametrize("owner", [wsgiload.Report, wsgiload.Handle, wsgiload.SweepResult])
+@pytest.mark.parametrize(
+    "owner",
+    [wsgiload.Report, wsgiload.Handle, wsgiload.SweepResult, wsgiload.SweepEvents],
+)
 def test_each_public_method_says_what_it_does(owner: type) -> None:
     silent = [
         name
@@ -81,6 +105,7 @@ def test_errors_form_one_tree_and_each_has_its_exit_code(
     assert error.__bases__ == (parent,)
     assert error.exit_code == code
     assert str(error("cause", "fix")) == "cause; fix"
+    assert (error("cause", "fix").cause, error("cause", "fix").fix) == ("cause", "fix")
     assert str(error("cause")) == "cause"
 
 
@@ -104,15 +129,13 @@ def test_a_sweep_takes_what_the_command_takes_of_samples_and_interventions(
         lambda experiment, events: asked.append(experiment),
     )
     wsgiload.sweep(rates=[100])
-    wsgiload.sweep(rates=[100], intervene="cpu", sample_interval=0.01)
+    wsgiload.sweep(rates=[100], options=SweepOptions(intervene="cpu", sample_interval=0.01))
     assert [(one.intervene, one.sample_interval_ns) for one in asked] == [
         (None, 100_000_000),
         ("cpu", 10_000_000),
     ]
-    with pytest.raises(
-        wsgiload.UsageError, match="the sample interval must lie between 1ms and 1s"
-    ):
-        wsgiload.sweep(rates=[100], sample_interval=2)
+    with pytest.raises(wsgiload.UsageError, match="the sample interval must be between 1ms and 1s"):
+        wsgiload.sweep(rates=[100], options=SweepOptions(sample_interval=2))
 
 
 def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,14 +146,14 @@ def test_a_sweep_with_an_objective_compares_and_keeps_it(monkeypatch: pytest.Mon
         lambda experiment, events: asked.append(experiment),
     )
     wsgiload.sweep(rates=[100], servers=["waitress"])
-    wsgiload.sweep(rates=[100], servers=["waitress"], slo=["p99<50ms"])
-    wsgiload.sweep(rates=[100], servers=["waitress"], slo=["p99<50ms"], runs=2)
+    for options in (SweepOptions(slo=["p99<50ms"]), SweepOptions(slo=["p99<50ms"], runs=2)):
+        wsgiload.sweep(rates=[100], servers=["waitress"], options=options)
     objective = ("p99<50ms", "error_rate<=0.1%")
     assert [(one.slo, one.runs) for one in asked] == [((), 1), (objective, 6), (objective, 2)]
     with pytest.raises(wsgiload.UsageError, match="gets no worse with the load"):
-        wsgiload.sweep(rates=[100], slo=["goodput>=100"])
+        wsgiload.sweep(rates=[100], options=SweepOptions(slo=["goodput>=100"]))
     with pytest.raises(wsgiload.UsageError, match="a closed loop offers none"):
-        wsgiload.sweep(connections=[10], slo=["p99<50ms"])
+        wsgiload.sweep(connections=[10], options=SweepOptions(slo=["p99<50ms"]))
 
 
 def test_types_travel_with_the_package() -> None:
@@ -169,26 +192,131 @@ def test_importing_starts_no_thread_and_touches_nothing() -> None:
 
 def test_a_wrong_argument_is_an_error_of_ours_before_any_thread_is_started() -> None:
     before = threading.active_count()
-    with pytest.raises(wsgiload.UsageError, match="the rate -1 does not lie above 0"):
+    with pytest.raises(wsgiload.UsageError, match=r"the rate must be above 0 .*, not -1"):
         wsgiload.start("http://127.0.0.1:9/", rate=-1)
     with pytest.raises(wsgiload.UsageError, match="-3 is not a duration in seconds"):
         wsgiload.start("http://127.0.0.1:9/", rate=1, duration=-3)
-    with pytest.raises(wsgiload.UsageError, match="'A B' is not a request method"):
-        wsgiload.start("http://127.0.0.1:9/", rate=1, method="A B")
+
+    def sending(**wrong: Any) -> dict[str, Any]:
+        return {"options": LoadOptions(**wrong)}
+
+    def requesting(**wrong: Any) -> dict[str, Any]:
+        return {"request": RequestOptions(**wrong)}
+
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"seed": -1}, "the seed -1 is no whole number"),
-        ({"headers": "X: y"}, "headers are no text"),
-        ({"headers": ["ab"]}, "'ab' is no name and value of a header field"),
-        ({"headers": [("X",)]}, r"\('X',\) is no name and value of a header field"),
-        ({"body": "text"}, "'text' is no body; give bytes"),
+        (requesting(method="A B"), "'A B' is not a request method"),
+        (sending(seed=-1), "the seed must be an integer from 0 to 2\\^64 - 1, not -1"),
+        (requesting(headers="X: y"), "headers must not be a string: 'X: y'"),
+        (requesting(headers=["ab"]), r"'ab' is not a \(name, value\) pair"),
+        (requesting(headers=[("X",)]), r"\('X',\) is not a \(name, value\) pair"),
+        (requesting(body="text"), "the body must be bytes, not 'text'"),
+        (requesting(path="/x"), "the URL already has a path; omit path"),
         ({"duration": "1s"}, "'1s' is not a duration in seconds"),
-        ({"max_connections": 1.5}, "load.open.max_connections: invalid type: floating point `1.5`"),
+        (sending(warmup="1s"), "'1s' is not a duration in seconds"),
+        (sending(threads=0), "plan: threads must"),
+        (sending(precision="p99:5%"), "precision needs max_duration"),
+        (
+            sending(max_connections=1.5),
+            "load.open.max_connections: invalid type: floating point `1.5`",
+        ),
+        ({"schedule": Ramp(1, 2)}, "rate and schedule are mutually exclusive"),
     ]
-    for options, expected in wrong:
+    for arguments, expected in wrong:
         with pytest.raises(wsgiload.UsageError, match=expected):
-            wsgiload.start("http://127.0.0.1:9/", rate=1, **options)
-    with pytest.raises(wsgiload.UsageError, match=r"\(1,\) is no ramp"):
-        wsgiload.start("http://127.0.0.1:9/", ramp=(1,))  # type: ignore[arg-type]
-    with pytest.raises(wsgiload.UsageError, match="are no steps; give pairs"):
-        wsgiload.start("http://127.0.0.1:9/", steps=[(1,)])  # type: ignore[list-item]
+            wsgiload.start("http://127.0.0.1:9/", rate=1, **arguments)
     assert threading.active_count() == before
+
+
+# --- types for editors
+
+
+FUNCTIONS = (wsgiload.load, wsgiload.aload, wsgiload.start, wsgiload.sweep)
+OPTIONS = (
+    wsgiload.LoadOptions,
+    wsgiload.RequestOptions,
+    wsgiload.TransportOptions,
+    wsgiload.ServerOptions,
+    wsgiload.SweepOptions,
+)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_every_argument_is_typed_and_none_is_collected(function: Callable[..., Any]) -> None:
+    signature, hints = inspect.signature(function), typing.get_type_hints(function)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    assert hints.keys() == {*signature.parameters, "return"}
+    assert Any not in hints.values()
+
+
+def test_load_start_and_aload_take_the_same() -> None:
+    load, aload, start = (
+        inspect.signature(function).parameters
+        for function in (wsgiload.load, wsgiload.aload, wsgiload.start)
+    )
+    assert load == aload == start
+
+
+@pytest.mark.parametrize("kind", OPTIONS, ids=lambda kind: kind.__name__)
+def test_every_field_of_an_options_object_is_described_and_frozen(kind: type) -> None:
+    names = [field.name for field in dataclasses.fields(kind)]
+    assert list(descriptions(kind)) == names
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(kind(), names[0], None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        (wsgiload.LoadOptions, "load"),
+        (wsgiload.TransportOptions, "load"),
+        (wsgiload.RequestOptions, "sweep"),
+        (wsgiload.ServerOptions, "sweep"),
+        (wsgiload.SweepOptions, "sweep"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_fields_are_named_like_flags(kind: type, command: str) -> None:
+    """Those of a load that only sweeps have, too; a field for several values has the plural."""
+    named = {"headers": "header", "check_thresholds": "check_threshold"}
+    named["expect_body"] = "expect_body_file"
+    flags = {
+        flag.lstrip("-").replace("-", "_")
+        for name in (command, "sweep")
+        for param in cli.wsgiload.commands[name].params
+        for flag in param.opts
+    }
+    fields = {field.name for field in dataclasses.fields(kind)}
+    assert {named.get(field, field) for field in fields} - flags == set()
+
+
+def test_the_objects_of_a_sweep_reach_its_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[Experiment] = []
+    monkeypatch.setattr(
+        sys.modules["wsgiload.api"],
+        "run_sweep",
+        lambda experiment, events: planned.append(experiment),
+    )
+    wsgiload.sweep(
+        connections=[5],
+        servers=["waitress"],
+        duration=3,
+        load=LoadOptions(warmup=0.5, think_time=0.1, keepalive="off", max_connections=7, seed=9),
+        request=RequestOptions(path="/x", headers={"A": "b"}, expect_status=204),
+        server=wsgiload.ServerOptions(server_threads=3, profile="stock", ready_timeout=4),
+        limits=wsgiload.ResourceLimits(cpus=0.5),
+        options=SweepOptions(name="mine", runs=2, settle=1, reruns=0),
+        out="elsewhere",
+    )
+    (experiment,) = planned
+    load, request = experiment.load, experiment.request
+    assert (load.duration_ns, load.warmup_ns, load.cooldown_ns) == (3 * S, S // 2, S)
+    assert (load.think_time_ns, load.keepalive, load.max_connections) == (S // 10, "off", 7)
+    assert (request.path, request.headers, request.statuses) == ("/x", (("A", "b"),), (204,))
+    assert (experiment.seed, experiment.name, experiment.runs) == (9, "mine", 2)
+    assert (experiment.profile, experiment.sizes[0].threads) == ("stock", 3)
+    assert (experiment.ready_timeout_ns, experiment.limits.cpus) == (4 * S, 0.5)
+    assert (experiment.procedure.settle_ns, experiment.procedure.reruns) == (S, 0)
+    assert str(experiment.out) == "elsewhere"
+    with pytest.raises(wsgiload.UsageError, match="--max-duration applies only to"):
+        wsgiload.sweep(load=LoadOptions(precision="5%", max_duration=60))

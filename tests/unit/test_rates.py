@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from wsgiload.capacity_search import rates
 from wsgiload.capacity_search.trials import TrialPlan
+from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import CellFailure, CellResult
 from wsgiload.errors import LoadError, ServerError, WsgiloadError
 
-Json = dict[str, Any]
+from .filled import filled_cell, verdict
+from .filled import rates as rates_of
+from .test_summary import EXPERIMENT
 
 
 class Trials:
@@ -21,32 +24,33 @@ class Trials:
     def __init__(self, goodputs_per_s: Mapping[str, float | str]) -> None:
         self.goodputs_per_s = goodputs_per_s
         self.written: list[str] = []
-        self.cells: list[Json] = []
+        self.cells: list[CellResult] = []
         self.directory = self
+        self.started = "2026-11-21T09:30:00+00:00"
 
-    def carry_out(self, plan: TrialPlan) -> Json:
+    def carry_out(self, plan: TrialPlan) -> CellResult:
         assert plan.level.connections == 8
+        self.cells.append(self._cell(plan))
+        return self.cells[-1]
+
+    def _cell(self, plan: TrialPlan) -> CellResult:
         goodput_per_s = self.goodputs_per_s[plan.server]
         if isinstance(goodput_per_s, str):
-            verdict = {"status": "invalid", "blame": goodput_per_s}
-            return {
-                "failure": {"message": f"failed by {goodput_per_s}"},
-                "rate_result": None,
-                "verdict": verdict,
-            }
-        verdict = (
-            {"status": "valid", "blame": None}
-            if goodput_per_s
-            else {"status": "invalid", "blame": "server"}
+            message = f"failed by {goodput_per_s}"
+            return filled_cell(
+                server=plan.server,
+                failure=CellFailure(step="load", message=message, log_tail=""),
+                verdict=verdict("invalid", goodput_per_s),
+            )
+        return filled_cell(
+            server=plan.server,
+            rate_result=rates_of(goodput_per_s),
+            verdict=verdict() if goodput_per_s else verdict("invalid", "server"),
         )
-        return {
-            "failure": None,
-            "rate_result": {"goodput_per_s": goodput_per_s},
-            "verdict": verdict,
-        }
 
-    def write_run(self, run: Json) -> None:
-        self.written.append(run["status"])
+    def write_run(self, run: RunInfo) -> None:
+        assert [look.server for look in run.closed_loops] == list(self.goodputs_per_s)
+        self.written.append(run.status)
 
     def write_summary(self, status: str) -> None:
         self.written.append(status)
@@ -62,8 +66,7 @@ def found(
         yield trials, dict.fromkeys(goodputs_per_s, 8)
 
     monkeypatch.setattr(rates, "server_trials", server_trials)
-    monkeypatch.setattr(rates, "plain", lambda _: {})
-    levels = rates.find_levels(None, said.append)  # type: ignore[arg-type]
+    levels = rates.find_levels(EXPERIMENT, said.append)
     assert trials.written == ["complete", "complete"]
     return [level.rate_per_s or 0.0 for level in levels], said
 
@@ -81,14 +84,14 @@ def test_the_quickest_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     ("goodputs_per_s", "kind", "message"),
     [
         ({"broken": "server"}, ServerError, "failed by server"),
-        ({"wrong": 0.0}, ServerError, "no setting gave a right answer"),
+        ({"wrong": 0.0}, ServerError, "no setting gave a correct response"),
         ({"spoiled": "client"}, LoadError, "failed by client"),
         ({"unlimited": "host"}, LoadError, "failed by host"),
         ({"spoiled": "client", "broken": "server"}, ServerError, "failed by server"),
-        ({"spoiled": "client", "wrong": 0.0}, ServerError, "no setting gave a right answer"),
+        ({"spoiled": "client", "wrong": 0.0}, ServerError, "no setting gave a correct response"),
     ],
 )
-def test_without_an_answer_there_is_no_rate_and_it_is_said_by_whose_fault(
+def test_without_a_response_there_is_no_rate_and_the_error_is_that_of_who_failed(
     monkeypatch: pytest.MonkeyPatch,
     goodputs_per_s: Mapping[str, float | str],
     kind: type[WsgiloadError],

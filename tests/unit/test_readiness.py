@@ -1,4 +1,4 @@
-"""A server that answered once and then takes no connection has failed, and whatever is known of its
+"""A server that responded once and then takes no connection has failed, and whatever is known of its
 end is said."""
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def full_port() -> Iterator[int]:
     [
         ({"code": 3}, "wsgiref exited with code 3: the licence has expired"),
         ({"code": -9}, "wsgiref was ended by SIGKILL: the licence has expired"),
-        ({"kills": 1, "code": -9}, "the kernel killed a process of it after its first answer"),
-        ({}, "wsgiref gave a right answer, and then took no connection (Connection refused)"),
+        ({"kills": 1, "code": -9}, "the kernel killed a process of it after its first response"),
+        ({}, "wsgiref gave a correct response, and then took no connection (Connection refused)"),
     ],
     ids=["exited", "killed", "out of memory", "closed its port"],
 )
-def test_a_server_that_ended_after_its_first_answer_says_how(
+def test_a_server_that_ended_after_its_first_response_says_how(
     tmp_path: Path, fate: dict[str, int], cause: str
 ) -> None:
     found = failure(server(tmp_path, **fate), free_port())
@@ -92,7 +92,7 @@ def test_a_server_that_accepts_nothing_any_more_has_failed_too(
 ) -> None:
     found = failure(server(tmp_path), full_port)
     assert found.step == "readiness"
-    assert found.cause == "wsgiref gave a right answer, and then took no connection (timed out)"
+    assert found.cause == "wsgiref gave a correct response, and then took no connection (timed out)"
 
 
 @pytest.mark.parametrize(

@@ -4,50 +4,53 @@ would settle it."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from wsgiload.analysis.objective import parse_objective
-from wsgiload.analysis.recommend import (
-    Recommendation,
-    Refusal,
-    recommend,
-    recommend_capacity,
-    t_interval,
+from wsgiload.analysis.recommend import recommend, recommend_capacity, t_interval
+from wsgiload.documents.capacity import ServerCapacity, UseAtCapacity
+from wsgiload.documents.summary import (
+    CellFailure,
+    CellResult,
+    NoRecommendation,
+    RecommendedSetting,
 )
 from wsgiload.report.recommendation import recommendation_words
 
-Json = dict[str, Any]
+from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, verdict
+
+replace = msgspec.structs.replace
+
 MIB = 1024**2
 OBJECTIVE = parse_objective(["p99<100ms"])
 # Six runs that differ by a few per cent, as runs do.
 FACTORS = (0.97, 1.0, 1.03, 0.99, 1.02, 1.01)
 
 
-def cell(server: str, rate: float, run: int, p99_ms: float, **changes: Any) -> Json:
-    return {
+def cell(server: str, rate: float, run: int, p99_ms: float, **changes: Any) -> CellResult:
+    plain = {
         "id": f"{server}@{rate:g}#{run}",
         "server": server.partition("-")[0],
         "size": server.partition("-")[2] or None,
         "rate": rate,
         "run": run,
-        "verdict": {"status": "valid", "blame": None, "reasons": []},
-        "rate_result": {"offered_per_s": rate, "goodput_per_s": rate},
-        "offered_quantiles_ns": {
-            "0.5": {"low": 5e6, "high": 5e6},
-            "0.99": {"low": p99_ms * 1e6, "high": p99_ms * 1e6},
-        },
-        "outcomes": {"scheduled": 5_000, "ok": 5_000},
-        "resources": {"memory_peak_bytes": 128 * MIB},
-        "limits": {"memory_bytes": 512 * MIB},
-        "failure": None,
-    } | changes
+        "verdict": verdict(),
+        "rate_result": rates(rate, offered_per_s=rate),
+        "offered_quantiles_ns": {"0.5": exactly(5e6), "0.99": exactly(p99_ms * 1e6)},
+        "outcomes": outcomes(5_000),
+        "resources": resources(memory_peak_bytes=128 * MIB),
+        "limits": limits(memory_bytes=512 * MIB),
+    }
+    return filled_cell(**plain | changes)
 
 
 def runs(
     server: str, p99_ms_by_rate: dict[float, float], count: int = 6, **changes: Any
-) -> list[Json]:
+) -> list[CellResult]:
     return [
         cell(server, rate, run, p99_ms * FACTORS[run - 1], **changes)
         for rate, p99_ms in p99_ms_by_rate.items()
@@ -55,21 +58,26 @@ def runs(
     ]
 
 
-def refused(cells: list[Json]) -> Refusal:
-    found = recommend(cells, OBJECTIVE)
-    assert isinstance(found, Refusal)
-    return found
+def recommended(cells: Sequence[CellResult]) -> RecommendedSetting:
+    result = recommend(cells, OBJECTIVE)
+    assert isinstance(result, RecommendedSetting)
+    return result
 
 
-INVALID = {"verdict": {"status": "invalid", "blame": "host", "reasons": []}}
+def refused(cells: Sequence[CellResult]) -> NoRecommendation:
+    result = recommend(cells, OBJECTIVE)
+    assert isinstance(result, NoRecommendation)
+    return result
+
+
+INVALID = {"verdict": verdict("invalid", "host")}
 
 
 def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_and_headroom() -> (
     None
 ):
     cells = runs("small", {100: 30.0, 200: 400.0}) + runs("large", {100: 35.0, 200: 60.0})
-    found = recommend(cells, OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(cells)
     assert (found.server, found.rate_per_s, found.runs, found.runner_up) == (
         "large",
         200,
@@ -86,9 +94,8 @@ def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_an
 
 
 def test_memory_without_a_limit_that_holds_has_no_headroom() -> None:
-    loose = {"limits": {"memory_bytes": 512 * MIB, "not_enforced": ["memory"]}}
-    found = recommend(runs("only", {100: 30.0}, **loose), OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    loose = {"limits": limits(memory_bytes=512 * MIB, not_enforced=("memory",))}
+    found = recommended(runs("only", {100: 30.0}, **loose))
     assert "it used 128 MiB of memory at most, without a limit" in recommendation_words(
         found, "p99<100ms"
     )
@@ -97,11 +104,9 @@ def test_memory_without_a_limit_that_holds_has_no_headroom() -> None:
 def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     cells = runs("only", {100: 30.0})
     many = recommend(cells, OBJECTIVE)
-    few = recommend(
-        [*cells[:-1], cells[-1] | {"outcomes": {"scheduled": 650, "ok": 650}}], OBJECTIVE
-    )
-    assert isinstance(many, Recommendation)
-    assert isinstance(few, Recommendation)
+    few = recommend([*cells[:-1], replace(cells[-1], outcomes=outcomes(650))], OBJECTIVE)
+    assert isinstance(many, RecommendedSetting)
+    assert isinstance(few, RecommendedSetting)
     assert (many.fewest_beyond, few.fewest_beyond) == (50, 6)
     told = "p99 rests on 6 requests in one of its runs, and a longer --duration would make it surer"
     assert told in recommendation_words(few, "p99<100ms")
@@ -109,27 +114,22 @@ def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
 
 
 def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
-    found = recommend(runs("slow", {100: 60.0}) + runs("quick", {100: 30.0}), OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(runs("slow", {100: 60.0}) + runs("quick", {100: 30.0}))
     assert (found.server, found.runner_up) == ("quick", "slow")
 
 
 def test_overlapping_intervals_carry_no_recommendation() -> None:
     refusal = refused(runs("one", {100: 30.0}) + runs("other", {100: 30.5}))
-    assert (
-        "both hold 100/s, and neither their intervals nor their memory tell them apart"
-        in refusal.why
-    )
+    assert "both hold 100/s, with overlapping intervals and similar memory" in refusal.why
     assert "higher --rates" in refusal.needs
 
 
 def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_recommended() -> None:
-    large = {"resources": {"memory_peak_bytes": 150 * MIB}}
+    large = {"resources": resources(memory_peak_bytes=150 * MIB)}
     cells = (
         runs("lean", {100: 30.5}) + runs("large", {100: 30.0}, **large) + runs("slow", {100: 60.0})
     )
-    found = recommend(cells, OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(cells)
     assert (found.server, found.tied) == ("lean", ("large",))
     said = recommendation_words(found, "p99<100ms")
     assert said.endswith(
@@ -140,12 +140,9 @@ def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_rec
 def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and_threads_is_recommended() -> (
     None
 ):
-    double = {"resources": {"memory_peak_bytes": 256 * MIB}}
+    double = {"resources": resources(memory_peak_bytes=256 * MIB)}
     sizes = [runs(f"gthread-{size}", {100: 30.0}) for size in ("w1-t4-stock", "w1-t1-stock")]
-    found = recommend(
-        [*sizes[0], *sizes[1], *runs("gthread-w2-t1-stock", {100: 30.0}, **double)], OBJECTIVE
-    )
-    assert isinstance(found, Recommendation)
+    found = recommended([*sizes[0], *sizes[1], *runs("gthread-w2-t1-stock", {100: 30.0}, **double)])
     assert (found.server, set(found.tied)) == (
         "gthread-w1-t1-stock",
         {"gthread-w1-t4-stock", "gthread-w2-t1-stock"},
@@ -161,15 +158,12 @@ def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and
     ],
 )
 def test_sizes_that_are_neither_above_nor_below_carry_none(one: str, other: str) -> None:
-    assert "tell them apart" in refused(runs(one, {100: 30.0}) + runs(other, {100: 30.0})).why
+    assert "similar memory" in refused(runs(one, {100: 30.0}) + runs(other, {100: 30.0})).why
 
 
 def test_a_smaller_size_that_needs_more_memory_is_not_recommended() -> None:
-    hungry = {"resources": {"memory_peak_bytes": 256 * MIB}}
-    found = recommend(
-        runs("gthread-t1", {100: 30.0}, **hungry) + runs("gthread-t4", {100: 30.0}), OBJECTIVE
-    )
-    assert isinstance(found, Recommendation)
+    hungry = {"resources": resources(memory_peak_bytes=256 * MIB)}
+    found = recommended(runs("gthread-t1", {100: 30.0}, **hungry) + runs("gthread-t4", {100: 30.0}))
     assert found.server == "gthread-t4", "memory decides before threads do"
 
 
@@ -184,7 +178,7 @@ def test_invalid_cells_of_a_setting_that_may_be_the_best_carry_none() -> None:
     refusal = refused(
         runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 30.0, 200: 50.0}, **INVALID)
     )
-    assert "large at 100/s is undecided: of 6 runs 0 can be judged" in refusal.why
+    assert "large at 100/s is undecided: only 0 of 6 runs are conclusive, 4 needed" in refusal.why
 
 
 def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None:
@@ -193,12 +187,11 @@ def test_invalid_cells_of_a_setting_that_cannot_be_the_best_do_no_harm() -> None
         + runs("small", {200: 300.0}, **INVALID)
         + runs("large", {100: 30.0, 200: 50.0})
     )
-    found = recommend(cells, OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(cells)
     assert found.server == "large"
 
 
-def undecided_at_200(server: str, p99_ms: float, **changes: Any) -> list[Json]:
+def undecided_at_200(server: str, p99_ms: float, **changes: Any) -> list[CellResult]:
     """Holds 100/s, and 200/s in five of six runs."""
     missed = cell(server, 200, 6, 400.0, **changes)
     return [
@@ -208,12 +201,12 @@ def undecided_at_200(server: str, p99_ms: float, **changes: Any) -> list[Json]:
     ]
 
 
-LARGE = {"resources": {"memory_peak_bytes": 150 * MIB}}
+LARGE = {"resources": resources(memory_peak_bytes=150 * MIB)}
 
 
 @pytest.mark.parametrize(("p99_ms", "changes"), [(60.0, {}), (30.0, LARGE)])
 def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_same(
-    p99_ms: float, changes: Json
+    p99_ms: float, changes: dict[str, Any]
 ) -> None:
     refusal = refused(
         runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes)
@@ -222,34 +215,16 @@ def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_
 
 
 def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
-    found = recommend(
-        runs("sure", {100: 60.0, 200: 400.0}) + undecided_at_200("maybe", 30.0), OBJECTIVE
-    )
-    assert isinstance(found, Recommendation)
+    found = recommended(runs("sure", {100: 60.0, 200: 400.0}) + undecided_at_200("maybe", 30.0))
     assert (found.server, found.rate_per_s, found.runner_up) == ("maybe", 100, "sure")
 
 
-STOLEN = {
-    "verdict": {
-        "status": "invalid",
-        "blame": "host",
-        "reasons": [
-            {
-                "check": "steal",
-                "level": "invalid",
-                "message": "2 % was taken",
-                "value": 0.02,
-                "limit": 0.01,
-            }
-        ],
-    }
-}
+STOLEN = {"verdict": verdict("invalid", "host", reason("steal", "invalid", "2 % was taken"))}
 
 
 def test_what_holds_while_disturbed_holds_and_the_sentence_says_it() -> None:
     cells = runs("small", {100: 30.0, 200: 400.0}) + runs("large", {100: 35.0, 200: 60.0}, **STOLEN)
-    found = recommend(cells, OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(cells)
     assert (found.server, found.rate_per_s, found.disturbed) == ("large", 200, 6)
     said = recommendation_words(found, "p99<100ms")
     assert (
@@ -263,13 +238,13 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
         runs("small", {100: 30.0, 200: 300.0}) + runs("large", {100: 150.0, 200: 150.0}, **STOLEN)
     )
     assert (
-        "large at 100/s is undecided: missed in 6 of 6 runs, in 6 of them while 2 % was taken"
+        "large at 100/s is undecided: missed in 6 of 6 runs, 6 of them disturbed: 2 % was taken"
         in refusal.why
     )
 
 
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
-    short = {"outcomes": {"scheduled": 500, "ok": 500}}
+    short = {"outcomes": outcomes(500)}
     near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
     assert "short at 50/s is undecided: held in 4 of 6 runs" in refused(near).why
 
@@ -277,14 +252,13 @@ def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
 def test_disturbed_and_clean_misses_are_told_apart() -> None:
     mixed = [cell("mixed", 100, run, 150.0, **(STOLEN if run == 1 else {})) for run in (1, 2)]
     refusal = refused(mixed + [cell("mixed", 100, run, 30.0) for run in range(3, 7)])
-    assert "missed in 2 of 6 runs, in 1 of them while 2 % was taken" in refusal.why
+    assert "missed in 2 of 6 runs, 1 of them disturbed: 2 % was taken" in refusal.why
 
 
 def test_of_a_run_that_was_made_again_the_last_attempt_counts() -> None:
     again = [cell("large", 100, run, 60.0 * FACTORS[run - 1]) for run in range(1, 7)]
     cells = runs("small", {100: 300.0}) + runs("large", {100: 150.0}, **STOLEN) + again
-    found = recommend(cells, OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(cells)
     assert (found.server, found.runs, found.disturbed) == ("large", 6, 0)
 
 
@@ -293,41 +267,42 @@ def test_what_holds_only_within_its_own_scatter_is_not_safe() -> None:
         cell("near", 100, run, p99_ms)
         for run, p99_ms in enumerate((60.0, 99.0, 70.0, 98.0, 99.5, 97.0), 1)
     ]
-    assert "the interval of p99 reaches beyond p99<100ms" in refused(near).why
+    assert "the interval of p99 exceeds p99<100ms" in refused(near).why
 
 
 @pytest.mark.parametrize("order", [("p50<7ms", "p99<100ms"), ("p99<100ms", "p50<7ms")])
 def test_the_interval_of_every_quantile_counts_in_any_order_and_that_of_the_highest_is_shown(
     order: tuple[str, str],
 ) -> None:
-    def with_medians(medians_ms: tuple[float, ...]) -> list[Json]:
+    def with_medians(medians_ms: tuple[float, ...]) -> list[CellResult]:
         return [
-            one
-            | {
-                "offered_quantiles_ns": one["offered_quantiles_ns"]
-                | {"0.5": {"low": p50_ms * 1e6, "high": p50_ms * 1e6}}
-            }
+            replace(
+                one,
+                offered_quantiles_ns={
+                    **(one.offered_quantiles_ns or {}),
+                    "0.5": exactly(p50_ms * 1e6),
+                },
+            )
             for one, p50_ms in zip(runs("both", {100: 60.0}), medians_ms, strict=True)
         ]
 
     objective = parse_objective(order)
     safe = recommend(with_medians((5.0, 5.1, 4.9, 5.0, 5.1, 4.9)), objective)
-    assert isinstance(safe, Recommendation)
+    assert isinstance(safe, RecommendedSetting)
     assert safe.figure == "p99"
     assert safe.interval is not None
     assert safe.interval[0] < 60e6 < safe.interval[1]
     near = recommend(with_medians((3.0, 6.9, 4.0, 6.8, 6.9, 6.9)), objective)
-    assert isinstance(near, Refusal)
-    assert "held in all 6 runs, but the interval of p50 reaches beyond p50<7ms" in near.why
+    assert isinstance(near, NoRecommendation)
+    assert "held in all 6 runs, but the interval of p50 exceeds p50<7ms" in near.why
 
 
 def test_failures_under_load_are_misses_and_not_invalid() -> None:
     died = {
-        "failure": {"step": "load", "message": "killed", "log_tail": ""},
-        "verdict": {"status": "invalid", "blame": "server", "reasons": []},
+        "failure": CellFailure(step="load", message="killed", log_tail=""),
+        "verdict": verdict("invalid", "server"),
     }
-    found = recommend(runs("hungry", {100: 10.0}, **died) + runs("modest", {100: 30.0}), OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(runs("hungry", {100: 10.0}, **died) + runs("modest", {100: 30.0}))
     assert found.server == "modest"
 
 
@@ -343,8 +318,7 @@ def test_a_rate_that_holds_above_one_that_misses_does_not_count() -> None:
     cells = runs("odd", {100: 30.0, 200: 300.0, 300: 30.0}) + runs(
         "even", {100: 30.0, 200: 40.0, 300: 300.0}
     )
-    found = recommend(cells, OBJECTIVE)
-    assert isinstance(found, Recommendation)
+    found = recommended(cells)
     assert (found.server, found.rate_per_s) == ("even", 200)
 
 
@@ -360,50 +334,51 @@ def test_the_interval_over_runs_is_students_on_logarithms() -> None:
 
 def searched(
     server: str, rate: float | None, interval: tuple[float, float] | None, **changes: Any
-) -> Json:
-    return {
-        "server": server,
-        "rate_per_s": rate,
-        "bracket": [rate, None if rate is None else rate * 1.02],
-        "confirmed": [6, 6] if rate is not None else None,
-        "verdict": {"status": "valid", "blame": None, "reasons": []},
-        "estimate_per_s": rate,
-        "interval_95": interval,
-        "at_rate": {
-            "memory_peak_bytes": 128 * MIB,
-            "memory_limit_bytes": 512 * MIB,
-            "cpu_cores_mean": 1.0,
-        },
-        "failure": None,
-    } | changes
+) -> ServerCapacity:
+    used = UseAtCapacity(
+        memory_peak_bytes=128 * MIB, memory_limit_bytes=512 * MIB, cpu_cores_mean=1.0
+    )
+    entry = ServerCapacity(
+        server=server,
+        rate_per_s=rate,
+        bracket=(rate, None if rate is None else rate * 1.02),
+        confirmed=(6, 6) if rate is not None else None,
+        verdict=verdict(),
+        estimate_per_s=rate,
+        interval_95=interval,
+        strict_per_s=None,
+        at_rate=used,
+        failure=None,
+        trials=(),
+    )
+    return replace(entry, **changes)
 
 
 def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> None:
     low, high = searched("low", 100.0, (97.0, 104.0)), searched("high", 200.0, (190.0, 205.0))
     found = recommend_capacity([low, high])
-    assert isinstance(found, Recommendation)
+    assert isinstance(found, RecommendedSetting)
     assert (found.server, found.runner_up) == ("high", "low")
     assert "holds p99<50ms at 200/s (95 % interval of the limit 190 to 205" in recommendation_words(
         found, "p99<50ms"
     )
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
-    assert isinstance(near, Refusal)
-    assert "too near" in near.why
+    assert isinstance(near, NoRecommendation)
+    assert "too close" in near.why
 
 
 def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:
-    bound = {"check": "lower-bound", "level": "warn", "message": "", "value": 0.1, "limit": 0}
-    doubtful = {"verdict": {"status": "warn", "blame": "host", "reasons": [bound]}}
-    clean, other = (
-        searched("clean", 300.0, (290.0, 305.0)),
-        searched("other", 200.0, (190.0, 210.0), **doubtful),
-    )
+    doubtful = verdict("warn", "host", reason("lower-bound", value=0.1))
+    clean = searched("clean", 300.0, (290.0, 305.0))
+    other = searched("other", 200.0, (190.0, 210.0), verdict=doubtful)
     found = recommend_capacity([clean, other])
-    assert isinstance(found, Refusal)
+    assert isinstance(found, NoRecommendation)
     assert "other may hold more than was found" in found.why
     assert isinstance(
-        recommend_capacity([clean | doubtful, other | {"verdict": clean["verdict"]}]),
-        Recommendation,
+        recommend_capacity(
+            [replace(clean, verdict=doubtful), replace(other, verdict=clean.verdict)]
+        ),
+        RecommendedSetting,
     )
 
 
@@ -411,5 +386,5 @@ def test_an_invalid_search_carries_no_recommendation() -> None:
     found = recommend_capacity(
         [searched("low", None, None, **INVALID), searched("high", 200.0, (190.0, 205.0))]
     )
-    assert isinstance(found, Refusal)
+    assert isinstance(found, NoRecommendation)
     assert "low is invalid (host)" in found.why

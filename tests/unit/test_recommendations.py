@@ -1,44 +1,77 @@
-"""A recommendation in summary.json, read back, on the page and on the terminal: the same one
-everywhere."""
+"""A recommendation in summary.json, on the page and on the terminal: the same one everywhere."""
 
 from __future__ import annotations
 
-import json
 from html import unescape
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.analysis.recommend import Memory, Recommendation, Refusal, recommend
-from wsgiload.analysis.recommendations import found_in, recommendations
+from wsgiload.analysis.recommend import recommend
+from wsgiload.analysis.recommendations import recommendations
 from wsgiload.cli import run
+from wsgiload.documents.codec import decode, encode, to_plain
 from wsgiload.documents.schema import load_schema
+from wsgiload.documents.summary import (
+    MemoryHeadroom,
+    NoRecommendation,
+    RecommendedSetting,
+    Summary,
+)
 from wsgiload.report import write_html
 
-from .report_fixture import read_summary, write_run
+from .filled import filled_cell, filled_summary
+from .report_fixture import read_summary, store_summary, write_run
 
-Json = dict[str, Any]
-FOUND = [
-    Recommendation(
-        "a-w2", 300.0, "p99", 2e6, (1e6, 3e6), 6, Memory(2**25, 2**29), None, 1, ("a-w4", "a-w8")
+replace = msgspec.structs.replace
+
+CERTAIN = RecommendedSetting(
+    server="a-w2",
+    rate_per_s=300.0,
+    figure="p99",
+    centre=2e6,
+    interval=(1e6, 3e6),
+    runs=6,
+    disturbed=1,
+    memory=MemoryHeadroom(peak_bytes=2**25, limit_bytes=2**29),
+    runner_up=None,
+    tied=("a-w4", "a-w8"),
+    fewest_beyond=None,
+)
+RESULTS = [
+    CERTAIN,
+    replace(
+        CERTAIN,
+        server="b",
+        figure="error_rate",
+        centre=None,
+        interval=None,
+        memory=MemoryHeadroom(peak_bytes=None, limit_bytes=None),
+        runner_up="c",
+        tied=(),
     ),
-    Recommendation("b", 100.0, "error_rate", None, None, 4, Memory(None, None), "c"),
-    Refusal("b at 200/s is undecided: held in 4 of 6 runs", "--runs 12 would settle it"),
-    Refusal("no setting holds p99<1ms at 100/s", "lower --rates, or a wider limit", is_missed=True),
+    NoRecommendation(
+        why="b at 200/s is undecided: held in 4 of 6 runs", needs="use --runs 12", is_missed=False
+    ),
+    NoRecommendation(
+        why="no setting holds p99<1ms at 100/s", needs="use lower --rates", is_missed=True
+    ),
 ]
 
 
-@pytest.mark.parametrize("found", FOUND)
-def test_what_is_stored_is_what_was_found(found: Recommendation | Refusal) -> None:
-    entry = recommendations([{"app": "m:app"}], lambda _: found, ["p99<50ms"])[0]
-    stored = json.loads(json.dumps(entry))
-    assert stored == entry
-    assert (stored["app"], stored["objective"]) == ("m:app", ["p99<50ms"])
-    assert found_in(stored) == found
+@pytest.mark.parametrize("result", RESULTS)
+def test_what_is_stored_is_what_was_found(result: RecommendedSetting | NoRecommendation) -> None:
+    (entry,) = recommendations([filled_cell(app="m:app")], lambda _: result, ["p99<50ms"])
+    assert (entry.app, entry.objective) == ("m:app", ("p99<50ms",))
+    assert (entry.recommended or entry.refused) == result
+    assert (entry.recommended is None) == isinstance(result, NoRecommendation)
+
+    summary = filled_summary({}, [], recommendations=(entry,))
+    assert decode(Summary, encode(summary), "the summary").recommendations == (entry,)
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +80,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     each."""
     directory = write_run(tmp_path_factory.mktemp("runs") / "six", runs=6)
     summary = read_summary(directory)
-    summary["cells"] = [
-        cell for cell in summary["cells"] if cell["rate"] == 1000 and cell["verdict"] is not None
-    ]
-    (directory / "summary.json").write_text(json.dumps(summary))
+    cells = [cell for cell in summary.cells if cell.rate == 1000 and cell.verdict is not None]
+    store_summary(directory, replace(summary, cells=tuple(cells)))
     return directory
 
 
-def analysed(directory: Path, *slo: str) -> Json:
+def analysed(directory: Path, *slo: str) -> Summary:
     return analyse(read_summary(directory), slo=slo)
 
 
@@ -63,11 +94,12 @@ def test_summary_page_and_terminal_say_the_same(
     stored: Path, capsys: pytest.CaptureFixture[str], objective: str
 ) -> None:
     summary = analysed(stored, objective)
-    assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(summary)) == []
+    assert list(Draft202012Validator(load_schema("summary-2")).iter_errors(to_plain(summary))) == []
     wanted = parse_objective([objective])
-    assert summary["experiment"]["slo"] == wanted.texts == [objective, "error_rate<=0.1%"]
-    (entry,) = summary["recommendations"]
-    assert found_in(entry) == recommend(summary["cells"], wanted)
+    assert wanted.texts == [objective, "error_rate<=0.1%"]
+    assert summary.experiment.slo == tuple(wanted.texts)
+    (entry,) = summary.recommendations or ()
+    assert (entry.recommended or entry.refused) == recommend(summary.cells, wanted)
     assert run(["report", str(stored), "--slo", objective]) == (0 if objective == "p99<1s" else 99)
     sentence = capsys.readouterr().out.splitlines()[-1]
     start = (
@@ -84,13 +116,15 @@ def test_summary_page_and_terminal_say_the_same(
 def test_a_stored_objective_is_judged_again_and_another_takes_its_place(stored: Path) -> None:
     summary = analysed(stored, "p99<1s")
     assert analyse(summary) == summary
-    assert analyse({**summary, "recommendations": []}) == summary
+    assert analyse(replace(summary, recommendations=())) == summary
     other = analyse(summary, slo=["p99<1us"])
-    assert other["recommendations"][0]["refused"]["is_missed"]
-    assert other["experiment"]["slo"][0] == "p99<1us"
+    (entry,) = other.recommendations or ()
+    assert entry.refused is not None
+    assert entry.refused.is_missed
+    assert other.experiment.slo == ("p99<1us", "error_rate<=0.1%")
 
 
 def test_without_an_objective_nothing_is_recommended(stored: Path) -> None:
     summary = analysed(stored)
-    assert (summary["recommendations"], summary["experiment"]["slo"]) == ([], None)
+    assert (summary.recommendations, summary.experiment.slo) == ((), None)
     assert '<p class="recommendation">' not in write_html(stored).read_text(encoding="utf-8")

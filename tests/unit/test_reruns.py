@@ -1,43 +1,46 @@
-"""Which trials are made again, in which order, and what is told meanwhile. No server is started
+"""Which trials are made again, in which order, and what is reported meanwhile. No server is started
 here."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from wsgiload.doctor.settle import Settled
+from wsgiload.documents.codec import read
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import CellFailure, Summary
 from wsgiload.environments.provision import Environment
 from wsgiload.experiment.estimate import trial_s
 from wsgiload.experiment.plan import Cell, Experiment, expand
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.host.cpus import CpuPlan, available_cpus
 from wsgiload.limits import Backend, Janitor, Limits
-from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.record import CellRecord, Setting
 from wsgiload.results.store import RunDirectory
 from wsgiload.sweeps.cell import Bench
 from wsgiload.sweeps.sweep import SweepEvents, _intervene, _run_cells, _Sweep
 
-from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, invented
+from .filled import reason, verdict
+from .test_summary import EXPERIMENT, FAILURE, FOUND, errors, invented, status_of
 
 __all__ = ["invented"]
 
 # The name wsgiload.sweep is taken by the function.
 MODULE = sys.modules["wsgiload.sweeps.sweep"]
 
-Json = dict[str, Any]
 VALID, CLIENT, HOST, SERVER = (None, "client", "host", "server")
 ENVIRONMENT = Environment("wsgiref", Path(), Path(), "3.11", "3.11", "", False, 0.0, (), ())
 
 
-class Told(SweepEvents):
-    """Remembers what is told."""
+class Reported(SweepEvents):
+    """Remembers what is reported."""
 
     def __init__(self) -> None:
         self.started: list[tuple[str, int, int]] = []
@@ -58,10 +61,10 @@ class Made:
     """A sweep whose trials end as ``outcome`` says, by identifier and attempt."""
 
     def __init__(
-        self, folder: Path, load: Json, outcome: Callable[[Cell], Any], **changes: Any
+        self, folder: Path, load: LoadReport, outcome: Callable[[Cell], Any], **changes: Any
     ) -> None:
         self.experiment: Experiment = replace(EXPERIMENT, runs=2, **changes)
-        self.load, self.outcome, self.events = load, outcome, Told()
+        self.load, self.outcome, self.events = load, outcome, Reported()
         self.order = expand(self.experiment, ("wsgiref",))
         cores = available_cpus()
         setting = Setting(self.experiment, CpuPlan(cores, cores, False, cores), Limits(cpus=1.0))
@@ -71,29 +74,16 @@ class Made:
 
     def run_cell(self, cell: Cell, *others: Any) -> CellRecord:
         blame = self.outcome(cell)
-        if isinstance(blame, Failure):
+        if isinstance(blame, CellFailure):
             return CellRecord(cell, failure=blame)
         if blame is KeyboardInterrupt:
             return CellRecord(cell, interrupted=True)
-        reasons = (
-            [
-                {
-                    "check": "run-queue-wait",
-                    "level": "invalid",
-                    "message": "m",
-                    "value": 2,
-                    "limit": 1,
-                }
-            ]
-            if blame
-            else []
+        reasons = [reason("run-queue-wait", "invalid", "m", 2)] if blame else []
+        load = msgspec.structs.replace(
+            self.load,
+            verdict=verdict("invalid" if blame else "valid", blame, *reasons),
+            response_time_ns=None,  # the fixture has no real histogram
         )
-        status = "invalid" if blame else "valid"
-        verdict = {"status": status, "blame": blame, "reasons": reasons}
-        load = self.load | {
-            "verdict": verdict,
-            "response_time_ns": None,
-        }  # the fixture has no real histogram
         return CellRecord(cell, load=load, measured=True)
 
     def go(self, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -102,14 +92,14 @@ class Made:
 
     @property
     def ids(self) -> list[str]:
-        return [cell["id"] for cell in self.sweep.cells]
+        return [cell.id for cell in self.sweep.cells]
 
 
 THREE = Procedure(reruns=3)
 
 
 def test_a_spoiled_trial_is_made_again_at_once_and_everything_is_kept(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(
         tmp_path,
@@ -119,23 +109,23 @@ def test_a_spoiled_trial_is_made_again_at_once_and_everything_is_kept(
     )
     assert made.go(monkeypatch) == "complete"
     assert made.ids == ["wsgiref@1000#1", "wsgiref@1000#1.2", "wsgiref@1000#1.3", "wsgiref@1000#2"]
-    assert [cell["attempt"] for cell in made.sweep.cells] == [1, 2, 3, 1]
+    assert [cell.attempt for cell in made.sweep.cells] == [1, 2, 3, 1]
     assert made.events.started == [
         (name, place, 2) for name, place in zip(made.ids, (1, 1, 1, 2), strict=True)
     ]
     summary = made.sweep.write_status("complete")
     assert errors(summary) == []
-    assert [trial["id"] for trial in summary["session"]["discarded"]] == made.ids[:2]
-    assert summary["order"] == ["wsgiref@1000#1", "wsgiref@1000#2"]
+    assert summary.session is not None
+    assert [trial.id for trial in summary.session.discarded] == made.ids[:2]
+    assert summary.order == ("wsgiref@1000#1", "wsgiref@1000#2")
     assert sorted(path.stem for path in (made.directory.path / "load").iterdir()) == sorted(
         made.ids
     )
-    stored = json.loads((made.directory.path / "summary.json").read_text())
-    assert stored == summary
+    assert read(Summary, made.directory.path / "summary.json") == summary
 
 
 def test_it_is_given_up_after_three_reruns_and_the_verdict_stands(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(tmp_path, invented, lambda cell: HOST, procedure=THREE)
     assert made.go(monkeypatch) == "complete"
@@ -146,7 +136,7 @@ def test_it_is_given_up_after_three_reruns_and_the_verdict_stands(
 
 @pytest.mark.parametrize("outcome", [SERVER, FAILURE], ids=["invalid", "failed"])
 def test_the_servers_own_fault_is_never_made_again(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch, outcome: Any
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch, outcome: Any
 ) -> None:
     made = Made(tmp_path, invented, lambda cell: outcome, procedure=THREE)
     assert made.go(monkeypatch) == "complete"
@@ -154,7 +144,7 @@ def test_the_servers_own_fault_is_never_made_again(
 
 
 def test_a_quick_look_is_not_made_again(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(tmp_path, invented, lambda cell: CLIENT)
     assert made.go(monkeypatch) == "complete"
@@ -162,7 +152,7 @@ def test_a_quick_look_is_not_made_again(
 
 
 def test_an_interrupted_experiment_goes_on_with_the_attempts_that_are_left(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(
         tmp_path,
@@ -180,8 +170,8 @@ def test_an_interrupted_experiment_goes_on_with_the_attempts_that_are_left(
     ]
 
 
-def test_how_long_it_takes_is_told_before_and_meanwhile(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+def test_how_long_it_takes_is_reported_before_and_meanwhile(
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(tmp_path, invented, lambda cell: VALID)
     made.go(monkeypatch)
@@ -192,30 +182,31 @@ def test_how_long_it_takes_is_told_before_and_meanwhile(
 
 
 def test_each_trial_waits_for_a_quiet_host_and_a_host_that_never_is_warns(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[int] = []
 
     def settle(longest_ns: int, look: object) -> Settled:
         waits.append(longest_ns)
         return Settled(
-            120.4, ("its processors were idle for 3% of the time only",) if len(waits) == 2 else ()
+            120.4, ("its processors were idle for only 3% of the time",) if len(waits) == 2 else ()
         )
 
     monkeypatch.setattr(MODULE, "settle", settle)
     made = Made(tmp_path, invented, lambda cell: VALID, procedure=Procedure(settle_ns=120 * 10**9))
     made.go(monkeypatch)
     assert waits == [120 * 10**9] * 2
-    assert [cell["settled_s"] for cell in made.sweep.cells] == [120.4, 120.4]
-    quiet, disturbed = (cell["verdict"] for cell in made.sweep.cells)
-    assert (quiet["status"], disturbed["status"], disturbed["blame"]) == ("valid", "warn", "host")
-    assert disturbed["reasons"][0]["message"].startswith(
+    assert [cell.settled_s for cell in made.sweep.cells] == [120.4, 120.4]
+    quiet, disturbed = made.sweep.cells
+    assert (status_of(quiet)[0], *status_of(disturbed)) == ("valid", "warn", "host")
+    assert disturbed.verdict is not None
+    assert disturbed.verdict.reasons[0].message.startswith(
         "the host was not quiet after 120 s, when this trial began: its "
     )
 
 
 def test_the_runs_of_an_intervention_are_planned_and_left_when_the_sweep_is_done(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Made(tmp_path, invented, lambda cell: VALID, intervene="cpu")
     assert made.go(monkeypatch) == "complete"
@@ -227,7 +218,7 @@ def test_the_runs_of_an_intervention_are_planned_and_left_when_the_sweep_is_done
 
 
 def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_far(
-    tmp_path: Path, invented: Json, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, invented: LoadReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet = iter([Settled(5.0, ())] * 3)
 
@@ -246,8 +237,10 @@ def test_an_interrupt_while_a_run_of_an_intervention_waits_keeps_the_pairs_so_fa
     monkeypatch.setattr(MODULE, "run_cell", made.run_cell)
     monkeypatch.setattr(MODULE, "settle", settle)
     assert _intervene(made.sweep, {"wsgiref": ENVIRONMENT}) == "interrupted"
-    (trial,) = made.sweep.write_status("interrupted")["interventions"]
-    assert (trial["pairs"], trial["used"], len(trial["limited"]), len(trial["lifted"])) == (
+    interventions = made.sweep.write_status("interrupted").interventions
+    assert interventions is not None
+    (trial,) = interventions
+    assert (trial.pairs, trial.used, len(trial.limited), len(trial.lifted)) == (
         2,
         1,
         1,

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from wsgiload.documents.codec import to_plain
 from wsgiload.limits import COUNTER_NAMES, Counters
 from wsgiload.limits.files import Source, single
-from wsgiload.sampling.resources import ResourceSummary, summarise
+from wsgiload.sampling.resources import NOTHING_SAMPLED, summarise
 from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample, Sampler
 
 MS = 1_000_000
@@ -58,7 +59,7 @@ def at(milliseconds: int, **values: int) -> Sample:
 
 def test_names_are_those_of_the_contract() -> None:
     assert ",".join(RESOURCE_COLUMNS) == CONTRACT_COLUMNS
-    assert list(ResourceSummary().to_dict()) == CONTRACT_KEYS.split()
+    assert list(to_plain(NOTHING_SAMPLED)) == CONTRACT_KEYS.split()
     row = at(1, pids=3).row("cell")
     assert len(row) == len(RESOURCE_COLUMNS) == len(COUNTER_NAMES) + 4
     assert row[:2] == ["cell", MS] and row[RESOURCE_COLUMNS.index("pids")] == 3
@@ -174,7 +175,8 @@ def test_pressure_and_accept_queue() -> None:
 @pytest.mark.parametrize("samples", [[], [at(5)], [at(5, cpu_usage_ns=3)], [at(5), at(6)]])
 def test_too_little_is_unknown_not_zero(samples: list[Sample]) -> None:
     summary = summarise(samples, (0, 10 * MS), 10)
-    assert set(summary.to_dict().values()) == {None}
+    assert summary == NOTHING_SAMPLED
+    assert set(to_plain(summary).values()) == {None}
 
 
 def test_no_request_no_cost_per_request() -> None:

@@ -1,30 +1,25 @@
-"""Ramps, steps and traces from the command line and from Python: what is asked for, and what is
-refused."""
+"""Ramps, steps and traces from the command line and from Python: what they become in a plan, and what
+is refused."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 import wsgiload
-from wsgiload import UsageError
+from wsgiload import LoadOptions, Ramp, Replay, Steps, UsageError
 from wsgiload.cli import run
-from wsgiload.loads.schedule import (
-    Ramp,
-    Replay,
-    Steps,
-    measured_ns,
-    parse_ramp,
-    parse_steps,
-    read_trace,
-    trace_of,
-)
+from wsgiload.documents.load_plan import OpenLoop
+from wsgiload.loads.schedule import measured_ns, parse_ramp, parse_steps, read_trace
 from wsgiload.units import NS_PER_S
 
 URL = "http://127.0.0.1:9/"
+POLICY = OpenLoop(arrivals="poisson", on_busy="grow", max_connections=None, max_pending=None)
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +31,11 @@ def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert run(["load", URL, *words, "--dry-run"]) == 0, capsys.readouterr().err
     plan: dict[str, Any] = json.loads(capsys.readouterr().out)
     return plan
+
+
+def understood(plan: dict[str, Any]) -> OpenLoop:
+    """The open loop of a plan, whether it spells its defaults out or not."""
+    return msgspec.convert(plan["load"]["open"], OpenLoop)
 
 
 def trace(text: str, name: str = "trace.txt") -> str:
@@ -85,7 +85,7 @@ def test_a_schedule_is_one_key_of_the_plan_and_knows_its_length(
         "max_connections": 7,
         "max_pending": 3,
     }
-    assert plan["load"] == {"open": open_loop}
+    assert understood(plan) == msgspec.convert(open_loop, OpenLoop)
     assert plan["phases"]["measure_ns"] == measured_s * NS_PER_S
 
 
@@ -101,10 +101,12 @@ def test_a_trace_stands_in_the_plan_and_has_no_law(capsys: pytest.CaptureFixture
     )
     replay = {"offsets_ns": [0, NS_PER_S // 2, 3 * NS_PER_S // 2], "speed": 2}
     policy = {"on_busy": "grow", "max_connections": None, "max_pending": None}
-    assert plan["load"] == {"open": {"replay": replay} | policy}
+    assert understood(plan) == msgspec.convert({"replay": replay} | policy, OpenLoop)
+    assert "arrivals" not in plan["load"]["open"]
     # Two gaps of 0.75 s on average: 2.25 s, at twice the speed 1.125 s, of which the warm-up is a
     # part.
-    assert plan["phases"] == {"warmup_ns": 250_000_000, "measure_ns": 875_000_000, "cooldown_ns": 0}
+    phases = {"warmup_ns": 250_000_000, "measure_ns": 875_000_000, "cooldown_ns": 0}
+    assert plan["phases"] == phases | {"drain_ns": None}
 
 
 @pytest.mark.parametrize(
@@ -131,15 +133,26 @@ def test_a_schedule_that_lasts_is_measured_as_long_unless_told_otherwise() -> No
     steps, at_once = Steps(((1.0, 5),)), Replay((7, 7))
     assert [measured_ns(None, profile, 0) for profile in (None, steps, at_once)] == [
         10 * NS_PER_S,
-        5,
+        5 * NS_PER_S,
         10 * NS_PER_S,
     ]
     assert measured_ns(3, steps, 0) == 3
-    assert measured_ns(None, Replay((0, 10, 20)), 5) == 25
+    assert measured_ns(None, Replay((0, 10, 20)), 5 * NS_PER_S) == 25 * NS_PER_S
 
 
 def test_seconds_from_python_are_a_trace() -> None:
-    assert trace_of([0, 0.25, 0.25, 1]) == (0, 250_000_000, 250_000_000, NS_PER_S)
+    replay = Replay([0, 0.25, 0.25, 1]).onto(POLICY).replay
+    assert replay is not None
+    assert replay.offsets_ns == (0, 250_000_000, 250_000_000, NS_PER_S)
+
+
+def test_a_trace_from_a_file_keeps_every_nanosecond() -> None:
+    """Offsets are seconds at the public boundary, and nanoseconds in the plan."""
+    offsets_ns = (1, 86_399_999_999_999, 86_400_000_000_001)
+    written = "\n".join(f"{offset_ns}ns" for offset_ns in offsets_ns)
+    replay = Replay.from_file(trace(written)).onto(POLICY).replay
+    assert replay is not None
+    assert replay.offsets_ns == offsets_ns
 
 
 # --- what is refused
@@ -148,24 +161,24 @@ def test_seconds_from_python_are_a_trace() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["-R", "5", "--ramp", "1:2"], "--rate and --ramp were both given; give one"),
+        (["-R", "5", "--ramp", "1:2"], "--rate and --ramp are mutually exclusive"),
         (
             ["-R", "5", "--ramp", "1:2", "--steps", "1@1s"],
-            "--rate and --ramp and --steps were all given; give one",
+            "--rate and --ramp and --steps are mutually exclusive",
         ),
-        (["--replay-speed", "2"], "--replay-speed was given without a trace; add --replay FILE"),
+        (["--replay-speed", "2"], "--replay-speed needs a trace; add --replay FILE"),
         (
             ["-R", "5", "--replay-speed", "2"],
-            "--replay-speed was given without a trace; add --replay FILE",
+            "--replay-speed needs a trace; add --replay FILE",
         ),
         (
             ["--replay", "t", "--arrivals", "constant"],
-            "--arrivals was given with --replay; leave it out",
+            "--arrivals has no effect with --replay; omit it",
         ),
         (["--replay", "missing"], "cannot read missing: No such file or directory"),
         (["--ramp", "1000"], "'1000' is not a ramp; write it like 1000:3000 or 1000:3000@30s"),
         (["--ramp", "1:x"], "'1:x' is not a ramp"),
-        (["--ramp", "1:nan"], "the rate nan is not a number from 0 up"),
+        (["--ramp", "1:nan"], "a rate must be a number from 0 up, not nan"),
         (["--ramp", "1:2@"], "'' is not a duration"),
         (["--steps", "10s:100"], "'10s:100' is not a step; write steps like 1000@10s,2000@10s"),
         (["--steps", "5@1s,"], "'' is not a step"),
@@ -212,51 +225,73 @@ def test_a_warm_up_that_swallows_the_trace_is_refused(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("given", "says"),
     [
-        ({"rate": 5, "steps": [(1, 1)]}, "rate, steps were given together; give one of them"),
-        ({"rate": 5, "replay_speed": 2}, "replay_speed was given without replay"),
         (
-            {"rate": 5, "think_time": 1},
-            "think_time was given for an open loop, where a schedule says",
-        ),
-        ({"steps": [(5, 1)], "think_time": 1}, "think_time was given for an open loop"),
-        (
-            {"rate": 5, "connections": 5, "max_connections": 9},
-            "connections and max_connections were given for an open",
+            {"rate": 5, "schedule": Steps([(1, 1)])},
+            "rate and schedule are mutually exclusive",
         ),
         (
-            {"connections": 5, "max_pending": 0},
-            "max_pending was given for a closed loop, where each user has",
+            {"rate": 5, "options": LoadOptions(think_time=1)},
+            "think_time applies only to a closed loop; omit it, or give connections",
         ),
         (
-            {"max_connections": 5, "max_pending": 9},
-            "max_connections and max_pending were given for a closed loop",
-        ),
-        ({"replay": [1, 0.5]}, "a trace is offsets in seconds from its start, ascending"),
-        ({"replay": []}, "a trace is offsets in seconds from its start, ascending"),
-        ({"replay": [-1]}, "a trace is offsets in seconds from its start, ascending"),
-        (
-            {"replay": [0, 1], "replay_speed": float("inf")},
-            "the replay speed inf is not a number above 0",
-        ),
-        ({"steps": [(-1, 1)]}, "the rate -1 is not a number from 0 up"),
-        (
-            {"ramp": (1, 2, 20), "duration": 10},
-            "plan: the ramp (20s) is longer than the measurement (10s)",
+            {"schedule": Steps([(5, 1)]), "options": LoadOptions(think_time=1)},
+            "think_time applies only to a closed loop",
         ),
         (
-            {"replay": [11, 12], "duration": 10},
+            {"rate": 5, "connections": 5, "options": LoadOptions(max_connections=9)},
+            "connections and max_connections are the same cap in an open loop; give one",
+        ),
+        (
+            {"connections": 5, "options": LoadOptions(max_pending=0)},
+            "max_pending applies only to an open loop; omit it, or give rate or schedule",
+        ),
+        (
+            {"options": LoadOptions(max_connections=5, max_pending=9)},
+            "max_connections and max_pending apply only to an open loop; omit them",
+        ),
+        (
+            {"schedule": Ramp(1, 2, over=20), "duration": 10},
+            "plan: the ramp (20s) is longer than the measurement (10s); increase --duration",
+        ),
+        (
+            {"schedule": Replay([11, 12]), "duration": 10},
             "plan: no arrival of the trace falls into the measurement",
         ),
     ],
 )
-def test_python_is_told_the_same(options: dict[str, Any], says: str) -> None:
+def test_python_refuses_the_same(given: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as raised:
-        wsgiload.start(URL, **options)
+        wsgiload.start(URL, **given)
+    assert str(raised.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Replay([1, 0.5]), "a trace needs at least one offset, in seconds and in"),
+        (lambda: Replay([]), "a trace needs at least one offset, in seconds and in"),
+        (lambda: Replay([-1]), "a trace needs at least one offset, in seconds and in"),
+        (lambda: Replay([0, float("inf")]), "a trace needs at least one offset"),
+        (lambda: Replay([float("nan")]), "a trace needs at least one offset"),
+        (
+            lambda: Replay([0, 1], speed=float("inf")),
+            "the replay speed must be positive, not inf",
+        ),
+        (lambda: Replay([0, 1], speed=0), "the replay speed must be positive, not 0"),
+        (lambda: Steps([(-1, 1)]), "a rate must be a number from 0 up, not -1"),
+        (lambda: Steps([]), "[] are not steps; give pairs of a rate and seconds"),
+        (lambda: Steps([cast(Any, (1,))]), "[(1,)] are not steps"),
+        (lambda: Ramp(1, float("nan")), "a rate must be a number from 0 up, not nan"),
+    ],
+)
+def test_what_is_no_schedule_is_refused_at_once(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        make()
     assert str(raised.value).startswith(says)
 
 
 def test_ramps_and_steps_are_read() -> None:
-    assert parse_ramp("1000:3000@1m") == Ramp(1000, 3000, 60 * NS_PER_S)
-    assert parse_steps("5@1s,2.5@200ms") == Steps(((5, NS_PER_S), (2.5, 200_000_000)))
+    assert parse_ramp("1000:3000@1m") == Ramp(1000, 3000, 60.0)
+    assert parse_steps("5@1s,2.5@200ms") == Steps(((5, 1.0), (2.5, 0.2)))

@@ -13,12 +13,16 @@ from jsonschema import Draft202012Validator
 from wsgiload.documents.schema import NAMES, load_schema
 from wsgiload.errors import UsageError
 
-from .report_fixture import read_summary, write_run
+from .report_fixture import write_run
 
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+def read_summary(run_dir: Path) -> Any:
+    return json.loads((run_dir / "summary.json").read_text())
 
 
 def errors(name: str, document: Any) -> list[str]:

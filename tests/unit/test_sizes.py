@@ -13,10 +13,12 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.grid import parse_sizes
 from wsgiload.experiment.plan import Experiment, Size, experiment_facts
 from wsgiload.experiment.settings import resolve_servers
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
 from wsgiload.report.cells import conditions, label_of
-from wsgiload.sweeps.cell import load_options_of
+from wsgiload.sweeps.cell import load_settings_of
+
+from .invented_cells import cell
 
 
 def experiment(
@@ -27,7 +29,7 @@ def experiment(
         app=app,
         app_dir=Path("/app"),
         request=Request(),
-        load=LoadOptions(duration_ns=1),
+        load=LoadSettings(duration_ns=1),
         levels=(Level(rate_per_s=1.0),),
         servers=servers,
         sizes=sizes,
@@ -58,13 +60,13 @@ def test_without_a_grid_there_is_one_size() -> None:
     [
         (None, ["cores=1"], "not workers, threads, profile, keepalive, app nor python"),
         (None, ["workers"], "write it like workers=1,2,4"),
-        (None, ["workers=1,0"], "'0' is no number"),
-        (None, ["workers=1,"], "'' is no number"),
-        (None, ["workers=1001"], "no number from 1 to 1,000"),
-        (None, ["profile=best"], "'best' is no profile; choose tuned or stock"),
+        (None, ["workers=1,0"], "'0' is not a number"),
+        (None, ["workers=1,"], "'' is not a number"),
+        (None, ["workers=1001"], "not a number from 1 to 1,000"),
+        (None, ["profile=best"], "'best' is not a profile; choose tuned or stock"),
         (None, ["keepalive=maybe"], "invalid keep-alive 'maybe'"),
-        (3, ["workers=1"], "workers of the servers was given twice"),
-        (None, ["threads=1", "threads=2"], "threads of the servers was given twice"),
+        (3, ["workers=1"], "workers was given twice; give it either in --grid or as an option"),
+        (None, ["threads=1", "threads=2"], "threads was given twice"),
     ],
 )
 def test_what_is_no_grid_is_refused(workers: int | None, grid: list[str], complaint: str) -> None:
@@ -110,31 +112,29 @@ def test_the_profile_and_keep_alive_are_factors_with_names_of_their_own() -> Non
         "waitress-t2-stock-close",
         "waitress-t2-stock-k5",
     ]
-    assert [load_options_of(one, experiment((), sizes)).keepalive for one in found.values()] == [
+    assert [load_settings_of(one, experiment((), sizes)).keepalive for one in found.values()] == [
         "off",
         5,
         "off",
         5,
     ]
     facts = experiment_facts(experiment(("waitress",), sizes), tuple(found))
-    assert (facts["profile"], facts["keepalive"]) == (["tuned", "stock"], ["off", 5])
-    assert conditions(dict(facts)).startswith("each profile as its name says · Poisson arrivals · ")
-    assert "keep-alive as in the name" in conditions(dict(facts))
+    assert (facts.profile, facts.keepalive) == (("tuned", "stock"), ("off", 5))
+    assert conditions(facts).startswith("each profile as its name says · Poisson arrivals · ")
+    assert "keep-alive as in the name" in conditions(facts)
     alike = experiment_facts(experiment(("waitress",), (Size(), Size(2))), ("waitress",))
-    assert (alike["profile"], alike["keepalive"]) == ("tuned", "on")
+    assert (alike.profile, alike.keepalive) == ("tuned", "on")
 
 
 def test_a_label_tells_size_and_legacy() -> None:
-    raw = {"server": "meinheld", "variant": "gunicorn", "size": "w2", "legacy": True}
-    assert label_of(raw) == "meinheld-gunicorn-w2 (legacy)"
-    assert (
-        label_of({"server": "waitress", "variant": "default", "size": None, "legacy": False})
-        == "waitress"
-    )
+    legacy = cell("meinheld", variant="gunicorn", size="w2", legacy=True)
+    assert label_of(legacy) == "meinheld-gunicorn-w2 (legacy)"
+    plain = cell("waitress", variant="default", size=None, legacy=False)
+    assert label_of(plain) == "waitress"
 
 
 def test_a_baseline_that_runs_no_wsgi_is_left_out_for_other_apps() -> None:
     assert "node" in resolve_servers(experiment(("all",), (Size(),)))
     assert "node" not in resolve_servers(experiment(("all",), (Size(),), app="shop:app"))
-    with pytest.raises(UsageError, match="none of the servers runs a WSGI app"):
+    with pytest.raises(UsageError, match="none of these servers runs WSGI apps; omit APP"):
         resolve_servers(experiment(("node",), (Size(),), app="shop:app"))

@@ -8,16 +8,21 @@ import os
 import re
 import threading
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from wsgiload.documents.codec import read, to_plain
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Counters
 from wsgiload.results.store import RunDirectory
 from wsgiload.sampling.sampler import Sample
 
+from .filled import filled_cell, filled_summary
 from .test_interval_log import invented_load, read_all
 
 RESOURCE_COLUMNS = (
@@ -29,11 +34,22 @@ RESOURCE_COLUMNS = (
 INTERVAL_COLUMNS = "cell,start_ns,length_ns,scheduled,sent,ok,failed,p50_ns,p99_ns,max_ns"
 
 
-def measured_load() -> dict[str, Any]:
+def measured_load() -> LoadReport:
     load = invented_load()
-    for interval in load["intervals"]:
-        interval |= {"scheduled": 3, "sent": 3, "ok": 3, "failed": 0, "p50_ns": 5, "p99_ns": None}
-    return load
+    intervals = [
+        msgspec.structs.replace(one, scheduled=3, sent=3, ok=3, p50_ns=5) for one in load.intervals
+    ]
+    return msgspec.structs.replace(load, intervals=tuple(intervals))
+
+
+def run_info(directory: RunDirectory) -> RunInfo:
+    return RunInfo(
+        schema_version=2,
+        started_utc=directory.started,
+        status="complete",
+        plan=msgspec.Raw(b"{}"),
+        host=HostFacts(),
+    )
 
 
 @pytest.fixture
@@ -91,7 +107,7 @@ def test_a_cell_without_a_load_leaves_no_load_file(directory: RunDirectory) -> N
     directory.write_cell("a@1#1", measured_load(), [])
     directory.write_cell("b@1#1", None, [])
     assert [path.name for path in (directory.path / "load").iterdir()] == ["a@1#1.json"]
-    assert json.loads((directory.path / "load" / "a@1#1.json").read_text()) == measured_load()
+    assert read(LoadReport, directory.path / "load" / "a@1#1.json") == measured_load()
 
 
 def test_the_interval_log_has_one_head_and_a_tag_per_cell(directory: RunDirectory) -> None:
@@ -116,35 +132,36 @@ def test_the_percentile_text_has_a_part_per_cell(directory: RunDirectory) -> Non
 
 
 def test_run_and_summary_carry_their_version(directory: RunDirectory) -> None:
-    directory.write_run({"status": "complete"})
-    directory.write_summary({"status": "complete"})
+    directory.write_run(run_info(directory))
+    summary = filled_summary({}, [filled_cell(id="a@1#1")])
+    directory.write_summary(summary)
     run = json.loads((directory.path / "run.json").read_text())
     assert (run["schema_version"], run["status"]) == (2, "complete")
     assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\+00:00", run["started_utc"])
-    assert json.loads((directory.path / "summary.json").read_text()) == {
-        "schema_version": 2,
-        "status": "complete",
-    }
+    stored = json.loads((directory.path / "summary.json").read_text())
+    assert stored["schema_version"] == 2
+    assert stored == to_plain(summary)
+    assert read(Summary, directory.path / "summary.json") == summary
 
 
 def test_a_reader_never_finds_half_a_summary(directory: RunDirectory) -> None:
     """A summary is replaced as a whole: whoever reads meanwhile finds the old one or the new
     one."""
-    directory.write_summary({"number": 0})
+    directory.write_summary(filled_summary({"name": "x" * 100_000}, [], seed=0))
     stop, broken, seen = threading.Event(), [], set()
 
     def read() -> None:
         while not stop.is_set():
             text = (directory.path / "summary.json").read_text()
             try:
-                seen.add(json.loads(text)["number"])
+                seen.add(json.loads(text)["seed"])
             except ValueError:
                 broken.append(text)
 
     reader = threading.Thread(target=read)
     reader.start()
     for number in range(1, 100):
-        directory.write_summary({"number": number, "padding": "x" * 100_000})
+        directory.write_summary(filled_summary({"name": "x" * 100_000}, [], seed=number))
     stop.set()
     reader.join()
     assert broken == []
@@ -167,7 +184,7 @@ def test_what_is_written_is_synced_before_the_next_cell(
 
     monkeypatch.setattr(os, "fsync", fsync)
     directory.write_cell("a@1#1", measured_load(), [Sample(1, 0, Counters())])
-    directory.write_summary({})
+    directory.write_summary(filled_summary({}, []))
     names = (
         "intervals.csv",
         "resources.csv",

@@ -9,39 +9,46 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from wsgiload.cli import run
+from wsgiload.documents.codec import encode
+from wsgiload.documents.load_plan import RequestPlan, WeightedRequest
+from wsgiload.documents.run_info import HostFacts
 from wsgiload.errors import UsageError
 from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.experiment.plan import Experiment, ResourceLimits, Size, expand, plain
 from wsgiload.experiment.procedure import Procedure
+from wsgiload.host.cpus import CpuPlan
 from wsgiload.host.facts import host_facts
 from wsgiload.limits.model import Counters
-from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.precision import Precision
 from wsgiload.loads.request import Request
 from wsgiload.loads.transport import Transport
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
+    raw_plan,
     read_plan,
     require_same_host,
     require_same_plan,
     require_same_versions,
     revive,
+    stored_plan,
 )
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
-from .filled import filled_run, filled_summary
-from .test_store import measured_load
+from .filled import filled_cell, filled_run, filled_summary
+from .test_store import measured_load, run_info
 
 PLAIN = Experiment(
     name="hello",
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadOptions(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S),
+    load=LoadSettings(duration_ns=10 * NS_PER_S, warmup_ns=2 * NS_PER_S, cooldown_ns=NS_PER_S),
     levels=(Level(rate_per_s=100.0), Level(rate_per_s=0.1 + 0.2)),
 )
 RICH = replace(
@@ -67,26 +74,39 @@ RICH = replace(
 )
 MIXED = replace(
     PLAIN,
-    request=Request(targets=({"weight": 2, "request": {"url": "/a", "headers": [["a", "b"]]}},)),
+    request=Request(
+        targets=(WeightedRequest(weight=2, request=RequestPlan(url="/a", headers=(("a", "b"),))),)
+    ),
 )
 
 
 @pytest.mark.parametrize("experiment", [PLAIN, RICH, MIXED], ids=["plain", "rich", "mixed"])
 def test_what_was_stored_is_what_was_planned(experiment: Experiment, tmp_path: Path) -> None:
-    stored = json.loads(json.dumps(plain(experiment)))
-    assert revive(Experiment, stored) == experiment
-    (tmp_path / "run.json").write_text(
-        json.dumps(filled_run(stored | {"order": ["a", "b"], "cpu_plan": {}}, {"cpus": 2}))
-    )
+    cells = expand(experiment, ("a", "b"))
+    ids = [cell.id for cell in cells]
+    resolved = stored_plan(experiment, cells, CpuPlan((1,), (0,), shared_cores=False))
+    assert revive(raw_plan(resolved)) == resolved
+    (tmp_path / "run.json").write_text(json.dumps(filled_run(plain(resolved), {"cpus": 2})))
     found, order, host = read_plan(tmp_path)
-    assert (found, order, host["cpus"]) == (experiment, ["a", "b"], 2)
+    assert (found, order, host.cpus) == (experiment, ids, 2)
     servers = ("waitress", "again")
     assert expand(read_plan(tmp_path)[0], servers) == expand(experiment, servers)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", json.dumps(filled_run({"order": [], "colour": 1}))],
+    [
+        "",
+        "[]",
+        "{}",
+        json.dumps(filled_run({"order": [], "colour": 1})),
+        json.dumps(filled_run(plain(PLAIN))),
+        json.dumps(filled_run(plain(PLAIN) | {"order": [], "colour": 1})),
+        json.dumps(
+            filled_run(plain(PLAIN) | {"order": [], "procedure": {"reruns": 1, "colour": 1}})
+        ),
+    ],
+    ids=["empty", "list", "nothing", "neither", "no order", "unknown", "unknown inside"],
 )
 def test_what_is_no_plan_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text)
@@ -121,15 +141,15 @@ def test_another_plan_is_refused_by_the_first_thing_that_differs(
 
 
 def test_another_host_or_version_is_refused() -> None:
-    host = {"kernel": "6.1", "cpus": 2, "load_average": "0.1"}
-    require_same_host(host, host | {"load_average": "9.9"})
+    host = HostFacts(kernel="6.1", cpus=2, load_average="0.1")
+    require_same_host(host, msgspec.structs.replace(host, load_average="9.9"))
     with pytest.raises(
         UsageError, match=r"the host has changed: kernel is '6\.2' and was '6\.1'; start a new run"
     ):
-        require_same_host(host, host | {"kernel": "6.2"})
+        require_same_host(host, msgspec.structs.replace(host, kernel="6.2"))
     cells = [
-        {"id": "waitress@100#1", "version": "3.0.2", "python": "3.11.2"},
-        {"id": "x@1#1", "version": None, "python": None},
+        filled_cell(id="waitress@100#1", version="3.0.2", python="3.11.2"),
+        filled_cell(id="x@1#1", version=None, python=None),
     ]
     require_same_versions(cells, {"waitress": ("3.0.2", "3.11.2"), "x": ("1", "2")})
     with pytest.raises(
@@ -144,7 +164,7 @@ def test_another_host_or_version_is_refused() -> None:
 
 def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, "hello")
-    directory.write_run({"status": "interrupted", "plan": {}, "host": {}})
+    directory.write_run(run_info(directory))
     for cell in ("a@1#1", "b@1#1"):
         directory.write_cell(cell, measured_load(), [Sample(10, 0, Counters(cpu_usage_ns=7))])
     with (directory.path / "resources.csv").open("a") as file:
@@ -161,7 +181,7 @@ def test_of_a_killed_run_only_the_cells_of_its_summary_stay(tmp_path: Path) -> N
     assert "Tag=b" not in (again.path / "latency.hlog").read_text()
     again.write_cell("b@1#1", measured_load(), [])
     assert {path.name: path.read_text() for path in directory.path.glob("latency.*")} == kept
-    again.write_run({"status": "complete", "plan": {}, "host": {}})
+    again.write_run(run_info(again))
     assert json.loads((again.path / "run.json").read_text())[
         "started_utc"
     ] == directory.started_utc.isoformat(timespec="seconds")
@@ -192,14 +212,11 @@ def test_a_warm_up_lasts_until_so_many_requests_were_due() -> None:
     load = replace(PLAIN.load, warmup_requests=500)
     slow, fast = Level(rate_per_s=100.0), Level(rate_per_s=10_000.0)
     phases = [
-        load_plan("http://h/", Request(), load, level, 1)["phases"]["warmup_ns"]
-        for level in (slow, fast)
+        load_plan("http://h/", Request(), load, level, 1).phases.warmup_ns for level in (slow, fast)
     ]
     assert phases == [5 * NS_PER_S, 2 * NS_PER_S]
     assert load.load_ns_at(slow) == 16 * NS_PER_S
-    with pytest.raises(
-        UsageError, match="a warm-up by requests needs a rate; give --warmup in seconds"
-    ):
+    with pytest.raises(UsageError, match="--warmup-requests needs --rates; use --warmup"):
         replace(PLAIN, load=load, levels=(Level(connections=3),))
 
 
@@ -260,7 +277,7 @@ def store(directory: Path, experiment: Experiment, status: str) -> None:
     run_json = filled_run({**plain(experiment), "order": []}, plain(host_facts()))
     (directory / "run.json").write_text(json.dumps(run_json))
     summary = filled_summary({}, [], status=status)
-    (directory / "summary.json").write_text(json.dumps(summary))
+    (directory / "summary.json").write_text(encode(summary))
 
 
 def test_a_complete_run_and_a_missing_one_cannot_be_resumed(

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
 from wsgiload.analysis.ground_truth import sent_at_most
 from wsgiload.catalogue.names import load_catalogue
+from wsgiload.documents.codec import read, to_plain
+from wsgiload.documents.load_report import Distribution, LoadReport
 from wsgiload.documents.schema import load_schema
+from wsgiload.documents.summary import CellFailure, CellResult, ExitStatus, Summary
 from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Enforcement, Limits
 from wsgiload.limits.model import Counters
-from wsgiload.loads.options import Level, LoadOptions
+from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
-from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.summary import Progress, exit_code, summarise_cell, summarise_sweep
 from wsgiload.sampling.external_counters import OutsideCounts, TcpCounts
 from wsgiload.sampling.sampler import Sample
 from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
 
+from .filled import reason, verdict
 from .report_fixture import write_run
 
 FOUND = {found.id: found for found in load_catalogue().select(["wsgiref", "gunicorn"])}
@@ -39,11 +43,11 @@ EXPERIMENT = Experiment(
     app="hello:app",
     app_dir=Path("/apps"),
     request=Request(),
-    load=LoadOptions(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
+    load=LoadSettings(duration_ns=20 * NS_PER_S, warmup_ns=5 * NS_PER_S),
     levels=(LEVEL,),
 )
 ENFORCED = Enforcement("cgroup-v1", {"cpus": 1.0}, ())
-FAILURE = Failure.of(ServerError("it fell over", "hold it", step="start", log_tail="Traceback"))
+FAILURE = failure_of(ServerError("it fell over", "hold it", step="start", log_tail="Traceback"))
 
 
 def setting(*, shared_cores: bool = False) -> Setting:
@@ -52,20 +56,22 @@ def setting(*, shared_cores: bool = False) -> Setting:
 
 
 @pytest.fixture(scope="module")
-def invented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def invented(tmp_path_factory: pytest.TempPathFactory) -> LoadReport:
     """The report of a load that is valid, over 20 s from the moment 81 000 s."""
     folder = write_run(tmp_path_factory.mktemp("invented") / "run") / "load"
-    load: dict[str, Any] = json.loads((folder / "waitress@1000#1.json").read_text())
-    assert load["verdict"]["status"] == "valid"
-    load["plan"]["phases"] = {"warmup_ns": 5 * NS_PER_S, "measure_ns": 20 * NS_PER_S}
-    return load
+    load = read(LoadReport, folder / "waitress@1000#1.json")
+    assert load.verdict.status == "valid"
+    phases = msgspec.structs.replace(
+        load.plan.phases, warmup_ns=5 * NS_PER_S, measure_ns=20 * NS_PER_S
+    )
+    return msgspec.structs.replace(load, plan=msgspec.structs.replace(load.plan, phases=phases))
 
 
 @pytest.fixture
-def record(invented: dict[str, Any]) -> CellRecord:
+def record(invented: LoadReport) -> CellRecord:
     """A cell that was measured without a fault: half a core in use all the time, and a peak of 64
     MiB."""
-    start_ns = invented["clock"]["monotonic_ns"]
+    start_ns = invented.clock.monotonic_ns
     samples = [
         Sample(
             start_ns + second * NS_PER_S,
@@ -86,60 +92,71 @@ def record(invented: dict[str, Any]) -> CellRecord:
     )
 
 
-def with_verdict(record: CellRecord, status: str, blame: str | None) -> CellRecord:
+def changed(record: CellRecord, **parts: Any) -> CellRecord:
+    """The same with these parts of the load's report."""
     assert record.load is not None
-    reasons = (
-        []
-        if status == "valid"
-        else [{"check": "send-lag", "level": status, "message": "m", "value": 2, "limit": 1}]
-    )
-    return replace(
-        record,
-        load=record.load | {"verdict": {"status": status, "blame": blame, "reasons": reasons}},
-    )
+    return replace(record, load=msgspec.structs.replace(record.load, **parts))
+
+
+def with_verdict(record: CellRecord, status: str, blame: str | None) -> CellRecord:
+    reasons = [] if status == "valid" else [reason("send-lag", status, "m", 2)]
+    return changed(record, verdict=verdict(status, blame, *reasons))
 
 
 def summary_of(
-    *records: CellRecord, status: Any = "complete", on: Setting | None = None
-) -> dict[str, Any]:
+    *records: CellRecord,
+    status: Literal["complete", "interrupted", "failed"] = "complete",
+    on: Setting | None = None,
+) -> Summary:
     progress = Progress([CELL, OTHER], records, status)
-    return {"schema_version": 2} | summarise_sweep(FOUND, on or setting(), progress)
+    return summarise_sweep(FOUND, on or setting(), progress)
 
 
-def errors(summary: dict[str, Any]) -> list[str]:
+def checks_of(cell: CellResult) -> list[str]:
+    assert cell.verdict is not None
+    return [reason.check for reason in cell.verdict.reasons]
+
+
+def status_of(cell: CellResult) -> tuple[str, str | None]:
+    assert cell.verdict is not None
+    return cell.verdict.status, cell.verdict.blame
+
+
+def errors(summary: Summary) -> list[str]:
     return [
         error.json_path
-        for error in Draft202012Validator(load_schema("summary-2")).iter_errors(summary)
+        for error in Draft202012Validator(load_schema("summary-2")).iter_errors(to_plain(summary))
     ]
 
 
 # --- cells
 
 
-def test_a_measured_cell_is_told_as_the_generator_and_the_kernel_told_it(
-    record: CellRecord, invented: dict[str, Any]
+def test_a_measured_cell_is_what_the_generator_and_the_kernel_reported(
+    record: CellRecord, invented: LoadReport
 ) -> None:
     cell = summarise_cell(record, FOUND["wsgiref"], setting())
-    assert (cell["id"], cell["server"], cell["variant"]) == ("wsgiref@1000#1", "wsgiref", "default")
-    assert (cell["rate"], cell["connections"], cell["run"]) == (1000.0, None, 1)
-    assert cell["verdict"] == invented["verdict"]
-    assert cell["rate_result"] == invented["rate"]
-    assert cell["outcomes"] == invented["outcomes"]
-    assert cell["response_time_ns"] == invented["response_time_ns"]
-    assert cell["limits"]["backend"] == "cgroup-v1"
-    assert (cell["limits"]["server_cpus"], cell["limits"]["client_cpus"]) == ([1], [0])
-    assert cell["resources"]["cpu_cores_mean"] == 0.5
-    assert cell["resources"]["memory_peak_bytes"] == 2**26
-    assert cell["resources"]["oom_kills"] == 0
-    assert cell["server_exit"] == {"code": 0, "signal": None, "clean": True}
-    assert cell["failure"] is None
-    assert cell["keepalive_honoured"] is True
-    assert (cell["warmup_s"], cell["duration_s"]) == (5, 20)
+    assert (cell.id, cell.server, cell.variant) == ("wsgiref@1000#1", "wsgiref", "default")
+    assert (cell.rate, cell.connections, cell.run) == (1000.0, None, 1)
+    assert cell.verdict == invented.verdict
+    assert cell.rate_result == invented.rate
+    assert cell.outcomes == invented.outcomes
+    assert cell.response_time_ns == invented.response_time_ns
+    assert cell.limits is not None and cell.resources is not None
+    assert cell.limits.backend == "cgroup-v1"
+    assert (cell.limits.server_cpus, cell.limits.client_cpus) == ((1,), (0,))
+    assert cell.resources.cpu_cores_mean == 0.5
+    assert cell.resources.memory_peak_bytes == 2**26
+    assert cell.resources.oom_kills == 0
+    assert cell.server_exit == ExitStatus(code=0, signal=None, clean=True)
+    assert cell.failure is None
+    assert cell.keepalive_honoured is True
+    assert (cell.warmup_s, cell.duration_s) == (5, 20)
 
 
 def test_a_variant_is_told_apart_from_its_server(record: CellRecord) -> None:
     cell = summarise_cell(replace(record, cell=OTHER), FOUND["gunicorn-gthread"], setting())
-    assert (cell["server"], cell["variant"], cell["id"]) == (
+    assert (cell.server, cell.variant, cell.id) == (
         "gunicorn",
         "gthread",
         "gunicorn-gthread@1000#1",
@@ -149,13 +166,11 @@ def test_a_variant_is_told_apart_from_its_server(record: CellRecord) -> None:
 def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() -> None:
     failed = CellRecord(CELL, failure=FAILURE, enforcement=ENFORCED, oom_kills=1)
     cell = summarise_cell(failed, FOUND["wsgiref"], setting())
-    assert cell["failure"] == {
-        "step": "start",
-        "message": "it fell over; hold it",
-        "log_tail": "Traceback",
-    }
-    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("invalid", "server")
-    assert {name for name, value in cell.items() if value is None} >= {
+    assert cell.failure == CellFailure(
+        step="start", message="it fell over; hold it", log_tail="Traceback"
+    )
+    assert status_of(cell) == ("invalid", "server")
+    assert {name for name, value in to_plain(cell).items() if value is None} >= {
         "rate_result",
         "outcomes",
         "response_time_ns",
@@ -165,23 +180,24 @@ def test_a_failed_cell_has_its_failure_and_null_for_all_that_was_not_measured() 
         "offered_quantiles_ns",
         "server_exit",
     }
-    assert cell["resources"]["oom_kills"] == 1
-    assert cell["resources"]["cpu_cores_mean"] is None
+    assert cell.resources is not None
+    assert cell.resources.oom_kills == 1
+    assert cell.resources.cpu_cores_mean is None
 
 
 def test_a_server_that_does_not_run_on_the_apps_interpreter_failed_by_itself_and_not_by_the_generator() -> (
     None
 ):
-    failure = Failure.of(UsageError("meinheld runs on Python <=3.12", "leave it out"))
+    failure = failure_of(UsageError("meinheld runs on Python <=3.12", "leave it out"))
     assert failure.step == "provision"
     assert "leave it out" in failure.message
 
 
 def test_a_cell_that_never_got_an_environment_knows_neither_versions_nor_limits() -> None:
-    unbuilt = CellRecord(CELL, failure=Failure.of(ProvisionError("no compiler", step="provision")))
+    unbuilt = CellRecord(CELL, failure=failure_of(ProvisionError("no compiler", step="provision")))
     cell = summarise_cell(unbuilt, FOUND["wsgiref"], setting())
-    assert cell["failure"]["step"] == "provision"
-    assert (cell["version"], cell["python"], cell["limits"], cell["resources"]) == (
+    assert cell.failure is not None and cell.failure.step == "provision"
+    assert (cell.version, cell.python, cell.limits, cell.resources) == (
         None,
         None,
         None,
@@ -203,10 +219,11 @@ def test_shared_cores_are_a_warning_beside_what_the_generator_found(
     cell = summarise_cell(
         with_verdict(record, *before), FOUND["wsgiref"], setting(shared_cores=True)
     )
-    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == after
-    assert cell["verdict"]["reasons"][-1]["check"] == "shared-cores"
-    assert cell["verdict"]["reasons"][-1]["level"] == "warn"
-    assert "share cores" in cell["verdict"]["reasons"][-1]["message"]
+    assert status_of(cell) == after
+    assert cell.verdict is not None
+    last = cell.verdict.reasons[-1]
+    assert (last.check, last.level) == ("shared-cores", "warn")
+    assert "share cores" in last.message
 
 
 @pytest.mark.parametrize(
@@ -218,51 +235,49 @@ def test_a_server_that_was_asked_to_keep_connections_and_did_not_raises_v6(
 ) -> None:
     closing = replace(record, keepalive_honoured=False)
     cell = summarise_cell(closing, replace(FOUND["wsgiref"], keepalive=of_grid), setting())
-    assert [reason["check"] for reason in cell["verdict"]["reasons"]] == checks
-    assert cell["verdict"]["status"] == ("warn" if checks else "valid")
+    assert checks_of(cell) == checks
+    assert status_of(cell)[0] == ("warn" if checks else "valid")
 
 
-def test_what_others_counted_is_told_and_judged(record: CellRecord) -> None:
+def test_what_others_counted_is_stored_and_judged(record: CellRecord) -> None:
     assert record.load is not None
     sent = sent_at_most(record.load)
+    assert sent is not None
     watched = replace(record, outside=OutsideCounts(sent + 1_000, TcpCounts(2, 0, 0, 0)))
     cell = summarise_cell(watched, FOUND["wsgiref"], setting())
-    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("invalid", "client")
-    assert [reason["check"] for reason in cell["verdict"]["reasons"]] == ["app-calls"]
-    assert cell["external_counts"]["requests_seen"] == sent + 1_000
-    assert [note for note in cell["notes"] if note.startswith("TCP retransmissions on this host")]
+    assert status_of(cell) == ("invalid", "client")
+    assert checks_of(cell) == ["app-calls"]
+    assert cell.external_counts is not None
+    assert cell.external_counts.requests_seen == sent + 1_000
+    assert [note for note in cell.notes if note.startswith("TCP retransmissions on this host")]
     assert errors(summary_of(watched)) == []
     own_app = replace(record, outside=OutsideCounts(None, TcpCounts(0, 0, 0, 0)))
-    told = summarise_cell(own_app, FOUND["wsgiref"], setting())
-    assert [one["check"] for one in told["not_checked"]] == ["noise-floor", "app-calls"]
-    assert told["verdict"]["status"] == "valid"
+    unwatched = summarise_cell(own_app, FOUND["wsgiref"], setting())
+    assert unwatched.not_checked is not None
+    assert [one.check for one in unwatched.not_checked] == ["noise-floor", "app-calls"]
+    assert status_of(unwatched)[0] == "valid"
 
 
 def test_a_limit_that_does_not_hold_is_listed_and_warned_of_by_name(record: CellRecord) -> None:
     loose = replace(record, enforcement=Enforcement("none", {}, ("memory", "pids")))
     cell = summarise_cell(loose, FOUND["wsgiref"], setting())
-    assert cell["limits"]["not_enforced"] == ["memory", "pids"]
-    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("warn", "host")
-    (reason,) = cell["verdict"]["reasons"]
-    assert reason["message"] == "limits not enforced: memory, pids"
+    assert cell.limits is not None and cell.verdict is not None
+    assert cell.limits.not_enforced == ("memory", "pids")
+    assert status_of(cell) == ("warn", "host")
+    (reason,) = cell.verdict.reasons
+    assert reason.message == "limits not enforced: memory, pids"
 
 
 def test_a_cpu_limit_that_does_not_hold_is_not_one_that_a_server_leaves_unused(
     record: CellRecord,
 ) -> None:
     assert record.load is not None
-    behind = replace(
-        record,
-        load=record.load
-        | {"rate": record.load["rate"] | {"achieved_per_s": 1, "goodput_per_s": 1}},
-    )
+    rate = msgspec.structs.replace(record.load.rate, achieved_per_s=1, goodput_per_s=1)
+    behind = changed(record, rate=rate)
     four_cores = replace(setting(), limits=Limits(cpus=4.0))
 
     def checks(one: CellRecord) -> list[str]:
-        return [
-            reason["check"]
-            for reason in summarise_cell(one, FOUND["wsgiref"], four_cores)["verdict"]["reasons"]
-        ]
+        return checks_of(summarise_cell(one, FOUND["wsgiref"], four_cores))
 
     assert checks(behind) == ["rate-not-reached", "idle-server"]
     assert checks(replace(behind, enforcement=Enforcement("none", {}, ("cpus",)))) == [
@@ -272,11 +287,11 @@ def test_a_cpu_limit_that_does_not_hold_is_not_one_that_a_server_leaves_unused(
 
 
 def test_the_verdict_of_the_generator_is_not_changed_by_being_summarised(
-    record: CellRecord, invented: dict[str, Any]
+    record: CellRecord, invented: LoadReport
 ) -> None:
-    before = json.dumps(invented["verdict"])
+    before = to_plain(invented.verdict)
     summarise_cell(record, FOUND["wsgiref"], setting(shared_cores=True))
-    assert json.dumps(invented["verdict"]) == before
+    assert to_plain(invented.verdict) == before
 
 
 # --- the whole
@@ -286,11 +301,11 @@ def test_a_summary_keeps_the_order_asked_for_and_holds_only_cells_that_were_run(
     record: CellRecord,
 ) -> None:
     summary = summary_of(record, status="interrupted")
-    assert summary["order"] == ["wsgiref@1000#1", "gunicorn-gthread@1000#1"]
-    assert [cell["id"] for cell in summary["cells"]] == ["wsgiref@1000#1"]
-    assert summary["status"] == "interrupted"
-    assert summary["seed"] == 1
-    assert summary["experiment"]["servers"] == list(FOUND)
+    assert summary.order == ("wsgiref@1000#1", "gunicorn-gthread@1000#1")
+    assert [cell.id for cell in summary.cells] == ["wsgiref@1000#1"]
+    assert summary.status == "interrupted"
+    assert summary.seed == 1
+    assert summary.experiment.servers == tuple(FOUND)
 
 
 def test_every_kind_of_cell_is_accepted_by_the_schema(record: CellRecord) -> None:
@@ -348,30 +363,37 @@ def test_an_interrupted_sweep_is_130_whatever_else_happened(causes: dict[int, Ce
 
 def test_a_generator_that_breaks_is_98_because_no_server_is_at_fault() -> None:
     broken = CellRecord(
-        CELL, failure=Failure.of(LoadError("the generator ended with code -11 and no report"))
+        CELL, failure=failure_of(LoadError("the generator ended with code -11 and no report"))
     )
     summary = summary_of(broken)
-    assert summary["cells"][0]["verdict"]["blame"] == "client"
+    assert status_of(summary.cells[0]) == ("invalid", "client")
     assert exit_code(summary) == 98
     assert exit_code(summary_of(broken, CellRecord(OTHER, failure=FAILURE))) == 97
 
 
 def delayed(record: CellRecord, first_byte_ns: int, service_ns: int) -> CellRecord:
     assert record.load is not None
-    load = dict(record.load)
-    for name, median_ns in (("first_byte_ns", first_byte_ns), ("service_time_ns", service_ns)):
-        load[name] = load[name] | {"quantiles": load[name]["quantiles"] | {"0.5": median_ns}}
-    return replace(record, load=load)
+    return changed(
+        record,
+        first_byte_ns=_with_median(record.load.first_byte_ns, first_byte_ns),
+        service_time_ns=_with_median(record.load.service_time_ns, service_ns),
+    )
 
 
-def test_a_body_that_waits_for_a_delayed_acknowledgement_is_told_in_words(
+def _with_median(times: Distribution | None, median_ns: int) -> Distribution:
+    assert times is not None
+    return msgspec.structs.replace(times, quantiles=times.quantiles | {"0.5": median_ns})
+
+
+def test_a_body_that_waits_for_a_delayed_acknowledgement_is_explained_in_words(
     record: CellRecord,
 ) -> None:
     cell = summarise_cell(delayed(record, 400_000, 42_400_000), FOUND["wsgiref"], setting())
-    assert (cell["verdict"]["status"], cell["verdict"]["blame"]) == ("warn", "server")
-    [reason] = cell["verdict"]["reasons"]
-    assert (reason["check"], reason["value"]) == ("nagle-delay", 42_000_000)
-    assert "TCP_NODELAY" in reason["message"]
+    assert status_of(cell) == ("warn", "server")
+    assert cell.verdict is not None
+    [reason] = cell.verdict.reasons
+    assert (reason.check, reason.value) == ("nagle-delay", 42_000_000)
+    assert "TCP_NODELAY" in reason.message
 
 
 @pytest.mark.parametrize("service_ns", [900_000, 30_400_000, 60_400_000])
@@ -379,7 +401,7 @@ def test_another_transfer_time_is_nobodys_delayed_acknowledgement(
     record: CellRecord, service_ns: int
 ) -> None:
     cell = summarise_cell(delayed(record, 400_000, service_ns), FOUND["wsgiref"], setting())
-    assert cell["verdict"]["reasons"] == []
+    assert checks_of(cell) == []
 
 
 def test_a_server_that_never_became_ready_still_tells_what_memory_it_took(
@@ -388,6 +410,7 @@ def test_a_server_that_never_became_ready_still_tells_what_memory_it_took(
     unready = replace(
         record, load=None, samples=(), oom_kills=1, memory_peak_bytes=2**26, failure=FAILURE
     )
-    resources = summarise_cell(unready, FOUND["wsgiref"], setting())["resources"]
-    assert (resources["oom_kills"], resources["memory_peak_bytes"]) == (1, 2**26)
-    assert resources["cpu_cores_mean"] is None
+    resources = summarise_cell(unready, FOUND["wsgiref"], setting()).resources
+    assert resources is not None
+    assert (resources.oom_kills, resources.memory_peak_bytes) == (1, 2**26)
+    assert resources.cpu_cores_mean is None

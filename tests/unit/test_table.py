@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import io
-import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
+from wsgiload.documents.load_plan import ClosedLoop, LoadModel, Ramp
+from wsgiload.documents.load_report import (
+    GeneratorUsage,
+    LoadReport,
+    Reason,
+    SpinUse,
+    Stalls,
+    Uncertainty,
+    Verdict,
+)
+from wsgiload.documents.run_info import DoctorFinding
+from wsgiload.documents.summary import Summary
 from wsgiload.report import print_doctor, print_load, print_servers, print_sweep
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.table import remarks
 
-from .report_fixture import read_summary, write_run
+from .report_fixture import read_load, read_summary, write_run
+
+replace = msgspec.structs.replace
+WAITRESS = "waitress@3000#1"
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +45,16 @@ def shown(target: Console) -> list[str]:
     return [line.strip() for line in target.file.getvalue().splitlines()]
 
 
-def sweep_lines(summary: dict[str, Any], width: int = 150, terminal: bool = False) -> list[str]:
+def sweep_lines(summary: Summary, width: int = 150, terminal: bool = False) -> list[str]:
     target = console(width, terminal)
     print_sweep(summary, target)
     assert target.width == width
+    return shown(target)
+
+
+def load_lines(report: LoadReport, width: int = 150) -> list[str]:
+    target = console(width)
+    print_load(report, target)
     return shown(target)
 
 
@@ -72,7 +91,7 @@ def test_a_failed_cell_says_where_and_why_and_has_no_numbers(run_dir: Path) -> N
     fields = failed.split()
     assert fields[:11] == ["3,000", *["–"] * 9, "failed:"]
     assert failed.endswith(
-        "failed: readiness: no correct answer within 30 s; the process ended with code 1"
+        "failed: readiness: no correct response within 30 s; the process ended with code 1"
     )
 
 
@@ -116,20 +135,18 @@ def test_every_reason_and_note_is_said_once(run_dir: Path) -> None:
 def test_the_cell_that_is_farthest_beyond_a_limit_is_told(
     run_dir: Path, check: str, figures: list[tuple[float | None, float | None]], told: list[str]
 ) -> None:
+    summary = read_summary(run_dir)
     for ordered in (figures, figures[::-1]):
-        summary = read_summary(run_dir)
-        summary["cells"] = summary["cells"][: len(ordered)]
-        for cell, (value, limit) in zip(summary["cells"], ordered, strict=True):
-            reason = {
-                "check": check,
-                "level": "warn",
-                "message": f"found {value}",
-                "value": value,
-                "limit": limit,
-            }
-            cell["verdict"] = {"status": "warn", "blame": "client", "reasons": [reason]}
-            cell["notes"] = []
-        said = [sentence for sentence, _, _ in remarks(read_sweep(summary)) if "found" in sentence]
+        cells = []
+        for cell, (value, limit) in zip(summary.cells, ordered, strict=False):
+            reason = Reason(
+                check=check, level="warn", message=f"found {value}", value=value, limit=limit
+            )
+            verdict = Verdict(status="warn", blame="client", reasons=(reason,))
+            cells.append(replace(cell, verdict=verdict, notes=()))
+        assert len(cells) == len(ordered)
+        sweep = read_sweep(replace(summary, cells=tuple(cells)))
+        said = [sentence for sentence, _, _ in remarks(sweep) if "found" in sentence]
         assert len(said) == len(told)
         assert all(any(f"found {figure}" in sentence for sentence in said) for figure in told)
 
@@ -148,7 +165,7 @@ def test_a_run_that_is_not_complete_says_so_above_its_figures(run_dir: Path) -> 
     summary = read_summary(run_dir)
     said = "interrupted: some cells were not measured"
     assert said not in sweep_lines(summary)
-    assert sweep_lines(summary | {"status": "interrupted"})[1] == said
+    assert sweep_lines(replace(summary, status="interrupted"))[1] == said
 
 
 def test_a_narrow_terminal_names_the_columns_it_leaves_out(run_dir: Path) -> None:
@@ -168,23 +185,22 @@ def test_a_closed_loop_counts_connections(tmp_path: Path) -> None:
 
 def test_too_few_requests_give_a_dash_and_a_reason(run_dir: Path) -> None:
     summary = read_summary(run_dir)
-    summary["cells"] = summary["cells"][3:4]
-    summary["cells"][0]["outcomes"].update(scheduled=500, ok=500)
-    lines = sweep_lines(summary)
+    cell = summary.cells[3]
+    assert cell.outcomes is not None
+    few = replace(cell, outcomes=replace(cell.outcomes, scheduled=500, ok=500))
+    lines = sweep_lines(replace(summary, cells=(few,)))
     assert [field.strip() for field in row(lines, "gunicorn-gthread")][4:7] == ["1.11 ms", "–", "–"]
     assert "p99 is not shown: it needs 1,000 requests or more [gunicorn-gthread at 1,000]" in lines
 
 
 def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
-    target = console(100)
-    print_load(json.loads((run_dir / "load" / "waitress@3000#1.json").read_text()), target)
-    lines = shown(target)
+    lines = load_lines(read_load(run_dir, WAITRESS), width=100)
     assert lines[0] == "verdict: valid"
     assert lines[1] == (
         "offered 3,014/s, sent 3,014/s, answered correctly 2,993/s (99.3 % of offered), "
         "p99 of all offered 83.9 ms (95 % interval 81.4 ms to 87.2 ms)"
     )
-    assert lines[2] == "Times of the correct answers (99.3 %):"
+    assert lines[2] == "Times of the correct responses (99.3 %):"
     assert [field.strip() for field in row(lines, "connect")] == [
         "connect",
         "not measured",
@@ -200,40 +216,43 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
 
 
 def test_quantiles_that_grow_with_the_duration_are_not_shown_as_numbers(run_dir: Path) -> None:
-    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    report["stationarity"]["state"] = "unstable"
-    target = console()
-    print_load(report, target)
-    assert "p99 of all offered grows with the duration" in " ".join(shown(target))
+    report = read_load(run_dir, WAITRESS)
+    unstable = replace(report, stationarity=replace(report.stationarity, state="unstable"))
+    assert "p99 of all offered grows with the duration" in " ".join(load_lines(unstable))
 
 
-def test_a_load_that_was_stored_without_its_uncertainty_is_shown_by_its_numbers(
-    run_dir: Path,
-) -> None:
-    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    del report["uncertainty"], report["stationarity"]
-    target = console(100)
-    print_load(report, target)
-    assert shown(target)[1].endswith("p99 of all offered 83.9 ms")
+def test_a_quantile_whose_uncertainty_is_not_known_is_shown_by_its_number(run_dir: Path) -> None:
+    report = replace(
+        read_load(run_dir, WAITRESS),
+        uncertainty=Uncertainty(offered_quantiles_ns={}, response_time_ns={}),
+    )
+    assert load_lines(report, width=100)[1].endswith("p99 of all offered 83.9 ms")
 
 
 def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
-    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    report["plan"]["load"] = {
-        "open": {"ramp": {"from_per_s": 1000, "to_per_s": 5000, "over_ns": None}}
-    }
-    target = console()
-    print_load(report, target)
-    assert "offered 3,014/s on average, sent" in shown(target)[1]
+    report = read_load(run_dir, WAITRESS)
+    open_loop = report.plan.load.open
+    assert open_loop is not None
+    varying = replace(open_loop, rate_per_s=None, ramp=Ramp(from_per_s=1000, to_per_s=5000))
+    ramp = LoadModel(open=varying)
+    varied = replace(report, plan=replace(report.plan, load=ramp))
+    assert "offered 3,014/s on average, sent" in load_lines(varied)[1]
+
+
+def with_client(report: LoadReport, **changes: object) -> LoadReport:
+    """The same report, of a generator that did otherwise."""
+    assert report.client is not None
+    client: GeneratorUsage = replace(report.client, **changes)
+    return replace(report, client=client)
 
 
 @pytest.mark.parametrize(
     ("client", "said"),
     [
         ({}, None),
-        ({"spin": {"window_ns": 0, "reason": "off_at_this_rate"}}, "would take a fifth of a core"),
+        ({"spin": SpinUse(window_ns=0, reason="off_at_this_rate")}, "would take a fifth of a core"),
         (
-            {"spin": {"window_ns": 0, "reason": "off_on_shared_cores"}},
+            {"spin": SpinUse(window_ns=0, reason="off_on_shared_cores")},
             "because the generator shares its cores",
         ),
         (
@@ -250,28 +269,24 @@ def test_a_rate_that_varied_is_shown_as_a_mean(run_dir: Path) -> None:
         ({"real_time_off_share": 0.0004}, None),
         ({"real_time_off_share": 0.07}, "real-time priority was given up for 7.0 % of the load"),
         (
-            {"real_time_off_share": 0.01, "spin": {"window_ns": 0, "reason": "off_at_this_rate"}},
+            {"real_time_off_share": 0.01, "spin": SpinUse(window_ns=0, reason="off_at_this_rate")},
             "would take a fifth of a core or more; real-time priority was given up",
         ),
     ],
 )
 def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
-    run_dir: Path, client: dict[str, Any], said: str | None
+    run_dir: Path, client: dict[str, object], said: str | None
 ) -> None:
-    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    report["client"] |= client
-    target = console(width=300)
-    print_load(report, target)
-    last = shown(target)[-1]
+    report = with_client(read_load(run_dir, WAITRESS), **client)
+    last = load_lines(report, width=300)[-1]
     assert (
         (said in last and last.startswith("generator: "))
         if said
         else not last.startswith("generator: ")
     )
-    report["plan"]["load"] = {"closed": {"connections": 8, "think_time_ns": 0}}
-    target = console()
-    print_load(report, target)
-    assert not shown(target)[-1].startswith("generator: ")
+    closed = LoadModel(closed=ClosedLoop(connections=8))
+    report = replace(report, plan=replace(report.plan, load=closed))
+    assert not load_lines(report)[-1].startswith("generator: ")
 
 
 @pytest.mark.parametrize(
@@ -287,26 +302,20 @@ def test_a_spin_that_limited_itself_is_told_of_an_open_loop(
         ),
         (
             {
-                "stalls": {
-                    "count": 2,
-                    "total_ns": 18_000_000,
-                    "longest_ns": 12_000_000,
-                    "arrivals": 0,
-                    "responses": 0,
-                }
+                "stalls": Stalls(
+                    count=2, total_ns=18_000_000, longest_ns=12_000_000, arrivals=0, responses=0
+                )
             },
             "stalled 2 times, 12.0 ms at most",
         ),
     ],
 )
-def test_every_load_says_what_the_generator_cost_and_whose_instants_it_has(
-    run_dir: Path, client: dict[str, Any], said: str
+def test_every_load_says_what_the_generator_cost_and_whose_timestamps_it_has(
+    run_dir: Path, client: dict[str, object], said: str
 ) -> None:
-    report = json.loads((run_dir / "load" / "waitress@3000#1.json").read_text())
-    report["client"] |= client
-    target = console(width=300)
-    print_load(report, target)
-    (line,) = [line for line in shown(target) if line.startswith("generator used: ")]
+    report = with_client(read_load(run_dir, WAITRESS), **client)
+    lines = load_lines(report, width=300)
+    (line,) = [line for line in lines if line.startswith("generator used: ")]
     assert said in line
 
 
@@ -331,25 +340,12 @@ def test_the_catalogue_gives_reasons() -> None:
     assert lines[4].endswith("unavailable (legacy): no C compiler")
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    check: str
-    level: str
-    value: object
-    message: str
-    fix: str | None
-
-
 def test_the_doctor_starts_with_the_worst_and_gives_fixes() -> None:
     target = console()
-    fine = Looked("cores", "green", 4, "enough CPUs", None)
-    slow = {
-        "check": "governor",
-        "level": "red",
-        "value": None,
-        "message": "the CPU slows down",
-        "fix": "fix it",
-    }
+    fine = DoctorFinding(check="cores", level="green", value=4, message="enough CPUs", fix=None)
+    slow = DoctorFinding(
+        check="governor", level="red", value=None, message="the CPU slows down", fix="fix it"
+    )
     print_doctor([fine, slow], target)
     lines = shown(target)
     assert lines[3].split() == ["red", "governor", "not", "measured", "the", "CPU", "slows", "down"]

@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
+from wsgiload.documents.load_report import Bounds
 from wsgiload.errors import UsageError
 
-RESULT: dict[str, Any] = {
+from .canned_load import canned_load
+from .filled import exactly, filled_cell, outcomes, rates
+
+FIGURES: dict[str, Any] = {
     "offered_quantiles_ns": {
-        "0.5": {"low": 1_000_000, "high": 1_000_000},
-        "0.99": {"low": 40_000_000, "high": 60_000_000},
-        "0.999": {"low": 90_000_000, "high": None},
+        "0.5": exactly(1_000_000),
+        "0.99": Bounds(low=40_000_000, high=60_000_000),
+        "0.999": Bounds(low=90_000_000, high=None),
     },
-    "rate": {
-        "offered_per_s": 1000.0,
-        "sent_per_s": 1000.0,
-        "achieved_per_s": 990.0,
-        "goodput_per_s": 980.0,
-    },
-    "outcomes": {"scheduled": 1000, "ok": 995, "timeout": 5},
+    "outcomes": outcomes(1000, 995, timeout=5),
 }
+RATES = rates(980.0, offered_per_s=1000.0, sent_per_s=1000.0, achieved_per_s=990.0)
+RESULT = filled_cell(rate_result=RATES, **FIGURES)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(
         ("goodput>much", "'goodput>much': 'much' is not a number"),
         (
             "goodput>=95%",
-            "'goodput>=95%': goodput is a rate per second and no share; for a share write "
+            "'goodput>=95%': goodput is a rate per second, not a share; for a share write "
             "error_rate<5%",
         ),
     ],
@@ -86,16 +86,17 @@ def test_a_quantile_counts_by_its_upper_bound_and_what_is_unknown_is_not_met(
 
 
 def test_nothing_holds_for_a_cell_that_has_no_result() -> None:
-    cell = {"offered_quantiles_ns": None, "rate_result": None, "outcomes": None}
+    cell = filled_cell()
     for text in ("p99<1h", "error_rate<=1", "goodput>=0"):
         assert not parse_threshold(text).holds(cell)
-    assert not parse_threshold("error_rate<=1").holds({"outcomes": {"scheduled": 0, "ok": 0}})
+    assert not parse_threshold("error_rate<=1").holds(filled_cell(outcomes=outcomes(0)))
 
 
 def test_a_cell_of_a_sweep_and_a_report_of_a_load_are_judged_alike() -> None:
-    cell = {**RESULT, "rate_result": RESULT["rate"]}
-    del cell["rate"]
-    assert parse_threshold("goodput>=980").holds(cell)
+    report = canned_load(rate=RATES, **FIGURES)
+    for text in ("goodput>=980", "goodput>980", "p99<61ms", "p99<50ms", "error_rate<=0.5%"):
+        assert parse_threshold(text).holds(report) is parse_threshold(text).holds(RESULT), text
+    assert parse_threshold("goodput>=980").holds(report)
 
 
 def test_each_failure_is_a_sentence_that_names_its_cell() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import wsgiload
+from wsgiload import LoadOptions, TransportOptions
 from wsgiload.cli import run
 
 URL = "http://any.example/"
@@ -50,7 +51,11 @@ def dry(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 def test_a_unix_socket_is_driven_from_python(unix_socket: Path) -> None:
     report = wsgiload.load(
-        URL, rate=100, arrivals="constant", duration=0.3, unix_socket=unix_socket
+        URL,
+        rate=100,
+        duration=0.3,
+        options=LoadOptions(arrivals="constant"),
+        transport=TransportOptions(unix_socket=unix_socket),
     )
     assert (report.outcomes["scheduled"], report.outcomes["ok"]) == (30, 30)
     assert report.to_dict()["plan"]["unix_socket"] == str(unix_socket)
@@ -79,7 +84,7 @@ def test_a_socket_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixtu
     message = capsys.readouterr().err
     assert "/nowhere/server.sock" in message and "start the server" in message
     with pytest.raises(wsgiload.UsageError, match="start the server"):
-        wsgiload.load(URL, unix_socket="/nowhere/server.sock")
+        wsgiload.load(URL, transport=TransportOptions(unix_socket="/nowhere/server.sock"))
 
 
 def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,4 +111,6 @@ def test_the_options_reach_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_is_no_source_address_is_refused() -> None:
     with pytest.raises(wsgiload.UsageError, match=r"127\.0\.0\.2-127\.0\.0\.50"):
-        wsgiload.load("http://127.0.0.1:9/", source_addresses="localhost")
+        wsgiload.load(
+            "http://127.0.0.1:9/", transport=TransportOptions(source_addresses="localhost")
+        )

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
+import msgspec
 import pytest
 
+from wsgiload.documents.load_report import (
+    Bounds,
+    Outcomes,
+    QuantileUncertainty,
+    Reason,
+    Verdict,
+)
+from wsgiload.documents.summary import CellFailure
 from wsgiload.report import words
 
 
-def outcomes(**counts: int) -> dict[str, Any]:
-    kinds = dict.fromkeys(
-        (
-            "ok",
-            "http_status",
-            "bad_body",
-            "reset",
-            "stale",
-            "refused",
-            "connect_timeout",
-            "timeout",
-            "dropped",
-            "unfinished",
-            "client_error",
-        ),
-        0,
-    )
-    kinds.update(counts)
-    return {"scheduled": sum(kinds.values()), **kinds}
+def outcomes(**counts: int) -> Outcomes:
+    kinds = dict.fromkeys(Outcomes.__struct_fields__, 0) | counts
+    return msgspec.convert(kinds | {"scheduled": sum(counts.values())}, Outcomes)
 
 
 @pytest.mark.parametrize(
@@ -94,24 +87,24 @@ def test_rates(per_s: float | None, text: str) -> None:
 
 def test_a_known_quantile_is_a_number() -> None:
     assert (
-        words.format_bounds({"low": 18_400_000, "high": 18_400_000}, 0.99, outcomes(ok=1000))
+        words.format_bounds(Bounds(low=18_400_000, high=18_400_000), 0.99, outcomes(ok=1000))
         == "18.4 ms"
     )
 
 
 def test_a_quantile_cut_off_by_a_timeout_is_a_lower_bound() -> None:
-    bounds = {"low": 1_000_000_000, "high": None}
+    bounds = Bounds(low=1_000_000_000, high=None)
     assert words.format_bounds(bounds, 0.99, outcomes(ok=980, timeout=20)) == ">= 1.00 s"
 
 
 @pytest.mark.parametrize("low", [None, 18_400_000])
 def test_a_quantile_that_failures_exceed_is_not_met(low: int | None) -> None:
-    met = words.format_bounds({"low": low, "high": None}, 0.999, outcomes(ok=993, http_status=7))
+    met = words.format_bounds(Bounds(low=low, high=None), 0.999, outcomes(ok=993, http_status=7))
     assert met == "not met (0.7 % failed)"
 
 
 def test_a_quantile_between_two_bounds_shows_both() -> None:
-    bounds = {"low": 18_400_000, "high": 21_000_000}
+    bounds = Bounds(low=18_400_000, high=21_000_000)
     assert words.format_bounds(bounds, 0.99, outcomes(ok=1000)) == "18.4 ms to 21.0 ms"
     assert words.format_bounds(None, 0.99, None) == "–"
 
@@ -123,14 +116,16 @@ def test_a_quantile_needs_ten_requests_beyond_it() -> None:
     assert not words.enough_requests(None, 0.5)
 
 
-def known(reason: str | None) -> dict[str, object]:
-    interval = None if reason == "too_few_effective_requests" else [17_900_000, 19_200_000]
-    return {
-        "interval_95_ns": interval,
-        "effective_requests": 700.0,
-        "standing": "resolved",
-        "reason": reason,
-    }
+Unresolved = Literal["too_few_effective_requests", "measurement_floor"]
+
+
+def known(reason: Unresolved | None) -> QuantileUncertainty:
+    return QuantileUncertainty(
+        interval_95_ns=None if reason == "too_few_effective_requests" else (17_900_000, 19_200_000),
+        effective_requests=700.0,
+        standing="resolved",
+        reason=reason,
+    )
 
 
 def test_dependent_requests_know_less_than_their_number() -> None:
@@ -158,22 +153,22 @@ def test_intervals() -> None:
 
 
 def test_verdicts_name_who_is_to_blame_and_why() -> None:
-    reasons = [{"check": "run-queue-wait"}, {"check": "send-lag"}]
-    assert words.verdict_words({"status": "valid", "blame": None, "reasons": []}) == "valid"
-    assert (
-        words.verdict_words({"status": "warn", "blame": None, "reasons": reasons})
-        == "warn (run-queue-wait, send-lag)"
+    reasons = tuple(
+        Reason(check=check, level="warn", message="found", value=None, limit=None)
+        for check in ("send-lag", "run-queue-wait")
     )
-    invalid = {"status": "invalid", "blame": "client", "reasons": reasons}
+    valid = Verdict(status="valid", blame=None, reasons=())
+    assert words.verdict_words(valid) == "valid"
+    warn = Verdict(status="warn", blame=None, reasons=reasons)
+    assert words.verdict_words(warn) == "warn (run-queue-wait, send-lag)"
+    invalid = Verdict(status="invalid", blame="client", reasons=reasons)
     assert words.verdict_words(invalid) == "invalid: client (run-queue-wait, send-lag)"
     assert words.verdict_words(None) == "not measured"
 
 
 def test_small_words() -> None:
-    assert (
-        words.failure_words({"step": "launch", "message": " port in use "})
-        == "failed: launch: port in use"
-    )
+    failure = CellFailure(step="launch", message=" port in use ", log_tail=None)
+    assert words.failure_words(failure) == "failed: launch: port in use"
     assert [words.plural(count, "run") for count in (1, 6)] == ["1 run", "6 runs"]
     assert [words.join_words(list(names)) for names in ("", "a", "ab", "abc")] == [
         "",
@@ -191,4 +186,4 @@ def test_small_words() -> None:
         "250 ms",
         "–",
     ]
-    assert [words.format_cpu_list(cpus) for cpus in ("0-1", [0, 1], None)] == ["0-1", "0,1", "any"]
+    assert [words.format_cpu_list(cpus) for cpus in ("0-1", (0, 1), None)] == ["0-1", "0,1", "any"]

@@ -11,17 +11,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev, variance
-from typing import Any
+from typing import Literal
 
+from wsgiload.documents.summary import Aggregate, AggregateFigure, AggregateFigures, CellResult
 from wsgiload.experiment.procedure import Method
-from wsgiload.statistics.effect import FEWEST_RUNS, mean_interval
+from wsgiload.statistics.effect import FEWEST_RUNS, Interval, mean_interval
 from wsgiload.statistics.student import t_quantile
 
-Json = Mapping[str, Any]
+Figure = Literal["p50", "p99", "p99.9", "goodput"]
 
-QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
-GOODPUT = "goodput"
-FIGURES = (*QUANTILES, GOODPUT)
+QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+GOODPUT: Literal["goodput"] = "goodput"
+FIGURES: tuple[Figure, ...] = ("p50", "p99", "p99.9", GOODPUT)
 FEWEST_RUNS_TO_TRIM = 3
 # Of the interval inside a run: thirty batches (docs/statistics.md).
 DEGREES_WITHIN = 29
@@ -38,104 +39,131 @@ class Level:
     connections: int | None
 
 
-def level_of(cell: Json) -> Level:
+Runs = Mapping[int, CellResult]
+
+
+def level_of(cell: CellResult) -> Level:
     """The server, under the name that it had in the experiment, and its load."""
-    return Level(server_of(cell), cell["rate"], cell["connections"])
+    return Level(server_of(cell), cell.rate, cell.connections)
 
 
-def server_of(cell: Json) -> str:
+def server_of(cell: CellResult) -> str:
     """``server@level#run`` without its level and run."""
-    return str(cell["id"]).rpartition("@")[0]
+    return cell.id.rpartition("@")[0]
 
 
-def is_discarded(cell: Json) -> bool:
+def is_discarded(cell: CellResult) -> bool:
     """Whether a trial says nothing about its server, because something else was at fault."""
-    verdict = cell["verdict"]
-    if verdict is None:
+    if cell.verdict is None:
         return True
-    return verdict["status"] == "invalid" and verdict["blame"] in NOT_THE_SERVER
+    return cell.verdict.status == "invalid" and cell.verdict.blame in NOT_THE_SERVER
 
 
-def standing(cells: Sequence[Json]) -> dict[Level, dict[int, Json]]:
+def standing(cells: Sequence[CellResult]) -> dict[Level, dict[int, CellResult]]:
     """By level and run, the cell that stands: of several attempts the one that was not
     discarded."""
-    found: dict[Level, dict[int, Json]] = {}
+    by_level: dict[Level, dict[int, CellResult]] = {}
     for cell in cells:
-        runs = found.setdefault(level_of(cell), {})
+        runs = by_level.setdefault(level_of(cell), {})
         if not is_discarded(cell):
-            runs[cell["run"]] = cell
-    return found
+            runs[cell.run] = cell
+    return by_level
 
 
-def figure_of(cell: Json, figure: str) -> float | None:
-    """Nanoseconds of a quantile, infinite where it was not met; correct answers per second; None
+def figure_of(cell: CellResult, figure: str) -> float | None:
+    """Nanoseconds of a quantile, infinite where it was not met; correct responses per second; None
     where not known."""
-    stands = cell["failure"] is None and cell["verdict"]["status"] != "invalid"
+    is_valid = cell.verdict is not None and cell.verdict.status != "invalid"
+    stands = is_valid and cell.failure is None
     if figure == GOODPUT:
-        rate = cell["rate_result"] if stands else None
-        return 0.0 if rate is None else rate["goodput_per_s"]
+        rates = cell.rate_result if stands else None
+        return 0.0 if rates is None else rates.goodput_per_s
+
     if not stands:
         return math.inf
     probability = QUANTILES[figure]
-    bounds = (cell["offered_quantiles_ns"] or {}).get(f"{probability:g}")
+    bounds = (cell.offered_quantiles_ns or {}).get(f"{probability:g}")
     if bounds is None or not _enough_requests(cell, probability):
         return None
-    return math.inf if bounds["high"] is None else float(bounds["high"])
+    return math.inf if bounds.high is None else float(bounds.high)
 
 
-def _enough_requests(cell: Json, probability: float) -> bool:
+def figures_of(figures: AggregateFigures, name: str) -> AggregateFigure:
+    """The figure with this name, one of ``FIGURES``."""
+    match name:
+        case "p50":
+            return figures.p50
+        case "p99":
+            return figures.p99
+        case "p99.9":
+            return figures.p99_9
+        case "goodput":
+            return figures.goodput
+        case _:
+            raise ValueError(f"there is no figure {name!r}")
+
+
+def _enough_requests(cell: CellResult, probability: float) -> bool:
     """At least ten requests lie beyond the quantile."""
-    outcomes = cell["outcomes"]
-    return outcomes is not None and outcomes["scheduled"] * (1 - probability) >= 10 - 1e-9
+    outcomes = cell.outcomes
+    return outcomes is not None and outcomes.scheduled * (1 - probability) >= 10 - 1e-9
 
 
-def aggregate_cells(cells: Sequence[Json], method: Method = "interval") -> list[dict[str, Any]]:
+def aggregate_cells(
+    cells: Sequence[CellResult], method: Method = "interval"
+) -> tuple[Aggregate, ...]:
     """``aggregates`` of summary.json: one entry per server and load, in the order in which the
     cells stand."""
     discarded = [level_of(cell) for cell in cells if is_discarded(cell)]
-    return [
-        {
-            "server": level.server,
-            "rate": level.rate,
-            "connections": level.connections,
-            "runs": sorted(runs),
-            "discarded": discarded.count(level),
-            "figures": {figure: _figure(runs, figure, method) for figure in FIGURES},
-        }
+    return tuple(
+        Aggregate(
+            server=level.server,
+            rate=level.rate,
+            connections=level.connections,
+            runs=tuple(sorted(runs)),
+            discarded=discarded.count(level),
+            figures=AggregateFigures(
+                p50=_figure(runs, "p50", method),
+                p99=_figure(runs, "p99", method),
+                p99_9=_figure(runs, "p99.9", method),
+                goodput=_figure(runs, GOODPUT, method),
+            ),
+        )
         for level, runs in standing(cells).items()
-    ]
+    )
 
 
-def _figure(runs: Mapping[int, Json], figure: str, method: Method) -> dict[str, Any]:
-    values = [figure_of(runs[run], figure) for run in sorted(runs)]
+def _figure(runs: Runs, figure: Figure, method: Method) -> AggregateFigure:
+    cells = [runs[run] for run in sorted(runs)]
+    values = [figure_of(cell, figure) for cell in cells]
     known = [value for value in values if value is not None]
-    middle = median(known) if known else math.inf
+
     reason = _why_no_inference(values, figure)
     logarithms = [math.log(value) for value in known] if reason is None else []
     interval = mean_interval(logarithms) if logarithms else None
-    low_high = (
-        [math.exp(interval.mean - interval.half_95), math.exp(interval.mean + interval.half_95)]
-        if interval
-        else None
-    )
-    return {
-        "values": [_finite(value) for value in values],
-        "median": _finite(middle),
-        "min": _finite(min(known, default=math.inf)),
-        "max": _finite(max(known, default=math.inf)),
-        "mean": math.exp(interval.mean) if interval else None,
-        "interval_95": low_high,
+
+    return AggregateFigure(
+        values=tuple(_finite(value) for value in values),
+        median=_finite(median(known) if known else math.inf),
+        min=_finite(min(known, default=math.inf)),
+        max=_finite(max(known, default=math.inf)),
+        mean=math.exp(interval.mean) if interval else None,
+        interval_95=_low_high(interval) if interval else None,
         # Of a lognormal, from the deviation of the logarithms.
-        "between_run_cv": math.sqrt(math.expm1(stdev(logarithms) ** 2)) if interval else None,
-        "between_run_share": between_run_share([runs[run] for run in sorted(runs)], figure)
-        if interval
-        else None,
-        "trimmed_mean": _trimmed_mean(values) if method == "trim" else None,
-        "reason": reason,
-    }
+        between_run_cv=math.sqrt(math.expm1(stdev(logarithms) ** 2)) if interval else None,
+        between_run_share=between_run_share(cells, figure) if interval else None,
+        trimmed_mean=_trimmed_mean(values) if method == "trim" else None,
+        reason=reason,
+    )
 
 
-def between_run_share(runs: Sequence[Json], figure: str) -> float | None:
+def _low_high(of_logarithms: Interval) -> tuple[float, float]:
+    middle = of_logarithms.mean
+    half = of_logarithms.half_95
+    return math.exp(middle - half), math.exp(middle + half)
+
+
+def between_run_share(runs: Sequence[CellResult], figure: str) -> float | None:
     """Share of the variance of the runs' logarithms that is between them; the rest is what each run
     says of itself.
 
@@ -146,20 +174,25 @@ def between_run_share(runs: Sequence[Json], figure: str) -> float | None:
     values = [value for cell in runs if (value := figure_of(cell, figure)) is not None]
     if len(known) < len(runs) or len(values) < len(runs):
         return None
+
     of_values = variance(map(math.log, values))
     return max(0.0, 1 - fmean(known) / of_values) if of_values > 0 else 0.0
 
 
-def _variance_within(cell: Json, figure: str) -> float | None:
+def _variance_within(cell: CellResult, figure: str) -> float | None:
     """Of the logarithm of one run's quantile, from the 95 % interval inside that run; a goodput has
     none."""
-    if figure not in QUANTILES:
+    if figure not in QUANTILES or cell.uncertainty is None:
         return None
-    offered = (cell.get("uncertainty") or {}).get("offered_quantiles_ns") or {}
-    low_high = (offered.get(f"{QUANTILES[figure]:g}") or {}).get("interval_95_ns")
-    if low_high is None or low_high[1] is None or low_high[0] <= 0:
+
+    quantile = cell.uncertainty.offered_quantiles_ns.get(f"{QUANTILES[figure]:g}")
+    if quantile is None or quantile.interval_95_ns is None:
         return None
-    half = math.log(low_high[1] / low_high[0]) / 2
+    low_ns, high_ns = quantile.interval_95_ns
+    if high_ns is None or low_ns <= 0:
+        return None
+
+    half = math.log(high_ns / low_ns) / 2
     return float((half / t_quantile(0.975, DEGREES_WITHIN)) ** 2)
 
 
@@ -171,6 +204,7 @@ def _why_no_inference(values: Sequence[float | None], figure: str) -> str | None
     count = len(values)
     without = sum(value is None for value in values)
     missed = sum(value is not None and not (math.isfinite(value) and value > 0) for value in values)
+
     if not count:
         return "no valid run"
     if without:

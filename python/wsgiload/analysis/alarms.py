@@ -9,78 +9,90 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Literal
 
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
-from wsgiload.documents.codec import plain_reason
+from wsgiload.documents.check_names import code_of
+from wsgiload.documents.load_report import Distribution, LoadReport, Reason
+from wsgiload.documents.summary import CellResult
 from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
 Blame = Literal["client", "server", "method"]
 
-# V2: N = X (R + Z) is an identity of a closed loop in which every user is served.
+MEDIAN = "0.5"
+# littles-law: N = X (R + Z) is an identity of a closed loop in which every user is served.
 LEAST_RESPONSE_LAW, MOST_RESPONSE_LAW = 0.9, 1.1
-# V3: one user is served so many times as often as the average one, or the least one hardly at all.
+# uneven-connections: one user is served this many times as often as the average one, or the least
+# one hardly at all.
 MOST_UNFAIRNESS = 5.0
 FEWEST_PER_CONNECTION = 10
-# V5: of the ports that were free.
+# network-resources: of the ports that were free.
 MOST_PORT_SHARE = 0.7
-# V6: connections by requests; 1 where none carries a second.
+# no-keepalive: connections by requests; 1 where none carries a second.
 MOST_CONNECTIONS_PER_REQUEST = 0.95
 FEWEST_REQUESTS = 20
 WITHOUT_KEEPALIVE = "servers without keep-alive compared with servers that have it"
-# V7: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
+# nagle-delay: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
 DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
-# V8 and V9: fewer missing answers than these may just be on their way at the end.
+# idle-server and rate-not-reached: fewer missing responses than these may just be on their way at
+# the end.
 FEWEST_MISSING = 10
-# V8: a server that falls behind and leaves half of its CPU unused waits for something else.
+# idle-server: a server that falls behind and leaves half of its CPU unused waits for something.
 FELL_BEHIND, IDLE_SHARE = 0.95, 0.5
-# V9: of the rate that was asked for.
+# rate-not-reached: of the offered rate.
 LEAST_ACHIEVED = 0.99
-# V10: between runs, as a coefficient of variation.
+# run-spread: between runs, as a coefficient of variation.
 MOST_BETWEEN_RUNS = 0.1
-# V11: throughput that stays within this while the users double at least.
+# flat-throughput: throughput that stays within this while the users double at least.
 FLAT_WITHIN, LEAST_SPREAD = 0.05, 2.0
 FEWEST_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One pattern that was found."""
+    """One pattern that was found: in words, what to do about it, and what it would have stopped."""
 
-    name: str
+    check: str
     blame: Blame
     message: str
     value: float
     limit: float
     source: str
+    fix: str | None = None
 
-    def reason(self) -> Json:
+    def reason(self) -> Reason:
         """As a verdict lists it."""
-        return plain_reason(self.name, "warn", self.message, self.value, self.limit)
+        return Reason(
+            check=self.check,
+            code=code_of(self.check),
+            level="warn",
+            message=self.message,
+            fix=self.fix,
+            value=self.value,
+            limit=self.limit,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUse:
-    """What the server used of its CPU limit, and whether it was asked to keep connections and did
-    not."""
+    """What the server used of its CPU limit, and whether it closed connections that it was to
+    keep."""
 
     cpu_cores_mean: float | None
     cpus: float | None
     refused_keepalive: bool = False
 
 
-def wrong_answers(load: Json) -> Alarm | None:
-    """V1: answers with a wrong status or body."""
-    outcomes = load["outcomes"]
-    wrong = outcomes["http_status"] + outcomes["bad_body"]
+def wrong_responses(load: LoadReport) -> Alarm | None:
+    """Responses with a wrong status or body."""
+    outcomes = load.outcomes
+    wrong = outcomes.http_status + outcomes.bad_body
     if not wrong:
         return None
+
     message = (
-        f"{wrong:,} of {outcomes['scheduled']:,} answers were wrong: "
-        f"{outcomes['http_status']:,} by their status, "
-        f"{outcomes['bad_body']:,} by their body; see what the server answers before comparing "
-        "how fast"
+        f"{wrong:,} of {outcomes.scheduled:,} responses were wrong ({outcomes.http_status:,} by "
+        f"status, {outcomes.bad_body:,} by body)"
     )
     return Alarm(
         "wrong-responses",
@@ -89,30 +101,36 @@ def wrong_answers(load: Json) -> Alarm | None:
         wrong,
         0,
         "rankings of servers whose responses were errors or truncated",
+        "check what the server returns before comparing speed",
     )
 
 
-def response_law(load: Json) -> Alarm | None:
-    """V2: users of a closed loop times nothing lost: N = X (R + Z)."""
-    closed, times = _closed(load), load["response_time_ns"]
-    achieved = load["rate"]["achieved_per_s"]
-    if closed is None or times is None or not achieved or not times["count"]:
+def response_law(load: LoadReport) -> Alarm | None:
+    """Users of a closed loop times nothing lost: N = X (R + Z)."""
+    closed = load.plan.load.closed
+    times = load.response_time_ns
+    achieved_per_s = load.rate.achieved_per_s
+    if closed is None or times is None or times.mean is None or not achieved_per_s:
         return None
-    users = closed["connections"]
-    accounted = achieved * (times["mean"] + closed["think_time_ns"]) / NS_PER_S
+
+    users = closed.connections
+    accounted = achieved_per_s * (times.mean + closed.think_time_ns) / NS_PER_S
     share = accounted / users
     if LEAST_RESPONSE_LAW <= share <= MOST_RESPONSE_LAW:
         return None
-    message = (
-        f"X·R accounts for {accounted:.0f} of {users:,} users: "
-        + (
-            "the others waited without an answer and are in no time below"
-            if share < 1
-            else "times overlap"
+
+    if share < 1:
+        limit = LEAST_RESPONSE_LAW
+        message = (
+            f"Little's law accounts for {accounted:.0f} of {users:,} users: the other users got "
+            "no response and are missing from the times"
         )
-        + "; the times are those of the users who were served"
-    )
-    limit = LEAST_RESPONSE_LAW if share < 1 else MOST_RESPONSE_LAW
+    else:
+        limit = MOST_RESPONSE_LAW
+        message = (
+            f"Little's law accounts for more users ({accounted:.0f}) than exist ({users:,}): "
+            "request times overlap"
+        )
     return Alarm(
         "littles-law",
         "server",
@@ -120,23 +138,27 @@ def response_law(load: Json) -> Alarm | None:
         share,
         limit,
         "closed-loop medians of a few served connections among hundreds",
+        "use fewer connections, or give the server more threads" if share < 1 else None,
     )
 
 
-def starved_connections(load: Json) -> Alarm | None:
-    """V3: some connections carry nearly everything, others hardly anything."""
-    closed, carried = _closed(load), load["connections"]["requests_per_connection"]
-    if closed is None or carried is None or load["plan"]["keepalive"] != "on":
+def starved_connections(load: LoadReport) -> Alarm | None:
+    """Some connections carry nearly everything, others hardly anything."""
+    carried = load.connections.requests_per_connection if load.connections else None
+    if load.plan.load.closed is None or carried is None or load.plan.keepalive != "on":
         return None
-    mean, least, most = carried["mean"], carried["min"], carried["max"]
-    unfairness = most / mean if mean else 0.0
-    is_starved = least <= 1 and mean >= FEWEST_PER_CONNECTION
+    if carried.min is None or carried.mean is None or carried.max is None:
+        return None
+
+    unfairness = carried.max / carried.mean if carried.mean else 0.0
+    is_starved = carried.min <= 1 and carried.mean >= FEWEST_PER_CONNECTION
     if unfairness <= MOST_UNFAIRNESS and not is_starved:
         return None
+
     message = (
-        f"connections are not served alike: between {least:,} and {most:,} requests each, "
-        f"{mean:.1f} on average; "
-        "whoever holds a thread keeps it, and the others starve"
+        f"connections are served unevenly: {carried.min:,} to {carried.max:,} requests each, "
+        f"{carried.mean:.1f} on average; connections that hold a thread keep it and the others "
+        "starve"
     )
     return Alarm(
         "uneven-connections",
@@ -145,62 +167,68 @@ def starved_connections(load: Json) -> Alarm | None:
         unfairness,
         MOST_UNFAIRNESS,
         "a server with ten threads measured with 200 connections",
+        "use at most as many connections as the server has threads, or a server with an event loop",
     )
 
 
-def dead_time(load: Json) -> Alarm | None:
-    """V4: stretches in which requests were due and none was answered rightly."""
-    due = [one for one in load["intervals"] if one["scheduled"] > 0]
-    dead_s = sum(one["length_ns"] for one in due if one["ok"] == 0) / NS_PER_S
+def dead_time(load: LoadReport) -> Alarm | None:
+    """Intervals in which requests were due and none got a correct response."""
+    due = [interval for interval in load.intervals if interval.scheduled > 0]
+    dead_s = sum(interval.length_ns for interval in due if interval.ok == 0) / NS_PER_S
     if not dead_s:
         return None
-    whole_s = sum(one["length_ns"] for one in due) / NS_PER_S
-    message = f"for {dead_s:g} s of {whole_s:g} s requests were due and none was answered rightly"
+
+    whole_s = sum(interval.length_ns for interval in due) / NS_PER_S
     return Alarm(
         "dead-interval",
         "server",
-        message,
+        f"no correct response for {dead_s:g} s of {whole_s:g} s",
         dead_s,
         0,
-        "means over a time in which the server had stopped answering",
+        "means over a time in which the server had stopped responding",
+        "see the server's log; do not use means over this time",
     )
 
 
-def client_exhausted(load: Json) -> Alarm | None:
-    """V5: the generator's ports ran short, or its descriptors."""
-    errors = load["outcomes"]["client_error"]
+def client_exhausted(load: LoadReport) -> Alarm | None:
+    """The generator's ports or file descriptors ran short."""
     source = "refusals by the client's own kernel, counted as the server's"
+    errors = load.outcomes.client_error
     if errors:
-        message = f"{errors:,} requests failed on this side: ports, descriptors or memory ran out"
-        return Alarm("network-resources", "client", message, errors, 0, source)
-    ports, peak = load["connections"].get("local_ports"), load["connections"]["peak"]
-    if not ports or not ports["free"] or peak is None:
+        message = (
+            f"{errors:,} requests failed in the client: it ran out of ports, file descriptors "
+            "or memory"
+        )
+        fix = "raise ulimit -n, or give --source-addresses"
+        return Alarm("network-resources", "client", message, errors, 0, source, fix)
+
+    connections = load.connections
+    if connections is None or connections.local_ports is None or connections.peak is None:
         return None
-    share = peak / ports["free"]
+    free = connections.local_ports.free
+    share = connections.peak / free if free else 0.0
     if share <= MOST_PORT_SHARE:
         return None
-    message = (
-        f"{peak:,} connections at once, of {ports['free']:,} free ports; widen "
-        "net.ipv4.ip_local_port_range or give "
-        "--source-addresses"
-    )
-    return Alarm("network-resources", "client", message, share, MOST_PORT_SHARE, source)
+
+    message = f"{connections.peak:,} concurrent connections use most of the {free:,} free ports"
+    fix = "widen net.ipv4.ip_local_port_range, or give --source-addresses"
+    return Alarm("network-resources", "client", message, share, MOST_PORT_SHARE, source, fix)
 
 
-def tracking_full(load: Json) -> Alarm | None:
-    """V5: the kernel's table of tracked connections is nearly full, before the load or after it."""
-    tracked = load["connections"].get("tracked")
-    if not tracked or not tracked["max"]:
+def tracking_full(load: LoadReport) -> Alarm | None:
+    """The kernel's table of tracked connections is nearly full, before the load or after it."""
+    tracked = load.connections.tracked if load.connections else None
+    if tracked is None or not tracked.max:
         return None
-    entries = max(tracked["before"], tracked["after"])
-    share = entries / tracked["max"]
+
+    entries = max(tracked.before, tracked.after)
+    share = entries / tracked.max
     if share <= MOST_TRACKED_SHARE:
         return None
+
     message = (
-        f"the kernel tracked {entries:,} connections in a table of {tracked['max']:,}: beyond "
-        "its end it drops new "
-        "ones, which looks like a slow server; raise net.netfilter.nf_conntrack_max, or use "
-        "keep-alive"
+        f"the connection tracking table is nearly full ({entries:,} of {tracked.max:,}); when it "
+        "is full the kernel drops new connections, which looks like a slow server"
     )
     return Alarm(
         "network-resources",
@@ -209,32 +237,44 @@ def tracking_full(load: Json) -> Alarm | None:
         share,
         MOST_TRACKED_SHARE,
         "packets dropped by a full table, unnoticed",
+        "raise net.netfilter.nf_conntrack_max, or use keep-alive",
     )
 
 
-def closed_after_each(load: Json) -> Alarm | None:
-    """V6: as many connections as requests, though they were to be kept."""
-    answered = sum(load["outcomes"][name] for name in ("ok", "http_status", "bad_body"))
-    opened, closed = load["connections"]["opened"], load["connections"]["closed_by_server"]
-    if load["plan"]["keepalive"] != "on" or answered < FEWEST_REQUESTS or closed is None:
+def closed_after_each(load: LoadReport) -> Alarm | None:
+    """As many connections as requests, though they were to be kept."""
+    outcomes = load.outcomes
+    responses = outcomes.ok + outcomes.http_status + outcomes.bad_body
+    closed = load.connections.closed_by_server if load.connections else None
+    if load.plan.keepalive != "on" or responses < FEWEST_REQUESTS:
         return None
+    if load.connections is None or closed is None:
+        return None
+
     # Those that the client gave up, after a timeout, are no doing of the server.
-    share = min(opened, closed) / answered
+    opened = load.connections.opened
+    share = min(opened, closed) / responses
     if share < MOST_CONNECTIONS_PER_REQUEST:
         return None
+
     message = (
-        f"{opened:,} connections for {answered:,} answers: the server closes after each, so "
-        "that connecting is "
-        "measured, too; --keepalive off says so from the start"
+        f"the server closes the connection after each response ({opened:,} connections, "
+        f"{responses:,} responses); times include connection setup"
     )
     return Alarm(
-        "no-keepalive", "server", message, share, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE
+        "no-keepalive",
+        "server",
+        message,
+        share,
+        MOST_CONNECTIONS_PER_REQUEST,
+        WITHOUT_KEEPALIVE,
+        "--keepalive off makes this explicit",
     )
 
 
 def refused_keepalive(use: ServerUse) -> Alarm | None:
-    """V6 where the probe before the load found it: measured with connections of their own, so that
-    none is lost."""
+    """``no-keepalive`` where the probe before the load found it: measured with connections of their
+    own, so that none is lost."""
     if not use.refused_keepalive:
         return None
     message = (
@@ -242,25 +282,32 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
         "times include connection setup, other servers' do not"
     )
     return Alarm(
-        "no-keepalive", "server", message, 1.0, MOST_CONNECTIONS_PER_REQUEST, WITHOUT_KEEPALIVE
+        "no-keepalive",
+        "server",
+        message,
+        1.0,
+        MOST_CONNECTIONS_PER_REQUEST,
+        WITHOUT_KEEPALIVE,
+        "--keepalive off compares all servers alike",
     )
 
 
-def delayed_acknowledgement(load: Json) -> Alarm | None:
-    """V7: the body of the median answer lags behind its head by as long as Linux delays an
+def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
+    """The body of the median response lags behind its head by as long as Linux delays an
     acknowledgement."""
-    first_byte, service = load["first_byte_ns"], load["service_time_ns"]
-    if first_byte is None or service is None:
+    first_byte_ns = _median_ns(load.first_byte_ns)
+    service_ns = _median_ns(load.service_time_ns)
+    if first_byte_ns is None or service_ns is None:
         return None
-    delay_ns = int(service["quantiles"]["0.5"] - first_byte["quantiles"]["0.5"])
+
+    delay_ns = service_ns - first_byte_ns
     least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
     if not least_ns <= delay_ns <= most_ns:
         return None
+
     message = (
-        f"the body came {delay_ns / 1e6:.0f} ms after the head at the median: the pattern of a "
-        "server that writes "
-        "them apart without TCP_NODELAY, so that Nagle's algorithm waits for a delayed "
-        "acknowledgement"
+        f"the median body arrives {delay_ns / 1e6:.0f} ms after the head: head and body are "
+        "written separately without TCP_NODELAY, so Nagle's algorithm waits for a delayed ACK"
     )
     return Alarm(
         "nagle-delay",
@@ -269,28 +316,31 @@ def delayed_acknowledgement(load: Json) -> Alarm | None:
         delay_ns,
         least_ns,
         "40 ms per chunked response taken for a slow server",
+        "set TCP_NODELAY, or write head and body together",
     )
 
 
-def idle_though_behind(load: Json, use: ServerUse) -> Alarm | None:
-    """V8: the server falls behind and leaves its CPU unused: it is set up too small, not too slow.
-    Wrong answers are answers here: V1 tells of them, and no thread is missing where they come in
-    time."""
-    offered, achieved = load["rate"]["offered_per_s"], load["rate"]["achieved_per_s"]
+def _median_ns(distribution: Distribution | None) -> int | None:
+    return None if distribution is None else distribution.quantiles.get(MEDIAN)
+
+
+def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
+    """The server falls behind and leaves its CPU unused: it is set up too small, not too slow.
+    Wrong responses are responses here: ``wrong-responses`` reports them, and no thread is missing
+    where they come in time."""
+    offered = load.rate.offered_per_s
+    achieved = load.rate.achieved_per_s
     if not offered or achieved is None or not use.cpus or use.cpu_cores_mean is None:
         return None
+
     busy = use.cpu_cores_mean / use.cpus
-    if (
-        achieved >= FELL_BEHIND * offered
-        or busy >= IDLE_SHARE
-        or _missing(load, achieved) < FEWEST_MISSING
-    ):
+    is_behind = achieved < FELL_BEHIND * offered and _missing(load) >= FEWEST_MISSING
+    if not is_behind or busy >= IDLE_SHARE:
         return None
+
     message = (
-        f"{achieved:,.0f}/s of {offered:,.0f}/s were answered while the server used {busy:.0%} "
-        "of its CPU limit: it "
-        "waits for threads, connections or something outside; more of them, not more CPU, "
-        "would help"
+        f"the server responds to {achieved:,.0f}/s of {offered:,.0f}/s but uses only "
+        f"{busy * 100:.0f} % of its CPU limit; it waits for threads, connections or a backend"
     )
     return Alarm(
         "idle-server",
@@ -299,20 +349,24 @@ def idle_though_behind(load: Json, use: ServerUse) -> Alarm | None:
         busy,
         IDLE_SHARE,
         "one process with one thread, shown as a slow server",
+        "more workers or threads, not more CPU",
     )
 
 
-def below_the_rate(load: Json) -> Alarm | None:
-    """V9: fewer answers per second than were asked for."""
-    offered, achieved = load["rate"]["offered_per_s"], load["rate"]["achieved_per_s"]
+def below_the_rate(load: LoadReport) -> Alarm | None:
+    """Fewer responses per second than requests were offered."""
+    offered = load.rate.offered_per_s
+    achieved = load.rate.achieved_per_s
     if not offered or achieved is None:
         return None
+
     share = achieved / offered
-    if share >= LEAST_ACHIEVED or _missing(load, achieved) < FEWEST_MISSING:
+    if share >= LEAST_ACHIEVED or _missing(load) < FEWEST_MISSING:
         return None
+
     message = (
-        f"{achieved:,.0f}/s were answered of {offered:,.0f}/s offered ({share:.1%}): "
-        "this is no result at that rate"
+        f"only {achieved:,.0f}/s of {offered:,.0f}/s got a response ({share * 100:.1f} %): the "
+        "figures do not describe the offered rate"
     )
     return Alarm(
         "rate-not-reached",
@@ -321,52 +375,51 @@ def below_the_rate(load: Json) -> Alarm | None:
         share,
         LEAST_ACHIEVED,
         "latencies at a rate that was never reached",
+        "lower the rate",
     )
 
 
-def _missing(load: Json, answered_per_s: float) -> int:
-    """How many answers a rate is short of the offered one over the measurement."""
-    return round(
-        (float(load["rate"]["offered_per_s"]) - answered_per_s)
-        * int(load["measured_ns"])
-        / NS_PER_S
-    )
+def _missing(load: LoadReport) -> int:
+    """By how many responses the achieved rate is short of the offered one over the measurement."""
+    missing_per_s = (load.rate.offered_per_s or 0.0) - (load.rate.achieved_per_s or 0.0)
+    return round(missing_per_s * load.measured_ns / NS_PER_S)
 
 
 def runs_differ(name: str, values: Sequence[float]) -> Alarm | None:
-    """V10: runs of one cell differ by more than they can be compared with."""
+    """Runs of one cell differ by more than they can be compared with."""
     if len(values) < 2 or not fmean(values):
         return None
+
     variation = stdev(values) / fmean(values)
     if variation <= MOST_BETWEEN_RUNS:
         return None
-    message = (
-        f"{name}: throughput varies by {variation:.0%} between {len(values)} runs; "
-        "repeat it on a quiet host"
-    )
     return Alarm(
         "run-spread",
         "method",
-        message,
+        f"{name}: throughput varies by {variation * 100:.0f} % between {len(values)} runs",
         variation,
         MOST_BETWEEN_RUNS,
         "differences of 25 % between runs of the same setup",
+        "repeat on a quiet host",
     )
 
 
 def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) -> Alarm | None:
-    """V11: more users, and not more answers: something serves so many at once and no more."""
+    """More users, and not more responses: the server handles a fixed number at once."""
     levels = sorted(goodput_by_users)
     if len(levels) < FEWEST_LEVELS or levels[-1][0] < LEAST_SPREAD * levels[0][0]:
         return None
+
     rates = [goodput for _, goodput in levels]
     spread = max(rates) / min(rates) - 1 if min(rates) > 0 else float("inf")
     if spread > FLAT_WITHIN:
         return None
+
+    fewest = levels[0][0]
     message = (
-        f"{name}: {fmean(rates):,.0f}/s with {levels[0][0]:,} users and with "
-        f"{levels[-1][0]:,}: it serves no more than "
-        f"{levels[0][0]:,} at once, by its threads or a cap on connections"
+        f"{name}: throughput is flat at {fmean(rates):,.0f}/s from {fewest:,} to "
+        f"{levels[-1][0]:,} users; at most {fewest:,} requests are served at once, limited by "
+        "threads or a connection cap"
     )
     return Alarm(
         "flat-throughput",
@@ -378,8 +431,8 @@ def flat_throughput(name: str, goodput_by_users: Sequence[tuple[int, float]]) ->
     )
 
 
-_OF_A_LOAD: tuple[Callable[[Json], Alarm | None], ...] = (
-    wrong_answers,
+_OF_A_LOAD: tuple[Callable[[LoadReport], Alarm | None], ...] = (
+    wrong_responses,
     response_law,
     starved_connections,
     dead_time,
@@ -391,43 +444,41 @@ _OF_A_LOAD: tuple[Callable[[Json], Alarm | None], ...] = (
 )
 
 
-def alarms_of_load(load: Json) -> list[Alarm]:
+def alarms_of_load(load: LoadReport) -> list[Alarm]:
     """What the report of one load shows."""
     return [alarm for find in _OF_A_LOAD if (alarm := find(load)) is not None]
 
 
-def alarms_of_cell(load: Json, use: ServerUse) -> list[Alarm]:
+def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Alarm]:
     """The same, and what is known of the server besides."""
     of_server = (refused_keepalive(use), idle_though_behind(load, use))
     return alarms_of_load(load) + [alarm for alarm in of_server if alarm is not None]
 
 
-def alarms_over_cells(cells: Sequence[Json]) -> list[Alarm]:
+def alarms_over_cells(cells: Sequence[CellResult]) -> list[Alarm]:
     """What only several cells of a summary show."""
     runs: dict[str, list[float]] = {}
     levels: dict[str, dict[int, list[float]]] = {}
     for cell in cells:
-        if (
-            cell["failure"] is not None
-            or cell["rate_result"] is None
-            or cell["verdict"]["status"] == "invalid"
-        ):
+        goodput_per_s = _valid_goodput(cell)
+        if goodput_per_s is None:
             continue
-        goodput = cell["rate_result"]["goodput_per_s"]
-        place = str(cell["id"]).partition("#")[0]
-        runs.setdefault(place, []).append(goodput)
-        if cell["connections"] is not None:
-            levels.setdefault(place.rpartition("@")[0], {}).setdefault(
-                cell["connections"], []
-            ).append(goodput)
-    found = [runs_differ(place, values) for place, values in runs.items()]
-    for server, of_server in levels.items():
-        found.append(
-            flat_throughput(server, [(users, fmean(values)) for users, values in of_server.items()])
-        )
-    return [alarm for alarm in found if alarm is not None]
+        place = cell.id.partition("#")[0]
+        runs.setdefault(place, []).append(goodput_per_s)
+        if cell.connections is not None:
+            of_server = levels.setdefault(place.rpartition("@")[0], {})
+            of_server.setdefault(cell.connections, []).append(goodput_per_s)
+
+    alarms = [runs_differ(place, values) for place, values in runs.items()]
+    alarms += [
+        flat_throughput(server, [(users, fmean(values)) for users, values in of_server.items()])
+        for server, of_server in levels.items()
+    ]
+    return [alarm for alarm in alarms if alarm is not None]
 
 
-def _closed(load: Json) -> Json | None:
-    model: Json | None = load["plan"]["load"].get("closed")
-    return model
+def _valid_goodput(cell: CellResult) -> float | None:
+    """Correct responses per second; None where the cell has no valid result."""
+    if cell.failure is not None or cell.verdict is None or cell.verdict.status == "invalid":
+        return None
+    return cell.rate_result.goodput_per_s if cell.rate_result is not None else None

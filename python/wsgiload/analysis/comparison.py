@@ -12,10 +12,21 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from wsgiload.analysis.aggregate import GOODPUT, Level, figure_of, server_of, standing
+from wsgiload.analysis.aggregate import (
+    FIGURES,
+    GOODPUT,
+    Figure,
+    Level,
+    Runs,
+    figure_of,
+    server_of,
+    standing,
+)
 from wsgiload.analysis.overload import saturation_goodputs
+from wsgiload.documents.run_info import HostFacts
+from wsgiload.documents.summary import CellResult, Comparison, ExperimentFacts, Summary
 from wsgiload.statistics.effect import (
     FEWEST_RUNS,
     SAME_WITHIN,
@@ -26,7 +37,6 @@ from wsgiload.statistics.effect import (
     unpaired_effect,
 )
 
-Json = Mapping[str, Any]
 Finding = Literal["different", "same", "undecided", "no inference"]
 
 # Beyond this share of its capacity a server's quantiles magnify every drift of the host.
@@ -61,142 +71,163 @@ class Change:
     """Two stored runs: where they are, what changed in each server, and what else was not alike."""
 
     runs: tuple[str, str]
-    comparisons: list[dict[str, Any]]
-    unlike: list[str]
+    comparisons: Sequence[Comparison]
+    unlike: Sequence[str]
 
 
-def default_figure(cells: Sequence[Json]) -> str:
+def default_figure(cells: Sequence[CellResult]) -> Figure:
     """p99 where the load is given as a rate; goodput where a fixed number of users wait for their
-    answers."""
-    return "p99" if any(cell["rate"] is not None for cell in cells) else GOODPUT
+    responses."""
+    return "p99" if any(cell.rate is not None for cell in cells) else GOODPUT
+
+
+def _chosen_figure(figure: str | None, cells: Sequence[CellResult]) -> Figure:
+    return default_figure(cells) if figure is None else FIGURES[FIGURES.index(figure)]
 
 
 def compare_servers(
-    cells: Sequence[Json], figure: str | None = None, *, of_sessions: bool = False
-) -> list[dict[str, Any]]:
+    cells: Sequence[CellResult], figure: str | None = None, *, of_sessions: bool = False
+) -> tuple[Comparison, ...]:
     """``comparisons`` of summary.json: at every load every pair of servers that serve the same app,
     in the order in which the cells stand. A rate ``of_sessions`` is no share of a capacity, which
     is one of requests."""
-    chosen = figure or default_figure(cells)
-    found, saturation = standing(cells), {} if of_sessions else saturation_goodputs(cells)
-    kinds, apps = _kinds(cells), _apps(cells)
-    rivals: dict[tuple[object, ...], list[Level]] = {}
-    for where in found:
-        rivals.setdefault((where.rate, where.connections, apps[where.server]), []).append(where)
-    entries: list[dict[str, Any]] = []
-    for here in rivals.values():
+    chosen = _chosen_figure(figure, cells)
+    by_level = standing(cells)
+    kinds = _kinds(cells)
+    apps = _apps(cells)
+
+    rivals: dict[tuple[float | int | str | None, ...], list[Level]] = {}
+    for level in by_level:
+        place = (level.rate, level.connections, apps[level.server])
+        rivals.setdefault(place, []).append(level)
+
+    saturation = {} if of_sessions else saturation_goodputs(cells)
+    comparisons: list[Comparison] = []
+    for levels in rivals.values():
         pairs = [
             _paired(
                 (first, second),
-                found,
+                by_level,
                 chosen,
                 app=apps[first.server],
                 same=kinds[first.server] == kinds[second.server],
             )
-            for first, second in itertools.combinations(here, _BOTH)
+            for first, second in itertools.combinations(levels, _BOTH)
         ]
-        entries += _judged(pairs, chosen, saturation)
-    return entries
+        comparisons += _judged(pairs, chosen, saturation)
+    return tuple(comparisons)
 
 
 def compare_runs(
-    first: Sequence[Json],
-    second: Sequence[Json],
+    first: Sequence[CellResult],
+    second: Sequence[CellResult],
     figure: str | None = None,
     *,
     of_sessions: bool = False,
-) -> list[dict[str, Any]]:
+) -> tuple[Comparison, ...]:
     """Every server at every load that both runs measured: the second run's figure over the
     first's."""
-    chosen = figure or default_figure(first)
-    before, after = standing(first), standing(second)
-    saturation = (
-        {} if of_sessions else {**saturation_goodputs(first), **saturation_goodputs(second)}
-    )
-    entries: list[dict[str, Any]] = []
-    for level in dict.fromkeys((level.rate, level.connections) for level in before):
-        here = [
-            where for where in before if (where.rate, where.connections) == level and where in after
+    chosen = _chosen_figure(figure, first)
+    before = standing(first)
+    after = standing(second)
+    saturation = {} if of_sessions else saturation_goodputs(first) | saturation_goodputs(second)
+
+    comparisons: list[Comparison] = []
+    for place in dict.fromkeys((level.rate, level.connections) for level in before):
+        levels = [
+            level for level in before if (level.rate, level.connections) == place and level in after
         ]
-        entries += _judged(
-            [_unpaired(where, before, after, chosen) for where in here], chosen, saturation
-        )
-    return entries
+        pairs = [_unpaired(level, before[level], after[level], chosen) for level in levels]
+        comparisons += _judged(pairs, chosen, saturation)
+    return tuple(comparisons)
 
 
-def unlike(first: Json, second: Json) -> list[str]:
+def unlike(first: Summary, second: Summary) -> list[str]:
     """What else differs between two summaries, a sentence each: it may be what makes their figures
     differ."""
-    before, now = first["experiment"], second["experiment"]
-    remarks = [
-        f"The {which} run {_ENDED[run['status']]}."
+    warnings = [
+        f"The {which} run {_ENDED[run.status]}."
         for which, run in (("first", first), ("second", second))
-        if run.get("status") in _ENDED
+        if run.status in _ENDED
     ]
-    remarks += [
-        f"The runs were not made alike: {name.replace('_', ' ')} was {before.get(name)} and "
-        f"then {now.get(name)}."
-        for name in sorted({*before, *now} - _MAY_DIFFER)
-        if before.get(name) != now.get(name)
+    warnings += [
+        f"The runs were not made alike: {change}."
+        for change in _changed(
+            first.experiment,
+            second.experiment,
+            sorted(set(ExperimentFacts.__struct_fields__) - _MAY_DIFFER),
+        )
     ]
-    versions, versions_now = _versions(first["cells"]), _versions(second["cells"])
-    for server in sorted(versions.keys() & versions_now.keys()):
-        if versions[server] != versions_now[server]:
-            remarks.append(f"{server} was {versions[server]} and then {versions_now[server]}.")
-    return remarks
+
+    before = _versions(first.cells)
+    now = _versions(second.cells)
+    warnings += [
+        f"{server} was {before[server]} and then {now[server]}."
+        for server in sorted(before.keys() & now.keys())
+        if before[server] != now[server]
+    ]
+    return warnings
 
 
-def unlike_hosts(first: Json | None, second: Json | None) -> list[str]:
-    """One sentence where two runs were not made on the same host; none where a run does not tell of
+def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]:
+    """One sentence where two runs were not made on the same host; none where a run did not store
     its own."""
     if first is None or second is None:
         return []
-    changes = [
-        f"{name.replace('_', ' ')} was {first.get(name)} and then {second.get(name)}"
-        for name in _OF_HOST
-        if first.get(name) != second.get(name)
+    changes = _changed(first, second, _OF_HOST)
+    if not changes:
+        return []
+    return [f"Caution, the runs were not made on the same host: {', '.join(changes)}."]
+
+
+def _changed(
+    before: ExperimentFacts | HostFacts, now: ExperimentFacts | HostFacts, names: Sequence[str]
+) -> list[str]:
+    """``cpus was 1.0 and then 2.0``, for each of these fields that differs."""
+    return [
+        f"{name.replace('_', ' ')} was {_shown(getattr(before, name))} and then "
+        f"{_shown(getattr(now, name))}"
+        for name in names
+        if getattr(before, name) != getattr(now, name)
     ]
-    return (
-        [f"Caution, the runs were not made on the same host: {', '.join(changes)}."]
-        if changes
-        else []
-    )
 
 
-def _versions(cells: Sequence[Json]) -> dict[str, str]:
+def _shown(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) and value else value
+
+
+def _versions(cells: Sequence[CellResult]) -> dict[str, str]:
     return {
-        server_of(cell): f"{cell['version']} on Python {cell['python']}"
+        server_of(cell): f"{cell.version} on Python {cell.python}"
         for cell in cells
-        if cell.get("version") is not None
+        if cell.version is not None
     }
 
 
-def _kinds(cells: Sequence[Json]) -> dict[str, tuple[object, ...]]:
+def _kinds(cells: Sequence[CellResult]) -> dict[str, tuple[str | None, ...]]:
     """What a server is, whatever its name: two names for the same are an A/A pair."""
-    return {
-        server_of(cell): tuple(cell.get(key) for key in ("server", "variant", "profile", "size"))
-        for cell in cells
-    }
+    return {server_of(cell): (cell.server, cell.variant, cell.profile, cell.size) for cell in cells}
 
 
-def _apps(cells: Sequence[Json]) -> dict[str, str | None]:
+def _apps(cells: Sequence[CellResult]) -> dict[str, str | None]:
     """What each server serves; None of a run that was stored before there was a choice."""
-    return {server_of(cell): cell.get("app") for cell in cells}
+    return {server_of(cell): cell.app for cell in cells}
 
 
 def _paired(
     both: tuple[Level, Level],
-    found: Mapping[Level, Mapping[int, Json]],
-    figure: str,
+    by_level: Mapping[Level, Runs],
+    figure: Figure,
     *,
     app: str | None,
     same: bool,
 ) -> Pair:
     first, second = both
-    rounds = sorted(found[first].keys() & found[second].keys())
+    rounds = sorted(by_level[first].keys() & by_level[second].keys())
     one, other = (
-        [figure_of(found[where][run], figure) for run in rounds] for where in (first, second)
+        [figure_of(by_level[level][run], figure) for run in rounds] for level in (first, second)
     )
+
     reason = _why_not(one, other)
     effect = None
     if reason is None:
@@ -205,21 +236,22 @@ def _paired(
     return Pair(first.server, second.server, first, app, effect, len(rounds), same, reason)
 
 
-def _unpaired(
-    where: Level,
-    before: Mapping[Level, Mapping[int, Json]],
-    after: Mapping[Level, Mapping[int, Json]],
-    figure: str,
-) -> Pair:
-    one, other = (
-        [figure_of(cell, figure) for cell in runs[where].values()] for runs in (after, before)
-    )
+def _unpaired(level: Level, before: Runs, after: Runs, figure: Figure) -> Pair:
+    one = [figure_of(cell, figure) for cell in after.values()]
+    other = [figure_of(cell, figure) for cell in before.values()]
     reason = _why_not(one, other)
     effect = unpaired_effect(_logarithms(one), _logarithms(other)) if reason is None else None
-    apps = {cell.get("app") for runs in (after, before) for cell in runs[where].values()}
-    app = apps.pop() if len(apps) == 1 else None
+
+    apps = {cell.app for runs in (after, before) for cell in runs.values()}
     return Pair(
-        where.server, where.server, where, app, effect, min(len(one), len(other)), False, reason
+        level.server,
+        level.server,
+        level,
+        apps.pop() if len(apps) == 1 else None,
+        effect,
+        min(len(one), len(other)),
+        False,
+        reason,
     )
 
 
@@ -231,6 +263,7 @@ def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str 
     fewest = min(len(one), len(other))
     if fewest < FEWEST_RUNS:
         return f"no inference possible from {fewest} run{'' if fewest == 1 else 's'}"
+
     for values in (one, other):
         missed = sum(
             value is not None and not (math.isfinite(value) and value > 0) for value in values
@@ -243,52 +276,52 @@ def _why_not(one: Sequence[float | None], other: Sequence[float | None]) -> str 
 
 
 def _judged(
-    pairs: Sequence[Pair], figure: str, saturation: Mapping[str, float]
-) -> list[dict[str, Any]]:
+    pairs: Sequence[Pair], figure: Figure, saturation: Mapping[str, float]
+) -> list[Comparison]:
     """The pairs of one app at one load, each with its p adjusted for the others."""
-    known = [pair.effect for pair in pairs if pair.effect is not None]
-    adjusted = iter(holm([effect.p for effect in known]))
+    effects = [pair.effect for pair in pairs if pair.effect is not None]
+    adjusted = iter(holm([effect.p for effect in effects]))
     chance = [
         abs(pair.effect.interval.mean)
         for pair in pairs
         if pair.effect is not None and pair.is_same_server
     ]
-    spread = max(chance, default=None)
+    aa_spread = max(chance, default=None)
+
     return [
-        _entry(
-            pair, figure, next(adjusted) if pair.effect is not None else None, spread, saturation
+        _comparison(
+            pair, figure, next(adjusted) if pair.effect is not None else None, aa_spread, saturation
         )
         for pair in pairs
     ]
 
 
-def _entry(
+def _comparison(
     pair: Pair,
-    figure: str,
+    figure: Figure,
     p_adjusted: float | None,
-    spread: float | None,
+    aa_spread: float | None,
     saturation: Mapping[str, float],
-) -> dict[str, Any]:
+) -> Comparison:
     effect = pair.effect
-    needed = None if pair.is_same_server else spread
-    return {
-        "first": pair.first,
-        "second": pair.second,
-        "rate": pair.level.rate,
-        "connections": pair.level.connections,
-        "app": pair.app,
-        "figure": figure,
-        "rounds": pair.rounds,
-        "same_server": pair.is_same_server,
-        "factor": effect.factor if effect else None,
-        "interval_95": list(effect.bounds) if effect else None,
-        "p": effect.p if effect else None,
-        "p_adjusted": p_adjusted,
-        "aa_factor": math.exp(spread) if spread is not None else None,
-        "finding": judge(effect, p_adjusted, needed),
-        "reason": pair.reason,
-        "load_share": _load_share(pair, saturation),
-    }
+    return Comparison(
+        first=pair.first,
+        second=pair.second,
+        rate=pair.level.rate,
+        connections=pair.level.connections,
+        app=pair.app,
+        figure=figure,
+        rounds=pair.rounds,
+        same_server=pair.is_same_server,
+        factor=effect.factor if effect else None,
+        interval_95=effect.bounds if effect else None,
+        p=effect.p if effect else None,
+        p_adjusted=p_adjusted,
+        aa_factor=math.exp(aa_spread) if aa_spread is not None else None,
+        finding=judge(effect, p_adjusted, None if pair.is_same_server else aa_spread),
+        reason=pair.reason,
+        load_share=_load_share(pair, saturation),
+    )
 
 
 def judge(effect: Effect | None, p_adjusted: float | None, aa_spread: float | None) -> Finding:
@@ -298,6 +331,7 @@ def judge(effect: Effect | None, p_adjusted: float | None, aa_spread: float | No
     """
     if effect is None or p_adjusted is None:
         return "no inference"
+
     if effect.interval.lies_within(math.log1p(SAME_WITHIN)):
         return "same"
     exceeds_chance = abs(effect.interval.mean) > (aa_spread or 0.0)

@@ -1,4 +1,4 @@
-"""What disturbed a measurement without making it useless: findings that can only make answers
+"""What disturbed a measurement without making it useless: findings that can only make responses
 later. Pure.
 
 The response time of an open loop begins at the intended send, whatever kept the request from
@@ -10,9 +10,7 @@ the more, and only one that was missed is in doubt.
 
 from __future__ import annotations
 
-from typing import Any
-
-Json = dict[str, Any]
+from wsgiload.documents.load_report import Verdict
 
 # Others had the server's processors, as the orchestrator saw.
 CONTAMINATED = "contaminated"
@@ -34,12 +32,12 @@ ONLY_LATER = frozenset(
 )
 
 
-def disturbance_of(verdict: Json) -> str | None:
-    """In words, what can only have made answers later; None where nothing did, or something worse
+def disturbance_of(verdict: Verdict) -> str | None:
+    """In words, what can only have made responses later; None where nothing did, or something worse
     happened too."""
-    reasons = verdict["reasons"]
-    invalid = [reason for reason in reasons if reason["level"] == "invalid"]
-    if not {reason["check"] for reason in invalid} <= ONLY_LATER:
+    invalid = [reason for reason in verdict.reasons if reason.level == "invalid"]
+    if not {reason.check for reason in invalid} <= ONLY_LATER:
         return None
-    disturbing = invalid or [reason for reason in reasons if reason["check"] == CONTAMINATED]
-    return str(disturbing[0]["message"]) if disturbing else None
+
+    disturbing = invalid or [reason for reason in verdict.reasons if reason.check == CONTAMINATED]
+    return disturbing[0].message if disturbing else None

@@ -1,22 +1,23 @@
-"""Which limit a stored cell had: one that was asked for and did not hold is no condition of its
+"""Which limit a stored cell had: one that was requested and not enforced is no condition of its
 figures. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
+
+from wsgiload.documents.summary import AppliedLimits, CellResult
 
 
-def held_limit(limits: Mapping[str, Any] | None, name: str) -> float | None:
+def held_limit(limits: AppliedLimits | None, name: Literal["cpus", "memory_bytes"]) -> float | None:
     """``cpus``, in cores, or ``memory_bytes``, of a cell's ``limits``; None where it was not set or
-    does not hold."""
-    if limits is None or name.removesuffix("_bytes") in limits.get("not_enforced", ()):
+    not enforced."""
+    if limits is None or name.removesuffix("_bytes") in limits.not_enforced:
         return None
-    value: float | None = limits.get(name)
-    return value
+    return limits.cpus if name == "cpus" else limits.memory_bytes
 
 
-def held_memory_bytes(cells: Sequence[Mapping[str, Any]]) -> int | None:
-    """The memory limit of cells of one setting, as far as one of them tells."""
-    held = (held_limit(cell["limits"], "memory_bytes") for cell in cells)
-    return next((int(limit) for limit in held if limit is not None), None)
+def held_memory_bytes(cells: Sequence[CellResult]) -> int | None:
+    """The memory limit of cells of one setting, from the first of them that has one."""
+    limits = (held_limit(cell.limits, "memory_bytes") for cell in cells)
+    return next((int(limit) for limit in limits if limit is not None), None)

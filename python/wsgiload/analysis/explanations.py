@@ -33,11 +33,11 @@ def explanations() -> dict[str, Explanation]:
 
 def explanation_of(name: str) -> Explanation:
     """By name or old code. Raises UsageError with the closest names."""
-    found = explanations()
-    by_code = {one.code: one for one in found.values() if one.code is not None}
-    if name in found or name in by_code:
-        return found.get(name) or by_code[name]
-    raise UsageError(f"there is no check or alarm {name!r}", _did_you_mean(name, list(found)))
+    by_name = explanations()
+    by_code = {one.code: one for one in by_name.values() if one.code is not None}
+    if name in by_name or name in by_code:
+        return by_name.get(name) or by_code[name]
+    raise UsageError(f"there is no check or alarm {name!r}", _did_you_mean(name, list(by_name)))
 
 
 def _did_you_mean(name: str, names: list[str]) -> str:

@@ -1,4 +1,5 @@
-"""Checks C17 and C18: the generator's account of a load against those of others. Pure.
+"""The checks ``app-calls`` and ``kernel-drops``: the generator's account of a load against those of
+others. Pure.
 
 Source of both: the verdict table of the method (docs/checks.md).
 """
@@ -7,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from wsgiload.documents.codec import plain_reason
+from wsgiload.documents.check_names import code_of
+from wsgiload.documents.load_report import LoadReport, NotChecked, Reason
 from wsgiload.sampling.external_counters import OutsideCounts, TcpCounts
+from wsgiload.units import NS_PER_S
 
-Json = Mapping[str, Any]
 Blame = Literal["client", "server"]
 Limits = Mapping[str, float]
 
@@ -25,7 +27,7 @@ WRONG_STATUSES = "some responses had another status and may not come from the ap
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: whose doing, how grave, in words."""
+    """What a check found: who is to blame, how grave it is, in words."""
 
     check: str
     blame: Blame
@@ -34,68 +36,69 @@ class Finding:
     value: float
     limit: float
 
-    def reason(self) -> dict[str, Any]:
+    def reason(self) -> Reason:
         """As a verdict lists it."""
-        return plain_reason(self.check, self.level, self.message, self.value, self.limit)
+        return Reason(
+            check=self.check,
+            code=code_of(self.check),
+            level=self.level,
+            message=self.message,
+            value=self.value,
+            limit=self.limit,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class NotChecked:
-    """A check that could not look."""
+def requests_seen(
+    load: LoadReport, seen: int | None, limits: Limits
+) -> Finding | NotChecked | None:
+    """``app-calls``: the app was called at least as often as it responded, and at most as often as
+    it was sent a request.
 
-    check: str
-    reason: str
-
-    def to_dict(self) -> dict[str, str]:
-        """An entry of ``not_checked``."""
-        return {"check": self.check, "reason": self.reason}
-
-
-def requests_seen(load: Json, seen: int | None, limits: Limits) -> Finding | NotChecked | None:
-    """C17: the app was called at least as often as it answered, and at most as often as it was sent
-    a request.
-
-    Over the whole load, warm-up and cool-down included. Where every request was answered both
+    Over the whole load, warm-up and cool-down included. Where every request got its response both
     bounds are one number.
     """
-    answered = answered_in_all(load)
-    if seen is None or answered is None:
-        return NotChecked("app-calls", NO_COUNT if seen is None else "no request was answered")
-    if load["outcomes"]["http_status"]:
-        return NotChecked("app-calls", WRONG_STATUSES)
+    responses = answered_in_all(load)
     sent = sent_at_most(load)
-    difference = max(answered - seen, seen - sent, 0)
+    if seen is None:
+        return NotChecked(check="app-calls", reason=NO_COUNT)
+    if responses is None or sent is None:
+        return NotChecked(check="app-calls", reason="no request was answered")
+    if load.outcomes.http_status:
+        return NotChecked(check="app-calls", reason=WRONG_STATUSES)
+
+    difference = max(responses - seen, seen - sent, 0)
     share = difference / sent
     if share <= limits["warn"]:
         return None
     level: Literal["warn", "invalid"] = "invalid" if share > limits["invalid"] else "warn"
     message = (
-        f"the app was called {seen:,} times, the generator sent it {sent:,} requests at most "
-        f"and had {answered:,} "
-        "answers: the two accounts differ"
+        f"app and generator disagree: the app counted {seen:,} calls, the generator sent at most "
+        f"{sent:,} requests and got {responses:,} responses"
     )
     return Finding("app-calls", "client", level, message, share, limits[level])
 
 
-def answered_in_all(load: Json) -> int | None:
-    """Complete answers of the whole load; the report has the generator's CPU time in all and for
+def answered_in_all(load: LoadReport) -> int | None:
+    """Complete responses of the whole load; the report has the generator's CPU time in all and for
     each of them."""
-    client = load["client"]
-    if not client["cpu_per_request_ns"] or not client["cpu_seconds"]:
+    client = load.client
+    if client is None or not client.cpu_per_request_ns or not client.cpu_seconds:
         return None
-    return round(float(client["cpu_seconds"]) * 1e9 / float(client["cpu_per_request_ns"]))
+    return round(client.cpu_seconds * NS_PER_S / client.cpu_per_request_ns)
 
 
-def sent_at_most(load: Json) -> int:
+def sent_at_most(load: LoadReport) -> int | None:
     """Requests of the whole load that may have reached the app: the first of each connection, and
-    all after it."""
-    connections = load["connections"]
-    return int(connections["opened"]) + int(connections["reused"])
+    all after it. None where connections were not recorded."""
+    connections = load.connections
+    if connections is None or connections.reused is None:
+        return None
+    return connections.opened + connections.reused
 
 
 def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked | None:
-    """C18: the kernel turned connections away while the load ran, at this server's listening
-    sockets or at another's.
+    """``kernel-drops``: the kernel turned connections away while the load ran, at this server's
+    listening sockets or at another's.
 
     It counts for its whole network namespace. A connection attempt is repeated after 1, 3 and 7 s
     (RFC 6298).
@@ -107,13 +110,15 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
     }
     known = {name: count for name, count in counts.items() if count is not None}
     if not known:
-        return NotChecked("kernel-drops", "the kernel's TCP counters cannot be read")
+        reason = "the kernel's TCP counters cannot be read"
+        return NotChecked(check="kernel-drops", reason=reason)
+
     most = max(known.values())
     if most <= limits["warn"]:
         return None
-    said = ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
+    counters = ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
     message = (
-        f"kernel counters of this host during the load: {said}; retries add 1, 3 or 7 s "
+        f"kernel counters of this host during the load: {counters}; retries add 1, 3 or 7 s "
         "to the slowest times"
     )
     return Finding("kernel-drops", "server", "warn", message, most, limits["warn"])
@@ -121,7 +126,7 @@ def connections_dropped(tcp: TcpCounts, limits: Limits) -> Finding | NotChecked 
 
 def retransmissions(tcp: TcpCounts) -> str | None:
     """``kernel-drops`` as an annotation: a host's other connections lose segments, too, so that the
-    verdict does not hang on it.
+    verdict does not depend on it.
 
     A segment that is not acknowledged is sent again after 0.2 s (Linux), or sooner where later ones
     show the loss. How many there were is in ``external_counts`` and not in the sentence, which is
@@ -136,14 +141,14 @@ def retransmissions(tcp: TcpCounts) -> str | None:
 
 
 def check_outside(
-    load: Json, counts: OutsideCounts | None, thresholds: Mapping[str, Limits]
+    load: LoadReport, counts: OutsideCounts | None, thresholds: Mapping[str, Limits]
 ) -> list[Finding | NotChecked]:
     """What ``app-calls`` and ``kernel-drops`` say of a load; nothing of one that was not
     watched."""
     if counts is None:
         return []
-    looked = (
+    results = (
         requests_seen(load, counts.requests_seen, thresholds["app-calls"]),
         connections_dropped(counts.tcp, thresholds["kernel-drops"]),
     )
-    return [found for found in looked if found is not None]
+    return [result for result in results if result is not None]

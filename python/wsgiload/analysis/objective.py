@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from wsgiload.analysis.disturbance import disturbance_of
-from wsgiload.analysis.threshold import QUANTILES, Threshold, parse_threshold
+from wsgiload.analysis.threshold import QUANTILES, Measured, Threshold, parse_threshold
+from wsgiload.documents.load_report import Reason, Verdict
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
-
-# A server that answers quickly what it does not refuse would hold any quantile that leaves room for
+# A server that serves quickly what it does not refuse would hold any quantile that leaves room for
 # failures.
 USUAL_FAILURES = "error_rate<=0.1%"
 # RFC 9411: one failed transaction in 100,000.
@@ -33,8 +31,8 @@ class Judgement:
     """Whether a trial met the objective; None where the trial cannot tell: its measurement is
     invalid, or too short.
 
-    ``disturbance`` says what can only have made answers later, ``is_doubtful`` that it ended near a
-    limit meanwhile.
+    ``disturbance`` says what can only have made responses later, ``is_doubtful`` that it ended near
+    a limit meanwhile.
     """
 
     met: bool | None
@@ -64,20 +62,17 @@ class Objective:
             default=None,
         )
 
-    def judge(self, result: Json) -> Judgement:
+    def judge(self, result: Measured) -> Judgement:
         """A cell of a sweep, or the report of a load."""
-        verdict = result["verdict"]
+        verdict = result.verdict
         if verdict is None:
             return Judgement(None, "nothing was measured")
+
         disturbance = disturbance_of(verdict)
-        if verdict["status"] == "invalid" and disturbance is None:
-            reason = (
-                verdict["reasons"][0]["message"] if verdict["reasons"] else "no reason was given"
-            )
-            if verdict["blame"] == "server":
-                return Judgement(False, str(reason))
-            return Judgement(None, f"invalid ({verdict['blame']}): {reason}")
-        judgement = self._judge_figures(result)
+        if verdict.status == "invalid" and disturbance is None:
+            return _judge_invalid(verdict)
+
+        judgement = self._judge_figures(result, verdict)
         if disturbance is None:
             return judgement
         why = f"{judgement.why}, while {disturbance}"
@@ -85,17 +80,17 @@ class Objective:
             judgement, why=why, disturbance=disturbance, is_doubtful=self._is_near_a_limit(result)
         )
 
-    def _judge_figures(self, result: Json) -> Judgement:
-        unstable = [reason for reason in result["verdict"]["reasons"] if is_unstable(reason)]
+    def _judge_figures(self, result: Measured, verdict: Verdict) -> Judgement:
+        unstable = [reason for reason in verdict.reasons if is_unstable(reason)]
         if unstable:
-            return Judgement(False, str(unstable[0]["message"]))
+            return Judgement(False, unstable[0].message)
+
         missed = [threshold for threshold in self.thresholds if not threshold.holds(result)]
         if not missed:
             return Judgement(True, "met")
-        texts, requests = (
-            ", ".join(threshold.text for threshold in missed),
-            result["outcomes"]["scheduled"],
-        )
+
+        texts = ", ".join(threshold.text for threshold in missed)
+        requests = result.outcomes.scheduled if result.outcomes is not None else 0
         # To meet a quantile with few requests is harder than with many; to miss it takes one slow
         # request.
         if all(_rests_on_few(threshold, requests) for threshold in missed):
@@ -104,7 +99,7 @@ class Objective:
             )
         return Judgement(False, f"missed {texts}")
 
-    def _is_near_a_limit(self, result: Json) -> bool:
+    def _is_near_a_limit(self, result: Measured) -> bool:
         """Whether it would have met wider limits and missed narrower ones. The same on both sides
         of a limit: to keep passes where misses are repeated would be choosing."""
         wider, narrower = (
@@ -123,22 +118,31 @@ class Objective:
         return round(SPARE * FEWEST_BEYOND / (1 - self.highest_quantile) / rate_per_s * NS_PER_S)
 
 
+def _judge_invalid(verdict: Verdict) -> Judgement:
+    """Only what the server is to blame for is a miss."""
+    reason = verdict.reasons[0].message if verdict.reasons else "no reason reported"
+    if verdict.blame == "server":
+        return Judgement(False, reason)
+    return Judgement(None, f"invalid ({verdict.blame}): {reason}")
+
+
 def _rests_on_few(threshold: Threshold, requests: int) -> bool:
     quantile = QUANTILES.get(threshold.figure)
     return quantile is not None and requests * (1 - float(quantile)) < FEWEST_BEYOND - 1e-9
 
 
-def is_unstable(reason: Json) -> bool:
+def is_unstable(reason: Reason) -> bool:
     """Whether a verdict's reason says that more was offered than the server can serve."""
-    return reason["check"] == "backlog-growth" and str(reason["message"]).startswith("UNSTABLE")
+    return reason.check == "backlog-growth" and reason.message.startswith("UNSTABLE")
 
 
 def parse_objective(texts: Sequence[str], *, strict: bool = False) -> Objective:
     """From ``p99<50ms`` and the like; without one for failures, as many as usual are allowed."""
     thresholds = [parse_threshold(text) for text in texts]
+
     if not thresholds:
         raise UsageError(
-            "a capacity is the largest rate that holds an objective",
+            "capacity needs an objective",
             "give one, such as --slo 'p99<50ms'",
         )
     for threshold in thresholds:
@@ -147,6 +151,7 @@ def parse_objective(texts: Sequence[str], *, strict: bool = False) -> Objective:
                 f"{threshold.text!r} gets no worse with the load, so no search can end at it",
                 "write an objective like 'p99<50ms' or 'error_rate<0.1%'",
             )
+
     if not any(threshold.figure == "error_rate" for threshold in thresholds):
         thresholds.append(parse_threshold(STRICT_FAILURES if strict else USUAL_FAILURES))
     return Objective(tuple(thresholds))

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
 
-from wsgiload.analysis.aggregate import GOODPUT, Level, figure_of, standing
-
-Json = Mapping[str, Any]
+from wsgiload.analysis.aggregate import GOODPUT, Level, Runs, figure_of, standing
+from wsgiload.documents.summary import CellResult, Overload, OverloadPoint
 
 SATURATED = 0.95
 HELD, COLLAPSED = 0.9, 0.5
@@ -22,11 +20,11 @@ HELD, COLLAPSED = 0.9, 0.5
 OVERLOADS = (1.1, 1.5)
 
 
-def saturation_goodputs(cells: Sequence[Json]) -> dict[str, float]:
-    """For each server that was driven into saturation, the most correct answers per second that it
-    gave."""
+def saturation_goodputs(cells: Sequence[CellResult]) -> dict[str, float]:
+    """For each server that was driven into saturation, the most correct responses per second that
+    it gave."""
     saturated = {
-        where.server for where, runs in standing(cells).items() if _is_saturated(where, runs)
+        level.server for level, runs in standing(cells).items() if _is_saturated(level, runs)
     }
     return {
         server: max(goodputs.values())
@@ -35,57 +33,64 @@ def saturation_goodputs(cells: Sequence[Json]) -> dict[str, float]:
     }
 
 
-def overload_points(cells: Sequence[Json]) -> list[dict[str, Any]]:
+def overload_points(cells: Sequence[CellResult]) -> tuple[Overload, ...]:
     """``overload`` of summary.json: of each saturated server its capacity, and its goodput at every
     rate above it."""
-    capacities, goodputs = saturation_goodputs(cells), _goodputs(cells)
-    return [
-        {
-            "server": server,
-            "capacity_per_s": capacity,
-            "points": [
-                {
-                    "rate": rate,
-                    "load_share": rate / capacity,
-                    "goodput_per_s": goodput,
-                    "kept_ratio": goodput / capacity,
-                }
-                for rate, goodput in sorted(goodputs[server].items())
-                if rate > capacity
-            ],
-        }
-        for server, capacity in capacities.items()
-    ]
+    goodputs = _goodputs(cells)
+    return tuple(
+        Overload(
+            server=server,
+            capacity_per_s=capacity_per_s,
+            points=_points(capacity_per_s, goodputs[server]),
+        )
+        for server, capacity_per_s in saturation_goodputs(cells).items()
+    )
 
 
-def _goodputs(cells: Sequence[Json]) -> dict[str, dict[float, float]]:
+def _points(
+    capacity_per_s: float, goodputs_per_s: Mapping[float, float]
+) -> tuple[OverloadPoint, ...]:
+    return tuple(
+        OverloadPoint(
+            rate=rate,
+            load_share=rate / capacity_per_s,
+            goodput_per_s=goodput_per_s,
+            kept_ratio=goodput_per_s / capacity_per_s,
+        )
+        for rate, goodput_per_s in sorted(goodputs_per_s.items())
+        if rate > capacity_per_s
+    )
+
+
+def _goodputs(cells: Sequence[CellResult]) -> dict[str, dict[float, float]]:
     """The median goodput over runs, by server and rate."""
-    found: dict[str, dict[float, float]] = {}
-    for where, runs in standing(cells).items():
-        if where.rate is not None and runs:
-            found.setdefault(where.server, {})[where.rate] = _median_goodput(runs)
-    return found
+    goodputs: dict[str, dict[float, float]] = {}
+    for level, runs in standing(cells).items():
+        if level.rate is not None and runs:
+            goodputs.setdefault(level.server, {})[level.rate] = _median_goodput(runs)
+    return goodputs
 
 
-def _median_goodput(runs: Mapping[int, Json]) -> float:
-    return median(figure_of(cell, GOODPUT) or 0.0 for cell in runs.values())
+def _median_goodput(runs: Runs) -> float:
+    return median(_goodput(cell) for cell in runs.values())
 
 
-def _is_saturated(where: Level, runs: Mapping[int, Json]) -> bool:
+def _goodput(cell: CellResult) -> float:
+    return figure_of(cell, GOODPUT) or 0.0
+
+
+def _is_saturated(level: Level, runs: Runs) -> bool:
     """In every run goodput stays below what was scheduled, though it is not nothing.
 
     In every one, because a host that stalls for a moment makes any server late once.
     """
-    cells = [cell for cell in runs.values() if cell["outcomes"]]
+    shares = [
+        _goodput(cell) * cell.duration_s / cell.outcomes.scheduled
+        if cell.outcomes.scheduled
+        else 0.0
+        for cell in runs.values()
+        if cell.outcomes is not None
+    ]
     return (
-        where.rate is not None
-        and bool(cells)
-        and all(
-            0 < (figure_of(cell, GOODPUT) or 0.0) < SATURATED * _scheduled_per_s(cell)
-            for cell in cells
-        )
+        level.rate is not None and bool(shares) and all(0 < share < SATURATED for share in shares)
     )
-
-
-def _scheduled_per_s(cell: Json) -> float:
-    return float(cell["outcomes"]["scheduled"] / cell["duration_s"])

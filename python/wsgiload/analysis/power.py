@@ -11,62 +11,70 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
 
 from wsgiload.analysis.aggregate import GOODPUT, figure_of, standing
+from wsgiload.documents.summary import CellResult, Efficiency, EfficiencyPoint
 from wsgiload.units import NS_PER_S
-
-Json = Mapping[str, Any]
 
 # Two neighbours and what lies between them.
 FEWEST_RATES = 3
-# With fewer answered rightly, the mean is that of the few that were served.
-LEAST_ANSWERED = 0.99
+# With fewer correct responses, the mean is that of the few that were served.
+LEAST_CORRECT = 0.99
 
 
-def power_of(cell: Json) -> float | None:
-    """Correct answers per second over their mean response time, in 1/s².
+def power_of(cell: CellResult) -> float | None:
+    """Correct responses per second over their mean response time, in 1/s².
 
     0 where the server failed, or more than one request in a hundred: a failure counts as infinitely
     slow. None where nothing is known.
     """
-    goodput_per_s, times = figure_of(cell, GOODPUT), cell.get("response_time_ns")
+    goodput_per_s = figure_of(cell, GOODPUT)
     if goodput_per_s is None:
         return None
-    if not goodput_per_s or cell["outcomes"]["ok"] < LEAST_ANSWERED * cell["outcomes"]["scheduled"]:
+
+    outcomes = cell.outcomes
+    if not goodput_per_s or outcomes is None or outcomes.ok < LEAST_CORRECT * outcomes.scheduled:
         return 0.0
-    return goodput_per_s / (times["mean"] / NS_PER_S) if times and times["mean"] else None
+
+    times = cell.response_time_ns
+    return goodput_per_s / (times.mean / NS_PER_S) if times is not None and times.mean else None
 
 
-def power_points(cells: Sequence[Json]) -> list[dict[str, Any]]:
-    """``power`` of summary.json: of each server that was measured at three rates or more, where it
-    is used best."""
-    found: dict[str, dict[float, dict[int, float]]] = {}
-    for where, runs in standing(cells).items():
+def power_points(cells: Sequence[CellResult]) -> tuple[Efficiency, ...]:
+    """``efficiency`` of summary.json: of each server that was measured at three rates or more,
+    where it is used best."""
+    by_server: dict[str, dict[float, dict[int, float]]] = {}
+    for level, runs in standing(cells).items():
         powers = {run: power for run, cell in runs.items() if (power := power_of(cell)) is not None}
-        if where.rate is not None and powers:
-            found.setdefault(where.server, {})[where.rate] = powers
-    return [
-        _point(server, dict(sorted(by_rate.items())))
-        for server, by_rate in found.items()
+        if level.rate is not None and powers:
+            by_server.setdefault(level.server, {})[level.rate] = powers
+
+    return tuple(
+        _best_rate(server, dict(sorted(by_rate.items())))
+        for server, by_rate in by_server.items()
         if len(by_rate) >= FEWEST_RATES
-    ]
+    )
 
 
-def _point(server: str, by_rate: Mapping[float, Mapping[int, float]]) -> dict[str, Any]:
+def _best_rate(server: str, by_rate: Mapping[float, Mapping[int, float]]) -> Efficiency:
     rates = list(by_rate)
     medians = {rate: median(powers.values()) for rate, powers in by_rate.items()}
+
     peaks = [_peak(medians), *_peaks_of_rounds(by_rate)]
-    lowest, highest = rates.index(min(peaks)), rates.index(max(peaks))
-    where = "" if rates.index(peaks[0]) in (0, len(rates) - 1) else " in some runs"
-    reason = _why_unknown(max(medians.values()), lowest == 0, highest == len(rates) - 1, where)
-    return {
-        "server": server,
-        "rate": peaks[0] if reason is None else None,
-        "between": [rates[lowest - 1], rates[highest + 1]] if reason is None else None,
-        "points": [{"rate": rate, "efficiency_per_s2": power} for rate, power in medians.items()],
-        "reason": reason,
-    }
+    lowest = rates.index(min(peaks))
+    highest = rates.index(max(peaks))
+    some_runs = "" if rates.index(peaks[0]) in (0, len(rates) - 1) else " in some runs"
+    reason = _why_unknown(max(medians.values()), lowest == 0, highest == len(rates) - 1, some_runs)
+
+    return Efficiency(
+        server=server,
+        rate=peaks[0] if reason is None else None,
+        between=(rates[lowest - 1], rates[highest + 1]) if reason is None else None,
+        points=tuple(
+            EfficiencyPoint(rate=rate, efficiency_per_s2=power) for rate, power in medians.items()
+        ),
+        reason=reason,
+    )
 
 
 def _peak(powers: Mapping[float, float]) -> float:
@@ -80,11 +88,9 @@ def _peaks_of_rounds(by_rate: Mapping[float, Mapping[int, float]]) -> list[float
     return [_peak({rate: powers[run] for rate, powers in by_rate.items()}) for run in complete]
 
 
-def _why_unknown(largest: float, is_lowest: bool, is_highest: bool, where: str) -> str | None:
+def _why_unknown(largest: float, is_lowest: bool, is_highest: bool, some_runs: str) -> str | None:
     if not largest:
-        return (
-            f"fewer than {LEAST_ANSWERED:.0%} of its requests were answered rightly at every rate"
-        )
+        return f"fewer than {LEAST_CORRECT * 100:.0f} % correct responses at every rate"
     if is_lowest and is_highest:
         return (
             "it is largest at the lowest rate that was measured in some runs and at the "
@@ -93,7 +99,7 @@ def _why_unknown(largest: float, is_lowest: bool, is_highest: bool, where: str) 
     if is_lowest or is_highest:
         end, further = ("lowest", "below") if is_lowest else ("highest", "above")
         return (
-            f"it is largest at the {end} rate that was measured{where}, so that it may lie "
+            f"it is largest at the {end} rate that was measured{some_runs}, so that it may lie "
             f"{further} it"
         )
     return None

@@ -1,42 +1,32 @@
-"""The recommendations of a summary: for each app one, or why there is none, as plain data and back.
-Pure."""
+"""The recommendations of a summary: for each app one, or why there is none. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from wsgiload.analysis.recommend import Memory, Recommendation, Refusal, by_app
-
-Json = dict[str, Any]
-Judge = Callable[[Sequence[Json]], Recommendation | Refusal]
+from wsgiload.analysis.recommend import Entry, by_app
+from wsgiload.documents.summary import NoRecommendation, Recommendation, RecommendedSetting
 
 
-def recommendations(entries: Sequence[Json], judge: Judge, objective: Sequence[str]) -> list[Json]:
+def recommendations(
+    entries: Sequence[Entry],
+    judge: Callable[[Sequence[Entry]], RecommendedSetting | NoRecommendation],
+    objective: Sequence[str],
+) -> tuple[Recommendation, ...]:
     """What ``judge`` makes of the entries of each app: cells of a summary, or entries of a capacity
     document."""
-    return [
-        {"app": app, "objective": list(objective), **_plain(judge(own))}
-        for app, own in by_app(entries).items()
-    ]
+    return tuple(
+        _recommendation(app, tuple(objective), judge(of_app))
+        for app, of_app in by_app(entries).items()
+    )
 
 
-def _plain(found: Recommendation | Refusal) -> Json:
-    if isinstance(found, Refusal):
-        return {"recommended": None, "refused": asdict(found)}
-    interval = None if found.interval is None else list(found.interval)
-    return {
-        "recommended": {**asdict(found), "interval": interval, "tied": list(found.tied)},
-        "refused": None,
-    }
-
-
-def found_in(entry: Mapping[str, Any]) -> Recommendation | Refusal:
-    """One entry of ``recommendations``, read back."""
-    told = entry["recommended"]
-    if told is None:
-        return Refusal(**entry["refused"])
-    interval = None if told["interval"] is None else (told["interval"][0], told["interval"][1])
-    memory, tied = Memory(**told["memory"]), tuple(told["tied"])
-    return Recommendation(**{**told, "interval": interval, "memory": memory, "tied": tied})
+def _recommendation(
+    app: str | None, objective: tuple[str, ...], result: RecommendedSetting | NoRecommendation
+) -> Recommendation:
+    return Recommendation(
+        app=app,
+        objective=objective,
+        recommended=result if isinstance(result, RecommendedSetting) else None,
+        refused=result if isinstance(result, NoRecommendation) else None,
+    )

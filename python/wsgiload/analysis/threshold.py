@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.load_report import LoadReport, Rates
+from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
 from wsgiload.units import parse_duration_ns
 
-Json = dict[str, Any]
+Measured = LoadReport | CellResult
 
 _FORM = re.compile(r"\s*([a-z_0-9.]+)\s*(<=|>=|<|>)\s*(.+?)\s*")
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -28,7 +30,7 @@ QUANTILES = {
     "p99.9": "0.999",
     "p99.99": "0.9999",
 }
-# What is told of a load, and what is told of a search.
+# What is reported of a load, and what is reported of a search.
 LOAD_FIGURES = (*QUANTILES, "error_rate", "goodput")
 CAPACITY_FIGURES = ("capacity",)
 _EXAMPLES = {
@@ -47,7 +49,7 @@ class Threshold:
     comparison: str
     limit: float
 
-    def holds(self, result: Json) -> bool:
+    def holds(self, result: Measured | ServerCapacity) -> bool:
         """Whether a load report, a cell of a sweep or a capacity meets it; a figure that is not
         known does not."""
         value = _value(self.figure, result)
@@ -61,6 +63,7 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold", fix)
+
     figure, comparison, limit = match.groups()
     if figure not in figures:
         raise UsageError(
@@ -68,38 +71,47 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
         )
     if figure in QUANTILES:
         return Threshold(text, figure, comparison, parse_duration_ns(limit))
+
     is_share = limit.endswith("%")
     if is_share and figure != "error_rate":
         raise UsageError(
-            f"{text!r}: {figure} is a rate per second and no share",
+            f"{text!r}: {figure} is a rate per second, not a share",
             "for a share write error_rate<5%",
         )
     try:
-        return Threshold(
-            text, figure, comparison, float(limit.removesuffix("%")) * (0.01 if is_share else 1.0)
-        )
+        number = float(limit.removesuffix("%"))
     except ValueError:
         raise UsageError(f"{text!r}: {limit!r} is not a number", fix) from None
+    return Threshold(text, figure, comparison, number * (0.01 if is_share else 1.0))
 
 
-def _value(figure: str, result: Json) -> float | None:
+def _value(figure: str, result: Measured | ServerCapacity) -> float | None:
     """The figure; a quantile counts by its upper bound, because a bound that is open is not met."""
+    if isinstance(result, ServerCapacity):
+        return result.rate_per_s if figure in CAPACITY_FIGURES else None
     if figure in QUANTILES:
-        bounds = (result.get("offered_quantiles_ns") or {}).get(QUANTILES[figure])
-        return None if bounds is None else bounds["high"]
-    if figure == "capacity":
-        found: float | None = result["rate_per_s"]
-        return found
+        bounds = (result.offered_quantiles_ns or {}).get(QUANTILES[figure])
+        return None if bounds is None else bounds.high
     if figure == "goodput":
-        rate = result.get("rate_result") or result.get("rate")
-        return None if rate is None else rate["goodput_per_s"]
-    outcomes = result.get("outcomes")
-    if not outcomes or not outcomes["scheduled"]:
+        rates = _rates(result)
+        return None if rates is None else rates.goodput_per_s
+    return _error_rate(result) if figure == "error_rate" else None
+
+
+def _rates(result: Measured) -> Rates | None:
+    return result.rate_result if isinstance(result, CellResult) else result.rate
+
+
+def _error_rate(result: Measured) -> float | None:
+    outcomes = result.outcomes
+    if outcomes is None or not outcomes.scheduled:
         return None
-    return float((outcomes["scheduled"] - outcomes["ok"]) / outcomes["scheduled"])
+    return (outcomes.scheduled - outcomes.ok) / outcomes.scheduled
 
 
-def failed_thresholds(thresholds: list[Threshold], results: list[tuple[str, Json]]) -> list[str]:
+def failed_thresholds(
+    thresholds: Sequence[Threshold], results: Sequence[tuple[str, Measured | ServerCapacity]]
+) -> list[str]:
     """A sentence for each threshold that a named result does not meet."""
     return [
         f"threshold {threshold.text} failed{f' by {name}' if name else ''}"

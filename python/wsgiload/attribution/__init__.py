@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from wsgiload.attribution import stretches
-from wsgiload.attribution.evidence import Balance, Evidence, balance_of, late_connects
-from wsgiload.attribution.exposure import Exposure, Tail, exposure, tail_of
-from wsgiload.attribution.fingerprints import Fingerprint, find_fingerprints, wait_ratio
+from wsgiload.attribution.evidence import Evidence, balance_of, late_connects
+from wsgiload.attribution.exposure import Signal, Tail, exposure, tail_of
+from wsgiload.attribution.fingerprints import find_fingerprints, wait_ratio
 from wsgiload.attribution.steps import steps_of
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import AttributionResult, ExposureResult
 from wsgiload.sampling.listen_queue import turned_away
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import Sample
 
-Json = dict[str, Any]
 Stretches = Sequence[stretches.Stretch]
 
-__all__ = ["Attribution", "Measured", "attribute"]
+__all__ = ["Measured", "attribute"]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What was stored of one cell."""
 
-    load: Json | None
+    load: LoadReport | None
     samples: Sequence[Sample]
     processes: Sequence[ProcessUsage] = ()
     client: Sequence[ClientUsage] = ()
@@ -43,45 +43,18 @@ class Measured:
     kernel_listen_drops: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """What was found."""
-
-    exposures: tuple[Exposure, ...]
-    fingerprints: tuple[Fingerprint, ...]
-    slowest: int | None
-    slowest_ratio: float | None
-    balance: Balance | None
-    foreign_cpu_ratio: float | None
-    cpu_wait_ratio: float | None
-    resolution_ns: int
-
-    def to_dict(self) -> Json:
-        """The ``attribution`` object of summary.json."""
-        return {
-            "slowest": self.slowest,
-            "slowest_ratio": self.slowest_ratio,
-            "resolution_ns": self.resolution_ns,
-            "exposures": [one.to_dict() for one in self.exposures],
-            "fingerprints": [one.to_dict() for one in self.fingerprints],
-            "worker_imbalance": None if self.balance is None else self.balance.imbalance,
-            "foreign_cpu_ratio": self.foreign_cpu_ratio,
-            "cpu_wait_ratio": self.cpu_wait_ratio,
-        }
-
-
-def attribute(measured: Measured) -> Attribution | None:
+def attribute(measured: Measured) -> AttributionResult | None:
     """Exposures and fingerprints of a cell; None where it was not sampled."""
     if len(measured.samples) < 2:
         return None
+
     window = window_of(measured)
     period_ns = (measured.period_us or 100_000) * 1_000
     inside = [
         sample for sample in measured.samples if window[0] - period_ns <= sample.t_ns <= window[1]
     ]
-    steps = steps_of(inside, period_ns)
     evidence = Evidence(
-        steps=steps,
+        steps=steps_of(inside, period_ns),
         oom_kills=measured.oom_kills,
         listen_drops=turned_away(_grown(inside, "listen_drops"), measured.kernel_listen_drops),
         backlog=measured.backlog,
@@ -90,13 +63,14 @@ def attribute(measured: Measured) -> Attribution | None:
         shared_cores=measured.shared_cores,
         period_ns=period_ns,
     )
+
     tail = tail_of(measured.load) if measured.load is not None else None
-    return Attribution(
+    return AttributionResult(
         exposures=tuple(_exposures(tail, evidence)) if tail is not None else (),
         fingerprints=tuple(find_fingerprints(evidence)),
         slowest=len(tail.slowest) if tail is not None else None,
         slowest_ratio=tail.slowest_share if tail is not None else None,
-        balance=evidence.balance,
+        worker_imbalance=None if evidence.balance is None else evidence.balance.imbalance,
         foreign_cpu_ratio=foreign_cpu_ratio(inside, measured.client, measured.cpus),
         cpu_wait_ratio=wait_ratio(evidence),
         resolution_ns=period_ns,
@@ -108,14 +82,14 @@ def window_of(measured: Measured) -> tuple[int, int]:
     if measured.load is None:
         return measured.samples[0].t_ns, measured.samples[-1].t_ns
     load = measured.load
-    from_ns = load["clock"]["monotonic_ns"] + load["plan"]["phases"]["warmup_ns"]
-    ends = [end_ns for _, end_ns in (load.get("flights") or {"slowest": []})["slowest"]]
-    return from_ns, max([from_ns + load["measured_ns"], *ends])
+    from_ns = load.clock.monotonic_ns + load.plan.phases.warmup_ns
+    ends = [end_ns for _, end_ns in load.flights.slowest] if load.flights is not None else []
+    return from_ns, max([from_ns + load.measured_ns, *ends])
 
 
-def _exposures(tail: Tail, evidence: Evidence) -> list[Exposure]:
+def _exposures(tail: Tail, evidence: Evidence) -> list[ExposureResult]:
     steps, period_ns = evidence.steps, evidence.period_ns
-    found: dict[str, Stretches] = {
+    found: dict[Signal, Stretches] = {
         "throttled": stretches.throttled(steps, period_ns),
         "without_cpu": stretches.without_cpu(steps),
         "paused": stretches.paused(steps),
@@ -137,6 +111,7 @@ def foreign_cpu_ratio(
     known = [sample for sample in samples if sample.counters.host_busy_ns is not None]
     if len(known) < 2 or len(client) < 2:
         return None
+
     first, last = known[0], known[-1]
     length_ns = last.t_ns - first.t_ns
     busy = _between(first, last, "host_busy_ns")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from wsgiload._loadgen import Histogram
 from wsgiload.attribution.steps import Step
+from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.sampling.processes import ProcessUsage
+from wsgiload.units import NS_PER_S
 
-NS_PER_S = 1_000_000_000
 # Linux sends a SYN that nobody answered again after 1 s, and waits twice as long each time (RFC
 # 6298).
 RETRANSMISSIONS_NS = (
@@ -59,12 +58,12 @@ class Evidence:
         return sum(step.length_ns for step in self.steps)
 
 
-def late_connects(load: dict[str, Any] | None) -> tuple[int, ...]:
+def late_connects(load: LoadReport | None) -> tuple[int, ...]:
     """How many connections took about 1, 3 and 7 s to make."""
-    distribution = load["connect_time_ns"] if load is not None else None
-    if distribution is None or not distribution.get("hdr_v2"):
+    histogram = histogram_of(load.connect_time_ns) if load is not None else None
+    if histogram is None:
         return ()
-    buckets = Histogram.from_hdr_v2(base64.b64decode(distribution["hdr_v2"])).buckets()
+    buckets = histogram.buckets()
     return tuple(
         sum(count for value, count in buckets if low <= value <= high)
         for low, high in RETRANSMISSIONS_NS

@@ -13,12 +13,15 @@ import random
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
 from wsgiload.attribution.stretches import Stretch
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import ExposureResult, ShareInterval
 
 Flight = tuple[int, int]
+Signal = Literal["throttled", "without_cpu", "paused", "short_of_memory"]
 
 SLOWEST_SHARE = 0.01
 FEWEST_SLOWEST = 10
@@ -26,31 +29,6 @@ BLOCK_NS = 1_000_000_000
 MOST_BLOCKS = 60
 FEWEST_BLOCKS = 5
 RESAMPLES = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share with its 95 % bounds, which are None where the measurement was too short for them."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Exposure:
-    """How many of the slowest and how many of all requests overlapped the stretches of one
-    signal."""
-
-    signal: str
-    slowest: Share
-    all: Share
-    # How much more often a request was slow if it overlapped; None where one side has no requests.
-    risk_ratio: Share | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """An entry of ``attribution.exposures``."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,41 +40,48 @@ class Tail:
     slowest_share: float
 
 
-def tail_of(load: dict[str, Any]) -> Tail | None:
-    """The slowest hundredth, or the slowest ten where that is more, as far as the report tells of
+def tail_of(load: LoadReport) -> Tail | None:
+    """The slowest hundredth, or the slowest ten where that is more, as far as the report lists
     them."""
-    flights, scheduled = load.get("flights"), load["outcomes"]["scheduled"]
-    if not flights or not flights["sample"]:
+    flights, scheduled = load.flights, load.outcomes.scheduled
+    if flights is None or not flights.sample:
         return None
     wanted = max(math.ceil(scheduled * SLOWEST_SHARE), FEWEST_SLOWEST)
-    slowest = tuple((start_ns, end_ns) for start_ns, end_ns in flights["slowest"][:wanted])
-    sample = tuple((start_ns, end_ns) for start_ns, end_ns in flights["sample"])
-    return Tail(slowest, sample, len(slowest) / scheduled)
+    slowest = flights.slowest[:wanted]
+    return Tail(slowest, flights.sample, len(slowest) / scheduled)
 
 
-def exposure(signal: str, tail: Tail, stretches: Sequence[Stretch], seed: int = 1) -> Exposure:
+def exposure(
+    signal: Signal, tail: Tail, stretches: Sequence[Stretch], seed: int = 1
+) -> ExposureResult:
     """The shares that overlapped, with bounds."""
     blocks = _blocks(tail, stretches)
     whole = _sum(blocks)
     drawn = _resampled(blocks, seed) if len(blocks) >= FEWEST_BLOCKS else []
-    ratio = _risk_ratio(whole, tail.slowest_share)
-    ratios = [
-        value for block in drawn if (value := _risk_ratio(block, tail.slowest_share)) is not None
-    ]
-    return Exposure(
-        signal,
-        Share(
-            _share(whole[0], whole[1]),
-            *_bounds([_share(block[0], block[1]) for block in drawn if block[1]]),
-        ),
-        Share(
-            _share(whole[2], whole[3]),
-            *_bounds([_share(block[2], block[3]) for block in drawn if block[3]]),
-        ),
-        None
-        if ratio is None
-        else Share(ratio, *_bounds(ratios if len(ratios) == len(drawn) else [])),
+
+    slowest = [_share(block[0], block[1]) for block in drawn if block[1]]
+    every = [_share(block[2], block[3]) for block in drawn if block[3]]
+    return ExposureResult(
+        signal=signal,
+        slowest=_interval(_share(whole[0], whole[1]), slowest),
+        all=_interval(_share(whole[2], whole[3]), every),
+        risk_ratio=_risk(whole, drawn, tail.slowest_share),
     )
+
+
+def _risk(whole: _Counts, drawn: Sequence[_Counts], slowest_share: float) -> ShareInterval | None:
+    """How much more often a request was slow if it overlapped; None where one side has no
+    requests."""
+    ratio = _risk_ratio(whole, slowest_share)
+    if ratio is None:
+        return None
+    ratios = [value for block in drawn if (value := _risk_ratio(block, slowest_share)) is not None]
+    return _interval(ratio, ratios if len(ratios) == len(drawn) else [])
+
+
+def _interval(value: float, resampled: Sequence[float]) -> ShareInterval:
+    low, high = _bounds(resampled)
+    return ShareInterval(value=value, low=low, high=high)
 
 
 # Slowest that overlapped, slowest, sampled that overlapped, sampled.
@@ -146,7 +131,7 @@ def _risk_ratio(counts: _Counts, slow_share: float) -> float | None:
     return (slow / every) / ((1 - slow) / (1 - every))
 
 
-def _bounds(values: list[float]) -> tuple[float | None, float | None]:
+def _bounds(values: Sequence[float]) -> tuple[float | None, float | None]:
     if not values:
         return None, None
     ordered = sorted(values)

@@ -12,12 +12,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Any, Literal, TypeGuard
+from typing import Literal
 
+from wsgiload.documents.summary import CellResult, InterventionResult
 from wsgiload.statistics.student import t_quantile
 
-Json = dict[str, Any]
 Half = Literal["limited", "lifted"]
+# One run with the limit and one without.
+Runs = tuple[CellResult, CellResult]
 
 FEWEST_PAIRS = 4
 USUAL_PAIRS = 6
@@ -32,8 +34,8 @@ class Pair:
     """The summaries of two runs of one cell."""
 
     first: Half
-    limited: Json | None = None
-    lifted: Json | None = None
+    limited: CellResult | None = None
+    lifted: CellResult | None = None
 
 
 @dataclass(slots=True)
@@ -45,27 +47,25 @@ class Trial:
     connections: int | None
     pairs: list[Pair] = field(default_factory=list)
 
-    def to_dict(self) -> Json:
+    def result(self) -> InterventionResult:
         """An entry of ``interventions`` in summary.json."""
         effect = effect_of(self.pairs)
-        whole = [
-            pair for pair in self.pairs if pair.limited is not None and pair.lifted is not None
-        ]
-        return {
-            "limit": "cpu",
-            "server": self.server,
-            "rate": self.rate,
-            "connections": self.connections,
-            "pairs": len(self.pairs),
-            "used": effect.pairs if effect is not None else 0,
-            "quantile": effect.quantile if effect is not None else None,
-            "factor": effect.factor if effect is not None else None,
-            "low": effect.low if effect is not None else None,
-            "high": effect.high if effect is not None else None,
-            "sentences": sentences(whole, effect),
-            "limited": [pair.limited for pair in whole],
-            "lifted": [pair.lifted for pair in whole],
-        }
+        whole = _whole(self.pairs)
+        return InterventionResult(
+            limit="cpu",
+            server=self.server,
+            rate=self.rate,
+            connections=self.connections,
+            pairs=len(self.pairs),
+            used=effect.pairs if effect is not None else 0,
+            quantile=effect.quantile if effect is not None else None,
+            factor=effect.factor if effect is not None else None,
+            low=effect.low if effect is not None else None,
+            high=effect.high if effect is not None else None,
+            sentences=tuple(sentences(self.pairs, effect)),
+            limited=tuple(limited for limited, _ in whole),
+            lifted=tuple(lifted for _, lifted in whole),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +109,51 @@ def effect_of(pairs: Sequence[Pair]) -> Effect | None:
     )
 
 
-def _valid(pairs: Sequence[Pair]) -> list[tuple[Json, Json]]:
-    """The runs of the pairs of which both stand: an invalid one may be slow or quick for reasons of
-    its own."""
+def _whole(pairs: Sequence[Pair]) -> list[Runs]:
+    """The pairs of which both runs were made."""
     return [
         (pair.limited, pair.lifted)
         for pair in pairs
-        if _stands(pair.limited) and _stands(pair.lifted)
+        if pair.limited is not None and pair.lifted is not None
     ]
 
 
-def _stands(run: Json | None) -> TypeGuard[Json]:
-    return run is not None and run["verdict"] is not None and run["verdict"]["status"] != "invalid"
+def _valid(pairs: Sequence[Pair]) -> list[Runs]:
+    """The runs of the pairs of which both stand: an invalid one may be slow or quick for reasons of
+    its own."""
+    return [
+        (limited, lifted)
+        for limited, lifted in _whole(pairs)
+        if _stands(limited) and _stands(lifted)
+    ]
 
 
-def _quantile(pairs: Sequence[tuple[Json, Json]]) -> float:
+def _stands(run: CellResult) -> bool:
+    return run.verdict is not None and run.verdict.status != "invalid"
+
+
+def _quantile(pairs: Sequence[Runs]) -> float:
     """The highest that all runs have requests enough for."""
-    fewest = min((int(run["outcomes"]["scheduled"]) for pair in pairs for run in pair), default=0)
+    counts = [_scheduled(run) for pair in pairs for run in pair]
+    fewest = min(counts, default=0)
     return next(
         (one for one in QUANTILES if fewest * (1 - one) >= FEWEST_BEYOND - 1e-9), QUANTILES[-1]
     )
 
 
-def _change(limited: Json, lifted: Json, quantile: float) -> float | None:
+def _scheduled(run: CellResult) -> int:
+    return run.outcomes.scheduled if run.outcomes is not None else 0
+
+
+def _change(limited: CellResult, lifted: CellResult, quantile: float) -> float | None:
     before, after = _upper_ns(limited, quantile), _upper_ns(lifted, quantile)
     return math.log(after / before) if before and after else None
 
 
-def _upper_ns(run: Json, quantile: float) -> float | None:
+def _upper_ns(run: CellResult, quantile: float) -> float | None:
     """The headline quantile, where it is finite."""
-    bounds = run["offered_quantiles_ns"].get(f"{quantile:g}")
-    return None if bounds is None else bounds["high"]
+    bounds = (run.offered_quantiles_ns or {}).get(f"{quantile:g}")
+    return None if bounds is None else bounds.high
 
 
 def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
@@ -161,7 +175,7 @@ def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
     return [said, *_disappearances(_valid(pairs))]
 
 
-def _disappearances(pairs: Sequence[tuple[Json, Json]]) -> list[str]:
+def _disappearances(pairs: Sequence[Runs]) -> list[str]:
     with_limit = [_is_throttled(limited) for limited, _ in pairs]
     without = [_is_throttled(lifted) for _, lifted in pairs]
     if not any(with_limit) or any(without):
@@ -177,18 +191,14 @@ def _disappearances(pairs: Sequence[tuple[Json, Json]]) -> list[str]:
     return [f"Throttling{overlap} {there} and disappeared when it was lifted."]
 
 
-def _is_throttled(run: Json) -> bool:
-    found = run["attribution"]
-    return found is not None and any(one["name"] == "throttling" for one in found["fingerprints"])
+def _is_throttled(run: CellResult) -> bool:
+    fingerprints = run.attribution.fingerprints if run.attribution is not None else ()
+    return any(one.name == "throttling" for one in fingerprints)
 
 
-def _throttled_share(run: Json) -> float | None:
-    found = run["attribution"]
-    shares = (
-        [one["all"]["value"] for one in found["exposures"] if one["signal"] == "throttled"]
-        if found
-        else []
-    )
+def _throttled_share(run: CellResult) -> float | None:
+    exposures = run.attribution.exposures if run.attribution is not None else ()
+    shares = [one.all.value for one in exposures if one.signal == "throttled"]
     return shares[0] if shares else None
 
 

@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from wsgiload.calibration.noise_floor import Conditions, calibration, machine_of, store_calibration
+from wsgiload.documents.calibration import Calibration
 from wsgiload.host.cpus import CpuPlan, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.drive import drive
-from wsgiload.loads.options import Level, LoadOptions, load_plan
+from wsgiload.loads.options import Level, LoadSettings, load_plan
 from wsgiload.loads.reference_server import serving_reference
 from wsgiload.loads.request import Request
-
-Json = dict[str, Any]
 
 HOLDS_NS = (0, 1_000_000, 10_000_000)
 
@@ -26,7 +24,7 @@ class CalibrationPlan:
     """How the floor is measured: as a load on a server would be."""
 
     program: Path
-    load: LoadOptions
+    load: LoadSettings
     rate_per_s: float
     seed: int
     cpu_plan: CpuPlan
@@ -34,17 +32,17 @@ class CalibrationPlan:
 
 def calibrate(
     plan: CalibrationPlan, tell: Callable[[str], None] = lambda text: None
-) -> tuple[Json, Path]:
+) -> tuple[Calibration, Path]:
     """The document, and where it is kept."""
     holds = {}
     with pinned(plan.cpu_plan.orchestrator_cpus):
         for hold_ns in HOLDS_NS:
-            tell(f"holding every answer for {hold_ns / 1e6:g} ms …")
+            tell(f"holding every response for {hold_ns / 1e6:g} ms …")
             with serving_reference(plan.program, hold_ns, plan.cpu_plan.server_cpus) as url:
-                asked = load_plan(
-                    url, Request(), plan.load, Level(rate_per_s=plan.rate_per_s), plan.seed
-                )
-                holds[hold_ns] = drive(asked, plan.cpu_plan)
+                level = Level(rate_per_s=plan.rate_per_s)
+                load = load_plan(url, Request(), plan.load, level, plan.seed)
+                holds[hold_ns] = drive(load, plan.cpu_plan)
+
     conditions = Conditions(
         plan.rate_per_s,
         plan.load.keepalive,
@@ -52,5 +50,6 @@ def calibrate(
         plan.cpu_plan.server_cpus,
         plan.cpu_plan.client_cpus,
     )
+
     document = calibration(conditions, holds, machine_of(host_facts()))
     return document, store_calibration(conditions, document)

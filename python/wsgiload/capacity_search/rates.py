@@ -1,27 +1,27 @@
 """Which rates to offer where nobody named any: shares of what the quickest setting gets through in
 a closed loop.
 
-A closed loop without think time shows the most that is served, and nothing of how late answers are
-at any rate, so its figure is only where an open loop begins to look. Its trials are kept in a run
-directory of their own.
+A closed loop without think time shows the most that is served, and nothing of how late responses
+are at any rate, so its figure is only where an open loop begins to look. Its trials are kept in a
+run directory of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from wsgiload.capacity_search.search import rounded
-from wsgiload.capacity_search.trials import TrialPlan, server_trials
+from wsgiload.capacity_search.trials import ServerTrials, TrialPlan, server_trials
+from wsgiload.documents.run_info import ClosedLoopLook, RunInfo
+from wsgiload.documents.summary import CellResult
 from wsgiload.errors import LoadError, ServerError, UsageError, WsgiloadError
-from wsgiload.experiment.plan import Experiment, plain
+from wsgiload.experiment.plan import Experiment
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import Level
+from wsgiload.results.stored_plan import raw_plan
 from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
-
-# From a load that most settings hold to one at which few still answer in time.
+# From a load that most settings hold to one at which few still respond in time.
 SHARES = (0.3, 0.5, 0.7, 0.85, 0.95)
 LOOK_NS = 5 * NS_PER_S
 
@@ -38,28 +38,20 @@ def require_rates(experiment: Experiment) -> None:
 
 
 def find_levels(experiment: Experiment, log: Callable[[str], None]) -> tuple[Level, ...]:
-    """Levels of an open loop, lowest first. Raises what failed where no setting answered
-    anything."""
-    best_per_s, cells = 0.0, list[Json]()
+    """Levels of an open loop, lowest first. Raises what failed where no setting gave a correct
+    response."""
     with server_trials(experiment, log) as (trials, users):
-        for server, count in users.items():
-            cells.append(trials.carry_out(TrialPlan(server, Level(connections=count), 1, LOOK_NS)))
-            if cells[-1]["failure"] is None and cells[-1]["rate_result"] is not None:
-                best_per_s = max(best_per_s, cells[-1]["rate_result"]["goodput_per_s"])
-        trials.write_summary("complete")
-        looked = [
-            {"server": cell["server"], "rate_result": cell["rate_result"]} for cell in trials.cells
+        cells = [
+            trials.carry_out(TrialPlan(server, Level(connections=count), 1, LOOK_NS))
+            for server, count in users.items()
         ]
-        trials.directory.write_run(
-            {
-                "status": "complete",
-                "plan": plain(experiment),
-                "host": host_facts(),
-                "closed_loops": looked,
-            }
-        )
+        trials.write_summary("complete")
+        trials.directory.write_run(_run_of(experiment, trials))
+
+    best_per_s = max(map(_goodput_per_s, cells), default=0.0)
     if not best_per_s:
-        raise _without_answer(cells)
+        raise _without_response(cells)
+
     levels = tuple(Level(rate_per_s=rounded(best_per_s * share, digits=2)) for share in SHARES)
     listed = ", ".join(f"{level.rate_per_s:g}" for level in levels)
     log(
@@ -69,14 +61,36 @@ def find_levels(experiment: Experiment, log: Callable[[str], None]) -> tuple[Lev
     return levels
 
 
-def _without_answer(cells: Sequence[Json]) -> WsgiloadError:
-    """The error for closed loops that got nothing: a server's before one of generator or host."""
-    by_servers = [cell for cell in cells if cell["verdict"]["blame"] not in ("client", "host")]
-    failures = [
-        cell["failure"]["message"] for cell in by_servers or cells if cell["failure"] is not None
+def _run_of(experiment: Experiment, trials: ServerTrials) -> RunInfo:
+    looks = [
+        ClosedLoopLook(server=cell.server, rate_result=cell.rate_result) for cell in trials.cells
     ]
+    return RunInfo(
+        schema_version=2,
+        started_utc=trials.directory.started,
+        status="complete",
+        plan=raw_plan(experiment),
+        host=host_facts(),
+        closed_loops=tuple(looks),
+    )
+
+
+def _goodput_per_s(cell: CellResult) -> float:
+    if cell.failure is not None or cell.rate_result is None:
+        return 0.0
+    return cell.rate_result.goodput_per_s or 0.0
+
+
+def _without_response(cells: Sequence[CellResult]) -> WsgiloadError:
+    """The error for closed loops that got nothing: a server's before one of generator or host."""
+    by_servers = [
+        cell
+        for cell in cells
+        if cell.verdict is None or cell.verdict.blame not in ("client", "host")
+    ]
+    failures = [cell.failure.message for cell in by_servers or cells if cell.failure is not None]
     kind = ServerError if by_servers else LoadError
     return kind(
-        failures[0] if failures else "no setting gave a right answer",
+        failures[0] if failures else "no setting gave a correct response",
         "see what they do at a low --rates",
     )

@@ -3,7 +3,7 @@ a run directory.
 
 The searches of several servers go side by side, in a new random order each time round, so that what
 drifts meanwhile meets them all. It decides nothing about a single trial (see ``objective``) nor
-where to look next (``slo_search``).
+where to look next (``search``).
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from wsgiload.analysis.disturbance import disturbance_of
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import recommend_capacity
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.capacity_search.result import (
-    SCHEMA_VERSION,
     Course,
     JudgedTrial,
+    blame_of,
     exit_code,
     server_result,
 )
@@ -30,17 +29,20 @@ from wsgiload.capacity_search.search import Goal, Search, Wanted, search
 from wsgiload.capacity_search.trials import TrialPlan, Trials, UrlTrials, server_trials
 from wsgiload.catalogue.budget import USUAL_USERS
 from wsgiload.doctor.settle import settle, watch_host
-from wsgiload.experiment.plan import Experiment, plain
+from wsgiload.documents.capacity import CapacityResult as CapacityDocument
+from wsgiload.documents.capacity import ServerCapacity
+from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import CellResult, Recommendation
+from wsgiload.experiment.plan import Experiment
 from wsgiload.host.cpus import CpuPlan, available_cpus, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.loads.options import HIGHEST_RATE_PER_S, Level
 from wsgiload.results.store import RunDirectory
+from wsgiload.results.stored_plan import raw_plan
 from wsgiload.results.summary import Status
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch
 from wsgiload.units import NS_PER_S
-
-Json = dict[str, Any]
 
 GUESS_NS = 5 * NS_PER_S
 REPEATS = 3
@@ -77,7 +79,7 @@ class CapacityPlan:
 
 
 class CapacityEvents:
-    """What a search tells while it runs; the default listens to nothing."""
+    """What a search reports while it runs; the default listens to nothing."""
 
     def message(self, text: str) -> None:
         """Something worth a line."""
@@ -96,12 +98,12 @@ class CapacityResult:
 
     run_dir: Path
     status: Status
-    document: Json
+    document: CapacityDocument
 
     @property
     def exit_code(self) -> int:
         """The documented exit code, thresholds apart."""
-        return exit_code(self.status, self.document["servers"])
+        return exit_code(self.status, self.document.servers)
 
 
 @dataclass(slots=True)
@@ -148,7 +150,14 @@ def run_capacity(plan: CapacityPlan, events: CapacityEvents | None = None) -> Ca
 
 
 def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> None:
-    directory.write_run({"status": status, "plan": plain(plan), "host": host_facts()})
+    run = RunInfo(
+        schema_version=2,
+        started_utc=directory.started,
+        status=status,
+        plan=raw_plan(plan),
+        host=host_facts(),
+    )
+    directory.write_run(run)
 
 
 @contextmanager
@@ -191,14 +200,17 @@ def _guess(
     """What a closed loop gets through; only where the search begins."""
     course = searching.course
     cell = _closed_loop(plan, trials, searching, events)
-    if cell["failure"] is not None:
+    if cell.failure is not None:
         course.fail(cell)
         return
-    guess_per_s = cell["rate_result"]["goodput_per_s"]
+
+    guess_per_s = cell.rate_result.goodput_per_s if cell.rate_result is not None else None
     if not guess_per_s:
-        blame = cell["verdict"]["blame"] if _is_spoiled(cell) else "server"
-        course.gave_up = (blame, f"{searching.users} users of a closed loop got no right answer")
+        blame = blame_of(cell) if _is_spoiled(cell) else "server"
+        why = f"{searching.users} users of a closed loop got no correct response"
+        course.gave_up = (blame, why)
         return
+
     goal = replace(
         plan.goal,
         lowest_per_s=max(guess_per_s * LOWEST_SHARE, plan.goal.lowest_per_s),
@@ -210,7 +222,7 @@ def _guess(
 
 def _closed_loop(
     plan: CapacityPlan, trials: Trials, searching: _Searching, events: CapacityEvents
-) -> Json:
+) -> CellResult:
     """Made again, as any trial, while the generator or the host spoil it; what is left of that is
     good enough to begin with."""
     course, level = searching.course, Level(connections=searching.users)
@@ -228,17 +240,14 @@ def _closed_loop(
     return cell
 
 
-def _is_spoiled(cell: Json) -> bool:
+def _is_spoiled(cell: CellResult) -> bool:
     """Whether generator or host made a measurement worthless. A server that could not be limited,
-    say, will not be the next time either; and what only made answers later leaves a figure to begin
-    with."""
-    verdict, failure = cell["verdict"], cell["failure"]
-    is_theirs = verdict["status"] == "invalid" and verdict["blame"] in ("client", "host")
-    return (
-        is_theirs
-        and disturbance_of(verdict) is None
-        and (failure is None or failure["step"] == "load")
-    )
+    say, will not be the next time either; and what only made responses later leaves a figure to
+    begin with."""
+    verdict, failure = cell.verdict, cell.failure
+    if verdict is None or verdict.status != "invalid" or verdict.blame not in ("client", "host"):
+        return False
+    return disturbance_of(verdict) is None and (failure is None or failure.step == "load")
 
 
 def _settle(plan: CapacityPlan) -> None:
@@ -264,12 +273,11 @@ def _advance(
         return
     if judgement.met is None:
         course.discard_last()
-        blame = course.trials[-1].cell["verdict"]["blame"]
         why = (
             f"{1 + REPEATS} trials at {wanted.rate_per_s:g}/s were invalid, the last one: "
             f"{judgement.why}"
         )
-        course.gave_up = (blame, why)
+        course.gave_up = (blame_of(course.trials[-1].cell), why)
     try:
         searching.wanted = steps.send(judgement.met)
     except StopIteration as ended:
@@ -310,36 +318,36 @@ def _try(
     events.trial_ended(course, trial)
     # A server that dies under load misses the objective; one that does not start says nothing about
     # any load.
-    if cell["failure"] is not None and cell["failure"]["step"] != "load":
+    if cell.failure is not None and cell.failure.step != "load":
         course.fail(cell)
     return judgement
 
 
 def _document(
     plan: CapacityPlan, courses: Sequence[Course], directory: RunDirectory, status: Status
-) -> Json:
+) -> CapacityDocument:
     load = plan.experiment.load
-    servers = [server_result(course, plan.objective, load.duration_ns) for course in courses]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "status": status,
-        "slo": plan.objective.texts,
-        "arrivals": load.arrivals,
-        "keepalive": load.keepalive,
-        "duration_s": load.duration_ns / NS_PER_S,
-        "confirm_duration_s": plan.confirm_duration_ns / NS_PER_S,
-        "width": plan.goal.width,
-        "url": plan.url,
-        "servers": servers,
-        "recommendations": _recommendations(courses, servers, plan.objective),
-        "run_dir": str(directory.path),
-    }
+    servers = tuple(server_result(course, plan.objective, load.duration_ns) for course in courses)
+    return CapacityDocument(
+        schema_version=2,
+        status=status,
+        slo=tuple(plan.objective.texts),
+        arrivals=load.arrivals,
+        keepalive=load.keepalive,
+        duration_s=load.duration_ns / NS_PER_S,
+        confirm_duration_s=plan.confirm_duration_ns / NS_PER_S,
+        width=plan.goal.width,
+        url=plan.url,
+        servers=servers,
+        recommendations=_recommendations(courses, servers, plan.objective),
+        run_dir=str(directory.path),
+    )
 
 
 def _recommendations(
-    courses: Sequence[Course], servers: Sequence[Json], objective: Objective
-) -> list[Json]:
+    courses: Sequence[Course], servers: Sequence[ServerCapacity], objective: Objective
+) -> tuple[Recommendation, ...]:
     # Of one there is nothing to choose, and of searches that were cut off nothing is known.
     if len(servers) < 2 or not all(course.is_over for course in courses):
-        return []
+        return ()
     return recommendations(servers, recommend_capacity, objective.texts)

@@ -9,30 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
+
+import msgspec
 
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.catalogue.budget import busy_users
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import CellResult, Summary
 from wsgiload.environments.provide import Environments, named_interpreters, provide
 from wsgiload.errors import UsageError, WsgiloadError
-from wsgiload.experiment.plan import Cell, Experiment, arrival_seed, experiment_facts
+from wsgiload.experiment.plan import Cell, Experiment, arrival_seed
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan, pinned
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, select_backend
 from wsgiload.loads.drive import drive
 from wsgiload.loads.options import Level, load_plan
-from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
-from wsgiload.results.summary import Status, summarise_cell
+from wsgiload.results.summary import Status, facts_of, summarise_cell
 from wsgiload.serving import launch
 from wsgiload.serving.lifecycle import Place
 from wsgiload.sweeps.app_check import app_failure_of, app_interpreter
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.sweep import check_loads, plan_cpus
-
-Json = dict[str, Any]
+from wsgiload.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Trials(Protocol):
     def app_of(self, server: str) -> str | None:
         """What that server serves, None where nobody knows."""
 
-    def carry_out(self, plan: TrialPlan) -> Json:
+    def carry_out(self, plan: TrialPlan) -> CellResult:
         """The trial as a cell of a summary."""
 
     def write_summary(self, status: Status) -> None:
@@ -67,13 +70,13 @@ class ServerTrials:
     environments: Environments
     bench: Bench
     directory: RunDirectory
-    cells: list[Json] = field(default_factory=list)
+    cells: list[CellResult] = field(default_factory=list)
 
     def app_of(self, server: str) -> str:
         """``module:callable`` of its own, or of the experiment."""
         return self.bench.setting.experiment.served(self.found[server].app).app
 
-    def carry_out(self, plan: TrialPlan) -> Json:
+    def carry_out(self, plan: TrialPlan) -> CellResult:
         """Launch, drive, sample, stop, store."""
         bench = _bench_of(self.bench, plan)
         cell = Cell(plan.server, plan.level, plan.run, _seed(bench.setting.experiment, plan))
@@ -91,7 +94,7 @@ class ServerTrials:
     def _record(self, cell: Cell, bench: Bench) -> CellRecord:
         environment = self.environments[cell.server]
         if isinstance(environment, WsgiloadError):
-            return CellRecord(cell, failure=Failure.of(environment))
+            return CellRecord(cell, failure=failure_of(environment))
         return run_cell(
             cell, self.found[cell.server], environment, bench, self.directory.server_log(cell.id)
         )
@@ -99,24 +102,21 @@ class ServerTrials:
     def write_summary(self, status: Status) -> None:
         """A sweep's summary of the open-loop trials; the closed loop that gave the first guess is
         another load."""
-        cells = [cell for cell in self.cells if cell["rate"] is not None]
+        cells = tuple(cell for cell in self.cells if cell.rate is not None)
         setting = self.bench.setting
-        rates = sorted({cell["rate"] for cell in cells})
-        runs = max((cell["run"] for cell in cells), default=1)
+        rates = sorted({cell.rate for cell in cells if cell.rate is not None})
+        runs = max((cell.run for cell in cells), default=1)
         experiment = replace(
             setting.experiment, levels=tuple(Level(rate_per_s=rate) for rate in rates), runs=runs
         )
-        facts = dict(experiment_facts(experiment, tuple(self.found)))
-        facts["server_cpus"] = list(setting.cpu_plan.server_cpus)
-        facts["client_cpus"] = list(setting.cpu_plan.client_cpus)
-        order = [cell["id"] for cell in cells]
-        summary = {
-            "status": status,
-            "experiment": facts,
-            "order": order,
-            "seed": experiment.seed,
-            "cells": cells,
-        }
+        summary = Summary(
+            schema_version=2,
+            status=status,
+            experiment=facts_of(experiment, tuple(self.found), setting.cpu_plan),
+            order=tuple(cell.id for cell in cells),
+            seed=experiment.seed,
+            cells=cells,
+        )
         self.directory.write_summary(summary)
 
 
@@ -180,34 +180,56 @@ class UrlTrials:
     directory: RunDirectory
 
     def app_of(self, server: str) -> None:
-        """A URL does not tell."""
+        """Not known of a URL."""
 
-    def carry_out(self, plan: TrialPlan) -> Json:
+    def carry_out(self, plan: TrialPlan) -> CellResult:
         """Drive, store."""
         load = replace(self.experiment.load, duration_ns=plan.duration_ns)
         cell = Cell(plan.server, plan.level, plan.run, _seed(self.experiment, plan))
-        asked = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
-        report = drive(asked | floor_of_plan(load.keepalive), self.cpu_plan)
-        if any(reason["check"] == "interrupted" for reason in report["verdict"]["reasons"]):
+        wanted = load_plan(self.url, self.experiment.request, load, plan.level, cell.seed)
+        wanted = msgspec.structs.replace(wanted, floor=floor_of_plan(load.keepalive))
+
+        report = drive(wanted, self.cpu_plan)
+        if any(reason.check == "interrupted" for reason in report.verdict.reasons):
             raise KeyboardInterrupt
         self.directory.write_cell(cell.id, report, ())
-        return {
-            "id": cell.id,
-            "server": plan.server,
-            "rate": plan.level.rate_per_s,
-            "connections": plan.level.connections,
-            "run": plan.run,
-            "verdict": report["verdict"],
-            "rate_result": report["rate"],
-            "outcomes": report["outcomes"],
-            "offered_quantiles_ns": report["offered_quantiles_ns"],
-            "resources": None,
-            "limits": None,
-            "failure": None,
-        }
+        return _cell_of_url(cell, report)
 
     def write_summary(self, status: Status) -> None:
-        """A summary tells of servers with their limits; here neither is known."""
+        """A summary is of servers with their limits; here neither is known."""
+
+
+def _cell_of_url(cell: Cell, report: LoadReport) -> CellResult:
+    """What is known of a server that somebody else runs."""
+    phases = report.plan.phases
+    return CellResult(
+        id=cell.id,
+        server=cell.server,
+        variant=None,
+        version=None,
+        python=None,
+        rate=cell.level.rate_per_s,
+        connections=cell.level.connections,
+        run=cell.run,
+        verdict=report.verdict,
+        rate_result=report.rate,
+        outcomes=report.outcomes,
+        response_time_ns=report.response_time_ns,
+        service_time_ns=report.service_time_ns,
+        send_lag_ns=report.send_lag_ns,
+        connect_time_ns=report.connect_time_ns,
+        offered_quantiles_ns=report.offered_quantiles_ns,
+        uncertainty=report.uncertainty,
+        limits=None,
+        resources=None,
+        server_exit=None,
+        failure=None,
+        warmup_s=phases.warmup_ns / NS_PER_S,
+        duration_s=phases.measure_ns / NS_PER_S,
+        keepalive_honoured=None,
+        not_checked=report.not_checked,
+        notes=(),
+    )
 
 
 def _bench_of(bench: Bench, plan: TrialPlan) -> Bench:

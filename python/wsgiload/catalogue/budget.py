@@ -1,7 +1,7 @@
 """How many processes and threads a server gets: by the CPU limit in the tuned profile, by itself in
 the stock one.
 
-Pure. The host's core count is nobody's budget. Equal budget, not equal flags: a server of one
+Pure. No budget depends on the host's core count. Equal budget, not equal flags: a server of one
 process gets, as threads, what others get as processes times threads.
 """
 
@@ -19,32 +19,32 @@ USUAL_USERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the launch is told; None leaves it to the server."""
+    """What the launch sets; None leaves it to the server."""
 
     workers: int | None
     threads: int | None
 
 
-def budget_of(found: ServerVariant, cpus: float, profile: Profile) -> Budget:
+def budget_of(variant: ServerVariant, cpus: float, profile: Profile) -> Budget:
     """The size of one variant: what the user named goes before everything, its own profile before
     the experiment's."""
-    if (found.profile or profile) == "stock":
-        return Budget(found.workers, found.threads)
+    if (variant.profile or profile) == "stock":
+        return Budget(variant.workers, variant.threads)
     processes = max(1, int(cpus))
-    workers = processes if found.variant.uses_workers else 1
-    threads = THREADS_PER_CPU * (processes // workers) if found.variant.uses_threads else 1
-    return Budget(found.workers or workers, found.threads or threads)
+    workers = processes if variant.variant.uses_workers else 1
+    threads = THREADS_PER_CPU * (processes // workers) if variant.variant.uses_threads else 1
+    return Budget(variant.workers or workers, variant.threads or threads)
 
 
-def busy_users(found: ServerVariant, cpus: float, profile: Profile) -> int:
+def busy_users(variant: ServerVariant, cpus: float, profile: Profile) -> int:
     """Users of a closed loop, twice as many as are served at once, so that the server never waits
     for the client."""
-    budget = budget_of(found, cpus, profile)
+    budget = budget_of(variant, cpus, profile)
     if budget.workers is None or budget.threads is None:
         return USUAL_USERS
     return 2 * budget.workers * budget.threads
 
 
-def most_processes(found: ServerVariant, budget: Budget) -> int:
+def most_processes(variant: ServerVariant, budget: Budget) -> int:
     """As many as the server may have: its workers, and the helpers that its file declares."""
-    return (budget.workers or 1) + found.variant.helpers
+    return (budget.workers or 1) + variant.variant.helpers

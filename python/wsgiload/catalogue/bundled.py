@@ -1,5 +1,4 @@
-"""The apps that come with wsgiload, each with the answer that counts as correct. It only describes
-them."""
+"""The apps that come with wsgiload, each with its correct response. It only describes them."""
 
 from __future__ import annotations
 

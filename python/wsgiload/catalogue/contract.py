@@ -8,29 +8,24 @@ itself: the file is read by *our* interpreter, the server lives in an environmen
 Order of calls, for one launch of one variant:
 
 1. ``Server.needs`` and ``Variant.needs``: what the system must have; whatever is missing is refused
-with the
-   command that installs it.
+   with the command that installs it.
 2. ``Server.requirements``, through the lock beside the file (``lock_path``): the environment is
-made, or
-   taken from the cache.
+   made, or taken from the cache.
 3. ``Server.command(variant, context)``: the argument list. Called once per launch; must not touch
-the
-   disk (``scratch_dir`` exists, and only the started process writes there), the network or the
+   the disk (``scratch_dir`` exists, and only the started process writes there), the network or the
    clock.
 4. ``Server.environ(variant, context)``: variables laid over the environment's own, after the
-inherited
-   variables named by ``Server.ignored_variables`` were taken away.
+   inherited variables named by ``Server.ignored_variables`` were taken away.
 5. The process starts with ``context.app_dir`` as its working directory and first on ``PYTHONPATH``.
    Standard output and error go to a log that, in the tuned profile, stays silent while requests are
    served.
 6. At the end ``stop_signal`` goes to the first process; after ``stop_timeout_s`` whatever is left
-is
-   killed. One of ``clean_exit_codes`` counts as a clean stop.
+   is killed. One of ``clean_exit_codes`` counts as a clean stop.
 
 Two profiles, distinguished only by the context. *tuned*: the equal budget of the run, one backlog,
 connections kept, no access log, no recycling. *stock*: the server's defaults; the settings of the
-context are then None, and ``option`` leaves them out. Only what a launch here cannot do without
-(where to listen, no file in the home directory) is set in both.
+context are then None, and ``option`` leaves them out. Both set only what the launch requires (where
+to listen, no file in the home directory).
 """
 
 from __future__ import annotations
@@ -100,13 +95,14 @@ class LaunchContext:
 
 
 def option(name: str, value: object | None) -> list[str]:
-    """The words ``name value``; nothing if there is no value, so the server's default applies."""
+    """The words ``name value``; nothing if there is no value, so the server's default
+    applies."""
     return [] if value is None else [name, str(value)]
 
 
 def runner(context: LaunchContext, source: Path, name: str) -> list[str]:
-    """How the file ``name`` in ``runners/`` is started, for a server without a suitable command
-    line."""
+    """How the file ``name`` in ``runners/`` is started, for a server without a suitable
+    command line."""
     # -P: the runner's folder must not come first on sys.path.
     return [str(context.python), "-P", str(source.parent / "runners" / name)]
 
@@ -124,7 +120,7 @@ class Needed:
 class Variant:
     """One way to run a server: a worker class, a socket mode, a front.
 
-    ``keepalive`` (two requests on one connection are answered) and ``framing`` are claims, which a
+    ``keepalive`` (two requests on one connection get responses) and ``framing`` are claims, which a
     check must confirm; ``stock_keepalive`` and ``stock_framing`` where the stock profile differs.
     ``helpers`` is how many processes there are besides the workers: masters, routers, fronts.
     ``notes`` justify every setting that is not the server's default, each with its source;
@@ -145,7 +141,7 @@ class Variant:
     unix_socket: bool = False
     helpers: int = 0
     needs: tuple[Needed, ...] = ()
-    extra: bool = False  # measured only when asked for: by name, or by ``all``
+    extra: bool = False  # measured only on request: by name, or by ``all``
     cold: bool = False  # measured without any warm-up
     deviation: str | None = None  # a known violation found by PEP 3333's validator
     reason: str | None = None
@@ -175,10 +171,10 @@ class Server:
     """One server of the catalogue; ``source`` is the file itself (``Path(__file__)``).
 
     ``requirements`` are the direct ones, each pinned with ``==``; the lock beside the file pins the
-    rest, and ``overrides`` replaces what a dead project still demands. ``distribution`` is the one
-    whose version is called the server's version; None for the standard library, or where
-    ``version_command`` prints it. ``reason`` says why a server cannot be run any more: it is
-    listed, and refused with that reason.
+    rest, and ``overrides`` replaces outdated requirements of an unmaintained project.
+    ``distribution`` is the one whose version is called the server's version; None for the standard
+    library, or where ``version_command`` prints it. ``reason`` says why a server cannot be run any
+    more: it is listed, and refused with that reason.
     """
 
     name: str
@@ -201,7 +197,7 @@ class Server:
     implementation: Literal["CPython", "PyPy"] = "CPython"
     python_min: tuple[int, int] = (3, 11)
     python_max: tuple[int, int] | None = None
-    serves_wsgi: bool = True  # False: a baseline that can only answer like the bundled app hello
+    serves_wsgi: bool = True  # False: a baseline that can only respond like the bundled app hello
     stop_signal: str = "SIGTERM"
     stop_timeout_s: float = 10.0
     clean_exit_codes: tuple[int, ...] = (0, -15)  # -15: no handler, died of the SIGTERM it was sent

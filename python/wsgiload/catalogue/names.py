@@ -94,7 +94,7 @@ class ServerVariant:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every server found, by name."""
+    """Every server, by name."""
 
     servers: tuple[Server, ...]
 
@@ -105,28 +105,28 @@ class Catalogue:
         ]
 
     def select(self, names: Sequence[str] | None = None) -> list[ServerVariant]:
-        """The variants meant by ``names``, in the order asked for, each once.
+        """The variants meant by ``names``, in that order, each once.
 
         A name is ``server-variant``, a bare server (its default variant), ``all`` or ``default``;
-        ``again=waitress`` is waitress under another name. None means ``default``: the usual ones,
-        which need no system packages and no compiler.
+        ``alias=waitress`` is waitress under an alias. None means ``default``: the servers that need
+        no system packages and no compiler.
         """
         if names is None:
             return self._default()
-        wanted = [name.strip().lower() for name in names if name.strip()]
-        if not wanted:
-            raise UsageError(
-                "no server was named", "see `wsgiload servers list`, or leave --servers out"
-            )
+        given = [name.strip().lower() for name in names if name.strip()]
+        if not given:
+            raise UsageError("--servers is empty", "see `wsgiload servers list`, or omit it")
         selected: dict[str, ServerVariant] = {}
-        for name in wanted:
-            for found in self._meant_by(name):
-                selected.setdefault(found.id, found)
+        for name in given:
+            for variant in self._meant_by(name):
+                selected.setdefault(variant.id, variant)
         return list(selected.values())
 
     def servers_named(self, names: Sequence[str] | None = None) -> list[Server]:
         """The servers behind ``select(names)``, each once: what has to be installed."""
-        return list({found.server.name: found.server for found in self.select(names)}.values())
+        return list(
+            {variant.server.name: variant.server for variant in self.select(names)}.values()
+        )
 
     def _meant_by(self, name: str) -> list[ServerVariant]:
         alias, equals, meant = name.partition("=")
@@ -137,53 +137,51 @@ class Catalogue:
         return self._default() if name == DEFAULT else [self._resolve(name)]
 
     def _default(self) -> list[ServerVariant]:
-        return [found for found in self._runnable() if _is_usual(found)]
+        return [variant for variant in self._runnable() if _is_usual(variant)]
 
     def _runnable(self) -> list[ServerVariant]:
-        return [found for found in self.variants() if found.reason is None]
+        return [variant for variant in self.variants() if variant.reason is None]
 
     def _free_name(self, alias: str) -> str:
         taken = {
             ALL,
             DEFAULT,
-            *(found.id for found in self.variants()),
+            *(variant.id for variant in self.variants()),
             *(server.name for server in self.servers),
         }
         if not _ALIAS.fullmatch(alias):
             raise UsageError(
-                f"{alias!r} is not a name for a server",
-                "use letters, digits and dashes: again=waitress",
+                f"{alias!r} is not a valid alias",
+                "use letters, digits and dashes: alias=waitress",
             )
         if alias in taken:
-            raise UsageError(
-                f"{alias!r} already names a server", "choose another name: again=waitress"
-            )
+            raise UsageError(f"{alias!r} is a server's name", "choose another alias")
         return alias
 
     def _resolve(self, name: str) -> ServerVariant:
-        known = {found.id: found for found in self.variants()}
+        known = {variant.id: variant for variant in self.variants()}
         for server in self.servers:
             default = next(
                 variant for variant in server.variants if variant.name == server.default_variant
             )
             known.setdefault(server.name, ServerVariant(server, default))
-        found = known.get(name)
-        if found is None:
+        variant = known.get(name)
+        if variant is None:
             names = [*known, ALL, DEFAULT]
             close = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
             close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(close)}?" if close else "see `wsgiload servers list`"
             raise UsageError(f"unknown server {name!r}", hint)
-        if found.reason is not None:
+        if variant.reason is not None:
             raise UsageError(
-                f"server {name!r} cannot be run: {found.reason}", "see `wsgiload servers list`"
+                f"server {name!r} cannot be run: {variant.reason}", "see `wsgiload servers list`"
             )
-        return found
+        return variant
 
 
-def _is_usual(found: ServerVariant) -> bool:
-    server = found.server
-    return not (server.needs_compiler or server.legacy or found.needs or found.variant.extra)
+def _is_usual(variant: ServerVariant) -> bool:
+    server = variant.server
+    return not (server.needs_compiler or server.legacy or variant.needs or variant.variant.extra)
 
 
 def load_catalogue(folder: Path = DEFAULT_FOLDER) -> Catalogue:
@@ -201,22 +199,22 @@ def catalogue_rows(
     cache."""
     return [
         {
-            "name": found.server.name,
-            "variant": found.variant.name,
+            "name": variant.server.name,
+            "variant": variant.variant.name,
             "profiles": list(PROFILES),
-            "python": found.server.pythons,
-            "status": _status(found, installed),
-            "legacy": found.server.legacy,
-            "reason": found.reason,
+            "python": variant.server.pythons,
+            "status": _status(variant, installed),
+            "legacy": variant.server.legacy,
+            "reason": variant.reason,
         }
-        for found in catalogue.variants()
+        for variant in catalogue.variants()
     ]
 
 
-def _status(found: ServerVariant, installed: Collection[str]) -> str:
-    if found.reason is not None:
+def _status(variant: ServerVariant, installed: Collection[str]) -> str:
+    if variant.reason is not None:
         return "refused"
-    return "installed" if found.server.name in installed else "available"
+    return "installed" if variant.server.name in installed else "available"
 
 
 def _load_server(path: Path) -> Server:
@@ -228,8 +226,7 @@ def _load_server(path: Path) -> Server:
         ) from error
     if not isinstance(server, Server):
         raise UsageError(
-            f"server file {path} defines no SERVER",
-            "see wsgiload.contract for what a file must provide",
+            f"server file {path} does not define SERVER", "see wsgiload.catalogue.contract"
         )
     for fault in _faults(server):
         raise UsageError(f"server file {path}: {fault}")
@@ -248,7 +245,7 @@ def _import_file(path: Path) -> ModuleType:
 def _faults(server: Server) -> Iterable[str]:
     names = [variant.name for variant in server.variants]
     if server.name != server.source.stem:
-        yield f"the server is called {server.name!r}; the file and the server share one name"
+        yield f"the server is named {server.name!r}, but the file name must match"
     if server.default_variant not in names:
         yield f"default_variant {server.default_variant!r} is not among its variants {names}"
     if len(set(names)) != len(names):

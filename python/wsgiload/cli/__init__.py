@@ -17,6 +17,7 @@ from wsgiload.cli._compare import compare
 from wsgiload.cli._doctor import doctor
 from wsgiload.cli._explain import explain
 from wsgiload.cli._load import load
+from wsgiload.cli._options import write_examples
 from wsgiload.cli._output import complain
 from wsgiload.cli._report import report
 from wsgiload.cli._servers import servers
@@ -25,22 +26,38 @@ from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, WsgiloadError
 
 EXIT_CODES = """\b
 Exit codes: 0 done and valid (warnings allowed), 2 usage or configuration,
-97 a server could not start, died, ran out of memory or gave no
-correct response, 98 measurement invalid, 99 a threshold failed, 130 interrupted
+97 a server could not start, died, was OOM-killed or gave no correct
+response, 98 measurement invalid, 99 a threshold failed, 130 interrupted
 (partial results are kept)."""
 
+EXAMPLES = (
+    "wsgiload sweep myapp:app --rates 500,1000,2000",
+    "wsgiload load http://127.0.0.1:8000/ -R 500",
+    "wsgiload doctor",
+)
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+
+class _Wsgiload(click.Group):
+    """The help of the program opens with examples, too."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, then the description."""
+        write_examples(EXAMPLES, formatter)
+        super().format_help_text(ctx, formatter)
+
+
+@click.group(
+    cls=_Wsgiload,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
 @click.version_option(package_name="wsgiload")
 def wsgiload() -> None:
     """Find the WSGI server and settings with the lowest tail latency for your app within your CPU
     and memory limits."""
 
 
-COMMANDS = (
-    *(sweep, load, capacity, calibrate_command, compare, report, servers, doctor),
-    explain,
-)
+COMMANDS = (sweep, load, capacity, calibrate_command, compare, report, servers, doctor, explain)
 for command in COMMANDS:
     wsgiload.add_command(command)
 
@@ -72,7 +89,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _system_words(error: OSError) -> str:
-    """What the system refused; what was no file, such as a connection, has no name."""
+    """What the system refused; only a file has a name."""
     why = error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {why}" if error.filename else f"system error: {why}"
 

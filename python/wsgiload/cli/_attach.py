@@ -1,45 +1,49 @@
-"""The options of ``wsgiload load`` that say whose resources to sample: a server that somebody else
-started."""
+"""The options of ``wsgiload load`` that say whose resources to sample: a server that is already
+running."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
-from wsgiload.cli._options import together
+from wsgiload.cli._flags import AttachFlags
+from wsgiload.cli._options import option, together
 from wsgiload.errors import UsageError
 from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
 from wsgiload.sampling.observe import Observation, observing
 
 attach_options = together(
-    click.option(
+    option(
+        "Server",
         "--attach-cgroup",
         metavar="PATH",
         help="Sample this cgroup, for example that of a container.",
     ),
-    click.option(
-        "--attach-pid", type=click.IntRange(min=1), help="Sample the cgroup of this process."
+    option(
+        "Server",
+        "--attach-pid",
+        type=click.IntRange(min=1),
+        help="Sample the cgroup of this process.",
     ),
 )
 
 
 @contextmanager
-def attached(options: dict[str, Any], url: str) -> Iterator[Observation | None]:
+def attached(flags: AttachFlags, url: str) -> Iterator[Observation | None]:
     """What the options ask to sample, None where they ask for nothing."""
-    found = _chosen(options["attach_cgroup"], options["attach_pid"])
-    if found is None:
+    target = _target(flags["attach_cgroup"], flags["attach_pid"])
+    if target is None:
         yield None
         return
-    with observing(found, url) as observation:
+    with observing(target, url) as observation:
         yield observation
 
 
-def _chosen(path: str | None, pid: int | None) -> Attached | None:
+def _target(path: str | None, pid: int | None) -> Attached | None:
     if path is not None and pid is not None:
-        raise UsageError("--attach-cgroup and --attach-pid were both given", "give one of them")
+        raise UsageError("--attach-cgroup and --attach-pid are mutually exclusive")
     if path is not None:
         return attach_cgroup(path)
     return attach_pid(pid) if pid is not None else None

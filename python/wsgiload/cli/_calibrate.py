@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 from rich.console import Console
 
 from wsgiload.calibration.run import CalibrationPlan, calibrate
-from wsgiload.cli._options import ConfiguredCommand, together
+from wsgiload.cli._flags import CalibrateFlags
+from wsgiload.cli._options import FILE, ConfiguredCommand, option, together
 from wsgiload.cli._output import check_destinations, tell, write_json
 from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
-from wsgiload.experiment.plan import plain
-from wsgiload.host.cpus import assign_cpus, available_cpus, parse_cpu_list
-from wsgiload.loads.options import LoadOptions
+from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, parse_cpu_list
+from wsgiload.loads.build import LOAD_DEFAULTS
+from wsgiload.loads.generator import require_possible
+from wsgiload.loads.options import Level, load_plan
+from wsgiload.loads.public_options import LoadOptions
 from wsgiload.loads.reference_server import find_reference_server
+from wsgiload.loads.request import Request
 from wsgiload.report import print_calibration
+from wsgiload.units import seconds_to_ns
 
 _AS_IN_SWEEP = {
-    *(
-        "duration",
-        "warmup",
-        "arrivals",
-        "keepalive",
-        "threads",
-        "ambiguous_t",
-        "ambiguous_d",
-        "seed",
-    ),
-    *("cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
+    *("duration", "warmup", "arrivals", "keepalive", "threads", "ambiguous_t", "ambiguous_d"),
+    *("seed", "cpus", "server_cpus", "client_cpus", "json_file", "quiet", "config", "dry_run"),
 }
+
+EXAMPLES = (
+    "wsgiload calibrate",
+    "wsgiload calibrate --rate 3000 --duration 30s",
+    "wsgiload calibrate --keepalive off --json floor.json",
+)
 
 
 @click.command(
     "calibrate",
     cls=ConfiguredCommand,
+    examples=EXAMPLES,
     params=[param for param in sweep.params if param.name in _AS_IN_SWEEP],
 )
 @together(
-    click.option(
+    option(
+        "Load",
         "-R",
         "--rate",
         "rate",
         type=float,
         default=1000.0,
-        show_default=True,
-        help="Offered rate per second.",
+        help="Open loop at this rate per second.",
     ),
-    click.option(
+    option(
+        "Server",
         "--refsrv",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="Reference server binary.  [default: the one built here, else from PATH]",
     ),
 )
@@ -61,38 +65,50 @@ def calibrate_command(
     json_file: str | None,
     quiet: bool,
     dry_run: bool,
-    **options: Any,
+    **flags: Unpack[CalibrateFlags],
 ) -> int:
     """Measure this machine's noise floor: response times of a server that responds immediately.
 
-    It is kept in the cache and shown beside what is measured later; nothing is ever subtracted. Two
-    more loads, whose answers are held for 1 and 10 ms, show how far the median is off.
+    It is stored in the cache and shown beside later measurements; nothing is ever subtracted. Two
+    more loads, with service times of 1 and 10 ms, show the bias of the median.
     """
     check_destinations(json_file)
-    cores = [
-        parse_cpu_list(text) if (text := options[name]) else None
-        for name in ("server_cpus", "client_cpus")
-    ]
-    plan = CalibrationPlan(
-        program=find_reference_server(refsrv),
-        load=LoadOptions(
-            duration_ns=options["duration"],
-            warmup_ns=options["warmup"],
-            arrivals=options["arrivals"],
-            keepalive=options["keepalive"],
-            threads=options["threads"],
-        ),
-        rate_per_s=rate,
-        seed=options["seed"],
-        cpu_plan=assign_cpus(available_cpus(), options["cpus"], cores[0], cores[1]),
-    )
+    plan = _plan(refsrv, rate, flags)
     if dry_run:
-        write_json(plain(plan), json_file or "-")
+        write_json(plan, json_file or "-")
         return EXIT_OK
+
     document, path = calibrate(plan, (lambda text: None) if quiet else tell)
     if json_file != "-":
         print_calibration(document, Console())
         click.echo(f"stored in {path}")
     if json_file is not None:
         write_json(document, json_file)
-    return EXIT_INVALID if document["verdict"]["status"] == "invalid" else EXIT_OK
+    return EXIT_INVALID if document.verdict.status == "invalid" else EXIT_OK
+
+
+def _plan(refsrv: Path | None, rate: float, flags: CalibrateFlags) -> CalibrationPlan:
+    options = LoadOptions(
+        warmup=flags["warmup"],
+        arrivals=flags["arrivals"],
+        keepalive=flags["keepalive"],
+        threads=flags["threads"],
+        seed=flags["seed"],
+    ).filled(LOAD_DEFAULTS)
+    settings = options.settings(seconds_to_ns(flags["duration"]))
+    program = find_reference_server(refsrv)
+    level, seed = Level(rate_per_s=rate), flags["seed"]
+    require_possible(load_plan("http://127.0.0.1/", Request(), settings, level, seed))
+    return CalibrationPlan(
+        program=program, load=settings, rate_per_s=rate, seed=seed, cpu_plan=_cpu_plan(flags)
+    )
+
+
+def _cpu_plan(flags: CalibrateFlags) -> CpuPlan:
+    server_cpus, client_cpus = flags["server_cpus"], flags["client_cpus"]
+    return assign_cpus(
+        available_cpus(),
+        flags["cpus"],
+        parse_cpu_list(server_cpus) if server_cpus else None,
+        parse_cpu_list(client_cpus) if client_cpus else None,
+    )

@@ -1,10 +1,10 @@
-"""``wsgiload capacity``: the largest rate that holds an objective, per server."""
+"""``wsgiload capacity``: the largest rate that meets an objective, per server."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 from urllib.parse import urlsplit
 
 import click
@@ -22,26 +22,30 @@ from wsgiload.capacity_search.result import Course, JudgedTrial, exit_code, is_u
 from wsgiload.capacity_search.run import CapacityEvents, CapacityPlan, CapacityResult, run_capacity
 from wsgiload.capacity_search.search import Goal
 from wsgiload.capacity_search.trials import require_closed_loop
-from wsgiload.cli._experiment import experiment_of
+from wsgiload.cli._experiment import spec_of
+from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
-from wsgiload.cli._options import DURATION, Parsed, together
+from wsgiload.cli._options import DURATION, Parsed, option, together
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
+from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
-from wsgiload.experiment.plan import plain
+from wsgiload.experiment.build import experiment_of
+from wsgiload.experiment.plan import Experiment, plain
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
-from wsgiload.loads.handle import require_possible
+from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.report import print_capacity
-from wsgiload.report.words import format_per_s, format_span, verdict_words
+from wsgiload.report.words import format_per_s, format_span, plural, verdict_words
 from wsgiload.sweeps.sweep import plan_cpus
+from wsgiload.units import seconds_to_ns
 
 NARROWEST, WIDEST = 0.005, 0.5
-# A confirmation's trials are so many times as long: 120 s where a trial has the usual 30 s.
+# A confirmation's trials are this many times as long: 120 s where a trial has the usual 30 s.
 CONFIRM_FACTOR = 4
 
 _AS_IN_SWEEP = {
@@ -98,8 +102,15 @@ _OF_SERVERS = (
     ),
     "server_cpus",
 )
-# The same, with a default: only what was said for this search is a contradiction.
+# The same, with a default: only what was set for this search is a contradiction.
 _LIMITS_OF_SERVERS = ("cpus", "memory", "pids")
+
+
+EXAMPLES = (
+    "wsgiload capacity myapp:app --slo 'p99<50ms'",
+    "wsgiload capacity myapp:app --servers gunicorn,waitress --slo 'p99<50ms' --cpus 2",
+    "wsgiload capacity --url http://127.0.0.1:8000/ --slo 'p99<50ms'",
+)
 
 
 def _parse_width(text: str) -> float:
@@ -108,7 +119,7 @@ def _parse_width(text: str) -> float:
     except ValueError:
         width = math.nan
     if not NARROWEST <= width <= WIDEST:
-        raise UsageError(f"{text!r} is not a width from 0.5% to 50%", "write it like 2%")
+        raise UsageError(f"the width must be between 0.5% and 50%, not {text}", "write it like 2%")
     return width
 
 
@@ -119,88 +130,92 @@ class _Progress(CapacityEvents):
         tell(text)
 
     def planned(self, servers: int, seconds: float) -> None:
-        whom = "1 server" if servers == 1 else f"{servers} servers"
-        tell(f"searching {whom}: about {format_span(seconds)}, if it takes as many trials as usual")
+        tell(f"searching {plural(servers, 'server')}: estimated {format_span(seconds)}")
 
     def trial_ended(self, course: Course, trial: JudgedTrial) -> None:
-        cell, judgement = trial.cell, trial.judgement
-        if cell["failure"] is not None:
-            tell(f"{cell['id']}: failed: {cell['failure']['message']}")
-            return
-        if judgement is None and trial.is_discarded:
-            tell(f"{cell['id']}: a closed loop, repeated: {verdict_words(cell['verdict'])}")
-            return
-        if judgement is None:
-            got = format_per_s(cell["rate_result"]["goodput_per_s"])
-            tell(f"{cell['id']}: closed loop: {got}; searching below that")
-            return
-        word = {True: "met", False: "missed", None: "repeated"}[judgement.met]
-        told = (
-            f"{word}, {verdict_words(cell['verdict'])}"
-            if judgement.met is not None
-            else f"{word}: {judgement.why}"
-        )
-        tell(f"{cell['id']} {trial.phase}: {told}")
+        tell(f"{trial.cell.id}{_trial_text(trial)}")
+
+
+def _trial_text(trial: JudgedTrial) -> str:
+    """What became of a trial."""
+    cell, judgement = trial.cell, trial.judgement
+    verdict = "" if cell.verdict is None else verdict_words(cell.verdict)
+    if cell.failure is not None:
+        return f": failed: {cell.failure.message}"
+    if judgement is None and trial.is_discarded:
+        return f": closed loop, repeating: {verdict}"
+    if judgement is None:
+        goodput = None if cell.rate_result is None else cell.rate_result.goodput_per_s
+        return f": closed loop: {format_per_s(goodput)}; searching below that"
+    if judgement.met is None:
+        return f" {trial.phase}: inconclusive, repeating: {judgement.why}"
+    return f" {trial.phase}: {'met' if judgement.met else 'missed'}, {verdict}"
 
 
 @click.command(
-    cls=GridCommand, params=[param for param in sweep.params if param.name in _AS_IN_SWEEP]
+    cls=GridCommand,
+    examples=EXAMPLES,
+    params=[param for param in sweep.params if param.name in _AS_IN_SWEEP],
 )
 @together(
-    click.option(
+    option(
+        "Procedure",
         "--slo",
         multiple=True,
         help="Objective, such as 'p99<50ms' or 'error_rate<0.1%' (repeatable).",
     ),
-    click.option(
+    option(
+        "Procedure",
         "--slo-strict",
         is_flag=True,
         help="Allow 1 failure in 100,000 requests instead of 1 in 1,000 (RFC 9411).",
     ),
-    click.option("--url", help="Search a server that is already running."),
-    click.option(
+    option("Server", "--url", help="Search a server that is already running."),
+    option(
+        "Load",
         "-d",
         "-z",
         "--duration",
         type=DURATION,
         default="30s",
-        show_default=True,
         help="Duration of each trial.",
     ),
-    click.option(
+    option(
+        "Procedure",
         "--trials",
         type=click.IntRange(1, 99),
         default=6,
-        show_default=True,
         help="Maximum number of trials at one rate.",
     ),
-    click.option(
+    option(
+        "Procedure",
         "--width",
         type=Parsed("share", _parse_width),
         default="2%",
-        show_default=True,
         help="Stop when the bounds are within this share of each other.",
     ),
-    click.option(
+    option(
+        "Procedure",
         "--confirmations",
         type=click.IntRange(0, 99),
         default=6,
-        show_default=True,
         help="Fresh trials at the found rate; five of six must meet the objective.",
     ),
-    click.option(
+    option(
+        "Procedure",
         "--confirm-duration",
         type=DURATION,
         help="Duration of each confirmation.  [default: four times --duration]",
     ),
-    click.option(
+    option(
+        "Procedure",
         "--settle",
         type=DURATION,
         default="30s",
-        show_default=True,
         help="Maximum wait for a quiet host before repeating an invalid trial.",
     ),
-    click.option(
+    option(
+        "Output",
         "--threshold",
         multiple=True,
         help="Threshold, such as 'capacity>=1000'; exit code 99 if it fails.",
@@ -212,7 +227,7 @@ def capacity(
     json_file: str | None,
     quiet: bool,
     dry_run: bool,
-    **options: Any,
+    **flags: Unpack[CapacityFlags],
 ) -> int:
     """Find the largest rate that meets --slo, per server, and confirm it with fresh trials.
 
@@ -221,118 +236,104 @@ def capacity(
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]
-    plan = _plan(app, options)
+    plan = _plan(app, flags)
     if dry_run:
         write_json(_dry_run(plan), json_file or "-")
         return EXIT_OK
+
     if plan.url is None:
         enter_scope(plan.experiment.limits.policy)
     result = run_capacity(plan, CapacityEvents() if quiet else _Progress())
-    return _tell(result, thresholds, json_file)
+    return _print(result, thresholds, json_file)
 
 
-def _plan(app: str | None, options: dict[str, Any]) -> CapacityPlan:
-    objective = parse_objective(options["slo"], strict=options["slo_strict"])
-    url = options["url"]
-    if url is not None:
-        _require_url_alone(app, options)
-    fixed: dict[str, Any] = {"rates": None, "connections": None, "think_time": 0}
-    fixed |= {
-        "runs": 1,
-        "compare": False,
-        "reruns": 0,
-        "aggregate": "interval",
-        "settle": 0,
-        "warmup_requests": None,
-        "intervene": None,
-    }
-    experiment = experiment_of(app, options | fixed)
-    require_closed_loop(experiment)
-    experiment = replace(experiment, levels=(), name=f"capacity-{experiment.name}")
-    if url is not None:
-        experiment = (
-            experiment if options["name"] else replace(experiment, name=f"capacity-{_host(url)}")
-        )
-        named_cores(experiment.limits.client_cpus, available_cpus(), "client")
-        experiment = replace(experiment, request=replace(experiment.request, expected_body=None))
-        require_possible(
-            load_plan(
-                url, experiment.request, experiment.load, Level(rate_per_s=1.0), experiment.seed
-            )
-        )
+def _plan(app: str | None, flags: CapacityFlags) -> CapacityPlan:
+    objective = parse_objective(flags["slo"], strict=flags["slo_strict"])
+    confirm_duration = flags["confirm_duration"] or CONFIRM_FACTOR * flags["duration"]
     return CapacityPlan(
-        experiment=experiment,
+        experiment=_experiment(app, flags),
         objective=objective,
         goal=Goal(
-            width=options["width"], trials=options["trials"], confirmations=options["confirmations"]
+            width=flags["width"], trials=flags["trials"], confirmations=flags["confirmations"]
         ),
-        confirm_duration_ns=options["confirm_duration"] or CONFIRM_FACTOR * options["duration"],
-        url=url,
-        settle_ns=options["settle"],
+        confirm_duration_ns=seconds_to_ns(confirm_duration),
+        url=flags["url"],
+        settle_ns=seconds_to_ns(flags["settle"]),
     )
 
 
-def _require_url_alone(app: str | None, options: dict[str, Any]) -> None:
-    if urlsplit(options["url"]).scheme not in ("http", "https"):
-        raise UsageError(
-            f"{options['url']!r} is no URL to drive", "write it like http://127.0.0.1:8000/"
-        )
-    given = ["APP"] if app is not None else []
+def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
+    """What each trial is; the search chooses its rate."""
+    url = flags["url"]
+    if url is not None:
+        _require_url_alone(app, url, flags)
+    spec = spec_of(app, flags)
+    options = replace(spec.options, runs=1, settle=0.0, reruns=0)
+    experiment = experiment_of(replace(spec, options=options))
+    require_closed_loop(experiment)
+    experiment = replace(experiment, levels=(), name=f"capacity-{experiment.name}")
+
+    if url is not None:
+        named_cores(experiment.limits.client_cpus, available_cpus(), "client")
+        name = experiment.name if flags["name"] else f"capacity-{_host(url)}"
+        request = replace(experiment.request, expected_body=None)
+        experiment = replace(experiment, name=name, request=request)
+    level = Level(rate_per_s=1.0)
+    driven = url or "http://127.0.0.1/"
+    require_possible(load_plan(driven, experiment.request, experiment.load, level, experiment.seed))
+    return experiment
+
+
+def _require_url_alone(app: str | None, url: str, flags: CapacityFlags) -> None:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise UsageError(f"{url!r} is not an http(s) URL", "write it like http://127.0.0.1:8000/")
     source_of = click.get_current_context().get_parameter_source
-    names = [name for name in _OF_SERVERS if options[name]]
+    values = {name: value for name, value in flags.items() if name in _OF_SERVERS}
+    names = [name for name in _OF_SERVERS if values[name]]
     names += [name for name in _LIMITS_OF_SERVERS if source_of(name) is ParameterSource.COMMANDLINE]
+    given = ["APP"] if app is not None else []
     given += [f"--{name.replace('_', '-')}" for name in names]
     if given:
-        raise UsageError(
-            f"--url and {given[0]} were both given",
-            "--url measures a running server; omit {option}",
-        )
+        raise UsageError("--url measures a running server", f"omit {given[0]}")
 
 
 def _host(url: str) -> str:
     return urlsplit(url).netloc.replace(":", "-").replace("[", "").replace("]", "")
 
 
-def _dry_run(plan: CapacityPlan) -> dict[str, Any]:
+def _dry_run(plan: CapacityPlan) -> object:
     """The resolved plan, and how long it will take if it takes as many trials as usual."""
-    found = {} if plan.url is not None else resolve_servers(plan.experiment)
-    pythons = {
-        asked: interpreter.version for asked, interpreter in named_interpreters(found).items()
-    }
-    servers = list(found) or ["url"]
-    cpu_plan = None if plan.url is not None else plain(plan_cpus(plan.experiment.limits)[0])
-    resolved: dict[str, Any] = plain(plan)
-    return resolved | {
+    variants = {} if plan.url is not None else resolve_servers(plan.experiment)
+    interpreters = named_interpreters(variants)
+    servers = list(variants) or ["url"]
+    cpu_plan = None if plan.url is not None else plan_cpus(plan.experiment.limits)[0]
+    return plain(plan) | {
         "servers": servers,
-        "pythons": pythons,
-        "cpu_plan": cpu_plan,
+        "pythons": {name: interpreter.version for name, interpreter in interpreters.items()},
+        "cpu_plan": plain(cpu_plan),
         "estimated_seconds": plan.estimated_s(len(servers)),
     }
 
 
-def _holds(server: dict[str, Any], thresholds: list[Threshold]) -> bool:
-    return all(threshold.holds(server) for threshold in thresholds)
-
-
-def _tell(result: CapacityResult, thresholds: list[Threshold], json_file: str | None) -> int:
+def _print(result: CapacityResult, thresholds: list[Threshold], json_file: str | None) -> int:
+    """The table, the requested JSON, and the exit code."""
     document = result.document
     if json_file != "-":
         print_capacity(document, Console())
         click.echo(f"run: {result.run_dir}")
-        tell_recommendations(document["recommendations"], EXIT_OK)
+        tell_recommendations(document.recommendations, EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)
-    searched = [
-        (server["server"], server) for server in document["servers"] if not is_unfinished(server)
-    ]
-    failed = failed_thresholds(thresholds, searched)
-    for sentence in failed:
+
+    searched = [(one.server, one) for one in document.servers if not is_unfinished(one)]
+    for sentence in failed_thresholds(thresholds, searched):
         complain(sentence)
-    code = exit_code(
-        result.status,
-        document["servers"],
-        [name for name, server in searched if not _holds(server, thresholds)],
-    )
+    failed = [name for name, one in searched if not _meets(one, thresholds)]
+    code = exit_code(result.status, document.servers, failed)
     if code == EXIT_INTERRUPTED:
-        complain(f"interrupted; what was finished is in {result.run_dir}")
+        complain(f"interrupted; partial results are in {result.run_dir}")
     return code
+
+
+def _meets(server: ServerCapacity, thresholds: list[Threshold]) -> bool:
+    return all(threshold.holds(server) for threshold in thresholds)

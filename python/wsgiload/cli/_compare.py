@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
 from wsgiload.analysis.aggregate import FIGURES
 from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_hosts
+from wsgiload.cli._options import FILE, FOLDER, HelpfulCommand, json_option, option
 from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._report import read_summary
-from wsgiload.documents.codec import read_plain
-from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.codec import SCHEMA_VERSION, read
+from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.errors import UsageError
+from wsgiload.experiment.plan import plain
 from wsgiload.report import print_comparison, write_change
-from wsgiload.results.store import SCHEMA_VERSION
+
+EXAMPLES = (
+    "wsgiload compare .wsgiload/runs/BEFORE .wsgiload/runs/AFTER",
+    "wsgiload compare .wsgiload/runs/BEFORE .wsgiload/runs/AFTER --figure p50",
+    "wsgiload compare .wsgiload/runs/BEFORE .wsgiload/runs/AFTER --html change.html",
+)
 
 
-@click.command()
-@click.argument("run_a", type=click.Path(file_okay=False, path_type=Path))
-@click.argument("run_b", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
+@click.command(cls=HelpfulCommand, examples=EXAMPLES)
+@click.argument("run_a", type=FOLDER)
+@click.argument("run_b", type=FOLDER)
+@option(
+    "Procedure",
     "--figure",
     type=click.Choice(FIGURES),
     help="Figure to compare.  [default: p99; goodput in a closed loop]",
 )
-@click.option(
-    "--json",
-    "json_file",
-    is_flag=False,
-    flag_value="-",
-    metavar="[FILE]",
-    help="Write the result as JSON, to standard output by default.",
-)
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the result as an HTML page.",
-)
+@json_option
+@option("Output", "--html", type=FILE, help="Write the result as an HTML page.")
 def compare(
     run_a: Path, run_b: Path, figure: str | None, json_file: str | None, html: Path | None
 ) -> None:
@@ -50,28 +45,30 @@ def compare(
     between them is part of the difference.
     """
     check_destinations(json_file, html)
-    first, second = (read_summary(run / "summary.json") for run in (run_a, run_b))
-    of_sessions = any(run["experiment"].get("sessions") for run in (first, second))
-    entries = compare_runs(first["cells"], second["cells"], figure, of_sessions=of_sessions)
-    if not entries:
-        raise UsageError(
-            f"{run_a} and {run_b} share no server at the same load",
-            "see `wsgiload report`",
-        )
-    remarks = [*unlike_hosts(*map(_host_of, (run_a, run_b))), *unlike(first, second)]
-    change = Change((str(run_a), str(run_b)), entries, remarks)
+    change = _change(run_a, run_b, figure)
     if json_file != "-":
         print_comparison(change.comparisons, change.unlike, Console())
     if json_file is not None:
-        write_json({"schema_version": SCHEMA_VERSION} | asdict(change), json_file)
+        write_json({"schema_version": SCHEMA_VERSION} | plain(change), json_file)
     if html is not None:
         write_change(html, change)
 
 
-def _host_of(run: Path) -> dict[str, Any] | None:
-    """Where a run was made; None where it does not tell."""
+def _change(run_a: Path, run_b: Path, figure: str | None) -> Change:
+    first, second = read_summary(run_a), read_summary(run_b)
+    of_sessions = any(run.experiment.sessions is not None for run in (first, second))
+    comparisons = compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
+    if not comparisons:
+        raise UsageError(
+            f"{run_a} and {run_b} share no server at the same load", "see `wsgiload report`"
+        )
+    differences = [*unlike_hosts(_host_of(run_a), _host_of(run_b)), *unlike(first, second)]
+    return Change((str(run_a), str(run_b)), comparisons, differences)
+
+
+def _host_of(run: Path) -> HostFacts | None:
+    """Where a run was made; None where that is not stored."""
     try:
-        told = read_plain(RunInfo, run / "run.json")
+        return read(RunInfo, run / "run.json").host
     except UsageError:
         return None  # a summary alone can be compared, too
-    return told.get("host") if isinstance(told, dict) else None

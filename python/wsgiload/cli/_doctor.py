@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
+from wsgiload.cli._options import HelpfulCommand, json_option
 from wsgiload.cli._output import write_json
 from wsgiload.doctor.checks import run_checks
 from wsgiload.limits import enter_scope
 from wsgiload.report import print_doctor
 
 
-@click.command()
-@click.option(
-    "--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON."
-)
+@click.command(cls=HelpfulCommand)
+@json_option
 def doctor(json_file: str | None) -> None:
     """List what would spoil a measurement on this machine, and the command that fixes it."""
     enter_scope("best-effort")  # so that it sees the limits that a sweep would have
     findings = run_checks()
     if json_file is not None:
-        write_json([asdict(finding) for finding in findings], json_file)
+        write_json(findings, json_file)
     else:
         print_doctor(findings)

@@ -7,9 +7,16 @@ from collections.abc import Iterator
 import click
 
 from wsgiload.analysis.explanations import Explanation, explanation_of, explanations
+from wsgiload.cli._options import HelpfulCommand
+
+EXAMPLES = (
+    "wsgiload explain",
+    "wsgiload explain send-lag",
+    "wsgiload explain nagle-delay",
+)
 
 
-@click.command("explain")
+@click.command("explain", cls=HelpfulCommand, examples=EXAMPLES)
 @click.argument("name", required=False)
 def explain(name: str | None) -> int:
     """Explain the check or alarm NAME, such as send-lag; without NAME, list all of them."""

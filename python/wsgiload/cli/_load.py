@@ -1,62 +1,73 @@
-"""``wsgiload load``: drive a URL that already runs."""
+"""``wsgiload load``: drive a URL that is already running."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Unpack, get_args
 
 import click
+import msgspec
 from rich.console import Console
 
 from wsgiload.analysis.alarms import alarms_of_load
-from wsgiload.analysis.threshold import failed_thresholds, parse_threshold
+from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.cli._attach import attach_options, attached
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._findings import finding_text
+from wsgiload.cli._flags import LoadCommandFlags
 from wsgiload.cli._options import (
     DURATION,
     ConfiguredCommand,
     load_options,
+    load_options_of,
+    option,
     output_options,
-    request_of,
     request_options,
+    request_options_of,
 )
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._schedule import chosen_schedule, schedule_options
-from wsgiload.cli._transport import chosen_transport, transport_options
+from wsgiload.cli._transport import transport_options, transport_options_of
 from wsgiload.cli._without_effect import check_and_warn
+from wsgiload.documents.load_plan import LoadPlan, ReceiveStamps
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
 from wsgiload.interrupts import instead_of_interrupts, uninterrupted
+from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
-from wsgiload.loads.options import Level, LoadOptions, ReceiveStamps, load_plan
-from wsgiload.loads.precision import precision_sentence, until_precise
-from wsgiload.loads.schedule import LoadProfile
-from wsgiload.loads.thresholds import require_of_generator
+from wsgiload.loads.precision import parse_precision, precision_sentence
+from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import print_load
 
 # After Ctrl-C the generator has only to add up what it has.
 STOP_TIMEOUT_S = 1.0
 
+EXAMPLES = (
+    "wsgiload load http://127.0.0.1:8000/ -R 500 -d 30s",
+    "wsgiload load http://127.0.0.1:8000/ -c 20 --threshold 'p99<50ms'",
+    "wsgiload load http://127.0.0.1:8000/ --ramp 100:2000@1m --json load.json",
+)
 
-@click.command(cls=ConfiguredCommand)
+
+@click.command(cls=ConfiguredCommand, examples=EXAMPLES)
 @click.argument("url")
 @schedule_options
-@click.option(
+@load_options
+@option(
+    "Load",
     "--seed",
     type=click.IntRange(0, 2**64 - 1),
     default=0,
-    show_default=True,
-    help="Random seed.",
+    help=described(LoadOptions, "seed"),
 )
-@load_options
-@click.option(
-    "--spin",
-    type=DURATION,
-    help="How long to busy-wait before a send.  [default: depends on the rate and the cores]",
-)
-@click.option(
+@option("Load", "--spin", type=DURATION, help=described(LoadOptions, "spin"))
+@option(
+    "Load",
     "--receive-stamps",
     type=click.Choice(get_args(ReceiveStamps)),
-    help="Whose instants of answers are reported.  [default: the kernel's in an open loop, user in a closed one]",
+    help=described(LoadOptions, "receive_stamps"),
 )
 @request_options
 @transport_options
@@ -71,121 +82,121 @@ def load(
     json_file: str | None,
     quiet: bool,
     dry_run: bool,
-    **options: Any,
+    **flags: Unpack[LoadCommandFlags],
 ) -> int:
     """Generate load on URL. Latency is measured from the scheduled send time.
 
     With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
-    whatever the server does. Otherwise it is a closed loop: each of the --connections users waits
-    for its response before its next request.
+    whatever the server does. Otherwise it is a closed loop: each of --connections users waits for
+    its response before its next request.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text) for text in threshold]
-    schedule, duration_ns = chosen_schedule(ctx)
-    plan = _plan(url, schedule, duration_ns, options)
+    plan = _plan(ctx, url, flags)
     check_and_warn(ctx, plan, open_by="--rate")
     if dry_run:
         write_json(plan, json_file or "-")
         return EXIT_OK
-    report, interrupted = _measure(plan, options, quiet, json_file)
+
+    report, is_interrupted = _measure(plan, flags, quiet, json_file)
     if report is None:
         complain("interrupted before the measurement; no report")
         return EXIT_INTERRUPTED
-    if json_file != "-":
-        with suppress(
-            SystemExit, BrokenPipeError
-        ):  # rich leaves so where nobody reads; the code is still ours to tell
-            print_load(report.to_dict(), Console())
-    if not quiet:
-        _tell_connect_failures(report)
-        for alarm in alarms_of_load(report.to_dict()):
-            complain(f"{alarm.name}: {alarm.message}")
-    if options["precision"] is not None:
-        complain(precision_sentence(report.to_dict(), options["precision"]))
-    failed = failed_thresholds(thresholds, [("", report.to_dict())])
-    for sentence in failed:
-        complain(sentence)
-    if interrupted:
+    _print(report.document, flags["precision"], quiet=quiet, is_json=json_file == "-")
+    failed = _failed(thresholds, report.document)
+    if is_interrupted:
         return EXIT_INTERRUPTED
-    if report.outcomes["ok"] == 0 < report.outcomes["scheduled"]:
-        return EXIT_SERVER
-    if report.verdict.status == "invalid":
-        return EXIT_INVALID
-    return EXIT_THRESHOLD if failed else EXIT_OK
+    return _exit_code(report.document, is_failed=failed)
 
 
-def _plan(
-    url: str, schedule: Level | LoadProfile, duration_ns: int, options: dict[str, Any]
-) -> dict[str, Any]:
-    request = request_of(options)
-    require_of_generator(options["check_threshold"])
-    cap = options["max_connections"] or (None if _is_closed(schedule) else options["connections"])
-    load = LoadOptions(
-        duration_ns=duration_ns,
-        warmup_ns=options["warmup"],
-        arrivals=options["arrivals"],
-        on_busy=options["on_busy"],
-        max_connections=cap,
-        max_pending=options["max_pending"],
-        think_time_ns=options["think_time"],
-        keepalive=options["keepalive"],
-        timeout_ns=options["timeout"],
-        deadline_ns=options["deadline"],
-        threads=options["threads"],
-        spin_window_ns=options["spin"],
-        receive_stamps=options["receive_stamps"],
-        check_thresholds=options["check_threshold"],
-        transport=chosen_transport(options),
+def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
+    schedule, duration = chosen_schedule(ctx, flags)
+    options = replace(
+        load_options_of(flags),
+        max_duration=flags["max_duration"],
+        spin=flags["spin"],
+        receive_stamps=flags["receive_stamps"],
     )
-    added = floor_of_plan(load.keepalive) | until_precise(
-        options["precision"], options["max_duration"]
+    spec = LoadSpec(
+        url=url,
+        schedule=schedule,
+        connections=flags["connections"],
+        duration=duration,
+        load=options,
+        request=request_options_of(flags),
+        transport=transport_options_of(flags),
     )
-    return load_plan(url, request, load, schedule, options["seed"]) | added
+    return msgspec.structs.replace(plan_of(spec), floor=floor_of_plan(options.keepalive))
 
 
-def _is_closed(schedule: Level | LoadProfile) -> bool:
-    return isinstance(schedule, Level) and schedule.rate_per_s is None
+def _print(load: LoadReport, precision: str | None, *, quiet: bool, is_json: bool) -> None:
+    """The tables on standard output; causes, alarms and the precision on standard error."""
+    if not is_json:
+        # rich exits where nobody reads; the exit code is still ours to decide.
+        with suppress(SystemExit, BrokenPipeError):
+            print_load(load, Console())
+    if not quiet:
+        _print_connect_failures(load)
+        for alarm in alarms_of_load(load):
+            complain(finding_text(alarm.reason()))
+    if precision is not None:
+        complain(precision_sentence(load, parse_precision(precision)))
 
 
-def _tell_connect_failures(report: Report) -> None:
-    """The outcome says that connections were not made, and no more."""
-    for cause, count in report.to_dict()["connections"]["failures"].items():
+def _print_connect_failures(load: LoadReport) -> None:
+    """The outcome only says that connections failed, not why."""
+    failures = load.connections.failures if load.connections is not None else {}
+    for cause, count in failures.items():
         complain(f"{count} connections failed: {cause}")
 
 
+def _failed(thresholds: list[Threshold], load: LoadReport) -> bool:
+    sentences = failed_thresholds(thresholds, [("", load)])
+    for sentence in sentences:
+        complain(sentence)
+    return bool(sentences)
+
+
+def _exit_code(load: LoadReport, *, is_failed: bool) -> int:
+    if load.outcomes.ok == 0 < load.outcomes.scheduled:
+        return EXIT_SERVER
+    if load.verdict.status == "invalid":
+        return EXIT_INVALID
+    return EXIT_THRESHOLD if is_failed else EXIT_OK
+
+
 def _measure(
-    plan: dict[str, Any], options: dict[str, Any], quiet: bool, json_file: str | None
+    plan: LoadPlan, flags: LoadCommandFlags, quiet: bool, json_file: str | None
 ) -> tuple[Report | None, bool]:
-    """The report, written where it was asked for, and whether an interrupt cut it short; a further
-    one waits so long."""
+    """The report, written to its destination, and whether an interrupt cut it short; a further
+    interrupt waits until it is written."""
     with ExitStack() as until_written:
-        with attached(options, plan["url"]) as observation:
-            report, interrupted = _carry_out(plan, quiet)
+        with attached(flags, plan.url) as observation:
+            report, is_interrupted = _carry_out(plan, quiet)
             until_written.enter_context(uninterrupted())
         if report is not None and observation is not None:
-            report = Report(
-                report.to_dict() | {"resources": observation.resources(report.to_dict())}
-            )
+            used = observation.resources(report.document)
+            report = Report(msgspec.structs.replace(report.document, resources=used))
         # Before the table: nobody may be there to read that.
         if report is not None and json_file is not None:
-            write_json(report.to_dict(), json_file)
-    return report, interrupted
+            write_json(report.document, json_file)
+    return report, is_interrupted
 
 
-def _carry_out(plan: dict[str, Any], quiet: bool) -> tuple[Report | None, bool]:
+def _carry_out(plan: LoadPlan, quiet: bool) -> tuple[Report | None, bool]:
     """The report, and whether Ctrl-C cut it short; what was measured until then is kept."""
-    came: list[bool] = []
+    interrupts: list[bool] = []
     with Handle(plan) as handle:
 
         def stop() -> None:
-            came.append(True)
+            interrupts.append(True)
             handle.stop()
 
         if not quiet:
-            tell(f"driving {plan['url']} …")
+            tell(f"loading {plan.url} …")
         # A second interrupt, such as that of a whole process group, must not cost the report.
         with instead_of_interrupts(stop):
             while not handle.wait(STOP_TIMEOUT_S):
-                if came and not handle.wait(STOP_TIMEOUT_S):
+                if interrupts and not handle.wait(STOP_TIMEOUT_S):
                     return None, True
-            return handle.result(), bool(came)
+            return handle.result(), bool(interrupts)

@@ -3,22 +3,26 @@ them."""
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import click
 
-from wsgiload.cli.config import read_defaults
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
+from wsgiload.cli.config import TomlValue, read_defaults
+from wsgiload.documents.load_plan import Arrivals, OnBusy
 from wsgiload.errors import UsageError
-from wsgiload.loads.mix import sessions_of, targets_of
 from wsgiload.loads.options import parse_keepalive
 from wsgiload.loads.precision import parse_precision
-from wsgiload.loads.request import Request, parse_header
+from wsgiload.loads.public_options import LoadOptions, RequestOptions
+from wsgiload.loads.request import parse_header
 from wsgiload.loads.thresholds import parse_check_threshold
 from wsgiload.units import (
+    NS_PER_S,
     parse_connections,
     parse_cpus,
     parse_duration_ns,
@@ -29,12 +33,15 @@ from wsgiload.units import (
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option = Callable[[Decorated], Decorated]
 
+# The sections of a help text, in order.
+Section = Literal["Load", "Server", "Limits", "Procedure", "Output", "Request"]
+
 AMBIGUOUS_T = "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or --duration"
 DASHED_BODY = "-D is a body file in some tools and a duration in others; use --body, --body-file or --duration"
 
 
 class Parsed(click.ParamType[Any]):
-    """A value read by one of our own parsers, whose complaint becomes click's."""
+    """A value read by one of our own parsers; its message becomes click's."""
 
     envvar_list_splitter = "\n"  # of a header field, spaces are a part
 
@@ -54,19 +61,30 @@ class Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-DURATION = Parsed("duration", parse_duration_ns)
+def _seconds(text: str) -> float:
+    return parse_duration_ns(text) / NS_PER_S
+
+
+def _checked_precision(text: str) -> str:
+    parse_precision(text)
+    return text
+
+
+DURATION = Parsed("duration", _seconds)
 SIZE = Parsed("size", parse_size_bytes)
 CPUS = Parsed("cpus", parse_cpus)
 RATES = Parsed("rates", parse_rates)
 CONNECTIONS = Parsed("connections", parse_connections)
 KEEPALIVE = Parsed("on|off|K", parse_keepalive)
 CHECK_THRESHOLD = Parsed("threshold of a check", parse_check_threshold)
-PRECISION = Parsed("precision", parse_precision)
+PRECISION = Parsed("precision", _checked_precision)
 HEADER = Parsed("name: value", parse_header)
 STATUSES = Parsed("codes", lambda text: tuple(int(code) for code in _whole_numbers(text)))
 NAMES = Parsed(
     "names", lambda text: tuple(name.strip() for name in text.split(",") if name.strip())
 )
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 def _whole_numbers(text: str) -> list[str]:
@@ -76,15 +94,65 @@ def _whole_numbers(text: str) -> list[str]:
     return codes
 
 
-class ConfiguredCommand(click.Command):
+class SectionOption(click.Option):
+    """An option that stands in a section of the help."""
+
+    def __init__(self, *flags: Any, section: Section, **attributes: Any) -> None:
+        super().__init__(*flags, **attributes)
+        self.section = section
+
+
+def option(section: Section, *flags: str, **attributes: Any) -> Option[Any]:
+    """An option in this section; a default is shown unless it is a switch or nothing."""
+    has_default = attributes.get("default") is not None and not attributes.get("is_flag")
+    attributes.setdefault("show_default", has_default)
+    return click.option(*flags, cls=SectionOption, section=section, **attributes)
+
+
+class HelpfulCommand(click.Command):
+    """A command whose help opens with examples and groups the options in sections."""
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.examples = examples
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, then the description."""
+        write_examples(self.examples, formatter)
+        super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by section; without sections as usual."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in get_args(Section)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "Options"), []).append(record)
+        if not any(sections[name] for name in get_args(Section)):
+            super().format_options(ctx, formatter)
+            return
+        for name, records in sections.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
+    """The examples at the top of a help text."""
+    if examples:
+        with formatter.section("Examples"):
+            formatter.write("".join(f"  {example}\n" for example in examples))
+
+
+class ConfiguredCommand(HelpfulCommand):
     """A command whose options also come from the environment (``WSGILOAD_*``) and from
     configuration files."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        settings = options.setdefault("context_settings", {}) or {}
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:
+        settings = attributes.setdefault("context_settings", {}) or {}
         settings.update({"auto_envvar_prefix": "WSGILOAD", "help_option_names": ["-h", "--help"]})
-        options["context_settings"] = settings
-        super().__init__(*arguments, **options)
+        attributes["context_settings"] = settings
+        super().__init__(*arguments, **attributes)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the files first, because they are the defaults."""
@@ -105,7 +173,7 @@ class ConfiguredCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def _as_click_takes(value: Any, option: click.Option) -> Any:
+def _as_click_takes(value: TomlValue, option: click.Option) -> TomlValue:
     """A file's value: a list is written as on the command line, unless the option may be
     repeated."""
     if option.multiple:
@@ -152,9 +220,18 @@ def together(*options: Option[Any]) -> Option[Any]:
     return decorate
 
 
+def _load(field: str) -> str:
+    return described(LoadOptions, field)
+
+
+def _request(field: str) -> str:
+    return described(RequestOptions, field)
+
+
 request_options = together(
-    click.option("-X", "--method", default="GET", show_default=True, help="Request method."),
-    click.option(
+    option("Request", "-X", "--method", default="GET", help=_request("method")),
+    option(
+        "Request",
         "-H",
         "--header",
         "header",
@@ -162,128 +239,85 @@ request_options = together(
         type=HEADER,
         help="Header field 'Name: value' (repeatable).",
     ),
-    click.option("-b", "--body", help="Request body."),
-    click.option(
-        "--body-file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="File with the request body.",
+    option("Request", "-b", "--body", help=_request("body")),
+    option("Request", "--body-file", type=FILE, help="File with the request body."),
+    option(
+        "Request", "--targets", "--urls-from-file", "targets", type=FILE, help=_request("targets")
     ),
-    click.option(
-        "--targets",
-        "--urls-from-file",
-        "targets",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="File of weighted requests (vegeta's format with options; see docs/requests.md).",
-    ),
-    click.option(
-        "--sessions",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="File of sessions: sequences of requests with think times and cookies. The rate is then in sessions per second.",
-    ),
-    click.option(
+    option("Request", "--sessions", type=FILE, help=_request("sessions")),
+    option(
+        "Request",
         "--expect-status",
         type=STATUSES,
         default="200",
-        show_default=True,
-        help="Accepted status codes.",
+        help=_request("expect_status"),
     ),
-    click.option(
+    option(
+        "Request",
         "--expect-body-file",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="Expected body: exactly this file.",
     ),
-    click.option(
+    option(
+        "Request",
         "--expect-length",
         type=click.IntRange(min=0),
-        help="Expected body length in bytes.",
+        help=_request("expect_length"),
     ),
-    click.option("--expect-sha256", metavar="HEX", help="Expected SHA-256 hash of the body."),
-    click.option(
-        "--expect-regex",
-        metavar="PATTERN",
-        help="Regular expression that the body must match within its first MiB.",
-    ),
+    option("Request", "--expect-sha256", metavar="HEX", help=_request("expect_sha256")),
+    option("Request", "--expect-regex", metavar="PATTERN", help=_request("expect_regex")),
 )
 
 load_options = together(
-    click.option(
+    option(
+        "Load",
         "-d",
         "-z",
         "--duration",
         type=DURATION,
         default="10s",
-        show_default=True,
         help="Duration of the measurement.",
     ),
-    click.option(
+    option(
+        "Load",
         "--arrivals",
-        type=click.Choice(["poisson", "constant"]),
+        type=click.Choice(get_args(Arrivals)),
         default="poisson",
-        show_default=True,
-        help="Inter-arrival distribution.",
+        help=_load("arrivals"),
     ),
-    click.option(
-        "--keepalive",
-        type=KEEPALIVE,
-        default="on",
-        show_default=True,
-        help="Connection reuse: Connection reuse: on, off, or the number of requests per connection.",
-    ),
-    click.option(
+    option("Load", "--keepalive", type=KEEPALIVE, default="on", help=_load("keepalive")),
+    option(
+        "Load",
         "--on-busy",
-        type=click.Choice(["grow", "queue", "shed"]),
+        type=click.Choice(get_args(OnBusy)),
         default="grow",
-        show_default=True,
-        help="What to do with a request when every connection is busy.",
+        help=_load("on_busy"),
     ),
-    click.option(
+    option(
+        "Load",
         "--max-connections",
         type=click.IntRange(min=1),
-        help="Maximum number of connections of an open loop.",
+        help=_load("max_connections"),
     ),
-    click.option(
-        "--max-pending",
-        type=click.IntRange(min=0),
-        help="Maximum number of requests waiting for a connection; more are dropped.  [default: 10 s of the rate, at least 10 per connection]",
-    ),
-    click.option(
-        "--think-time",
-        type=DURATION,
-        default="0s",
-        show_default=True,
-        help="Mean think time of the users of a closed loop.",
-    ),
-    click.option(
-        "--timeout",
-        type=DURATION,
-        default="10s",
-        show_default=True,
-        help="Request timeout, including the connect.",
-    ),
-    click.option(
-        "--deadline",
-        type=DURATION,
-        help="Deadline from the scheduled send time; a request that misses it while waiting is dropped.",
-    ),
-    click.option(
+    option("Load", "--max-pending", type=click.IntRange(min=0), help=_load("max_pending")),
+    option("Load", "--think-time", type=DURATION, default="0s", help=_load("think_time")),
+    option("Load", "--timeout", type=DURATION, default="10s", help=_load("timeout")),
+    option("Load", "--deadline", type=DURATION, help=_load("deadline")),
+    option(
+        "Load",
         "--precision",
         type=PRECISION,
         metavar="[QUANTILE:]PERCENT",
-        help="Target precision (half-width of the 95 % CI) of p99 or another quantile, such as 5% or p99.9:2%; reports the duration it needs.",
+        help=f"{_load('precision').removesuffix('.')}; reports the duration it needs.",
     ),
-    click.option(
+    option("Load", "--threads", type=int, default=1, help=_load("threads")),
+    option(
+        "Procedure",
         "--check-threshold",
         multiple=True,
         type=CHECK_THRESHOLD,
         metavar="CHECK.KEY=LIMIT",
-        help="When a check speaks up, such as send-lag.warn=0.02; see docs/checks.md. May be repeated.",
-    ),
-    click.option(
-        "--threads",
-        type=click.IntRange(1, 256),
-        default=1,
-        show_default=True,
-        help="Generator threads.",
+        help="Override a check's threshold, such as send-lag.warn=0.02; see docs/checks.md (repeatable).",
     ),
     click.option(
         "-t", "ambiguous_t", hidden=True, expose_value=False, callback=_refuse(AMBIGUOUS_T)
@@ -293,62 +327,84 @@ load_options = together(
     ),
 )
 
+json_option = option(
+    "Output",
+    "--json",
+    "json_file",
+    envvar="WSGILOAD_JSON",
+    is_flag=False,
+    flag_value="-",
+    metavar="[FILE]",
+    help="Write the result as JSON, to standard output by default.",
+)
+
 output_options = together(
-    click.option(
+    option(
+        "Output",
         "--threshold",
         multiple=True,
-        help="Objective such as 'p99<50ms', 'error_rate<0.1%', 'goodput>=1000'; exit code 99 when it fails.",
+        help="Threshold, such as 'p99<50ms', 'error_rate<0.1%', 'goodput>=1000'; exit code 99 if it fails.",
     ),
-    click.option(
-        "--json",
-        "json_file",
-        envvar="WSGILOAD_JSON",
-        is_flag=False,
-        flag_value="-",
-        metavar="[FILE]",
-        help="Write the result as JSON, to standard output by default.",
-    ),
-    click.option("--quiet", is_flag=True, help="No progress on standard error."),
-    click.option(
+    json_option,
+    option("Output", "--quiet", is_flag=True, help="No progress on standard error."),
+    option(
+        "Output",
         "--config",
         type=click.Path(dir_okay=False),
         help="Configuration file instead of wsgiload.toml.",
         expose_value=False,
     ),
-    click.option("--dry-run", is_flag=True, help="Print the resolved plan and start nothing."),
+    option("Output", "--dry-run", is_flag=True, help="Print the resolved plan and start nothing."),
 )
 
 
-def request_of(
-    options: dict[str, Any], path: str = "/", bundled_body: bytes | None = None
-) -> Request:
-    """What the request options ask for; ``bundled_body`` is right where no other body is."""
-    mixes = [name for name in ("targets", "sessions") if options[name] is not None]
-    own = [name for name in ("path", "body", "body_file") if options.get(name) is not None]
-    for first, second in itertools.combinations([*mixes, *own] if mixes else [], 2):
-        if first in mixes:
-            flags = [f"--{name.replace('_', '-')}" for name in (first, second)]
-            raise UsageError(f"{flags[0]} and {flags[1]} were both given", "give one of them")
-    expected_body = read_file(options["expect_body_file"])
-    return Request(
+def request_options_of(flags: RequestFlags, path: str | None = None) -> RequestOptions:
+    """The request that the flags describe."""
+    return RequestOptions(
         path=path,
-        method=options["method"],
-        headers=tuple(options["header"]),
-        body=read_body(options["body"], options["body_file"]),
-        statuses=options["expect_status"],
-        expected_body=bundled_body if expected_body is None else expected_body,
-        expected_length=options["expect_length"],
-        expected_sha256=options["expect_sha256"],
-        expected_regex=options["expect_regex"],
-        targets=targets_of(options["targets"]),
-        sessions=sessions_of(options["sessions"]),
+        method=flags["method"],
+        headers=flags["header"],
+        body=read_body(flags["body"], flags["body_file"]),
+        targets=flags["targets"],
+        sessions=flags["sessions"],
+        expect_status=flags["expect_status"],
+        expect_body=read_file(flags["expect_body_file"]),
+        expect_length=flags["expect_length"],
+        expect_sha256=flags["expect_sha256"],
+        expect_regex=flags["expect_regex"],
+    )
+
+
+def sending_options_of(flags: SendingFlags) -> LoadOptions:
+    """How requests are sent, as far as every command has the options."""
+    return LoadOptions(
+        warmup=flags["warmup"],
+        arrivals=flags["arrivals"],
+        on_busy=flags["on_busy"],
+        max_connections=flags["max_connections"],
+        max_pending=flags["max_pending"],
+        keepalive=flags["keepalive"],
+        timeout=flags["timeout"],
+        deadline=flags["deadline"],
+        threads=flags["threads"],
+        seed=flags["seed"],
+    )
+
+
+def load_options_of(flags: LoadFlags) -> LoadOptions:
+    """How requests are sent where the load is the user's choice."""
+    return replace(
+        sending_options_of(flags),
+        think_time=flags["think_time"],
+        precision=flags["precision"],
+        check_thresholds=dict(flags["check_threshold"]),
     )
 
 
 def read_body(body: str | None, body_file: Path | None) -> bytes | None:
     """The request body of ``--body`` or ``--body-file``."""
     if body is not None and body_file is not None:
-        raise UsageError("--body and --body-file were both given", "give one of them")
+        raise UsageError("--body and --body-file are mutually exclusive")
     # The bytes that were typed, whatever text they are.
     return body.encode(errors="surrogateescape") if body is not None else read_file(body_file)
 

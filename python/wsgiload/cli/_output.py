@@ -3,14 +3,13 @@ error."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
+import msgspec
 
 from wsgiload.errors import UsageError
 
@@ -18,9 +17,9 @@ from wsgiload.errors import UsageError
 _URL = re.compile(r"://|^[^/]+:\d+(/|$)")
 
 
-def write_json(data: Any, destination: str) -> None:
+def write_json(data: object, destination: str) -> None:
     """To standard output for ``-``, else to the file."""
-    text = json.dumps(data, indent=1)
+    text = msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=1).decode()
     if destination == "-":
         click.echo(text)
         return
@@ -35,24 +34,24 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
     if json_file is not None and json_file != "-":
         if _URL.search(json_file) or not {".", "/"} & set(json_file):
             raise UsageError(
-                f"--json took {json_file!r} for the name of a file",
-                "write --json=-, --json=FILE.json, or put it last",
+                f"--json would write to a file named {json_file!r}",
+                "write --json=- or --json=FILE.json, or put --json last",
             )
         if json_file.endswith("/"):
             raise UsageError(f"cannot write {json_file}: it is a directory", "name a file")
         others = (*others, Path(json_file))
+
     for path in others:
         if path is not None and path.is_dir():
             raise UsageError(f"cannot write {path}: it is a directory", "name a file")
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(
-                f"there is no folder {path.absolute().parent}", "make it, or choose another"
+                f"directory {path.absolute().parent} does not exist", "make it, or choose another"
             )
 
 
 def tell(text: str, *, is_whole: bool = True) -> None:
-    """A line on standard error, or its beginning; where nobody reads it, that is no reason to
-    end."""
+    """A line on standard error, or its beginning; that nobody reads it is no reason to end."""
     try:
         click.echo(text, err=True, nl=is_whole)
     except OSError:

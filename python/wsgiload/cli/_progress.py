@@ -1,10 +1,9 @@
-"""What ``wsgiload sweep`` says while it measures: one line per cell, on standard error."""
+"""What ``wsgiload sweep`` prints while it measures: one line per cell, on standard error."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from wsgiload.cli._output import tell
+from wsgiload.documents.summary import CellResult
 from wsgiload.experiment.plan import Cell
 from wsgiload.report.words import (
     enough_requests,
@@ -18,7 +17,7 @@ from wsgiload.sweeps.sweep import SweepEvents
 
 
 class Progress(SweepEvents):
-    """The events of a sweep, told as they happen."""
+    """The events of a sweep, printed as they happen."""
 
     def __init__(self) -> None:
         self._is_line_open = False
@@ -30,7 +29,7 @@ class Progress(SweepEvents):
     def planned(self, count: int, seconds: float, longest_seconds: float) -> None:
         text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
         if longest_seconds > seconds:
-            text += f"; up to {format_span(longest_seconds)} where the host does not become quiet"
+            text += f"; up to {format_span(longest_seconds)} if the host is busy"
         tell(text)
 
     def estimated(self, seconds: float) -> None:
@@ -40,15 +39,18 @@ class Progress(SweepEvents):
         tell(f"[{place:>{len(str(count))}}/{count}] {cell.id} … ", is_whole=False)
         self._is_line_open = True
 
-    def cell_ended(self, summary: dict[str, Any], place: int, count: int) -> None:
+    def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
         self._is_line_open = False
-        if summary["failure"] is not None:
-            tell(f"failed: {summary['failure']['message']}{self._left}")
+        failure, outcomes = summary.failure, summary.outcomes
+        if failure is not None:
+            tell(f"failed: {failure.message}{self._left}")
             return
-        quantile = 0.99 if enough_requests(summary["outcomes"]["scheduled"], 0.99) else 0.5
-        bounds = summary["offered_quantiles_ns"].get(str(quantile))
-        figure = format_bounds(bounds, quantile, summary["outcomes"])
-        tell(f"{quantile_name(quantile)} {figure}, {verdict_words(summary['verdict'])}{self._left}")
+        if outcomes is None or summary.verdict is None:
+            return
+        quantile = 0.99 if enough_requests(outcomes.scheduled, 0.99) else 0.5
+        bounds = (summary.offered_quantiles_ns or {}).get(str(quantile))
+        figure = format_bounds(bounds, quantile, outcomes)
+        tell(f"{quantile_name(quantile)} {figure}, {verdict_words(summary.verdict)}{self._left}")
 
     def ended(self) -> None:
         if self._is_line_open:

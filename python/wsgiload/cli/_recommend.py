@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._options import option
+from wsgiload.documents.summary import Recommendation
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
+from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.report import recommendation_lines
 
-Json = dict[str, Any]
-
-slo_option = click.option(
-    "--slo",
-    multiple=True,
-    help="Objective, such as 'p99<50ms'; recommends the setting that meets it at the largest rate. Implies --compare.",
-)
+slo_option = option("Procedure", "--slo", multiple=True, help=described(SweepOptions, "slo"))
 
 
-def tell_recommendations(entries: Sequence[Json], code: int, *, aside: bool = False) -> int:
+def tell_recommendations(
+    recommendations: Sequence[Recommendation], code: int, *, aside: bool = False
+) -> int:
     """Print the sentence of each app, ``aside`` where standard output is JSON, and return the exit
-    code: an objective that no setting holds has failed."""
-    for sentence in recommendation_lines(entries):
+    code: an objective that no setting meets has failed."""
+    for sentence in recommendation_lines(recommendations):
         click.echo(sentence, err=aside)
-    is_missed = any(
-        entry["refused"] is not None and entry["refused"]["is_missed"] for entry in entries
-    )
+    is_missed = any(one.refused is not None and one.refused.is_missed for one in recommendations)
     return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code

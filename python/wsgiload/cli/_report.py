@@ -1,42 +1,53 @@
-"""``wsgiload report``: build the reports of stored runs again."""
+"""``wsgiload report``: rebuild the reports of stored runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import click
 from rich.console import Console
 
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._options import FOLDER, HelpfulCommand, option
 from wsgiload.cli._recommend import slo_option, tell_recommendations
-from wsgiload.documents.codec import read_plain
+from wsgiload.documents.codec import read
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_OK
 from wsgiload.experiment.procedure import Method
+from wsgiload.experiment.public_options import SweepOptions
 from wsgiload.report import print_sweep, write_html
 
+EXAMPLES = (
+    "wsgiload report .wsgiload/runs/20261125T101500Z-hello-1a2b",
+    "wsgiload report .wsgiload/runs/* --aggregate trim",
+    "wsgiload report .wsgiload/runs/20261125T101500Z-hello-1a2b --slo 'p99<50ms'",
+)
 
-@click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(file_okay=False, path_type=Path))
-@click.option(
+
+@click.command(cls=HelpfulCommand, examples=EXAMPLES)
+@click.argument("runs", nargs=-1, required=True, type=FOLDER)
+@option(
+    "Procedure",
     "--aggregate",
-    type=click.Choice(["interval", "trim"]),
-    help="How runs become one figure.  [default: as it was measured]",
+    type=click.Choice(get_args(Method)),
+    help=f"{described(SweepOptions, 'aggregate')}  [default: as stored]",
 )
 @slo_option
 def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...]) -> int:
     """Print the tables of stored RUNS and rebuild their report.html."""
-    texts, code = parse_objective(slo).texts if slo else [], EXIT_OK
+    texts = parse_objective(slo).texts if slo else []
+    code = EXIT_OK
     for run in runs:
-        summary = analyse(read_summary(run / "summary.json"), aggregate, texts)
+        summary = analyse(read_summary(run), aggregate, texts)
         print_sweep(summary, Console())
         click.echo(f"report: {write_html(run, aggregate, texts)}")
-        code = tell_recommendations(summary["recommendations"], code)
+        code = tell_recommendations(summary.recommendations or (), code)
     return code
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    """A stored summary; anything else is refused."""
-    return read_plain(Summary, path)
+def read_summary(run: Path) -> Summary:
+    """The summary of a run directory; anything else is refused."""
+    return read(Summary, run / "summary.json")

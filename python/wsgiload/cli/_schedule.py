@@ -1,25 +1,17 @@
-"""The schedule that ``wsgiload load`` was asked for. Of several, the one that was said nearest to
-the user holds."""
+"""The schedule of ``wsgiload load``. Of several, the one that was set nearest to the user holds."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from wsgiload.cli._options import DURATION, Parsed, together
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._flags import LoadCommandFlags
+from wsgiload.cli._options import DURATION, FILE, Parsed, option, together
 from wsgiload.errors import UsageError
 from wsgiload.loads.options import Level
-from wsgiload.loads.schedule import (
-    LoadProfile,
-    Replay,
-    measured_ns,
-    parse_ramp,
-    parse_steps,
-    read_trace,
-)
+from wsgiload.loads.public_options import LoadOptions
+from wsgiload.loads.schedule import LoadProfile, Replay, parse_ramp, parse_steps
 
 _SCHEDULES = ("rate", "ramp", "steps", "replay")
 _FAR = 3
@@ -30,7 +22,8 @@ _NEARNESS = {
 }
 
 schedule_options = together(
-    click.option(
+    option(
+        "Load",
         "-R",
         "-q",
         "--rate",
@@ -39,75 +32,79 @@ schedule_options = together(
         type=float,
         help="Open loop at this rate per second.",
     ),
-    click.option(
+    option(
+        "Load",
         "--ramp",
         type=Parsed("from:to[@time]", parse_ramp),
         help="Open loop with a linear ramp over the measurement, or over TIME and then constant.",
     ),
-    click.option(
+    option(
+        "Load",
         "--steps",
         type=Parsed("rate@time,...", parse_steps),
         help="Open loop with one rate after another; their sum is the duration.",
     ),
-    click.option(
+    option(
+        "Load",
         "--replay",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="Open loop that replays a trace: one arrival per line, in seconds from the start.",
     ),
-    click.option(
+    option(
+        "Load",
         "--replay-speed",
         type=float,
         default=1.0,
-        show_default=True,
-        help="Replay speed factor; 2 replays twice as fast.",
+        help=described(Replay, "speed"),
     ),
-    click.option(
+    option(
+        "Load",
         "-c",
         "--connections",
         type=click.IntRange(min=1),
         help="Closed loop: number of users. Open loop: maximum number of connections.",
     ),
-    click.option(
+    option(
+        "Load",
         "--max-duration",
         type=DURATION,
-        help="With --precision: double the duration until the precision is reached, up to this limit.",
+        help=f"With --precision: {described(LoadOptions, 'max_duration')[:1].lower()}"
+        f"{described(LoadOptions, 'max_duration')[1:]}",
     ),
-    click.option(
-        "--warmup",
-        type=DURATION,
-        default="0s",
-        show_default=True,
-        help="Load before the measurement.",
-    ),
+    option("Load", "--warmup", type=DURATION, default="0s", help=described(LoadOptions, "warmup")),
 )
 
 
-def chosen_schedule(ctx: click.Context) -> tuple[Level | LoadProfile, int]:
-    """What is offered, and how long it is measured."""
-    options: dict[str, Any] = ctx.params
+def chosen_schedule(
+    ctx: click.Context, flags: LoadCommandFlags
+) -> tuple[Level | LoadProfile, float | None]:
+    """What is offered, and how long it is measured; None: as long as the schedule lasts."""
     name = _nearest(ctx)
     _refuse_senseless(ctx, name)
-    match name:
-        case None:
-            schedule: Level | LoadProfile = Level(connections=options["connections"] or 1)
-        case "rate":
-            schedule = Level(rate_per_s=options["rate"])
-        case "replay":
-            schedule = Replay(read_trace(options["replay"]), options["replay_speed"])
-        case _:
-            schedule = options[name]
+    schedule = _schedule(name, flags)
     profile = None if isinstance(schedule, Level) else schedule
-    return schedule, measured_ns(_given_ns(ctx, name, profile), profile, options["warmup"])
+    return schedule, _duration(ctx, flags, name, profile)
 
 
-def _given_ns(ctx: click.Context, name: str | None, profile: LoadProfile | None) -> int | None:
-    """The duration asked for. A file's usual one is not meant for steps that the command line asks
-    for."""
+def _schedule(name: str | None, flags: LoadCommandFlags) -> Level | LoadProfile:
+    by_name = {"ramp": flags["ramp"], "steps": flags["steps"]}
+    if name == "rate":
+        return Level(rate_per_s=flags["rate"])
+    if name == "replay" and flags["replay"] is not None:
+        return Replay.from_file(flags["replay"], flags["replay_speed"])
+    profile = by_name.get(name or "")
+    return profile or Level(connections=flags["connections"] or 1)
+
+
+def _duration(
+    ctx: click.Context, flags: LoadCommandFlags, name: str | None, profile: LoadProfile | None
+) -> float | None:
+    """The duration in seconds. The one of a configuration file does not apply to steps from the
+    command line."""
     distance = _distance(ctx, "duration")
-    is_meant = distance < _FAR and (name is None or distance <= _distance(ctx, name))
-    has_own = profile is not None and profile.own_length_ns is not None
-    given_ns: int = ctx.params["duration"]
-    return given_ns if is_meant or not has_own else None
+    applies = distance < _FAR and (name is None or distance <= _distance(ctx, name))
+    has_length = profile is not None and profile.length_ns is not None
+    return flags["duration"] if applies or not has_length else None
 
 
 def _distance(ctx: click.Context, name: str) -> int:
@@ -121,17 +118,12 @@ def _nearest(ctx: click.Context) -> str | None:
     names = [name for name in given if _distance(ctx, name) == nearest]
     if len(names) > 1:
         flags = " and ".join(f"--{name}" for name in names)
-        raise UsageError(
-            f"{flags} were both given" if len(names) == 2 else f"{flags} were all given", "give one"
-        )
+        raise UsageError(f"{flags} are mutually exclusive")
     return names[0] if names else None
 
 
 def _refuse_senseless(ctx: click.Context, name: str | None) -> None:
     if name != "replay" and _distance(ctx, "replay_speed") == 0:
-        raise UsageError("--replay-speed was given without a trace", "add --replay FILE")
+        raise UsageError("--replay-speed needs a trace", "add --replay FILE")
     if name == "replay" and _distance(ctx, "arrivals") == 0:
-        raise UsageError(
-            "--arrivals was given with --replay",
-            "leave it out; the trace says when requests arrive",
-        )
+        raise UsageError("--arrivals has no effect with --replay", "omit it")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import click
 from rich.console import Console
 
 from wsgiload.catalogue.contract import Profile
-from wsgiload.catalogue.names import PROFILES, Catalogue, catalogue_rows, load_catalogue
+from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._options import FILE, Decorated, HelpfulCommand, json_option, option
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import installed_servers, provision_all
 from wsgiload.environments.versions import find_version
 from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
+from wsgiload.experiment.public_options import ServerOptions
 from wsgiload.limits import enter_scope
 from wsgiload.report import print_checks, print_server, print_servers
 from wsgiload.report.catalogue import markdown_catalogue
@@ -25,7 +28,7 @@ from wsgiload.serving.launch import require_system
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def servers() -> None:
-    """The servers that can be measured: list, show, install, check."""
+    """Server catalogue: list, show, install, check."""
 
 
 def _interpreter(python: str | None, python_version: str | None) -> AppInterpreter:
@@ -34,29 +37,26 @@ def _interpreter(python: str | None, python_version: str | None) -> AppInterpret
     )
 
 
-def _python(function: Any) -> Any:
-    named = click.option("--python", help="Interpreter of the servers.  [default: wsgiload's]")
-    versioned = click.option(
-        "--python-version", help="An installed interpreter by its version, such as 3.13."
-    )
-    return named(versioned(function))
+def _python(function: Decorated) -> Decorated:
+    python = option("Server", "--python", help="Interpreter of the servers.  [default: wsgiload's]")
+    version = option("Server", "--python-version", help="Installed Python version, such as 3.13.")
+    decorated: Decorated = python(version(function))
+    return decorated
 
 
 _names = click.argument("names", nargs=-1)
-_json = click.option(
-    "--json", "json_file", is_flag=False, flag_value="-", metavar="[FILE]", help="Write JSON."
-)
-_everything = click.option(
+_everything = option(
+    "Server",
     "--all",
     "everything",
     is_flag=True,
-    help="Every server, those that need a compiler or a system package included.",
+    help="Every server, including those that need a compiler or a system package.",
 )
 
 
-@servers.command("list")
+@servers.command("list", cls=HelpfulCommand)
 @_python
-@_json
+@json_option
 def list_servers(python: str | None, python_version: str | None, json_file: str | None) -> None:
     """Every server and variant, and whether it is installed."""
     catalogue = load_catalogue()
@@ -68,44 +68,41 @@ def list_servers(python: str | None, python_version: str | None, json_file: str 
         print_servers(rows)
 
 
-@servers.command()
+@servers.command(cls=HelpfulCommand)
 @_names
 def show(names: tuple[str, ...]) -> None:
-    """What is known of NAMES: requirements, variants, why each setting is as it is, and what a
-    check found here."""
-    found = load_catalogue().select(names or ("all",))
-    for one in found:
-        print_server(one, Console())
-    checked = [row for one in found for row in read_checks(one)]
+    """Show NAMES: requirements, variants, the reason for each setting, and check results on this
+    machine."""
+    variants = load_catalogue().select(names or ("all",))
+    for variant in variants:
+        print_server(variant, Console())
+    checked = [row for variant in variants for row in read_checks(variant)]
     if checked:
         print_checks(checked, Console())
 
 
-@servers.command()
+@servers.command(cls=HelpfulCommand)
 @_names
 @_everything
 @_python
 def install(
     names: tuple[str, ...], everything: bool, python: str | None, python_version: str | None
 ) -> int:
-    """Make the environments of NAMES (default: those that need nothing of the system)."""
+    """Install the environments of NAMES (default: servers that need no system packages)."""
     chosen = load_catalogue().select(_selection(names, everything))
     interpreter = _interpreter(python, python_version)
-    outcomes = provision_all([found.server for found in chosen], interpreter, log=tell)
+    outcomes = provision_all([variant.server for variant in chosen], interpreter, log=tell)
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, WsgiloadError)]
     for name, outcome in outcomes.items():
         if not isinstance(outcome, WsgiloadError):
-            how = (
-                f"installed in {outcome.seconds:.1f} s"
-                if outcome.built
-                else "was installed already"
-            )
-            click.echo(f"{name} {outcome.version} {how}")
-    for found in chosen:
-        if isinstance(outcomes[found.server.name], WsgiloadError):
+            took = f"installed in {outcome.seconds:.1f} s"
+            click.echo(f"{name} {outcome.version} {took if outcome.built else 'already installed'}")
+
+    for variant in chosen:
+        if isinstance(outcomes[variant.server.name], WsgiloadError):
             continue
         try:
-            require_system(found)
+            require_system(variant)
         except WsgiloadError as error:
             failures.append(error)
     for failure in failures:
@@ -113,23 +110,19 @@ def install(
     return EXIT_SERVER if failures else EXIT_OK
 
 
-@servers.command()
+@servers.command(cls=HelpfulCommand)
 @_names
 @_everything
-@click.option(
+@option(
+    "Server",
     "--profile",
-    type=click.Choice(PROFILES),
+    type=click.Choice(get_args(Profile)),
     default="tuned",
-    show_default=True,
-    help="Equal budgets, or each server as it comes.",
+    help=described(ServerOptions, "profile"),
 )
 @_python
-@_json
-@click.option(
-    "--markdown",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the table of the whole catalogue as Markdown.",
-)
+@json_option
+@option("Output", "--markdown", type=FILE, help="Write the catalogue table as Markdown.")
 def check(
     names: tuple[str, ...],
     everything: bool,
@@ -139,21 +132,21 @@ def check(
     json_file: str | None,
     markdown: Path | None,
 ) -> int:
-    """Prove that NAMES serve here: answers, bodies, keep-alive, PEP 3333, backlog, workers, a clean
-    stop."""
+    """Check that NAMES work on this machine: responses, bodies, keep-alive, PEP 3333, backlog,
+    workers, clean stop."""
     check_destinations(json_file, markdown)
     catalogue: Catalogue = load_catalogue()
     chosen = catalogue.select(_selection(names, everything))
     enter_scope("best-effort")
     results = check_servers(chosen, _interpreter(python, python_version), profile=profile, log=tell)
-    rows: list[dict[str, Any]] = [result.to_dict() for result in results]
-    store_checks(chosen, rows)
+    store_checks(chosen, results)
+
     if json_file is not None:
-        write_json(rows, json_file)
+        write_json([result.to_dict() for result in results], json_file)
     else:
-        print_checks(rows, Console())
+        print_checks(results, Console())
     if markdown is not None:
-        markdown.write_text(markdown_catalogue(catalogue, rows), encoding="utf-8")
+        markdown.write_text(markdown_catalogue(catalogue, results), encoding="utf-8")
     return EXIT_OK if all(result.passed for result in results) else EXIT_SERVER
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Unpack, get_args
 
 import click
+import msgspec
 from click.core import ParameterSource
 from rich.console import Console
 
@@ -17,17 +18,23 @@ from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
 from wsgiload.capacity_search.rates import SHARES, find_levels, require_rates
 from wsgiload.capacity_search.trials import require_closed_loop
-from wsgiload.catalogue.names import PROFILES
-from wsgiload.cli._experiment import experiment_of
+from wsgiload.catalogue.contract import Profile
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._experiment import sweep_spec_of
+from wsgiload.cli._findings import finding_text
+from wsgiload.cli._flags import SweepFlags
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._options import (
     CONNECTIONS,
     CPUS,
     DURATION,
+    FILE,
+    FOLDER,
     NAMES,
     RATES,
     SIZE,
     load_options,
+    option,
     output_options,
     request_options,
     together,
@@ -36,15 +43,21 @@ from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cli._without_effect import check_and_warn
+from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from wsgiload.experiment.build import experiment_of
 from wsgiload.experiment.estimate import experiment_s
 from wsgiload.experiment.grid import apps_of
-from wsgiload.experiment.plan import Experiment, expand, plain
+from wsgiload.experiment.plan import Experiment, ResourceLimits, expand, plain
+from wsgiload.experiment.procedure import Method
+from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import enter_scope
+from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Level, load_plan
+from wsgiload.loads.public_options import LoadOptions
 from wsgiload.report import print_sweep
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
@@ -62,11 +75,28 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     "out",
 }
 
+EXAMPLES = (
+    "wsgiload sweep myapp:app --rates 500,1000,2000",
+    "wsgiload sweep myapp:app --servers gunicorn,waitress --compare --slo 'p99<50ms'",
+    "wsgiload sweep --cpus 2 --memory 1GiB --grid workers=1,2,4 threads=1,4",
+)
 
-@click.command(cls=GridCommand)
-@click.argument("app", required=False)
-@together(
-    click.option(
+
+def _server(field: str) -> str:
+    return described(ServerOptions, field)
+
+
+def _sweep(field: str) -> str:
+    return described(SweepOptions, field)
+
+
+def _limit(field: str) -> str:
+    return described(ResourceLimits, field)
+
+
+_level_options = together(
+    option(
+        "Load",
         "--rates",
         "-R",
         "--rate",
@@ -74,187 +104,133 @@ _SAYS_NOTHING_OF_THE_PLAN = {
         type=RATES,
         help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo measured first]",
     ),
-    click.option(
-        "-c", "--connections", type=CONNECTIONS, help="Users of a closed loop, instead of --rates."
+    option(
+        "Load",
+        "-c",
+        "--connections",
+        type=CONNECTIONS,
+        help="Users of a closed loop, instead of --rates.",
     ),
-    click.option(
+    option("Load", "--warmup", type=DURATION, default="2s", help=described(LoadOptions, "warmup")),
+    option(
+        "Load",
+        "--warmup-requests",
+        type=click.IntRange(min=1),
+        help=described(LoadOptions, "warmup_requests"),
+    ),
+    option(
+        "Load",
+        "--cooldown",
+        type=DURATION,
+        default="1s",
+        help=f"Cool-down: {described(LoadOptions, 'cooldown').lower()}",
+    ),
+    option(
+        "Load",
+        "--seed",
+        type=click.IntRange(0, 2**64 - 1),
+        default=1,
+        help="Random seed of the arrivals and the cell order.",
+    ),
+)
+
+_server_options = together(
+    option(
+        "Server",
         "--servers",
         type=NAMES,
         help="Servers (see `wsgiload servers list`); alias=NAME runs NAME under an alias.  [default: servers that need no system packages]",
     ),
-    click.option(
+    option(
+        "Server",
         "--profile",
-        type=click.Choice(PROFILES),
+        type=click.Choice(get_args(Profile)),
         default="tuned",
-        show_default=True,
-        help="tuned: equal budgets for all servers; stock: each server's defaults.",
+        help=_server("profile"),
     ),
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help="Processes of each server.  [default: by the profile]",
+    option("Server", "--workers", type=click.IntRange(min=1), help=_server("workers")),
+    option(
+        "Server", "--server-threads", type=click.IntRange(min=1), help=_server("server_threads")
     ),
-    click.option(
-        "--server-threads",
-        type=click.IntRange(min=1),
-        help="Threads per server process.  [default: by the profile]",
+    option("Server", "--grid", multiple=True, metavar="NAME=A,B,...", help=_server("grid")),
+    option("Server", "--app-name", help=_server("app_name")),
+    option("Request", "--path", help="Path of every request.  [default: /]"),
+    option(
+        "Server", "--chdir", type=FOLDER, default=".", show_default=False, help=_server("chdir")
     ),
-    click.option(
-        "--grid",
-        multiple=True,
-        metavar="NAME=A,B,...",
-        help="What to combine: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off, and of the bundled "
-        "apps app=hello,cpu python=3.11,3.13.",
+    option("Server", "--python", help=_server("python")),
+    option("Server", "--python-version", help=_server("python_version")),
+    option("Server", "--port", type=click.IntRange(1, 65535), help=_server("port")),
+    option(
+        "Server", "--ready-timeout", type=DURATION, default="30s", help=_server("ready_timeout")
     ),
-    click.option("--app-name", help="A bundled app instead of APP: hello, json1k, cpu or sleep."),
-    click.option("--path", help="Path of every request.  [default: /]"),
-    click.option(
-        "--chdir",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=".",
-        help="Directory from which APP is imported.",
-    ),
-    click.option(
-        "--python", help="Interpreter of APP.  [default: an active or local .venv, else wsgiload's]"
-    ),
-    click.option(
-        "--python-version",
-        help="Installed Python version for a bundled app, such as 3.13.",
-    ),
-    click.option(
-        "--warmup",
-        type=DURATION,
-        default="2s",
-        show_default=True,
-        help="Load before each measurement.",
-    ),
-    click.option(
-        "--warmup-requests",
-        type=click.IntRange(min=1),
-        help="Warm up for at least N scheduled requests (with --rates).",
-    ),
-    click.option(
-        "--cooldown",
-        type=DURATION,
-        default="1s",
-        show_default=True,
-        help="Cool-down: load after each measurement.",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**64 - 1),
-        default=1,
-        show_default=True,
-        help="Random seed of the arrivals and the cell order.",
-    ),
-    click.option(
-        "--port", type=click.IntRange(1, 65535), help="Port of the server.  [default: a free one]"
-    ),
-    click.option(
-        "--ready-timeout",
-        type=DURATION,
-        default="30s",
-        show_default=True,
-        help="Maximum startup time of a server.",
-    ),
-    click.option(
-        "--intervene",
-        type=click.Choice(["cpu"]),
-        help="Repeat each cell in pairs with and without its CPU limit: 6 pairs, or as many as --runs.",
-    ),
-    click.option(
-        "--sample-interval",
-        type=DURATION,
-        default="100ms",
-        show_default=True,
-        help="Sampling interval of the server's resources.",
-    ),
-    click.option("--name", help="Name of the run directory.  [default: the app's]"),
 )
-@together(
-    click.option(
-        "--runs",
-        type=click.IntRange(1, 1000),
-        help="Repetitions, each with fresh processes, in random order.  [default: 1; with --compare 6 or more]",
+
+_limit_options = together(
+    option("Limits", "--cpus", type=CPUS, default="1", help=_limit("cpus")),
+    option("Limits", "--memory", type=SIZE, default="512MiB", help=_limit("memory_bytes")),
+    option("Limits", "--pids", type=click.IntRange(min=1), default=512, help=_limit("pids")),
+    option(
+        "Limits",
+        "--limits",
+        type=click.Choice(get_args(Policy)),
+        default="strict",
+        help=_limit("policy"),
     ),
-    click.option(
-        "--compare",
-        is_flag=True,
-        help="Use the number of runs needed to compare these servers, at least 6.",
-    ),
-    click.option(
+    option("Limits", "--server-cpus", help=_limit("server_cpus")),
+    option("Limits", "--client-cpus", help=_limit("client_cpus")),
+)
+
+_procedure_options = together(
+    option("Procedure", "--runs", type=click.IntRange(1, 1000), help=_sweep("runs")),
+    option("Procedure", "--compare", is_flag=True, help=_sweep("compare")),
+    option(
+        "Procedure",
         "--aggregate",
-        type=click.Choice(["interval", "trim"]),
+        type=click.Choice(get_args(Method)),
         default="interval",
-        show_default=True,
-        help="How runs are combined: mean with confidence interval, or additionally a trimmed mean.",
+        help=_sweep("aggregate"),
     ),
-    click.option(
-        "--settle",
-        type=DURATION,
-        help="Maximum wait for a quiet host before each trial.  [default: 0s with one run, else 2m]",
-    ),
-    click.option(
-        "--reruns",
-        type=click.IntRange(0, 100),
-        help="How often to repeat a trial that the generator or the host made invalid.  [default: 0 with one run, else 3]",
-    ),
-    click.option(
+    option("Procedure", "--settle", type=DURATION, help=_sweep("settle")),
+    option("Procedure", "--reruns", type=click.IntRange(0, 100), help=_sweep("reruns")),
+    option(
+        "Procedure",
         "--resume",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         metavar="RUN",
         help="Resume this interrupted run from its stored plan, in its order.",
     ),
+    option("Procedure", "--intervene", type=click.Choice(["cpu"]), help=_sweep("intervene")),
+    option(
+        "Procedure",
+        "--sample-interval",
+        type=DURATION,
+        default="100ms",
+        help=_sweep("sample_interval"),
+    ),
 )
-@together(
-    click.option(
-        "--cpus",
-        type=CPUS,
-        default="1",
-        show_default=True,
-        help="CPU limit of the server, in cores.",
-    ),
-    click.option(
-        "--memory",
-        type=SIZE,
-        default="512MiB",
-        show_default=True,
-        help="Memory limit of the server (swap disabled).",
-    ),
-    click.option(
-        "--pids",
-        type=click.IntRange(min=1),
-        default=512,
-        show_default=True,
-        help="Maximum number of processes and threads of the server.",
-    ),
-    click.option(
-        "--limits",
-        type=click.Choice(["strict", "best-effort", "none"]),
-        default="strict",
-        show_default=True,
-        help="What to do when a limit cannot be enforced.",
-    ),
-    click.option("--server-cpus", help="Cores of the server, such as 1 or 2-3."),
-    click.option("--client-cpus", help="Cores of the load generator."),
-)
+
+
+@click.command(cls=GridCommand, examples=EXAMPLES)
+@click.argument("app", required=False)
+@_level_options
 @load_options
-@request_options
-@click.option(
+@_server_options
+@_limit_options
+@_procedure_options
+@slo_option
+@option("Output", "--name", help=_sweep("name"))
+@option(
+    "Output",
     "-o",
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=".wsgiload/runs",
-    show_default=True,
     help="Directory for run directories.",
 )
-@slo_option
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the report to this file.",
-)
+@option("Output", "--html", type=FILE, help="Also write the report to this file.")
 @output_options
+@request_options
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -267,7 +243,7 @@ def sweep(
     quiet: bool,
     dry_run: bool,
     resume: Path | None,
-    **options: Any,
+    **flags: Unpack[SweepFlags],
 ) -> int:
     """Measure servers at increasing load, with a fresh process and fresh limits for each server and
     rate.
@@ -278,44 +254,59 @@ def sweep(
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]
     texts = tuple(parse_objective(slo).texts) if slo else ()
-    options["compare"] = options["compare"] or bool(texts)
-    if resume is None:
-        experiment, asked = replace(experiment_of(app, options), slo=texts), None
-        require_rates(experiment)
-    else:
-        experiment = read_plan(resume)[0]
-        asked = experiment_of(app, options) if _asks_for_a_plan(ctx) else None
-    is_rateless = (
-        bool(texts) and resume is None and not (options["rates"] or options["connections"])
-    )
+    has_rates = bool(flags["rates"] or flags["connections"])
+    is_rateless = bool(texts) and resume is None and not has_rates
+    experiment, wish = _experiments(ctx, app, flags, texts, resume)
+
     if is_rateless:
         _require_findable_rates(experiment)
     if resume is None:
-        check_and_warn(ctx, _first_plan(experiment), open_by="--rates")
+        check_and_warn(ctx, _sample_plan(experiment), open_by="--rates")
     if dry_run:
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")
         return EXIT_OK
+
     enter_scope(experiment.limits.policy)
     events = SweepEvents() if quiet else Progress()
     if is_rateless:
-        require_possible_intervention(experiment)
-        levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
-        experiment = replace(experiment, levels=levels)
+        experiment = _with_found_rates(experiment, events)
     result = (
         run_sweep(experiment, events)
         if resume is None
-        else resume_sweep(resume, events, asked, texts)
+        else resume_sweep(resume, events, wish, texts)
     )
-    code = _tell(result, thresholds, json_file, html)
-    return tell_recommendations(result.summary["recommendations"], code, aside=json_file == "-")
+    code = _print(result, thresholds, json_file, html)
+    recommendations = result.summary.recommendations or ()
+    return tell_recommendations(recommendations, code, aside=json_file == "-")
 
 
-def _first_plan(experiment: Experiment) -> dict[str, Any]:
-    """The plan of one of its loads, for what holds of all of them."""
-    level = experiment.levels[0] if experiment.levels else Level(rate_per_s=1.0)
-    return load_plan(
-        "http://127.0.0.1/", experiment.request, experiment.load, level, experiment.seed
-    )
+def _experiments(
+    ctx: click.Context,
+    app: str | None,
+    flags: SweepFlags,
+    slo: tuple[str, ...],
+    resume: Path | None,
+) -> tuple[Experiment, Experiment | None]:
+    """What is measured, and what the command line asks for beside the stored plan of a run."""
+    if resume is None:
+        experiment = replace(experiment_of(sweep_spec_of(app, flags, slo)), slo=slo)
+        require_rates(experiment)
+        return experiment, None
+    stored = read_plan(resume)[0]
+    wish = experiment_of(sweep_spec_of(app, flags, slo)) if _asks_for_a_plan(ctx) else None
+    return stored, wish
+
+
+def _sample_plan(experiment: Experiment) -> LoadPlan:
+    """The plan of one of its loads."""
+    url, level = "http://127.0.0.1/", experiment.levels[0]
+    return load_plan(url, experiment.request, experiment.load, level, experiment.seed)
+
+
+def _with_found_rates(experiment: Experiment, events: SweepEvents) -> Experiment:
+    require_possible_intervention(experiment)
+    levels = find_levels(replace(experiment, name=f"{experiment.name}-rates"), events.message)
+    return replace(experiment, levels=levels)
 
 
 def require_possible_intervention(experiment: Experiment) -> CpuPlan:
@@ -330,70 +321,81 @@ def require_possible_intervention(experiment: Experiment) -> CpuPlan:
 def _require_findable_rates(experiment: Experiment) -> None:
     """Refuse what no rates can be found for, before anything is started."""
     if len(apps_of(experiment.sizes)) > 1:
-        raise UsageError(
-            "--slo looks for the rates of one app, and --grid app= names several",
-            "say which by --rates",
-        )
+        raise UsageError("--slo with several apps needs --rates")
     require_closed_loop(experiment)
 
 
 def _asks_for_a_plan(ctx: click.Context) -> bool:
     """Whether anything on the command line says what to measure, so that it must agree with a
     stored plan."""
-    said = {
+    given = {
         name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    return bool(said - _SAYS_NOTHING_OF_THE_PLAN)
+    return bool(given - _SAYS_NOTHING_OF_THE_PLAN)
 
 
-def _tell(
+def _print(
     result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None
 ) -> int:
+    """The tables, the requested files, and the exit code."""
+    summary = result.summary
     if json_file != "-":
-        print_sweep(result.summary, Console())
-        for alarm in alarms_over_cells(result.summary["cells"]):
-            click.echo(f"{alarm.name}: {alarm.message}")
+        print_sweep(summary, Console())
+        for alarm in alarms_over_cells(summary.cells):
+            click.echo(finding_text(alarm.reason()))
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
             click.echo(f"report: {result.report}")
     if json_file is not None:
-        write_json(result.summary, json_file)
+        write_json(summary, json_file)
     if html is not None and result.report is not None:
         shutil.copyfile(result.report, html)
+
     failed = failed_thresholds(
-        thresholds, [(cell["id"], cell) for cell in last_attempts(result.summary["cells"])]
+        thresholds, [(cell.id, cell) for cell in last_attempts(summary.cells)]
     )
     for sentence in failed:
         complain(sentence)
-    code = exit_code(result.summary, thresholds_failed=bool(failed))
+    code = exit_code(summary, thresholds_failed=bool(failed))
     if code == EXIT_INTERRUPTED:
-        complain(f"interrupted; what was finished is in {result.run_dir}")
+        complain(f"interrupted; partial results are in {result.run_dir}")
     return code
 
 
-def _dry_run(experiment: Experiment, *, is_rateless: bool) -> dict[str, Any]:
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep would do: its plan, and what follows from it."""
+
+    servers: tuple[str, ...]
+    pythons: dict[str, str]
+    cpu_plan: CpuPlan
+    order: tuple[str, ...] | None
+    intervention_runs: int
+    load_seconds: float
+    estimated_seconds: float
+
+
+def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
     """The resolved plan, the cores of both sides, and how long it will take at least, further runs
-    included; without rates and order where those are to be found first, which takes no longer at
-    one rate than at another."""
+    included; without rates and order where those are found first, which takes no longer at one rate
+    than at another."""
     if is_rateless:
-        experiment = replace(
-            experiment, levels=tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
-        )
-    found = resolve_servers(experiment)
-    named = named_interpreters(found)
+        levels = tuple(Level(rate_per_s=100.0 * share) for share in SHARES)
+        experiment = replace(experiment, levels=levels)
+    servers = resolve_servers(experiment)
+    interpreters = named_interpreters(servers)
     cpu_plan = require_possible_intervention(experiment)
-    order = expand(experiment, tuple(found))
+    order = expand(experiment, tuple(servers))
     further = further_runs(order, experiment)
-    plan: dict[str, Any] = plain(experiment)
-    unknown = {"levels": None, "order": None} if is_rateless else {}
-    return plan | {
-        "servers": list(found),
-        "pythons": {asked: interpreter.version for asked, interpreter in named.items()},
-        "cpu_plan": plain(cpu_plan),
-        "order": [cell.id for cell in order],
-        "intervention_runs": len(further),
-        "load_seconds": sum(experiment.load.load_ns_at(cell.level) for cell in [*order, *further])
-        / 1e9,
-        "estimated_seconds": experiment_s([*order, *further], experiment),
-        **unknown,
-    }
+    cells = [*order, *further]
+
+    resolved = DryRun(
+        servers=tuple(servers),
+        pythons={name: interpreter.version for name, interpreter in interpreters.items()},
+        cpu_plan=cpu_plan,
+        order=None if is_rateless else tuple(cell.id for cell in order),
+        intervention_runs=len(further),
+        load_seconds=sum(experiment.load.load_ns_at(cell.level) for cell in cells) / 1e9,
+        estimated_seconds=experiment_s(cells, experiment),
+    )
+    unknown = {"levels": None} if is_rateless else {}
+    return plain(experiment) | plain(resolved) | unknown

@@ -1,48 +1,36 @@
-"""The options of ``wsgiload load`` that say how to get to the server."""
+"""The options of ``wsgiload load`` that say how connections reach the server."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from wsgiload.cli._options import together
-from wsgiload.loads.transport import Transport
+from wsgiload.cli._descriptions import described
+from wsgiload.cli._flags import TransportFlags
+from wsgiload.cli._options import option, together
+from wsgiload.loads.public_options import TransportOptions
+
+
+def _help(field: str) -> str:
+    return described(TransportOptions, field)
+
 
 transport_options = together(
-    click.option(
-        "--unix-socket",
-        type=click.Path(),
-        metavar="PATH",
-        help="Connect to this Unix socket instead of the URL's host.",
+    option(
+        "Request", "--unix-socket", type=click.Path(), metavar="PATH", help=_help("unix_socket")
     ),
-    click.option(
-        "--source-addresses",
-        metavar="LIST",
-        help="Local addresses that connections come from, in turn: 127.0.0.2-127.0.0.50, 127.0.0.0/24.",
-    ),
-    click.option("--http2", is_flag=True, help="Use HTTP/2, one request at a time per connection."),
-    click.option(
-        "-k",
-        "--insecure",
-        is_flag=True,
-        help="Do not verify TLS certificates.",
-    ),
-    click.option(
-        "--ca-file",
-        type=click.Path(dir_okay=False),
-        help="PEM file of trusted certificate authorities, instead of the system's.",
-    ),
+    option("Request", "--source-addresses", metavar="LIST", help=_help("source_addresses")),
+    option("Request", "--http2", is_flag=True, help=_help("http2")),
+    option("Request", "-k", "--insecure", is_flag=True, help=_help("insecure")),
+    option("Request", "--ca-file", type=click.Path(dir_okay=False), help=_help("ca_file")),
 )
 
 
-def chosen_transport(options: dict[str, Any]) -> Transport:
-    """The transport that the options describe."""
-    sources = options["source_addresses"]
-    return Transport(
-        unix_socket=options["unix_socket"],
-        source_addresses=tuple(part.strip() for part in sources.split(",")) if sources else (),
-        http2=options["http2"],
-        insecure=options["insecure"],
-        ca_file=options["ca_file"],
+def transport_options_of(flags: TransportFlags) -> TransportOptions:
+    """The transport that the flags describe."""
+    return TransportOptions(
+        unix_socket=flags["unix_socket"],
+        source_addresses=flags["source_addresses"] or (),
+        http2=flags["http2"],
+        insecure=flags["insecure"],
+        ca_file=flags["ca_file"],
     )

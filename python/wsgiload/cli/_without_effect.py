@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 from click.core import ParameterSource
 
 from wsgiload.cli._output import complain
-from wsgiload.loads.handle import require_possible
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.loads.generator import plan_warnings
 
 
-def check_and_warn(ctx: click.Context, plan: dict[str, Any], *, open_by: str) -> None:
+def check_and_warn(ctx: click.Context, plan: LoadPlan, *, open_by: str) -> None:
     """Refuse a plan that cannot be carried out, and warn of options without effect on it.
 
-    ``open_by`` is the command's flag for an open loop. A configuration file speaks to all of its
-    loads, so only options of the command line are warned of; nothing is printed with --quiet.
+    ``open_by`` is the command's flag for an open loop. They are not refused, so that one script can
+    drive loads of both kinds. A configuration file is meant for all of its loads, so only options
+    of the command line are warned of; nothing is printed with --quiet.
     """
     given = [name for name in ctx.params if _is_given(ctx, name)]
-    warnings = require_possible(plan, given, open_by)
-    for warning in [] if ctx.params["quiet"] else warnings:
+    warnings = plan_warnings(plan, given, open_by)
+    for warning in () if ctx.params["quiet"] else warnings:
         complain(warning)
 
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, time
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from wsgiload.errors import UsageError
+
+TomlValue: TypeAlias = (
+    "str | int | float | bool | date | time | Sequence[TomlValue] | Mapping[str, TomlValue]"
+)
+Table: TypeAlias = Mapping[str, TomlValue]
 
 OWN_FILE = "wsgiload.toml"
 PROJECT_FILE = "pyproject.toml"
@@ -21,27 +27,27 @@ PROJECT_FILE = "pyproject.toml"
 
 def read_defaults(
     folder: Path, explicit: Path | None, command: str, options: Mapping[str, Collection[str]]
-) -> dict[str, Any]:
+) -> dict[str, TomlValue]:
     """Defaults for one command's options, from every file that applies.
 
     ``options`` holds, by command, the option names that it takes. A key at the top level applies to
     each command that has such an option; a table named like a command applies to it alone.
     """
-    merged: dict[str, Any] = {}
+    merged: dict[str, TomlValue] = {}
     for path, table in _tables(folder, explicit):
         merged |= _defaults(table, path, command, options)
     return merged
 
 
-def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, dict[str, Any]]]:
+def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, Table]]:
     """Least important first."""
-    tables = []
+    tables: list[tuple[Path, Table]] = []
     project = folder / PROJECT_FILE
     if project.is_file():
         tool = _read(project).get("tool", {})
-        if isinstance(tool, dict) and "wsgiload" in tool:
+        if isinstance(tool, Mapping) and "wsgiload" in tool:
             own_table = tool["wsgiload"]
-            if not isinstance(own_table, dict):
+            if not isinstance(own_table, Mapping):
                 raise UsageError(
                     f"{project}: tool.wsgiload is not a table", "write [tool.wsgiload]"
                 )
@@ -52,7 +58,7 @@ def _tables(folder: Path, explicit: Path | None) -> list[tuple[Path, dict[str, A
     return tables
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Table:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -62,26 +68,26 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _defaults(
-    table: dict[str, Any], path: Path, command: str, options: Mapping[str, Collection[str]]
-) -> dict[str, Any]:
+    table: Table, path: Path, command: str, options: Mapping[str, Collection[str]]
+) -> dict[str, TomlValue]:
     known = {name for names in options.values() for name in names}
-    found: dict[str, Any] = {}
+    defaults: dict[str, TomlValue] = {}
     for key, value in table.items():
-        is_table = isinstance(value, dict)
+        is_table = isinstance(value, Mapping)
         if key in options and not is_table and _name(key) not in known:
             raise UsageError(
-                f"{path}: {key!r} is a command, its options stand in a table", f"write [{key}]"
+                f"{path}: {key!r} is a command", f"put its options into a [{key}] table"
             )
-        if key in options and is_table:
+        if key in options and isinstance(value, Mapping):
             for inner, inner_value in value.items():
                 _require_known(inner, options[key], f"{path}: [{key}]")
                 if key == command:
-                    found[_name(inner)] = inner_value
+                    defaults[_name(inner)] = inner_value
             continue
         _require_known(key, {*known, *options}, str(path))
         if _name(key) in options[command]:
-            found.setdefault(_name(key), value)
-    return found
+            defaults.setdefault(_name(key), value)
+    return defaults
 
 
 def _name(key: str) -> str:

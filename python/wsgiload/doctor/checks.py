@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wsgiload.doctor.finding import Finding, Level
+from wsgiload.doctor.finding import Level, finding
 from wsgiload.doctor.machine import (
     check_address_randomisation,
     check_battery,
@@ -25,6 +25,7 @@ from wsgiload.doctor.machine import (
     check_tracking,
     check_turbo,
 )
+from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import available_cpus, format_cpu_list
 from wsgiload.limits import Limits, select_backend
@@ -52,7 +53,7 @@ class CpuTimes:
     total: int
 
 
-def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[Finding]:
+def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[DoctorFinding]:
     """Every check, in the order of what spoils most; watches the processors for ``watch_s``."""
     own = [check_cores(available_cpus()), check_uv(), check_open_files()]
     return [
@@ -64,10 +65,10 @@ def run_checks(root: Path = Path("/"), watch_s: float = WATCH_S) -> list[Finding
     ]
 
 
-def look_round(root: Path = Path("/")) -> list[Finding]:
+def look_round(root: Path = Path("/")) -> list[DoctorFinding]:
     """The checks that read files alone, quickly and without trying anything: also kept with every
     run."""
-    looks: list[Callable[[Path], Finding]] = [
+    looks: list[Callable[[Path], DoctorFinding]] = [
         check_governor,
         check_turbo,
         check_smt,
@@ -88,7 +89,7 @@ def look_round(root: Path = Path("/")) -> list[Finding]:
     return [look(root) for look in looks]
 
 
-def check_cores(cores: tuple[int, ...]) -> Finding:
+def check_cores(cores: tuple[int, ...]) -> DoctorFinding:
     """Server and generator need a core each."""
     count, listed = len(cores), format_cpu_list(cores)
     if count < LEAST_CORES:
@@ -96,59 +97,59 @@ def check_cores(cores: tuple[int, ...]) -> Finding:
             "only one core: server and load generator share it, and every latency "
             "includes the generator's work"
         )
-        return Finding("cores", "red", count, message, "use a machine with at least 2 cores")
+        return finding("cores", "red", count, message, "use a machine with at least 2 cores")
     if count < COMFORTABLE_CORES:
         message = f"cores {listed}: one for the server; everything else shares the other"
-        return Finding(
+        return finding(
             "cores", "amber", count, message, "4 or more cores give more stable tail latencies"
         )
-    return Finding("cores", "green", count, f"cores {listed}")
+    return finding("cores", "green", count, f"cores {listed}")
 
 
-def check_cgroups(root: Path = Path("/")) -> Finding:
+def check_cgroups(root: Path = Path("/")) -> DoctorFinding:
     """Whether limits really hold, tried with all of them."""
     limits = Limits(cpus=0.5, memory_bytes=PROBE_MEMORY_BYTES, pids=64, policy="strict")
     try:
         name = select_backend(limits, root).name
     except LimitsError as error:
-        return Finding("cgroups", "red", None, error.cause, error.fix)
-    return Finding(
+        return finding("cgroups", "red", None, error.cause, error.fix)
+    return finding(
         "cgroups", "green", name, f"CPU, memory and process limits can be enforced ({name})"
     )
 
 
-def check_uv() -> Finding:
+def check_uv() -> DoctorFinding:
     """Server environments are built with uv, which may be installed beside this interpreter."""
     beside = Path(sys.executable).parent
     path = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
     if path is None:
         message = "uv is missing: no server environment can be built"
-        return Finding("uv", "red", None, message, "python -m pip install uv")
-    return Finding("uv", "green", path, "uv is present")
+        return finding("uv", "red", None, message, "python -m pip install uv")
+    return finding("uv", "green", path, "uv is present")
 
 
-def check_open_files() -> Finding:
-    """Each connection takes a descriptor on either side."""
+def check_open_files() -> DoctorFinding:
+    """Each connection takes a file descriptor on either side."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= COMFORTABLE_OPEN_FILES:
-        return Finding("open files", "green", soft, f"{soft} open files allowed")
+        return finding("open files", "green", soft, f"{soft} open files allowed")
     level: Level = "red" if soft < LEAST_OPEN_FILES else "amber"
     fix = f"ulimit -n {hard}" if hard > soft else "raise the hard limit (limits.conf, LimitNOFILE=)"
-    return Finding("open files", level, soft, f"at most about {soft} connections", fix)
+    return finding("open files", level, soft, f"at most about {soft} connections", fix)
 
 
-def watch_cpus(root: Path, watch_s: float) -> list[Finding]:
+def watch_cpus(root: Path, watch_s: float) -> list[DoctorFinding]:
     """Steal and the work of others, seen over a moment in which wsgiload itself only waits."""
     before = read_cpu_times(root)
     time.sleep(watch_s)
     after = read_cpu_times(root)
     if before is None or after is None or after.total <= before.total:
         unknown = "CPU times could not be read"
-        return [Finding(check, "amber", None, unknown) for check in ("foreign load", "steal")]
+        return [finding(check, "amber", None, unknown) for check in ("foreign load", "steal")]
     return judge_cpu_times(before, after, os.cpu_count() or 1)
 
 
-def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Finding]:
+def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[DoctorFinding]:
     """What two readings of the processors' times say."""
     total = after.total - before.total
     foreign = (after.busy - before.busy) / total * cores
@@ -156,14 +157,14 @@ def judge_cpu_times(before: CpuTimes, after: CpuTimes, cores: int) -> list[Findi
     foreign_level = _level(foreign, FOREIGN_CORES_AMBER, FOREIGN_CORES_RED)
     steal_level = _level(steal, STEAL_AMBER, STEAL_RED)
     return [
-        Finding(
+        finding(
             "foreign load",
             foreign_level,
             round(foreign, 3),
             f"other processes use {foreign:.2f} cores right now",
             None if foreign_level == "green" else "stop other processes, or wait until they finish",
         ),
-        Finding(
+        finding(
             "steal",
             steal_level,
             round(steal, 4),
@@ -183,21 +184,21 @@ def read_cpu_times(root: Path) -> CpuTimes | None:
     return CpuTimes(busy, steal, busy + idle + wait + steal)
 
 
-def check_load(root: Path) -> Finding:
+def check_load(root: Path) -> DoctorFinding:
     """The last minute, for work that comes and goes."""
     words = (read_text(under(root, "/proc/loadavg")) or "").split()
     if not words:
-        return Finding("load average", "amber", None, "the load average is not known")
+        return finding("load average", "amber", None, "the load average is not known")
     load, cores = float(words[0]), os.cpu_count() or 1
     level = _level(load / cores, 0.25, 1.0)
     fix = None if level == "green" else "wait until the machine is idle"
-    return Finding(
+    return finding(
         "load average", level, load, f"load {load:g} over the last minute on {cores} cores", fix
     )
 
 
-def check_governor(root: Path) -> Finding:
-    """A governor that saves power makes an idle server slow to answer."""
+def check_governor(root: Path) -> DoctorFinding:
+    """A governor that saves power makes an idle server slow to respond."""
     pattern = "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
     governors = sorted({text for path in root.glob(pattern) if (text := read_text(path))})
     if not governors:
@@ -205,11 +206,11 @@ def check_governor(root: Path) -> Finding:
             "the CPU frequency governor is not visible (normal in virtual machines); CPU "
             "speed may vary"
         )
-        return Finding("governor", "amber", None, message)
+        return finding("governor", "amber", None, message)
     value = ",".join(governors)
     if governors == ["performance"]:
-        return Finding("governor", "green", value, "CPU frequency governor: performance")
-    return Finding(
+        return finding("governor", "green", value, "CPU frequency governor: performance")
+    return finding(
         "governor",
         "amber",
         value,
@@ -218,113 +219,113 @@ def check_governor(root: Path) -> Finding:
     )
 
 
-def check_clocksource(root: Path) -> Finding:
-    """A slow clock costs a system call for every time stamp."""
+def check_clocksource(root: Path) -> DoctorFinding:
+    """A slow clock costs a system call for every timestamp."""
     base = under(root, "/sys/devices/system/clocksource/clocksource0")
     clock = read_text(base / "current_clocksource")
     if clock is None:
-        return Finding("clocksource", "amber", None, "the clock source is not known")
+        return finding("clocksource", "amber", None, "the clock source is not known")
     if clock in STEADY_CLOCKS:
-        return Finding("clocksource", "green", clock, f"timestamps need no system call ({clock})")
+        return finding("clocksource", "green", clock, f"timestamps need no system call ({clock})")
     message = f"every timestamp is a system call (clock source {clock})"
-    return Finding(
+    return finding(
         "clocksource", "amber", clock, message, "boot with clocksource=tsc where the CPU allows it"
     )
 
 
-def check_swap(root: Path) -> Finding:
+def check_swap(root: Path) -> DoctorFinding:
     """Pages that come back from disk look like a slow server."""
     lines = (read_text(under(root, "/proc/swaps")) or "").splitlines()
     if not lines:
-        return Finding("swap", "amber", None, "the use of swap is not known")
+        return finding("swap", "amber", None, "the use of swap is not known")
     used_kib = sum(int(line.split()[-2]) for line in lines[1:])
     if used_kib:
-        return Finding(
+        return finding(
             "swap", "amber", used_kib * 1024, f"{used_kib} KiB are swapped out", "sudo swapoff -a"
         )
-    return Finding(
+    return finding(
         "swap", "green", 0, "nothing is swapped out" if lines[1:] else "there is no swap"
     )
 
 
-def check_backlog(root: Path) -> Finding:
+def check_backlog(root: Path) -> DoctorFinding:
     """The kernel cuts every server's listen backlog to this."""
     limit = read_int(under(root, "/proc/sys/net/core/somaxconn"))
     if limit is None:
-        return Finding("somaxconn", "amber", None, "the largest listen backlog is not known")
+        return finding("somaxconn", "amber", None, "the largest listen backlog is not known")
     if limit < LEAST_BACKLOG:
         message = (
             f"listen backlogs are capped at {limit}: bursts overflow and dropped "
             "connections retry after 1 s"
         )
-        return Finding("somaxconn", "amber", limit, message, "sudo sysctl net.core.somaxconn=4096")
-    return Finding("somaxconn", "green", limit, f"listen backlogs up to {limit}")
+        return finding("somaxconn", "amber", limit, message, "sudo sysctl net.core.somaxconn=4096")
+    return finding("somaxconn", "green", limit, f"listen backlogs up to {limit}")
 
 
-def check_ports(root: Path) -> Finding:
+def check_ports(root: Path) -> DoctorFinding:
     """Without keep-alive each request takes a local port for a minute."""
     words = (read_text(under(root, "/proc/sys/net/ipv4/ip_local_port_range")) or "").split()
     if len(words) != 2:
-        return Finding("local ports", "amber", None, "the range of local ports is not known")
+        return finding("local ports", "amber", None, "the range of local ports is not known")
     count = int(words[1]) - int(words[0]) + 1
     if count < LEAST_PORTS:
         message = f"only {count} local ports: they run out quickly without keep-alive"
-        return Finding(
+        return finding(
             "local ports",
             "amber",
             count,
             message,
             'sudo sysctl net.ipv4.ip_local_port_range="10240 65535"',
         )
-    return Finding("local ports", "green", count, f"{count} local ports")
+    return finding("local ports", "green", count, f"{count} local ports")
 
 
-def check_congestion_control(root: Path) -> Finding:
+def check_congestion_control(root: Path) -> DoctorFinding:
     """BBR paces what it sends, on the loopback too."""
     name = read_text(under(root, "/proc/sys/net/ipv4/tcp_congestion_control"))
     if name is None:
-        return Finding(
+        return finding(
             "congestion control", "amber", None, "the TCP congestion control is not known"
         )
     if name == "bbr":
         message = "bbr paces large responses with timers, which adds to their latency"
         fix = "sudo sysctl net.ipv4.tcp_congestion_control=cubic"
-        return Finding("congestion control", "amber", name, message, fix)
-    return Finding("congestion control", "green", name, f"{name} does not pace (keep)")
+        return finding("congestion control", "amber", name, message, fix)
+    return finding("congestion control", "green", name, f"{name} does not pace (keep)")
 
 
-def check_huge_pages(root: Path) -> Finding:
+def check_huge_pages(root: Path) -> DoctorFinding:
     """Huge pages for everyone enlarge prefork servers and stall them while pages are merged."""
     text = read_text(under(root, "/sys/kernel/mm/transparent_hugepage/enabled"))
     if text is None:
-        return Finding(
+        return finding(
             "huge pages", "amber", None, "the use of transparent huge pages is not known"
         )
     mode = text.partition("[")[2].partition("]")[0] or text
     if mode == "always":
         message = "transparent huge pages are always on: memory figures are inflated"
         fix = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-        return Finding("huge pages", "amber", mode, message, fix)
-    return Finding("huge pages", "green", mode, f"transparent huge pages: {mode}")
+        return finding("huge pages", "amber", mode, message, fix)
+    return finding("huge pages", "green", mode, f"transparent huge pages: {mode}")
 
 
-def check_smt(root: Path) -> Finding:
+def check_smt(root: Path) -> DoctorFinding:
     """Two logical cores of one physical core are not two cores."""
     active = read_int(under(root, "/sys/devices/system/cpu/smt/active"))
     if active is None:
-        return Finding("smt", "amber", None, "whether cores share hardware (SMT) is not known")
+        return finding("smt", "amber", None, "whether cores share hardware (SMT) is not known")
     if active:
         message = (
             "SMT is on: do not split the two hardware threads of a core between server and client"
         )
-        return Finding(
+        return finding(
             "smt",
             "amber",
             active,
             message,
             "choose --server-cpus and --client-cpus with the help of lscpu -e",
         )
-    return Finding("smt", "green", active, "no SMT siblings visible")
+    return finding("smt", "green", active, "no SMT siblings visible")
 
 
 def _level(value: float, amber: float, red: float) -> Level:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from wsgiload.documents.run_info import DoctorFinding
 
 Level = Literal["green", "amber", "red"]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+def finding(
+    check: str, level: Level, value: float | str | None, message: str, fix: str | None = None
+) -> DoctorFinding:
     """One fact about this machine and what it means for measuring."""
-
-    check: str
-    level: Level
-    value: str | int | float | None
-    message: str
-    fix: str | None = None
+    return DoctorFinding(check=check, level=level, value=value, message=message, fix=fix)

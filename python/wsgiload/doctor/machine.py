@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wsgiload.doctor.finding import Finding
+from wsgiload.doctor.finding import finding
+from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.limits.files import read_int, read_text, under
 
 LEAST_SYN_BACKLOG = 1_024
@@ -21,7 +22,7 @@ LEAST_TRACKED = 131_072
 FULL_RANDOMISATION = 2
 
 
-def check_turbo(root: Path) -> Finding:
+def check_turbo(root: Path) -> DoctorFinding:
     """A core that runs faster while it is cool makes the first minute the best one."""
     no_turbo = read_int(under(root, "/sys/devices/system/cpu/intel_pstate/no_turbo"))
     boost = read_int(under(root, "/sys/devices/system/cpu/cpufreq/boost"))
@@ -29,25 +30,25 @@ def check_turbo(root: Path) -> Finding:
         message = (
             "turbo boost state is not visible (normal in virtual machines); CPU speed may vary"
         )
-        return Finding("turbo", "amber", None, message)
+        return finding("turbo", "amber", None, message)
     if no_turbo == 0:
         fix = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
-        return Finding(
+        return finding(
             "turbo", "amber", "on", "turbo boost is on: CPU speed varies with temperature", fix
         )
     if no_turbo is None and boost:
         fix = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
-        return Finding(
+        return finding(
             "turbo", "amber", "on", "turbo boost is on: CPU speed varies with temperature", fix
         )
-    return Finding("turbo", "green", "off", "turbo boost is off")
+    return finding("turbo", "green", "off", "turbo boost is off")
 
 
-def check_battery(root: Path) -> Finding:
+def check_battery(root: Path) -> DoctorFinding:
     """On battery, firmware slows a machine down at moments of its own choice."""
     folder = under(root, "/sys/class/power_supply")
     if not folder.is_dir():
-        return Finding("battery", "amber", None, "the power supply is not known")
+        return finding("battery", "amber", None, "the power supply is not known")
     mains = [
         read_int(path / "online")
         for path in folder.iterdir()
@@ -59,10 +60,10 @@ def check_battery(root: Path) -> Finding:
         if read_text(path / "type") == "Battery"
     ]
     if "Discharging" in batteries or (batteries and mains and not any(mains)):
-        return Finding(
+        return finding(
             "battery", "red", "discharging", "the machine runs on its battery", "plug it in"
         )
-    return Finding(
+    return finding(
         "battery",
         "green",
         "mains" if batteries else "none",
@@ -70,12 +71,12 @@ def check_battery(root: Path) -> Finding:
     )
 
 
-def check_time_namespace(root: Path) -> Finding:
+def check_time_namespace(root: Path) -> DoctorFinding:
     """Another time namespace has another monotonic clock: stamps from outside would not fit
     ours."""
     text = read_text(under(root, "/proc/self/timens_offsets"))
     if text is None:
-        return Finding("time namespace", "amber", None, "the offsets of the clocks are not known")
+        return finding("time namespace", "amber", None, "the offsets of the clocks are not known")
     shifted = [
         line.split()[0]
         for line in text.splitlines()
@@ -84,30 +85,30 @@ def check_time_namespace(root: Path) -> Finding:
     if shifted:
         message = f"the clocks {', '.join(shifted)} are shifted in this time namespace"
         fix = "run server and wsgiload in the same container, or outside of it"
-        return Finding("time namespace", "amber", ", ".join(shifted), message, fix)
-    return Finding("time namespace", "green", "none", "the clocks are those of the host")
+        return finding("time namespace", "amber", ", ".join(shifted), message, fix)
+    return finding("time namespace", "green", "none", "the clocks are those of the host")
 
 
-def check_address_randomisation(root: Path) -> Finding:
+def check_address_randomisation(root: Path) -> DoctorFinding:
     """With one memory layout for all, its luck is in every run and looks like the server's."""
     mode = read_int(under(root, "/proc/sys/kernel/randomize_va_space"))
     if mode is None:
-        return Finding(
+        return finding(
             "address layout", "amber", None, "whether memory layouts are random is not known"
         )
     if mode != FULL_RANDOMISATION:
         message = "address space randomization is off: runs vary less than in production"
-        return Finding(
+        return finding(
             "address layout", "amber", mode, message, "sudo sysctl kernel.randomize_va_space=2"
         )
-    return Finding("address layout", "green", mode, "address space randomization is on")
+    return finding("address layout", "green", mode, "address space randomization is on")
 
 
-def check_syn_backlog(root: Path) -> Finding:
+def check_syn_backlog(root: Path) -> DoctorFinding:
     """Connections that are half open wait here before the listen backlog."""
     limit = read_int(under(root, "/proc/sys/net/ipv4/tcp_max_syn_backlog"))
     if limit is None:
-        return Finding(
+        return finding(
             "tcp_max_syn_backlog",
             "amber",
             None,
@@ -115,42 +116,42 @@ def check_syn_backlog(root: Path) -> Finding:
         )
     if limit < LEAST_SYN_BACKLOG:
         message = f"more than {limit} connections at once are dropped while half open"
-        return Finding(
+        return finding(
             "tcp_max_syn_backlog",
             "amber",
             limit,
             message,
             "sudo sysctl net.ipv4.tcp_max_syn_backlog=4096",
         )
-    return Finding(
+    return finding(
         "tcp_max_syn_backlog", "green", limit, f"up to {limit} connections may be half open"
     )
 
 
-def check_time_wait(root: Path) -> Finding:
+def check_time_wait(root: Path) -> DoctorFinding:
     """Each closed connection holds its port for a minute."""
     words = (read_text(under(root, "/proc/net/sockstat")) or "").split()
     if "tw" not in words:
-        return Finding(
+        return finding(
             "TIME_WAIT", "amber", None, "how many closed connections hold a port is not known"
         )
     count = int(words[words.index("tw") + 1])
     if count < MANY_WAITING:
-        return Finding("TIME_WAIT", "green", count, f"{count} closed connections hold a port")
+        return finding("TIME_WAIT", "green", count, f"{count} closed connections hold a port")
     message = f"{count} closed connections still hold a port"
     fix = "wait a minute, or use keep-alive; `ss -tan state time-wait` shows whose they are"
-    return Finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, fix)
+    return finding("TIME_WAIT", "red" if count >= MOST_WAITING else "amber", count, message, fix)
 
 
-def check_tracking(root: Path) -> Finding:
+def check_tracking(root: Path) -> DoctorFinding:
     """Where the kernel tracks connections, a full table drops new ones."""
     most = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_max"))
     count = read_int(under(root, "/proc/sys/net/netfilter/nf_conntrack_count"))
     if most is None or count is None:
         modules = under(root, "/sys/module")
         if modules.is_dir() and not (modules / "nf_conntrack").exists():
-            return Finding("connection tracking", "green", "none", "connection tracking is off")
-        return Finding(
+            return finding("connection tracking", "green", "none", "connection tracking is off")
+        return finding(
             "connection tracking",
             "amber",
             None,
@@ -159,23 +160,23 @@ def check_tracking(root: Path) -> Finding:
     fix = "sudo sysctl net.netfilter.nf_conntrack_max=1048576"
     if count > MOST_TRACKED_SHARE * most:
         message = f"{count} tracked connections in a table of {most}: new ones are soon dropped"
-        return Finding("connection tracking", "red", count, message, fix)
+        return finding("connection tracking", "red", count, message, fix)
     if most < LEAST_TRACKED:
         message = (
             f"{most} tracked connections fill the table: soon reached with a connection per request"
         )
-        return Finding("connection tracking", "amber", most, message, fix)
-    return Finding(
+        return finding("connection tracking", "amber", most, message, fix)
+    return finding(
         "connection tracking", "green", count, f"{count} tracked connections in a table of {most}"
     )
 
 
-def check_pressure(root: Path) -> Finding:
+def check_pressure(root: Path) -> DoctorFinding:
     """Without PSI nobody can tell that a server waited for a core."""
     if read_text(under(root, "/proc/pressure/cpu")) is None:
         message = (
             "the kernel keeps no pressure figures (PSI): waits for a CPU or for memory "
             "cannot be seen"
         )
-        return Finding("pressure", "amber", None, message, "boot with psi=1")
-    return Finding("pressure", "green", "PSI", "waits for CPU and memory can be seen")
+        return finding("pressure", "amber", None, message, "boot with psi=1")
+    return finding("pressure", "green", "PSI", "waits for CPU and memory can be seen")

@@ -2,7 +2,7 @@
 another.
 
 Looks and waits only. What is quiet is decided by pure functions; a host that never becomes so is
-told, not refused.
+reported, not refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def disturbances(state: HostState) -> tuple[str, ...]:
     """What keeps this host from being quiet, in words; what is not known disturbs nobody."""
     found = []
     if state.idle_share is not None and state.idle_share <= LEAST_IDLE_SHARE:
-        found.append(f"its processors were idle for {state.idle_share:.0%} of the time only")
+        found.append(f"its processors were idle for only {state.idle_share:.0%} of the time")
     if state.pressure_percent is not None and state.pressure_percent >= MOST_PRESSURE_PERCENT:
         found.append(
             f"something waited for a processor in {state.pressure_percent:g} % of the last ten "

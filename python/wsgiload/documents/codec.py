@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from wsgiload.documents.capacity import CapacityResult
-from wsgiload.documents.check_names import code_of
-from wsgiload.documents.load_report import LoadReport, Reason
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.migration import (
     migrate_capacity,
     migrate_load,
@@ -29,8 +29,6 @@ SCHEMA_VERSION = 2
 _NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
 
 T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo)
-Level = Literal["warn", "invalid"]
-Figure = float | str | bool | None
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -78,7 +76,9 @@ def read(kind: type[T], path: Path) -> T:
     return decode(kind, data, str(path))
 
 
-def encode(document: LoadReport | Summary | CapacityResult | RunInfo, *, indent: int = 0) -> str:
+def encode(
+    document: LoadPlan | LoadReport | Summary | CapacityResult | RunInfo, *, indent: int = 0
+) -> str:
     """The document as JSON."""
     text = msgspec.json.encode(document)
     return (msgspec.json.format(text, indent=indent) if indent else text).decode()
@@ -86,25 +86,9 @@ def encode(document: LoadReport | Summary | CapacityResult | RunInfo, *, indent:
 
 def to_plain(document: msgspec.Struct) -> dict[str, Any]:
     """The document as plain dictionaries, lists, numbers and strings, for those outside."""
-    plain: dict[str, Any] = msgspec.to_builtins(document)
+    # By way of JSON, so that tuples become lists.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return plain
-
-
-def read_plain(kind: type[T], path: Path) -> dict[str, Any]:
-    """A file's document as plain data, checked and in the current version. Raises as ``read``."""
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(read(kind, path)))
-    return plain
-
-
-def plain_reason(
-    check: str, level: Level, message: str, value: Figure, limit: Figure, fix: str | None = None
-) -> dict[str, Any]:
-    """A reason of a verdict, with the code that old readers know."""
-    code = code_of(check)
-    reason = Reason(
-        check=check, code=code, level=level, message=message, fix=fix, value=value, limit=limit
-    )
-    return to_plain(reason)
 
 
 def _current(kind: type[T], data: bytes | str, version: int | None, source: str) -> bytes | str:

@@ -28,7 +28,15 @@ DOCUMENTS: dict[str, tuple[type[Document], str]] = {
     "run-2": (RunInfo, "run.json of a run"),
 }
 # Modules in which the types of documents are defined, in the order of the documentation.
-_MODULES = ("load_report", "load_plan", "resources", "summary", "capacity", "run_info")
+_MODULES = (
+    "load_report",
+    "load_plan",
+    "resources",
+    "summary",
+    "capacity",
+    "run_info",
+    "calibration",
+)
 _NOTE = re.compile(r" (Unit|Source|Null): (.*?)(?=\.(?: (?:Unit|Source|Null): |$))", re.DOTALL)
 
 

@@ -30,6 +30,7 @@ _PARTS = {
     "summary": "summary.json",
     "capacity": "capacity.json",
     "run_info": "run.json",
+    "calibration": "The JSON of `wsgiload calibrate`",
 }
 
 

@@ -61,11 +61,11 @@ class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Recorded arrivals. Null: absent with another schedule."""
     arrivals: Arrivals | None = None
     """Inter-arrival distribution. Null: absent in a replay."""
-    on_busy: OnBusy = "grow"
+    on_busy: OnBusy
     """What an arrival does at the cap on connections: `grow` and `queue` wait, `shed` drops it."""
-    max_connections: NonNegativeInt | None = None
+    max_connections: NonNegativeInt | None
     """Most connections at once. Null: as many as the process limits allow, at most 4,096."""
-    max_pending: NonNegativeInt | None = None
+    max_pending: NonNegativeInt | None
     """Most arrivals that wait for a connection; further ones are dropped and counted. Null: ten
     seconds' worth, and ten per connection at least."""
 

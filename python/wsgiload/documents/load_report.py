@@ -16,6 +16,9 @@ from wsgiload.documents.base import (
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.documents.resources import ResourceUse
 
+Level = Literal["warn", "invalid"]
+Blame = Literal["client", "host", "method", "server"]
+
 
 class Reason(Document, frozen=True, kw_only=True):
     """One finding of a check."""
@@ -24,7 +27,7 @@ class Reason(Document, frozen=True, kw_only=True):
     """Name of the check, such as `send-lag`."""
     code: str | None = None
     """Its old code, such as `C4`, for old readers. Null: it never had one."""
-    level: Literal["warn", "invalid"]
+    level: Level
     """`warn` or `invalid`."""
     message: str
     """What was found, in one sentence."""
@@ -42,7 +45,7 @@ class Verdict(Document, frozen=True, kw_only=True):
 
     status: Literal["valid", "warn", "invalid"]
     """`valid`, `warn` or `invalid`. Source: checks."""
-    blame: Literal["client", "host", "method", "server"] | None
+    blame: Blame | None
     """`client`, `host`, `method` or `server`. Source: checks. Null: nothing to blame."""
     reasons: tuple[Reason, ...]
     """One entry per check that found something. Source: checks."""
@@ -74,7 +77,7 @@ class Outcomes(Document, frozen=True, kw_only=True):
     http_status: NonNegativeInt
     """Answered with another status. Unit: requests. Source: generator."""
     bad_body: NonNegativeInt
-    """Expected status, but a body of wrong length, content or framing; or an response that is no
+    """Expected status, but a body of wrong length, content or framing; or a response that is not
     HTTP. Unit: requests. Source: generator."""
     reset: NonNegativeInt
     """Connection broken after part of the response, or on a new connection. Unit: requests.
@@ -143,14 +146,14 @@ class NotChecked(Document, frozen=True, kw_only=True):
 
 
 class PrecisionReached(Document, frozen=True, kw_only=True):
-    """The plan's `precision` has what was asked for: `quantile`, over all offered requests;
+    """The plan's `precision` has the target: `quantile`, over all offered requests;
     `share`; and `longest_ns`."""
 
     half_width: NonNegativeFloat | None
     """Half of the quantile's 95 % interval, as a share of it. Unit: share. Source:
     `uncertainty`. Null: it has no interval, or an unbounded one."""
     is_reached: bool
-    """Whether that is as little as was asked for. Source: derived."""
+    """Whether the target was reached. Source: derived."""
 
 
 class QuantileUncertainty(Document, frozen=True, kw_only=True):
@@ -208,25 +211,26 @@ class Stationarity(Document, frozen=True, kw_only=True):
     state: Literal["stationary", "drifting", "non_stationary", "unstable"] | None
     """`stationary`, `drifting` (moved from the first third to the last, and KPSS confirms it),
     `non_stationary` (the median changed by more than a quarter) or `unstable` (a backlog
-    grew, or the queue was full). Source: checks C14, C15. Null: nobody could look."""
+    grew, or the queue was full). Source: checks stationarity and
+    backlog-growth. Null: not checked."""
     reason: str | None
-    """Why nobody could look at the response times. Null: somebody could."""
+    """Why the response times could not be checked. Null: they were."""
     slice_ns: NonNegativeInt | None
     """Length of the slices that were compared: one second, or what a thousand responses take, at
-    most 5 s or one interval. Unit: ns. Source: derived. Null: nobody could look."""
+    most 5 s or one interval. Unit: ns. Source: derived. Null: not checked."""
     p50_drift: float | None
     """How much larger the median was in the last third than in the first. Unit: ratio. Source:
-    slices. Null: nobody could look."""
+    slices. Null: not checked."""
     p99_drift: float | None
-    """The same of p99. Unit: ratio. Source: slices. Null: nobody could look."""
+    """The same of p99. Unit: ratio. Source: slices. Null: not checked."""
     p50_kpss: NonNegativeFloat | None
     """KPSS statistic of the logarithm of the median; above 0.739 once in a hundred times by
-    chance. Source: slices. Null: nobody could look."""
+    chance. Source: slices. Null: not checked."""
     p99_kpss: NonNegativeFloat | None
-    """The same of p99. Source: slices. Null: nobody could look."""
+    """The same of p99. Source: slices. Null: not checked."""
     p50_range: NonNegativeFloat | None
     """How much larger the highest level of the median was than the lowest. Unit: ratio. Source:
-    slices. Null: nobody could look."""
+    slices. Null: not checked."""
     changes: tuple[LevelChange, ...]
     """Places at which the level of the median changed. Source: slices."""
     settled_after_ns: NonNegativeInt | None
@@ -300,7 +304,7 @@ class LocalPorts(Document, frozen=True, kw_only=True):
 
 class TrackedConnections(Document, frozen=True, kw_only=True):
     """Beyond the end of the table the kernel drops what would open another connection: the
-    server looks slow (alarm V5)."""
+    server looks slow (alarm network-resources)."""
 
     before: NonNegativeInt
     """Entries before the first connection of the load. Unit: connections. Source:
@@ -551,7 +555,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     """Share of the load in which the generator did not spin, because the cores that it may use
     had less idle time than a tenth of a core per generator thread: looked at every half
     second, and it spins again once three tenths are idle. Unit: ratio. Source: `/proc/stat`.
-    Null: the window was asked for or is 0, or the load had ended before the first look."""
+    Null: the window was given or is 0, or the load had ended before the first look."""
     spin_cpu_seconds: NonNegativeFloat
     """CPU time that the spin cost. Unit: s. Source: generator."""
     curtailed_spins: NonNegativeInt
@@ -581,7 +585,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     our own timestamps. Unit: counts. Source: generator."""
 
 
-class LoadReport(Document, frozen=True, kw_only=True):
+class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second. What is
     not known is null, never 0."""
 
@@ -626,7 +630,7 @@ class LoadReport(Document, frozen=True, kw_only=True):
     """Actual send to first byte. Unit: ns. Source: generator, socket times. Null: no correct
     response."""
     receive_delay_ns: Distribution | None
-    """How much later than the kernel the generator had the last byte of an response. With the
+    """How much later than the kernel the generator had the last byte of a response. With the
     kernel timestamps (`client.receive_stamps`) it is part of the response time of no response
     that has one (`client.user_timestamps` says how many have none); with sampled ones it is part
     of every response time. Unit: ns. Source: kernel receive stamps. Null: no kernel stamp:
@@ -639,14 +643,14 @@ class LoadReport(Document, frozen=True, kw_only=True):
     """How well each quantile is known, and whether it may be shown
     ([statistics.md](statistics.md)). Source: batches of the run."""
     precision: PrecisionReached | None
-    """Whether a quantile is known as well as was asked for. Source: batches of the run. Null: no
+    """Whether the target precision was reached. Source: batches of the run. Null: no
     `precision` in the plan (`--precision` with `--max-duration`)."""
     stationarity: Stationarity
     """Whether the response times stayed what they were. Source: slices of the run."""
     in_system: RequestsInSystem
     """Requests between their intended send and their end. Source: generator."""
     send_gaps: SendGaps | None
-    """Consecutive sends against the Poisson process that was asked for. Source: generator. Null:
+    """Consecutive sends against the requested Poisson process. Source: generator. Null:
     no Poisson arrivals of one rate, fewer than 1,000 sends, requests that waited for a
     connection or were dropped, or sessions."""
     connections: ConnectionCounts | None
@@ -667,5 +671,5 @@ class LoadReport(Document, frozen=True, kw_only=True):
     clock: ClockReading
     """The two clocks read at the same moment, to place the run in wall time. Source: kernel."""
     resources: AttachedResources | None = None
-    """Only with `--attach-cgroup` or `--attach-pid`: what somebody else's server used. Source:
-    control group or processes."""
+    """Only with `--attach-cgroup` or `--attach-pid`: what a server that was already running used.
+    Source: control group or processes."""

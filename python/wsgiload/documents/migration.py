@@ -26,7 +26,11 @@ def migrate_load(load: Json) -> Json:
 def migrate_summary(summary: Json) -> Json:
     """A summary.json of version 1."""
     cells = [_cell(cell) for cell in summary["cells"]]
-    renamed = _renamed(summary, {"power": "efficiency"}) | {"schema_version": 2, "cells": cells}
+    renamed = _renamed(summary, {"power": "efficiency"}) | {
+        "schema_version": 2,
+        "experiment": _experiment(summary["experiment"]),
+        "cells": cells,
+    }
     if renamed.get("efficiency") is not None:
         renamed["efficiency"] = [_efficiency(one) for one in renamed["efficiency"]]
     if renamed.get("recommendations") is not None:
@@ -39,7 +43,7 @@ def migrate_summary(summary: Json) -> Json:
 def migrate_run(run: Json) -> Json:
     """A run.json of version 1."""
     findings = [_finding(finding) for finding in run.get("doctor", ())]
-    return run | {"schema_version": 2, "doctor": findings}
+    return run | {"schema_version": 2, "plan": _stored_plan(run["plan"]), "doctor": findings}
 
 
 def migrate_capacity(capacity: Json) -> Json:
@@ -55,6 +59,27 @@ def migrate_capacity(capacity: Json) -> Json:
 
 def _renamed(plain: Json, names: dict[str, str]) -> Json:
     return {names.get(key, key): value for key, value in plain.items()}
+
+
+def _experiment(experiment: Json) -> Json:
+    limits = experiment.get("check_thresholds", {})
+    return experiment | {"check_thresholds": {_threshold(name): limits[name] for name in limits}}
+
+
+def _stored_plan(plan: Json) -> Json:
+    """The plan of a sweep, or of a capacity search, which holds that of its trials."""
+    if "experiment" in plan:
+        return plan | {"experiment": _stored_plan(plan["experiment"])}
+    load = plan.get("load")
+    if not isinstance(load, dict):
+        return plan
+    limits = [[_threshold(name), limit] for name, limit in load.get("check_thresholds", ())]
+    return plan | {"load": load | {"check_thresholds": limits}}
+
+
+def _threshold(name: str) -> str:
+    check, _, key = name.partition(".")
+    return f"{name_of(check)}.{key}"
 
 
 def _cell(cell: Json) -> Json:

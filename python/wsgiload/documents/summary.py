@@ -30,7 +30,7 @@ Keepalive = Literal["on", "off"] | PositiveInt
 
 
 class ExperimentFacts(Document, frozen=True, kw_only=True):
-    """What was asked for, with every default filled in."""
+    """The plan of the sweep, with every default filled in."""
 
     name: str | None
     """Name of the experiment. Source: plan. Null: not named."""
@@ -40,7 +40,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     app: str | tuple[str, ...] | None
     """`module:callable`; a list where `--grid app=` combines several. Source: plan."""
     path: str | tuple[str, ...] | None
-    """Path requested; a list where the apps of a grid are asked for different ones. Source:
+    """Path requested; a list where the apps of a grid have different ones. Source:
     plan. Null: several targets."""
     method: str | None = None
     """Method of the requests. Source: plan. Null: not stored."""
@@ -73,7 +73,7 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Length of the warm-up. Unit: s. Source: plan."""
     warmup_requests: PositiveInt | None = None
     """The warm-up lasts until this many requests were scheduled, where that takes longer. Unit:
-    requests. Source: plan. Null: not asked for."""
+    requests. Source: plan. Null: not set."""
     cooldown_s: NonNegativeFloat | None = None
     """Length of the cool-down. Unit: s. Source: plan. Null: not stored."""
     timeout_s: NonNegativeFloat | None = None
@@ -176,7 +176,7 @@ class Comparison(Document, frozen=True, kw_only=True):
     app: str | None = None
     """What both served. Source: cells. Null: of two stored runs, they served different ones."""
     figure: Literal["p50", "p99", "p99.9", "goodput"]
-    """What is compared: `p99` of an open loop, `goodput` of a closed one, or what was asked for.
+    """What is compared: `p99` of an open loop, `goodput` of a closed one, or what was chosen.
     Source: plan."""
     rounds: NonNegativeInt
     """Rounds in which both stand. Source: cells."""
@@ -236,7 +236,7 @@ class EfficiencyPoint(Document, frozen=True, kw_only=True):
     rate: NonNegativeFloat
     """Offered rate. Unit: 1/s. Source: plan."""
     efficiency_per_s2: NonNegativeFloat
-    """Power, median over runs. Unit: 1/s². Source: cells."""
+    """Median over runs. Unit: 1/s². Source: cells."""
 
 
 class Efficiency(Document, frozen=True, kw_only=True):
@@ -247,7 +247,7 @@ class Efficiency(Document, frozen=True, kw_only=True):
     server: str
     """A server that was measured at three rates or more. Source: cells."""
     rate: NonNegativeFloat | None
-    """The offered rate with the largest power, by the medians over runs. Unit: 1/s. Source:
+    """The offered rate with the highest efficiency, by the medians over runs. Unit: 1/s. Source:
     cells. Null: see `reason`."""
     between: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """The rates next to it, below and above; next to that of every run, where runs disagree.
@@ -291,7 +291,7 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
 
 
 class AppliedLimits(Document, frozen=True, kw_only=True):
-    """The limits of a server, as asked for and as read back."""
+    """The limits of a server, as requested and as read back."""
 
     backend: Literal["cgroup-v2", "cgroup-v1", "none"]
     """`cgroup-v2`, `cgroup-v1` or `none`. Source: host."""
@@ -310,7 +310,7 @@ class AppliedLimits(Document, frozen=True, kw_only=True):
     tightest of the group and all groups above it, `affinity` is what the kernel says of a
     process pinned like the server. Unit: as in the file. Source: control group."""
     not_enforced: tuple[str, ...]
-    """Limits that were asked for and could not be set. Source: control group."""
+    """Limits that were requested and could not be set. Source: control group."""
 
 
 class ExitStatus(Document, frozen=True, kw_only=True):
@@ -458,7 +458,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     """As in a load: what one run says of its own quantiles, and nothing of the next run. Source:
     load. Null: nothing was measured."""
     limits: AppliedLimits | None
-    """Limits of the server, as asked for and as read back. Source: control group. Null: failed
+    """Limits of the server, as requested and as read back. Source: control group. Null: failed
     before they were set."""
     resources: ResourceUse | None
     """What the server used during the measurement. Source: control group. Null: nothing was
@@ -480,11 +480,11 @@ class CellResult(Document, frozen=True, kw_only=True):
     """Whether the server kept connections open when asked to. Source: generator. Null: not asked
     for, or nothing was measured."""
     not_checked: tuple[NotChecked, ...] | None = None
-    """As in a load, with the checks of the sweep (C17, C18) that could not look. Source: checks.
-    Null: nothing was measured."""
+    """As in a load, with those checks of the sweep (app-calls, kernel-drops) that could not
+    look. Source: checks. Null: nothing was measured."""
     external_counts: ExternalCounts | None = None
     """What others than the generator counted over the whole load, warm-up and cool-down included
-    (C17, C18). Source: app, kernel. Null: nothing was measured."""
+    (app-calls, kernel-drops). Source: app, kernel. Null: nothing was measured."""
     backlog: NonNegativeInt | None = None
     """How many connections one listening socket of the server lets wait. Unit: connections.
     Source: kernel. Null: it could not be read."""
@@ -612,7 +612,7 @@ class Recommendation(Document, frozen=True, kw_only=True):
     """How it is made: [capacity.md](capacity.md#one-setting)."""
 
     app: str | None
-    """`module:callable`: nobody has the choice between two apps, so each has its own. Source:
+    """`module:callable`: each app has its own recommendation. Source:
     cells. Null: the cells name none."""
     objective: tuple[str, ...]
     """What has to hold. Source: plan."""
@@ -651,7 +651,7 @@ class Summary(Document, frozen=True, kw_only=True):
     status: Literal["complete", "interrupted", "failed"]
     """`complete`, `interrupted` (some cells are missing) or `failed`."""
     experiment: ExperimentFacts
-    """What was asked for. Source: plan."""
+    """The plan. Source: plan."""
     order: tuple[str, ...]
     """Cell identifiers in the order in which they were run. Source: seed."""
     seed: int | None

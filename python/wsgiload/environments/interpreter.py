@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import json
 import os
 import re
 import shutil
@@ -21,7 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Literal, Protocol
+
+import msgspec
 
 from wsgiload.errors import AppImportError, UsageError
 from wsgiload.limits.launch import launch
@@ -122,6 +123,29 @@ class AppInterpreter:
     distributions: Mapping[str, str]
 
 
+class _Described(msgspec.Struct, frozen=True, kw_only=True):
+    """What an interpreter says of itself (DESCRIBE)."""
+
+    executable: str
+    base: str
+    version: str
+    minor: tuple[int, int]
+    implementation: str
+    site: tuple[str, ...]
+    distributions: dict[str, str]
+
+
+class _Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of importing an app (IMPORT_APP)."""
+
+    step: Literal["done", "missing", "import", "attribute", "callable"]
+    kind: str | None = None
+    text: str = ""
+    missing: str | None = None
+    place: str | None = None
+    names: tuple[str, ...] = ()
+
+
 class Spawn(Protocol):
     """Starts a process, its output in ``log``: ``spawn`` of a group, for example."""
 
@@ -190,17 +214,16 @@ def without_packages(interpreter: AppInterpreter) -> AppInterpreter:
 
 def _describe(executable: Path, origin: Origin) -> AppInterpreter:
     facts = _ask(executable)
+    versions = {normalise(name): version for name, version in facts.distributions.items()}
     return AppInterpreter(
-        executable=Path(facts["executable"]),
-        version=facts["version"],
-        minor=(facts["minor"][0], facts["minor"][1]),
-        implementation=facts["implementation"],
-        base_executable=Path(facts["base"]).resolve(),
-        site_packages=tuple(Path(folder) for folder in facts["site"] if Path(folder).is_dir()),
+        executable=Path(facts.executable),
+        version=facts.version,
+        minor=facts.minor,
+        implementation=facts.implementation,
+        base_executable=Path(facts.base).resolve(),
+        site_packages=tuple(Path(folder) for folder in facts.site if Path(folder).is_dir()),
         origin=origin,
-        distributions=MappingProxyType(
-            {normalise(name): found for name, found in facts["distributions"].items()}
-        ),
+        distributions=MappingProxyType(versions),
     )
 
 
@@ -235,16 +258,16 @@ def check_app(
     folder = chdir.resolve()
     variables = clean_variables(os.environ if environment is None else environment, folder)
     report = _import_app((module, attribute), interpreter, folder, variables, spawn)
-    match report["step"]:
+    match report.step:
         case "done":
             return
         case "missing":
             raise _module_missing(module, interpreter, folder)
         case "attribute":
-            raise _attribute_missing(module, attribute, report["names"])
+            raise _attribute_missing(module, attribute, report.names)
         case "callable":
             raise UsageError(
-                f"{app} is not callable: it is of type {report['kind']}",
+                f"{app} is not callable: it is of type {report.kind}",
                 "name the module's WSGI callable",
             )
         case _:
@@ -274,7 +297,7 @@ def _python_of(environment: Path, fix: str) -> Path:
     return executable.absolute()
 
 
-def _ask(executable: Path) -> dict[str, Any]:
+def _ask(executable: Path) -> _Described:
     fix = "give the path of a CPython 3.11 or newer with --python"
     if "shims" in executable.parts:
         fix = (
@@ -290,10 +313,9 @@ def _ask(executable: Path) -> dict[str, Any]:
             check=False,
         )
         if done.returncode == 0:
-            facts: dict[str, Any] = json.loads(done.stdout)
-            return facts
+            return msgspec.json.decode(done.stdout, type=_Described)
         complaint = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+    except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError, UnicodeError) as error:
         complaint = str(error)
     raise UsageError(f"{executable} does not work as a Python 3 interpreter: {complaint}", fix)
 
@@ -315,7 +337,7 @@ def _import_app(
     folder: Path,
     variables: dict[str, str],
     spawn: Spawn,
-) -> dict[str, Any]:
+) -> _Imported:
     with (
         tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch,
         tempfile.TemporaryFile() as log,
@@ -343,8 +365,7 @@ def _import_app(
                 step="import",
                 log_tail=log.read().decode(errors="replace")[-4000:],
             )
-        report: dict[str, Any] = json.loads(result.read_text())
-        return report
+        return msgspec.json.decode(result.read_bytes(), type=_Imported)
 
 
 def _module_missing(module: str, interpreter: AppInterpreter, folder: Path) -> UsageError:
@@ -360,7 +381,7 @@ def _module_missing(module: str, interpreter: AppInterpreter, folder: Path) -> U
     return UsageError(cause, "change --chdir or --python, or install it there")
 
 
-def _attribute_missing(module: str, attribute: str, names: list[str]) -> UsageError:
+def _attribute_missing(module: str, attribute: str, names: Sequence[str]) -> UsageError:
     close = difflib.get_close_matches(attribute, names, n=1)
     usual = [name for name in ("app", "application", "wsgi") if name in names]
     guess = (close or usual)[:1]
@@ -373,17 +394,18 @@ def _attribute_missing(module: str, attribute: str, names: list[str]) -> UsageEr
 
 
 def _import_failed(
-    module: str, report: dict[str, Any], interpreter: AppInterpreter, folder: Path
+    module: str, report: _Imported, interpreter: AppInterpreter, folder: Path
 ) -> AppImportError:
-    text = " ".join(report["text"].split())
-    where = f" at {report['place']}" if report["place"] else ""
-    cause = f"{module} fails while it is imported: {report['kind']}: {text}{where}"
-    if report["missing"]:
+    text = " ".join(report.text.split())
+    where = f" at {report.place}" if report.place else ""
+    cause = f"{module} fails while it is imported: {report.kind}: {text}{where}"
+
+    if report.missing:
         fix = (
-            f"install what provides {report['missing']!r} for {interpreter.executable}, or "
+            f"install what provides {report.missing!r} for {interpreter.executable}, or "
             "change --python"
         )
-    elif report["kind"] in ("SyntaxError", "IndentationError", "TabError"):
+    elif report.kind in ("SyntaxError", "IndentationError", "TabError"):
         fix = (
             f"correct that line, or name a newer interpreter than {interpreter.version} "
             "with --python"

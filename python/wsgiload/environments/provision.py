@@ -30,8 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+import msgspec
 from uv import find_uv_bin
 
 from wsgiload.catalogue.contract import Server
@@ -262,16 +262,24 @@ def _environment_folder(server: Server, interpreter: AppInterpreter, lock_sha256
     return cache_folder() / "environments" / f"{server.name}-py{interpreter.version}-{digest}"
 
 
+class _Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What FACTS_FILE says of a complete environment."""
+
+    server: str
+    python: str
+    distributions: dict[str, str]
+
+
 def _read_facts(folder: Path) -> dict[str, str] | None:
     """The distributions of a complete environment, None for any other."""
     try:
-        facts: dict[str, Any] = json.loads((folder / FACTS_FILE).read_text())
-    except (OSError, ValueError):
+        facts = msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=_Facts)
+    except (OSError, msgspec.DecodeError, UnicodeError):
         return None
     # An interpreter that was removed or moved leaves a dangling link behind.
     if not (folder / "bin" / "python").exists():
         return None
-    return {str(name): str(version) for name, version in facts["distributions"].items()}
+    return facts.distributions
 
 
 @contextlib.contextmanager
@@ -306,12 +314,9 @@ def _build(server: Server, interpreter: AppInterpreter, folder: Path) -> dict[st
                 _run(arguments, server, temporary, log_stream.fileno(), log_file)
         _install_layering(unfinished)
         distributions = _installed_distributions(unfinished)
-        facts = {
-            "server": server.name,
-            "python": interpreter.version,
-            "distributions": distributions,
-        }
-        (unfinished / FACTS_FILE).write_text(json.dumps(facts, indent=1) + "\n")
+        facts = _Facts(server=server.name, python=interpreter.version, distributions=distributions)
+        text = msgspec.json.format(msgspec.json.encode(facts), indent=1)
+        (unfinished / FACTS_FILE).write_bytes(text + b"\n")
         unfinished.rename(folder)
     finally:
         for leftover in (unfinished, temporary):

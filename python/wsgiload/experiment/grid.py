@@ -1,4 +1,4 @@
-"""Reads the words after ``--grid`` into the settings that they combine. Pure."""
+"""Reads the factors of ``--grid`` into the settings that they combine. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from wsgiload.experiment.plan import Size
 from wsgiload.loads.options import parse_keepalive
 
 LARGEST_SIZE = 1_000
-ONE_OF_THEM = "give one of them"
 OF_ONE_APP = "omit it: each bundled app has its own request and check"
 OWN_INTERPRETER = "your own app uses one interpreter per run (--python)"
 
@@ -22,33 +21,55 @@ OWN_INTERPRETER = "your own app uses one interpreter per run (--python)"
 def parse_sizes(workers: int | None, threads: int | None, grid: Sequence[str]) -> tuple[Size, ...]:
     """Every combination of the values of ``--grid``; without it the one size of --workers and
     --server-threads."""
+    return combinations(workers, threads, parse_grid(grid))
+
+
+def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
+    """The words after ``--grid``, such as ``workers=1,2``: values by factor."""
+    grid: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, listed = word.partition("=")
+        _require_factor(name, word, is_assignment=bool(equals))
+        if name in grid:
+            raise UsageError(f"{name} was given twice", "give all its values at once")
+        grid[name] = [value.strip() for value in listed.split(",")]
+    return grid
+
+
+def combinations(
+    workers: int | None, threads: int | None, grid: Mapping[str, Sequence[str | int]]
+) -> tuple[Size, ...]:
+    """Every combination of the values of a grid with the fixed numbers of workers and threads."""
     values: dict[str, list[Any]] = {name: [None] for name in _READERS}
     values |= {"workers": [workers], "threads": [threads]}
-    for text in grid:
-        name, equals, listed = text.partition("=")
-        if not equals or name not in _READERS:
-            *first, last = _READERS
-            raise UsageError(
-                f"--grid {text}: not {', '.join(first)} nor {last}",
-                "write it like workers=1,2,4 threads=1,4,8 keepalive=on,off",
-            )
+    for name, listed in grid.items():
+        word = f"{name}={','.join(map(str, listed))}"
+        _require_factor(name, word)
         if values[name] != [None]:
-            raise UsageError(
-                f"{name} of the servers was given twice", "give it once, in --grid or by itself"
-            )
-        values[name] = [_READERS[name](value.strip(), text) for value in listed.split(",")]
+            fix = "give it either in --grid or as an option"
+            raise UsageError(f"{name} was given twice", fix)
+        values[name] = [_READERS[name](str(value), word) for value in listed]
     return tuple(
         Size(**dict(zip(values, combined, strict=True)))
         for combined in itertools.product(*values.values())
     )
 
 
-def refuse_beside(factor: str, given: Mapping[str, object], fix: str) -> None:
-    """Refuse what says the same as a factor, or what would be meant for one of its values;
-    ``given`` is by name, None where it was not given."""
+def _require_factor(name: str, word: str, *, is_assignment: bool = True) -> None:
+    if is_assignment and name in _READERS:
+        return
+    *first, last = _READERS
+    raise UsageError(
+        f"--grid {word}: not {', '.join(first)} nor {last}",
+        "write it like workers=1,2,4 threads=1,4,8 keepalive=on,off",
+    )
+
+
+def refuse_beside(option: str, given: Mapping[str, object], fix: str | None = None) -> None:
+    """Refuse what contradicts an option; ``given`` is by name, None where it was not given."""
     for name, value in given.items():
         if value is not None:
-            raise UsageError(f"{factor} and {name} were both given", fix)
+            raise UsageError(f"{option} and {name} are mutually exclusive", fix)
 
 
 def apps_of(sizes: Sequence[Size]) -> list[str]:
@@ -60,7 +81,7 @@ def _count(text: str, whole: str) -> int:
     if text.isascii() and text.isdigit() and 1 <= int(text) <= LARGEST_SIZE:
         return int(text)
     raise UsageError(
-        f"--grid {whole}: {text!r} is no number from 1 to {LARGEST_SIZE:,}",
+        f"--grid {whole}: {text!r} is not a number from 1 to {LARGEST_SIZE:,}",
         "write it like workers=1,2",
     )
 
@@ -69,14 +90,16 @@ def _profile(text: str, whole: str) -> str:
     profiles = get_args(Profile)
     if text in profiles:
         return text
-    raise UsageError(f"--grid {whole}: {text!r} is no profile", f"choose {' or '.join(profiles)}")
+    raise UsageError(
+        f"--grid {whole}: {text!r} is not a profile", f"choose {' or '.join(profiles)}"
+    )
 
 
 def _version(text: str, whole: str) -> str:
     if VERSION.fullmatch(text):
         return text
     raise UsageError(
-        f"--grid {whole}: {text!r} is no version",
+        f"--grid {whole}: {text!r} is not a version",
         "write it like python=3.11,3.13, or 3.14t if it is free-threaded",
     )
 

@@ -1,5 +1,4 @@
-"""What the user asks for, as frozen data: an Experiment, and the cells it consists of in the order
-they are run.
+"""What the user asks for, as frozen data: an Experiment, and its cells in the order of running.
 
 Nothing here starts, measures or writes anything.
 """
@@ -8,27 +7,41 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+import msgspec
 
 from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Profile
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
 from wsgiload.limits.model import Policy
-from wsgiload.loads.options import LONGEST_LOAD_NS, Keepalive, Level, LoadOptions
+from wsgiload.loads.options import Keepalive, Level, LoadSettings
 from wsgiload.loads.precision import Precision
-from wsgiload.loads.request import Request, base64_of
+from wsgiload.loads.request import Request
 from wsgiload.units import NS_PER_S
+
+T = TypeVar("T")
 
 LEAST_SAMPLE_INTERVAL_NS, LONGEST_SAMPLE_INTERVAL_NS = 1_000_000, NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """What a server may use; None where nothing is asked for."""
+    """What a server may use; None for no limit.
+
+    Args:
+        cpus: CPU limit of the server, in cores.
+        memory_bytes: Memory limit of the server (swap disabled).
+        pids: Maximum number of processes and threads of the server.
+        policy: What to do when a limit cannot be enforced.
+        server_cpus: Cores of the server, such as 1 or 2-3.
+        client_cpus: Cores of the load generator.
+    """
 
     cpus: float | None = 1.0
     memory_bytes: int | None = 512 * 1024**2
@@ -40,7 +53,7 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many workers and threads the user wants a server to have; None leaves it to the profile.
+    """How many workers and threads a server gets; None leaves it to the profile.
 
     In a grid the profile, keep-alive, the bundled app (by name) and the version of Python may be
     factors, too; None leaves them to the experiment.
@@ -56,8 +69,8 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class ServedApp:
-    """What a server serves: ``module:callable``, the folder that it is imported from, and how it is
-    asked."""
+    """What a server serves: ``module:callable``, the directory that it is imported from, and its
+    request."""
 
     app: str
     app_dir: Path
@@ -72,7 +85,7 @@ class Experiment:
     app: str
     app_dir: Path
     request: Request
-    load: LoadOptions
+    load: LoadSettings
     levels: tuple[Level, ...]
     servers: tuple[str, ...] | None = None
     runs: int = 1
@@ -86,12 +99,12 @@ class Experiment:
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     sample_interval_ns: int = 100_000_000
-    # How well one run is to know a quantile; each cell says whether it does.
+    # Each cell reports whether its run reached it.
     precision: Precision | None = None
-    # Which limit is lifted in further runs, to see what that changes.
+    # Which limit is lifted in further runs, to measure what that changes.
     intervene: Literal["cpu"] | None = None
-    # The objective by which a setting is recommended, as texts like ``p99<50ms``; it changes
-    # nothing that is measured.
+    # The objective by which a setting is recommended, such as ``p99<50ms``; it does not change what
+    # is measured.
     slo: tuple[str, ...] = ()
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
@@ -101,16 +114,14 @@ class Experiment:
         counted = self.load.warmup_requests is not None
         require(
             is_open or not counted,
-            "a warm-up by requests needs a rate",
-            "give --warmup in seconds instead",
+            "--warmup-requests needs --rates",
+            "use --warmup",
         )
-        longest_ns = max((self.load.load_ns_at(level) for level in self.levels), default=0)
-        require(longest_ns <= LONGEST_LOAD_NS, "a load may last at most 24 hours, warm-up included")
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
-        require(possible, "the sample interval must lie between 1ms and 1s")
+        require(possible, "the sample interval must be between 1ms and 1s")
 
     def served(self, name: str | None) -> ServedApp:
-        """The bundled app of that name, asked in its own way; without a name the experiment's
+        """The bundled app of that name with its own request; without a name the experiment's
         app."""
         if name is None:
             return ServedApp(self.app, self.app_dir, self.request)
@@ -160,72 +171,65 @@ def arrival_seed(seed: int, level: Level, run: int) -> int:
     return zlib.crc32(f"{seed}/{level.text}/{run}".encode())
 
 
-def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Mapping[str, Any]:
-    """The experiment as summary.json tells it."""
-    rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
-    connections = [
-        level.connections for level in experiment.levels if level.connections is not None
-    ]
+def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> ExperimentFacts:
+    """The experiment as summary.json has it."""
+    levels = experiment.levels
+    rates = tuple(level.rate_per_s for level in levels if level.rate_per_s is not None)
+    connections = tuple(level.connections for level in levels if level.connections is not None)
     is_open = bool(rates)
-    load, limits = experiment.load, experiment.limits
-    served = [experiment.served(size.app) for size in experiment.sizes]
-    return {
-        "name": experiment.name,
-        "profile": _varied([size.profile or experiment.profile for size in experiment.sizes]),
-        "app": _varied([one.app for one in served]),
-        "path": _varied([one.request.path for one in served]),
-        "method": experiment.request.method,
-        "targets": len(experiment.request.targets) or None,
-        "sessions": len(experiment.request.sessions) or None,
-        "rates": rates or None,
-        "connections": connections or None,
-        "arrivals": load.arrivals if is_open else None,
-        "on_busy": load.on_busy if is_open else None,
-        "max_connections": load.max_connections if is_open else None,
-        "max_pending": load.max_pending if is_open else None,
-        "keepalive": _varied([size.keepalive or load.keepalive for size in experiment.sizes]),
-        "think_time_s": None if is_open else load.think_time_ns / NS_PER_S,
-        "duration_s": load.duration_ns / NS_PER_S,
-        "warmup_s": load.warmup_ns / NS_PER_S,
-        "warmup_requests": load.warmup_requests,
-        "cooldown_s": load.cooldown_ns / NS_PER_S,
-        "timeout_s": load.timeout_ns / NS_PER_S,
-        "check_thresholds": dict(load.check_thresholds),
-        "runs": experiment.runs,
-        "settle_s": experiment.procedure.settle_ns / NS_PER_S,
-        "reruns": experiment.procedure.reruns,
-        "aggregate": experiment.procedure.aggregate,
-        "slo": list(experiment.slo) or None,
-        "cpus": limits.cpus,
-        "memory_bytes": limits.memory_bytes,
-        "pids": limits.pids,
-        "limits_policy": limits.policy,
-        "server_cpus": _as_list(limits.server_cpus),
-        "client_cpus": _as_list(limits.client_cpus),
-        "servers": list(servers),
-    }
+    sizes = experiment.sizes
+    served = [experiment.served(size.app) for size in sizes]
+    load, limits, procedure = experiment.load, experiment.limits, experiment.procedure
+
+    return ExperimentFacts(
+        name=experiment.name,
+        profile=_varied([size.profile or experiment.profile for size in sizes]),
+        app=_varied([one.app for one in served]),
+        path=_varied([one.request.path for one in served]),
+        method=experiment.request.method,
+        targets=len(experiment.request.targets) or None,
+        sessions=len(experiment.request.sessions) or None,
+        rates=rates or None,
+        connections=connections or None,
+        arrivals=load.arrivals if is_open else None,
+        on_busy=load.on_busy if is_open else None,
+        max_connections=load.max_connections if is_open else None,
+        max_pending=load.max_pending if is_open else None,
+        keepalive=_varied([size.keepalive or load.keepalive for size in sizes]),
+        think_time_s=None if is_open else load.think_time_ns / NS_PER_S,
+        duration_s=load.duration_ns / NS_PER_S,
+        warmup_s=load.warmup_ns / NS_PER_S,
+        warmup_requests=load.warmup_requests,
+        cooldown_s=load.cooldown_ns / NS_PER_S,
+        timeout_s=load.timeout_ns / NS_PER_S,
+        check_thresholds=dict(load.check_thresholds),
+        runs=experiment.runs,
+        settle_s=procedure.settle_ns / NS_PER_S,
+        reruns=procedure.reruns,
+        aggregate=procedure.aggregate,
+        slo=experiment.slo or None,
+        cpus=limits.cpus,
+        memory_bytes=limits.memory_bytes,
+        pids=limits.pids,
+        limits_policy=limits.policy,
+        server_cpus=limits.server_cpus,
+        client_cpus=limits.client_cpus,
+        servers=servers,
+    )
 
 
-def _varied(values: Sequence[object]) -> object:
+def _varied(values: Sequence[T]) -> T | tuple[T, ...]:
     """The one value, or all of them where a grid combines several."""
-    different = list(dict.fromkeys(values))
+    different = tuple(dict.fromkeys(values))
     return different[0] if len(different) == 1 else different
 
 
-def _as_list(cores: tuple[int, ...] | None) -> list[int] | None:
-    return None if cores is None else list(cores)
-
-
 def plain(value: object) -> Any:
-    """Plain data for run.json: dataclasses as objects, bytes as base64, paths as text."""
-    if isinstance(value, bytes):
-        return base64_of(value)
+    """The value as JSON holds it: objects by field, bytes as base64, paths as text."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_path_text))
+
+
+def _path_text(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return {key: plain(item) for key, item in asdict(value).items()}  # type: ignore[call-overload]
-    return value
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")

@@ -15,45 +15,45 @@ from wsgiload.statistics.effect import runs_needed
 
 
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
-    """The servers that a sweep measures, by id: each in every setting asked for that makes a
-    difference to it."""
+    """The servers that a sweep measures, by id: each in every requested setting that makes
+    a difference to it."""
     chosen = load_catalogue().select(experiment.servers)
-    settings = [_setting(found, size) for found in chosen for size in experiment.sizes]
+    settings = [_setting(variant, size) for variant in chosen for size in experiment.sizes]
     able = [
-        found for found in settings if found.server.serves_wsgi or _serves_hello(found, experiment)
+        variant
+        for variant in settings
+        if variant.server.serves_wsgi or _serves_hello(variant, experiment)
     ]
     if not able:
-        raise UsageError(
-            "none of the servers runs a WSGI app", "measure them with the bundled app hello"
-        )
+        raise UsageError("none of these servers runs WSGI apps", "omit APP")
     named: dict[str, ServerVariant] = {}
-    for found in able:
-        if named.setdefault(found.id, found) != found:
+    for variant in able:
+        if named.setdefault(variant.id, variant) != variant:
             raise UsageError(
-                f"two of the servers would be called {found.id}",
-                "choose another name in --servers NAME=",
+                f"two servers would be named {variant.id}",
+                "give one an alias: --servers alias=NAME",
             )
     return named
 
 
-def _setting(found: ServerVariant, size: Size) -> ServerVariant:
-    """The server in one setting; a version of Python is none to a server that is no Python."""
+def _setting(variant: ServerVariant, size: Size) -> ServerVariant:
+    """The server in one setting; a version of Python only applies to servers in Python."""
     return replace(
-        found.sized(size.workers, size.threads),
+        variant.sized(size.workers, size.threads),
         profile=size.profile,
         keepalive=size.keepalive,
         app=size.app,
-        python=size.python if found.server.serves_wsgi else None,
+        python=size.python if variant.server.serves_wsgi else None,
     )
 
 
-def _serves_hello(found: ServerVariant, experiment: Experiment) -> bool:
-    """Whether what is asked of it is what a baseline answers by itself, without an app."""
-    return experiment.bundled and experiment.served(found.app).app == BUNDLED[DEFAULT_APP].app
+def _serves_hello(variant: ServerVariant, experiment: Experiment) -> bool:
+    """Whether it is requested what a baseline serves by itself, without an app."""
+    return experiment.bundled and experiment.served(variant.app).app == BUNDLED[DEFAULT_APP].app
 
 
 def runs_to_compare(experiment: Experiment) -> int:
-    """The fewest runs with which the servers of this experiment can be told apart, six at least;
-    those with different apps are not compared."""
-    of_app = Counter(found.app for found in resolve_servers(experiment).values())
+    """The number of runs needed to compare the servers of this experiment, at least 6; those with
+    different apps are not compared."""
+    of_app = Counter(variant.app for variant in resolve_servers(experiment).values())
     return runs_needed(max(math.comb(count, 2) for count in of_app.values()))

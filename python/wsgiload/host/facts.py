@@ -7,42 +7,39 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
 
 from wsgiload._loadgen import build_info
+from wsgiload.documents.load_report import Build
+from wsgiload.documents.run_info import HostFacts
 from wsgiload.host.cpus import available_cpus
 from wsgiload.host.topology import read_topology, topology_facts
 
-_FILES = {
-    "cpu_governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-    "smt": "/sys/devices/system/cpu/smt/active",
-    "clocksource": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-    "tcp_congestion_control": "/proc/sys/net/ipv4/tcp_congestion_control",
-    "somaxconn": "/proc/sys/net/core/somaxconn",
-    "port_range": "/proc/sys/net/ipv4/ip_local_port_range",
-    "load_average": "/proc/loadavg",
-    "timens_offsets": "/proc/self/timens_offsets",
-}
 
-
-def host_facts() -> dict[str, Any]:
+def host_facts() -> HostFacts:
     """What the machine is; None for what it does not tell."""
     version, profile, target_cpu, git_sha = build_info()
-    return {
-        "kernel": platform.release(),
-        "os": _os_name(),
-        "machine": platform.machine(),
-        "cpu_model": _field("/proc/cpuinfo", "model name"),
-        "cpus": os.cpu_count(),
-        "available_cpus": list(available_cpus()),
-        "topology": topology_facts(read_topology()),
-        "memory_bytes": _memory_bytes(),
-        "python": platform.python_version(),
-        "python_build": sys.version,
-        "wsgiload": version,
-        "generator": {"profile": profile, "target_cpu": target_cpu, "git_sha": git_sha},
-        **{name: _text(path) for name, path in _FILES.items()},
-    }
+    return HostFacts(
+        kernel=platform.release(),
+        os=_os_name(),
+        machine=platform.machine(),
+        cpu_model=_field("/proc/cpuinfo", "model name"),
+        cpus=os.cpu_count(),
+        available_cpus=available_cpus(),
+        topology=topology_facts(read_topology()),
+        memory_bytes=_memory_bytes(),
+        python=platform.python_version(),
+        python_build=sys.version,
+        wsgiload=version,
+        generator=Build(profile=profile, target_cpu=target_cpu, git_sha=git_sha),
+        cpu_governor=_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        smt=_text("/sys/devices/system/cpu/smt/active"),
+        clocksource=_text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        tcp_congestion_control=_text("/proc/sys/net/ipv4/tcp_congestion_control"),
+        somaxconn=_text("/proc/sys/net/core/somaxconn"),
+        port_range=_text("/proc/sys/net/ipv4/ip_local_port_range"),
+        load_average=_text("/proc/loadavg"),
+        timens_offsets=_text("/proc/self/timens_offsets"),
+    )
 
 
 def _text(path: str) -> str | None:

@@ -1,12 +1,12 @@
-"""Which processors share a core, a cache and a memory node, as the kernel tells it. Reads only, and
-decides nothing."""
+"""Which processors share a core, a cache and a memory node, as the kernel reports it. Reads only,
+and decides nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from wsgiload.documents.run_info import ProcessorFacts
 from wsgiload.errors import UsageError
 from wsgiload.host.cpus import Processor, available_cpus, parse_cpu_list
 
@@ -18,7 +18,7 @@ LAST_LEVEL = "3"
 def read_topology(
     root: Path = Path("/"), numbers: Sequence[int] | None = None
 ) -> tuple[Processor, ...]:
-    """Those processors that we may run on, or the ``numbers`` given. What the kernel does not tell
+    """Those processors that we may run on, or the ``numbers`` given. What the kernel does not say
     counts as not shared for cores, and as shared by all for caches and nodes."""
     nodes = _nodes(root)
     return tuple(
@@ -27,12 +27,12 @@ def read_topology(
     )
 
 
-def topology_facts(topology: Iterable[Processor]) -> list[dict[str, Any]]:
+def topology_facts(topology: Iterable[Processor]) -> tuple[ProcessorFacts, ...]:
     """The same for run.json."""
-    return [
-        {"cpu": one.number, "core": one.core, "cache": one.cache, "node": one.node}
+    return tuple(
+        ProcessorFacts(cpu=one.number, core=one.core, cache=one.cache, node=one.node)
         for one in topology
-    ]
+    )
 
 
 def _processor(root: Path, number: int, nodes: dict[int, int]) -> Processor:

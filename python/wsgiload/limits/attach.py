@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import psutil
 
@@ -19,7 +19,8 @@ from wsgiload.limits.files import CounterFiles, Mount, Source
 from wsgiload.limits.model import Counters
 from wsgiload.limits.unlimited import tree_counters
 
-PROCESSES = "processes"
+PROCESSES: Literal["processes"] = "processes"
+AttachedSource = Literal["cgroup-v2", "cgroup-v1", "processes"]
 EffectiveLimits = Mapping[str, float | None]
 NO_LIMITS: EffectiveLimits = {
     "effective_cpus": None,
@@ -31,7 +32,7 @@ NO_LIMITS: EffectiveLimits = {
 class Attached(Protocol):
     """Somebody else's server, to be sampled; ``source`` says by what."""
 
-    source: str
+    source: AttachedSource
     name: str
     effective_limits: EffectiveLimits
 
@@ -51,7 +52,7 @@ class AttachedGroup:
         self.name = name
         self._directories = tuple(dict.fromkeys(directories.values()))
         is_v2 = set(directories) == {v1.UNIFIED}
-        self.source = v2.NAME if is_v2 else v1.NAME
+        self.source: AttachedSource = v2.NAME if is_v2 else v1.NAME
         if is_v2:
             directory = directories[v1.UNIFIED]
             self.effective_limits: EffectiveLimits = v2.effective_limits(
@@ -84,7 +85,7 @@ class AttachedGroup:
 class AttachedProcesses:
     """A process and its descendants, where no control group holds them alone."""
 
-    source = PROCESSES
+    source: AttachedSource = PROCESSES
     effective_limits = NO_LIMITS
 
     def __init__(self, process: psutil.Process) -> None:
@@ -115,11 +116,11 @@ def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
     mounts = _mounts(root)
     inside = _path_inside(path, mounts, root)
     directories = {name: files.under(mount.directory, inside) for name, mount in mounts.items()}
-    found = _of_one_version(
+    present = _of_one_version(
         {name: directory for name, directory in directories.items() if directory.is_dir()}
     )
-    alone = _without_us(found, mounts, root)
-    if not found:
+    alone = _without_us(present, mounts, root)
+    if not present:
         raise UsageError(
             f"cgroup {path} does not exist",
             "take the path from /proc/PID/cgroup of one of the server's processes, or give "
@@ -127,9 +128,9 @@ def attach_cgroup(path: str, root: Path = Path("/")) -> AttachedGroup:
         )
     if not alone:
         raise UsageError(
-            f"the control group {path} also holds this load generator, whose use would count "
-            "as the server's",
-            "give --attach-pid PID of the server, or start it in a group of its own",
+            f"cgroup {path} also contains this load generator, whose use would count as the "
+            "server's",
+            "give --attach-pid PID, or start the server in its own cgroup",
         )
     return AttachedGroup(path, alone, mounts)
 
@@ -139,29 +140,33 @@ def attach_pid(pid: int, root: Path = Path("/")) -> Attached:
     descendants."""
     memberships = files.memberships_of(pid, root)
     mounts = {name: mount for name, mount in _mounts(root).items() if name in memberships}
-    found = {name: files.own_directory(mount, memberships[name]) for name, mount in mounts.items()}
-    found = _of_one_version({name: path for name, path in found.items() if path.is_dir()})
-    alone = _without_us(found, mounts, root)
+    directories = {
+        name: files.own_directory(mount, memberships[name]) for name, mount in mounts.items()
+    }
+    directories = _of_one_version(
+        {name: path for name, path in directories.items() if path.is_dir()}
+    )
+    alone = _without_us(directories, mounts, root)
     if alone:
         return AttachedGroup(memberships[next(iter(alone))], alone, mounts)
     try:
         return AttachedProcesses(psutil.Process(pid))
     except psutil.NoSuchProcess:
         raise UsageError(
-            f"there is no process {pid}", "give --attach-pid the number of a running server"
+            f"process {pid} does not exist", "give the PID of a running server"
         ) from None
 
 
 def _mounts(root: Path) -> dict[str, Mount]:
     """Controller to its hierarchy; the unified one under ``""``."""
-    found: dict[str, Mount] = {}
+    mounts: dict[str, Mount] = {}
     for mount in files.find_mounts(root):
         names = (
             mount.controllers.intersection(v1.CONTROLLERS) if mount.version == 1 else {v1.UNIFIED}
         )
         for name in names:
-            found.setdefault(name, mount)
-    return found
+            mounts.setdefault(name, mount)
+    return mounts
 
 
 def _path_inside(path: str, mounts: Mapping[str, Mount], root: Path) -> str:

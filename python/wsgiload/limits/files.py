@@ -20,14 +20,14 @@ NS_PER_US = 1_000
 DELEGATION_FIX = (
     "run as root, or start it as: systemd-run --user --scope -p Delegate=yes -- wsgiload …"
 )
-READ_ONLY_CURE = (
-    "in a container, start that with docker run --privileged, or podman run --security-opt "
+READ_ONLY_FIX = (
+    "in a container, start it with docker run --privileged, or podman run --security-opt "
     "unmask=/sys/fs/cgroup; "
     "elsewhere as root: mount -o remount,rw on that file system"
 )
 READ_BYTES = 16_384
-# Spacings of what is not worth a look every few milliseconds, and of what nothing is concluded from
-# that is shorter.
+# Spacings of counters that need not be read every few milliseconds, and of those that mean nothing
+# over less.
 EVERY_PERIOD_NS = 100_000_000
 EVERY_SECOND_NS = 1_000_000_000
 
@@ -82,7 +82,7 @@ def make_directory(path: Path) -> None:
 def fix_of(error: OSError) -> str:
     """What helps where the kernel refused to make a group or to write to one."""
     if error.errno == errno.EROFS:
-        return READ_ONLY_CURE
+        return READ_ONLY_FIX
     return DELEGATION_FIX
 
 
@@ -90,7 +90,7 @@ def missing_controller(controller: str, directory: Path) -> str:
     """Why a limit cannot hold where its controller is missing, and how to get that."""
     how = "cgroup_enable=memory on the kernel's command line, or " if controller == "memory" else ""
     how += "Delegate=cpu cpuset memory pids in a drop-in of user@.service"
-    return f"the {controller} controller is not available in {directory}, it may need {how}"
+    return f"the {controller} controller is not available in {directory}; it may need {how}"
 
 
 def find_mounts(root: Path) -> list[Mount]:
@@ -152,20 +152,20 @@ def swap_is_on(root: Path) -> bool:
 
 def flat_keys(text: str) -> dict[str, int]:
     """``key value`` lines, the format of cpu.stat, memory.stat and memory.events."""
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for line in text.splitlines():
         key, _, value = line.partition(" ")
         with suppress(ValueError):
-            found[key] = int(value)
-    return found
+            values[key] = int(value)
+    return values
 
 
 def renamed(columns: Mapping[str, str], factor: int = 1) -> Parser:
     """A parser of flat keys that keeps those named in ``columns`` under the names given there."""
 
     def parse(text: str) -> dict[str, int]:
-        found = flat_keys(text)
-        return {name: found[key] * factor for key, name in columns.items() if key in found}
+        values = flat_keys(text)
+        return {name: values[key] * factor for key, name in columns.items() if key in values}
 
     return parse
 
@@ -229,15 +229,15 @@ class CounterFiles:
 
     def read(self) -> Counters:
         """Everything that can be read, at this moment."""
-        found: list[tuple[Parser, bytes]] = []
+        texts: list[tuple[Parser, bytes]] = []
         with self._lock:
             for descriptor, parse in self._files:
                 with suppress(OSError):
-                    found.append((parse, os.pread(descriptor, READ_BYTES, 0)))
-        return parse_texts(found)
+                    texts.append((parse, os.pread(descriptor, READ_BYTES, 0)))
+        return parse_texts(texts)
 
     def close(self) -> None:
-        """Give the descriptors back; later reads find nothing."""
+        """Close the files; later reads find nothing."""
         with self._lock:
             for descriptor, _ in self._files:
                 os.close(descriptor)

@@ -96,9 +96,9 @@ class ControlGroup:
         gone = [str(directory) for directory in self._files.directories if not directory.is_dir()]
         if gone:
             raise LimitsError(
-                f"the control group {', '.join(gone)} has vanished while it was in use",
-                "find out what else manages control groups here; where it is systemd, start with "
-                "systemd-run --scope -p Delegate=yes -- wsgiload …",
+                f"cgroup {', '.join(gone)} vanished during use; something else manages cgroups "
+                "here",
+                "with systemd, start with systemd-run --scope -p Delegate=yes -- wsgiload …",
             )
 
     def close(self) -> None:
@@ -134,15 +134,17 @@ def refuse_unmet(group: ControlGroup, limits: Limits, reasons: Mapping[str, str]
     missing = group.enforcement.not_enforced
     if limits.policy == "strict" and missing:
         group.close()
-        why = "; ".join(f"{name}: {reasons.get(name) or _found(group, name)}" for name in missing)
+        why = "; ".join(
+            f"{name}: {reasons.get(name) or _read_back(group, name)}" for name in missing
+        )
         raise LimitsError(
-            f"{group.enforcement.backend} does not hold the limit on {', '.join(missing)} ({why})",
-            "raise or drop that limit, or give --limits best-effort to go on without it",
+            f"{group.enforcement.backend} cannot enforce the limit on {', '.join(missing)} ({why})",
+            "change or drop that limit, or give --limits best-effort",
         )
     return group
 
 
-def _found(group: ControlGroup, limit: str) -> str:
+def _read_back(group: ControlGroup, limit: str) -> str:
     keys = {"cpus": "effective_cpus", "memory": "effective_memory_bytes", "swap": "swap_bytes"}
     keys |= {"pids": "effective_pids", "server_cpus": "affinity"}
-    return f"the kernel says {group.enforcement.read_back.get(keys.get(limit, limit))}"
+    return f"read back: {group.enforcement.read_back.get(keys.get(limit, limit))}"

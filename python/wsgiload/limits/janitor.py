@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -59,28 +59,27 @@ class Janitor:
         Groups without directories are known by their sessions, which exist only after the spawn.
         """
         remains = group.remains()
-        directories = [str(path.resolve()) for path in remains.directories]
-        entry = {
-            "name": group.name,
-            "directories": directories,
-            "sessions": remains.sessions,
-            "mark": remains.mark,
-        }
+        entry = sweep.Entry(
+            name=group.name,
+            directories=tuple(str(path.resolve()) for path in remains.directories),
+            sessions=tuple(remains.sessions),
+            mark=remains.mark,
+        )
         self._send("add", entry)
 
     def release(self, group: LimitedGroup) -> None:
         """Forget a group that was closed."""
-        self._send("drop", {"name": group.name})
+        self._send("drop", sweep.Entry(group.name))
 
-    def _send(self, verb: str, entry: Mapping[str, object]) -> None:
+    def _send(self, verb: str, entry: sweep.Entry) -> None:
         stream = self._process.stdin if self._process else None
         if stream is None:
             raise LimitsError("the janitor is not running", "use it as a context manager")
         try:
-            stream.write(f"{verb} {json.dumps(entry)}\n".encode())
+            stream.write(f"{verb} {json.dumps(asdict(entry))}\n".encode())
             stream.flush()
         except BrokenPipeError as error:
             raise LimitsError(
-                "the janitor process has ended, a crash would leave servers running",
-                "find out what ended it (out of memory?) and start again",
+                "the cleanup process ended unexpectedly, so a crash could leave servers running",
+                "check whether it was OOM-killed and restart",
             ) from error

@@ -26,6 +26,7 @@ PAGE_BYTES = 4096
 
 Policy = Literal["strict", "best-effort", "none"]
 ReadBackValue = int | float | str | None
+BackendName = Literal["cgroup-v2", "cgroup-v1", "none"]
 ReadBack = Mapping[str, ReadBackValue]
 
 
@@ -41,9 +42,9 @@ class Limits:
     cpu_period_us: int = 100_000
 
     def requested(self) -> tuple[str, ...]:
-        """Names of the limits that were asked for."""
-        asked = {"cpus": self.cpus, "memory": self.memory_bytes, "pids": self.pids}
-        return tuple(name for name, value in asked.items() if value is not None)
+        """Names of the requested limits."""
+        limits = {"cpus": self.cpus, "memory": self.memory_bytes, "pids": self.pids}
+        return tuple(name for name, value in limits.items() if value is not None)
 
     def quota_us(self, *, cpuset_holds: bool) -> int | None:
         """The CFS quota to write, or None where the group's cpuset alone already is the CPU limit.
@@ -62,7 +63,7 @@ class Enforcement:
     """What holds: what the kernel says after writing, and which requested limits it does not
     hold."""
 
-    backend: str
+    backend: BackendName
     read_back: ReadBack
     not_enforced: tuple[str, ...] = ()
 
@@ -155,24 +156,26 @@ def validate_limits(limits: Limits, available_cpus: Sequence[int]) -> None:
     _validate_cpus(limits, tuple(available_cpus))
     if limits.memory_bytes is not None and limits.memory_bytes < MIN_MEMORY_BYTES:
         raise LimitsError(
-            f"asks for {limits.memory_bytes} bytes of memory, no server starts in that",
+            f"{limits.memory_bytes} bytes of memory are too few to start a server",
             "give --memory 4MiB or more (a Python server needs about 64MiB)",
         )
     if limits.pids is not None and limits.pids < 1:
-        raise LimitsError(f"asks for {limits.pids} processes", "give --pids 1 or more")
+        raise LimitsError(
+            f"{limits.pids} processes are too few to start a server", "give --pids 1 or more"
+        )
 
 
 def _validate_cpus(limits: Limits, available_cpus: tuple[int, ...]) -> None:
     if not MIN_PERIOD_US <= limits.cpu_period_us <= MAX_PERIOD_US:
         raise LimitsError(
-            f"the CPU period of {limits.cpu_period_us} µs is outside what the kernel takes",
+            f"the kernel does not accept a CPU period of {limits.cpu_period_us} µs",
             f"choose between {MIN_PERIOD_US} and {MAX_PERIOD_US} µs",
         )
     unknown = sorted(set(limits.server_cpus) - set(available_cpus))
     if unknown:
         raise LimitsError(
-            f"pins the server to {format_cpu_list(unknown)}, available are "
-            f"{format_cpu_list(available_cpus)}",
+            f"--server-cpus {format_cpu_list(unknown)}: only {format_cpu_list(available_cpus)} are "
+            "available",
             f"choose --server-cpus from {format_cpu_list(available_cpus)}",
         )
     if limits.cpus is None:
@@ -180,18 +183,18 @@ def _validate_cpus(limits: Limits, available_cpus: tuple[int, ...]) -> None:
     if limits.cpus > len(available_cpus):
         count = len(available_cpus)
         raise LimitsError(
-            f"asks for {limits.cpus:g} CPUs, this machine has {count}", f"give --cpus {count}"
+            f"{limits.cpus:g} CPUs requested, but this machine has {count}", f"give --cpus {count}"
         )
     if limits.server_cpus and limits.cpus > len(limits.server_cpus):
         raise LimitsError(
-            f"asks for {limits.cpus:g} CPUs but pins the server to "
+            f"{limits.cpus:g} CPUs requested, but the server is pinned to "
             f"{format_cpu_list(limits.server_cpus)}",
             "name more cores in --server-cpus or lower --cpus",
         )
     if not limits.cpus * limits.cpu_period_us >= MIN_QUOTA_US:
         least = MIN_QUOTA_US / limits.cpu_period_us
         raise LimitsError(
-            f"asks for {limits.cpus:g} CPUs, the kernel's least is {least:g}",
+            f"{limits.cpus:g} CPUs requested, but the kernel's minimum is {least:g}",
             f"give --cpus {least:g}",
         )
 
@@ -213,8 +216,8 @@ def unmet(limits: Limits, read_back: ReadBack, swap_on: bool) -> tuple[str, ...]
     return tuple(name for name, holds in checks.items() if not holds)
 
 
-def _close(found: ReadBackValue, asked: float, tolerance: float) -> bool:
-    return isinstance(found, int | float) and abs(found - asked) < tolerance
+def _close(value: ReadBackValue, requested: float, tolerance: float) -> bool:
+    return isinstance(value, int | float) and abs(value - requested) < tolerance
 
 
 _GROUP_NAME = re.compile(r"wsgiload-(?P<pid>[0-9]+)-[0-9a-f]{8}-.+")

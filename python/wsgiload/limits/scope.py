@@ -29,7 +29,7 @@ UNIT_SUFFIXES = (".scope", ".service")
 PROPERTIES = ("Delegate=yes", "OOMPolicy=continue")
 PROPERTIES_BEFORE_253 = ("Delegate=yes",)
 TRIAL_TIMEOUT_S = 30.0
-BEST_EFFORT_CURE = "or give --limits best-effort to run without limits"
+BEST_EFFORT_FIX = "or give --limits best-effort to run without limits"
 
 
 def is_outside(root: Path = Path("/")) -> bool:
@@ -108,11 +108,9 @@ def _runtime_folder(root: Path, environ: Mapping[str, str], user_id: int) -> Pat
         if files.under(root, f"{folder}/systemd").is_dir():
             return Path(folder)
     raise LimitsError(
-        f"no service manager runs for this user (there is no {usual}/systemd), so there is "
-        "nobody to delegate a "
-        "control group",
+        f"no user service manager is running (no {usual}/systemd), so no cgroup can be delegated",
         f"as root: loginctl enable-linger {_user_name(user_id)}  (then again as this user), "
-        f"{BEST_EFFORT_CURE}",
+        f"{BEST_EFFORT_FIX}",
     )
 
 
@@ -128,7 +126,7 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
     if shutil.which("systemd-run") is None:
         raise LimitsError(
             "systemd manages this host, but systemd-run is missing",
-            f"install it, {BEST_EFFORT_CURE}",
+            f"install it, {BEST_EFFORT_FIX}",
         )
     complaint = ""
     for properties in (PROPERTIES, PROPERTIES_BEFORE_253):
@@ -143,14 +141,14 @@ def _working_prefix(environment: Mapping[str, str]) -> list[str]:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            complaint = f"no answer within {TRIAL_TIMEOUT_S:g} s"
+            complaint = f"no response within {TRIAL_TIMEOUT_S:g} s"
             break
         if tried.returncode == 0:
             return prefix
         complaint = complaint or " ".join(tried.stderr.split())
     raise LimitsError(
         f"systemd does not delegate a control group: {complaint}",
-        f"run as root, {BEST_EFFORT_CURE}",
+        f"run as root, {BEST_EFFORT_FIX}",
     )
 
 

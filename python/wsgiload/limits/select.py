@@ -1,6 +1,6 @@
 """Choosing how limits are enforced here, by trying: make a group, limit it, enter it, remove it.
 
-What is asked for and cannot hold is refused under the strict policy and recorded otherwise;
+A requested limit that cannot be enforced is refused under the strict policy and recorded otherwise;
 a server never runs unlimited without saying so.
 """
 
@@ -27,7 +27,7 @@ def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
     if limits.policy == "none":
         return UnlimitedBackend()
     remove_stale_groups(root)
-    # every candidate is asked leniently, so that the one that holds most can be chosen
+    # every candidate is tried leniently, so that the one that enforces most can be chosen
     lenient = replace(limits, policy="best-effort")
     held: list[tuple[int, Backend]] = []
     causes: list[LimitsError] = []
@@ -48,14 +48,14 @@ def select_backend(limits: Limits, root: Path = Path("/")) -> Backend:
 
 def candidates(root: Path) -> list[Backend]:
     """What is mounted here, the more capable first."""
-    found: list[Backend] = []
+    backends: list[Backend] = []
     mount = v2.find_mount(root)
     handed_over = not scope.is_outside(root)
     if mount and handed_over and files.read_text(v2.own_base(root, mount) / "cgroup.controllers"):
-        found.append(v2.V2Backend(root))
+        backends.append(v2.V2Backend(root))
     if set(v1.find_own(root)) & set(v1.CONTROLLERS):
-        found.append(v1.V1Backend(root))
-    return found
+        backends.append(v1.V1Backend(root))
+    return backends
 
 
 def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
@@ -71,13 +71,13 @@ def probe(backend: Backend, limits: Limits) -> tuple[str, ...]:
         group.close()
     if code != 0:
         raise LimitsError(
-            f"{backend.name}: a process cannot enter a group (exit code {code})", "run as root"
+            f"{backend.name}: a process cannot join a cgroup (exit code {code})", "run as root"
         )
     return group.enforcement.not_enforced
 
 
 def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> LimitsError:
-    asked = ", ".join(limits.requested())
+    requested = ", ".join(limits.requested())
     if outside:
         causes = [
             *causes,
@@ -86,13 +86,13 @@ def _refusal(limits: Limits, causes: list[LimitsError], *, outside: bool) -> Lim
     why = "; ".join(error.cause for error in causes) or "no usable cgroup hierarchy is mounted"
     fixes = [error.fix for error in causes if error.fix]
     fix = fixes[0] if fixes else "run as root, or give --limits best-effort"
-    return LimitsError(f"the limits asked for ({asked}) cannot be enforced here: {why}", fix)
+    return LimitsError(f"the requested limits ({requested}) cannot be enforced: {why}", fix)
 
 
 def remove_stale_groups(root: Path = Path("/")) -> list[str]:
     """Remove the groups of wsgiload processes that no longer live; returns their names.
 
-    Members are killed first. What cannot be removed is left, it hinders nobody.
+    Members are killed first. What cannot be removed is left; it does no harm.
     """
     removed: set[str] = set()
     for base in _bases(root):
@@ -113,11 +113,11 @@ def remove_stale_groups(root: Path = Path("/")) -> list[str]:
 
 
 def _bases(root: Path) -> Iterable[Path]:
-    found = [own for own, _ in v1.find_own(root).values()]
+    groups = [own for own, _ in v1.find_own(root).values()]
     mount = v2.find_mount(root)
     if mount:
-        found.append(v2.own_base(root, mount))
-    return dict.fromkeys(found)
+        groups.append(v2.own_base(root, mount))
+    return dict.fromkeys(groups)
 
 
 def _children(base: Path) -> list[Path]:

@@ -14,8 +14,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 GROUP_VARIABLE = "WSGILOAD_GROUP"  # names the group of a server that runs in no control group
 END_TIMEOUT_S = 10.0
@@ -24,15 +24,25 @@ FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 0.05
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A group in the janitor's register, and what is left of it if nobody closes it."""
+
+    name: str
+    directories: tuple[str, ...] = ()
+    sessions: tuple[tuple[int, int], ...] = ()
+    mark: str | None = None
+
+
 def members_of(directories: Iterable[Path]) -> list[int]:
     """The processes in these groups and in any group made below them."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for directory in directories:
         for path, _, _ in os.walk(directory):
             with suppress(OSError):
-                found.update(map(int, Path(path, "cgroup.procs").read_text().split()))
+                pids.update(map(int, Path(path, "cgroup.procs").read_text().split()))
     # 0 stands for a process of another pid namespace, and as a target would mean ourselves
-    return sorted(pid for pid in found if pid > 1 and pid != os.getpid())
+    return sorted(pid for pid in pids if pid > 1 and pid != os.getpid())
 
 
 def end_members(directories: Sequence[Path], timeout_s: float = END_TIMEOUT_S) -> list[int]:
@@ -136,19 +146,19 @@ def session_members(session: int, started_ticks: int) -> list[int]:
     leader = process_stat(session)
     if leader is not None and leader[2] != started_ticks:
         return []
-    found: list[int] = []
+    pids: list[int] = []
     for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         stat = process_stat(pid)
         if stat and stat[0] not in "ZX" and stat[1] == session and stat[2] >= started_ticks:
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def marked_processes(mark: str) -> list[int]:
     """The living processes that inherited this mark; those of other users cannot be seen, nor
     ended."""
-    wanted = f"{GROUP_VARIABLE}={mark}".encode()
-    found: list[int] = []
+    variable = f"{GROUP_VARIABLE}={mark}".encode()
+    pids: list[int] = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             pid = int(entry.name)
@@ -156,10 +166,10 @@ def marked_processes(mark: str) -> list[int]:
             if (
                 stat
                 and stat[0] not in "ZX"
-                and wanted in (entry / "environ").read_bytes().split(b"\0")
+                and variable in (entry / "environ").read_bytes().split(b"\0")
             ):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def end_session(session: int, started_ticks: int, timeout_s: float = END_TIMEOUT_S) -> list[int]:
@@ -191,25 +201,25 @@ def main() -> None:
     """Keep the register read from standard input; when that ends, end and remove what is still in
     it.
 
-    Lines are ``add <json>`` and ``drop <json>``, with the keys name, directories, sessions and
-    mark.
+    Lines are ``add <json>`` and ``drop <json>``, with the keys of an ``Entry``.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its parent, not before
-    register: dict[str, dict[str, Any]] = {}
+    register: dict[str, Entry] = {}
     for line in sys.stdin:
         verb, _, payload = line.partition(" ")
-        entry = json.loads(payload)
+        entry = Entry(**json.loads(payload))
         if verb == "add":
-            register[entry["name"]] = entry
+            register[entry.name] = entry
         else:
-            register.pop(entry["name"], None)
+            register.pop(entry.name, None)
+
     for entry in register.values():
-        for session, started_ticks in entry["sessions"]:
+        for session, started_ticks in entry.sessions:
             end_session(session, started_ticks)
-        if entry["mark"]:
-            end_marked(entry["mark"])
-        directories = [Path(path) for path in entry["directories"]]
+        if entry.mark:
+            end_marked(entry.mark)
+        directories = [Path(path) for path in entry.directories]
         end_members(directories)
         remove_directories(directories)
 

@@ -1,6 +1,6 @@
 """No control group at all: pinning, and a process tree that is found by its session.
 
-Nothing asked for is enforced here, and it says so. An address-space limit is not a stand-in for a
+No requested limit is enforced here, and it says so. An address-space limit is not a stand-in for a
 memory limit (the server would see an error instead of being killed), so none is set.
 """
 
@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import psutil
 
@@ -25,7 +25,7 @@ from wsgiload.limits import sweep
 from wsgiload.limits.launch import CAN_PIN, launch, pinned_to, reap
 from wsgiload.limits.model import Counters, Enforcement, Limits, ReadBack, Remains, new_group_name
 
-NAME = "none"
+NAME: Final = "none"
 NS_PER_S = 1_000_000_000
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -37,13 +37,13 @@ class UnlimitedBackend:
 
     def create(self, limits: Limits, label: str) -> UnlimitedGroup:
         """Refuse under the strict policy, otherwise record what does not hold."""
-        asked = () if limits.policy == "none" else limits.requested()
-        if asked and limits.policy == "strict":
+        requested = () if limits.policy == "none" else limits.requested()
+        if requested and limits.policy == "strict":
             raise LimitsError(
-                f"without control groups the limit on {', '.join(asked)} cannot hold",
+                f"the limit on {', '.join(requested)} cannot be enforced without cgroups",
                 "run as root or in a delegated group, or give --limits best-effort",
             )
-        return UnlimitedGroup(new_group_name(label), limits, asked)
+        return UnlimitedGroup(new_group_name(label), limits, requested)
 
 
 class UnlimitedGroup:
@@ -157,7 +157,7 @@ class UnlimitedGroup:
 
 def tree_counters(processes: Iterable[psutil.Process]) -> Counters:
     """CPU time and resident memory of these processes together, as far as they still live."""
-    times = [found for found in map(_usage, processes) if found is not None]
+    times = [usage for usage in map(_usage, processes) if usage is not None]
     if not times:
         return Counters()
     user_ns, system_ns, resident_bytes = (sum(column) for column in zip(*times, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
@@ -25,7 +26,7 @@ from wsgiload.limits.model import (
     unmet,
 )
 
-NAME = "cgroup-v1"
+NAME: Final = "cgroup-v1"
 CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory", "pids", "freezer")
 UNIFIED = ""  # the key of the v2 hierarchy in /proc/self/cgroup
 
@@ -67,12 +68,12 @@ class V1Backend:
         _write_limits(draft, limits)
         read_back = self._read_back(draft, limits)
         missing = unmet(limits, read_back, files.swap_is_on(self._root))
-        found = GroupFiles(
+        group_files = GroupFiles(
             tuple(dict.fromkeys(draft.directories.values())),
             counter_sources(draft.directories),
             _file_of(draft.directories, "memory", "memory.max_usage_in_bytes"),
         )
-        group = ControlGroup(name, found, limits, Enforcement(NAME, read_back, missing))
+        group = ControlGroup(name, group_files, limits, Enforcement(NAME, read_back, missing))
         return refuse_unmet(group, limits, draft.reasons)
 
     def _make_directories(self, name: str, limits: Limits) -> _Draft:
@@ -124,15 +125,15 @@ def find_own(root: Path) -> dict[str, tuple[Path, Path]]:
     """Controller to (our own group, top of the visible hierarchy), the v2 hierarchy under
     ``""``."""
     memberships = files.own_memberships(root)
-    found: dict[str, tuple[Path, Path]] = {}
+    own: dict[str, tuple[Path, Path]] = {}
     for mount in files.find_mounts(root):
         present = mount.controllers.intersection(CONTROLLERS) if mount.version == 1 else (UNIFIED,)
         for name in present:
             if name in memberships:
-                found.setdefault(
+                own.setdefault(
                     name, (files.own_directory(mount, memberships[name]), mount.directory)
                 )
-    return found
+    return own
 
 
 def effective_limits(
@@ -212,7 +213,7 @@ def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
         "throttled_time": "throttled_ns",
     }
     memory = {"total_rss": "memory_anon_bytes", "total_cache": "memory_file_bytes"}
-    wanted: list[tuple[str, str, Callable[[str], Mapping[str, int]], int]] = [
+    candidates: list[tuple[str, str, Callable[[str], Mapping[str, int]], int]] = [
         ("cpuacct", "cpuacct.usage", files.single("cpu_usage_ns"), 0),
         ("cpuacct", "cpuacct.usage_user", files.single("cpu_user_ns"), EVERY_SECOND_NS),
         ("cpuacct", "cpuacct.usage_sys", files.single("cpu_system_ns"), EVERY_SECOND_NS),
@@ -232,6 +233,6 @@ def counter_sources(directories: Mapping[str, Path]) -> tuple[Source, ...]:
     ]
     return tuple(
         Source(directories[controller] / name, parse, spacing_ns)
-        for controller, name, parse, spacing_ns in wanted
+        for controller, name, parse, spacing_ns in candidates
         if controller in directories
     )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from wsgiload.errors import LimitsError
 from wsgiload.host.cpus import format_cpu_list
@@ -22,7 +23,7 @@ from wsgiload.limits.group import ControlGroup, GroupFiles, discard, refuse_unme
 from wsgiload.limits.launch import pinned_to
 from wsgiload.limits.model import Enforcement, Limits, ReadBackValue, new_group_name, unmet
 
-NAME = "cgroup-v2"
+NAME: Final = "cgroup-v2"
 CONTROLLERS = ("cpu", "memory", "pids", "cpuset")
 CONTROLLER_OF_LIMIT = {"cpus": "cpu", "memory": "memory", "pids": "pids"}
 LEAF_NAME = re.compile(r"wsgiload-orchestrator-(?P<pid>[0-9]+)")
@@ -48,12 +49,14 @@ class V2Backend:
         try:
             files.make_directory(directory)
         except OSError as error:
-            raise _cannot("make a group", directory, error) from error
+            raise _cannot("create a cgroup", directory, error) from error
         _write_limits(directory, limits, reasons)
         read_back = _read_back(directory, self._mount.directory, limits)
         missing = unmet(limits, read_back, files.swap_is_on(self._root))
-        found = GroupFiles((directory,), counter_sources(directory), directory / "memory.peak")
-        group = ControlGroup(name, found, limits, Enforcement(NAME, read_back, missing))
+        group_files = GroupFiles(
+            (directory,), counter_sources(directory), directory / "memory.peak"
+        )
+        group = ControlGroup(name, group_files, limits, Enforcement(NAME, read_back, missing))
         return refuse_unmet(group, limits, reasons)
 
 
@@ -72,13 +75,13 @@ def _delegate(base: Path, root: Path, limits: Limits) -> dict[str, str]:
     """Hand the controllers down to groups below ``base``; returns why some limits cannot hold."""
     present = set((files.read_text(base / "cgroup.controllers") or "").split())
     handed_down = set((files.read_text(base / "cgroup.subtree_control") or "").split())
-    wanted = [name for name in CONTROLLERS if name in present - handed_down]
+    missing = [name for name in CONTROLLERS if name in present - handed_down]
     try:
-        if wanted:
-            _hand_down(base, root, wanted)
+        if missing:
+            _hand_down(base, root, missing)
     except OSError as error:
         if limits.policy == "strict" and limits.requested():
-            raise _cannot("hand controllers down", base, error) from error
+            raise _cannot("enable controllers", base, error) from error
         present = handed_down
     return {
         limit: files.missing_controller(CONTROLLER_OF_LIMIT[limit], base)
@@ -217,7 +220,7 @@ def counter_sources(directory: Path) -> tuple[Source, ...]:
     microseconds = files.renamed({**usage, "throttled_usec": "throttled_ns"}, files.NS_PER_US)
     counts = files.renamed({"nr_periods": "nr_periods", "nr_throttled": "nr_throttled"})
     memory = files.renamed({"anon": "memory_anon_bytes", "file": "memory_file_bytes"})
-    wanted: list[tuple[str, Callable[[str], Mapping[str, int]], int]] = [
+    candidates: list[tuple[str, Callable[[str], Mapping[str, int]], int]] = [
         ("cpu.stat", lambda text: {**microseconds(text), **counts(text)}, 0),
         ("memory.current", files.single("memory_bytes"), EVERY_PERIOD_NS),
         ("memory.stat", memory, EVERY_SECOND_NS),  # the kernel adds up all cores for it
@@ -231,7 +234,9 @@ def counter_sources(directory: Path) -> tuple[Source, ...]:
         ("memory.pressure", files.MEMORY_PRESSURE, EVERY_PERIOD_NS),
         ("io.pressure", files.IO_PRESSURE, EVERY_SECOND_NS),
     ]
-    return tuple(Source(directory / name, parse, spacing_ns) for name, parse, spacing_ns in wanted)
+    return tuple(
+        Source(directory / name, parse, spacing_ns) for name, parse, spacing_ns in candidates
+    )
 
 
 def _cannot(action: str, directory: Path, error: OSError) -> LimitsError:

@@ -6,33 +6,49 @@ for the report any more, so it stops; an orchestrator that dies cannot leave a l
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import threading
 from contextlib import suppress
 
+import msgspec
+
 from wsgiload._loadgen import LoadHandle
 
 
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What the driver reads: the plan, the cores to carry it out on, and whether to go first."""
+
+    plan: msgspec.Raw
+    cpus: tuple[int, ...]
+    realtime: bool
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What the driver writes instead of a report; a report has no such key."""
+
+    error: str | None = None
+
+
 def main() -> int:
-    """Read ``{"plan": …, "cpus": [...], "realtime": …}``, carry the plan out on those cores, write
-    the report."""
+    """Read an ``Order``, carry its plan out and write the report, or a ``Failure``."""
     # The keyboard's interrupt reaches the orchestrator, which decides what it means for the load.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order = json.loads(sys.stdin.readline())
-    if order["cpus"]:
-        os.sched_setaffinity(0, order["cpus"])
-    if order["realtime"]:
+    order = msgspec.json.decode(sys.stdin.readline(), type=Order)
+    if order.cpus:
+        os.sched_setaffinity(0, order.cpus)
+    if order.realtime:
         _schedule_ahead()
+
     try:
-        handle = LoadHandle(json.dumps(order["plan"]))
+        handle = LoadHandle(bytes(order.plan).decode())
         threading.Thread(target=_stop_at_end_of_input, args=(handle,), daemon=True).start()
         report = handle.result_json()
     except (ValueError, RuntimeError) as error:
-        sys.stdout.write(json.dumps({"error": str(error)}))
+        sys.stdout.write(msgspec.json.encode(Failure(error=str(error))).decode())
         return 1
+
     sys.stdout.write(report)
     sys.stdout.flush()
     return 0

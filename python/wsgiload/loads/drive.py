@@ -3,18 +3,24 @@ server's limits."""
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any
+from dataclasses import dataclass
+from typing import IO
 
-from wsgiload.errors import LoadError
+import msgspec
+
+from wsgiload.documents.codec import decode, encode
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.errors import LoadError, UsageError
 from wsgiload.host.cpus import CpuPlan
+from wsgiload.loads._driver import Failure, Order
+from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 
 # Each time costs 0.14 ms on the generator's core, as much as a sample does.
 POLL_S = 0.5
@@ -22,18 +28,31 @@ POLL_S = 0.5
 STOP_TIMEOUT_S = 30.0
 
 
-def drive(
-    plan: dict[str, Any],
-    cpu_plan: CpuPlan,
-    should_stop: Callable[[], bool] = lambda: False,
-    on_start: Callable[[int], None] = lambda pid: None,
-) -> dict[str, Any]:
-    """Carry the plan out on the client's cores and return the report's JSON.
+@dataclass(frozen=True, slots=True)
+class LocalGenerator:
+    """A generator process on the client's cores of this machine."""
 
-    ``should_stop`` is asked twice a second; ``on_start`` is told the generator's process id. On
-    cores that the server does not share the generator goes before ordinary processes; on shared
+    cpu_plan: CpuPlan
+
+    def carry_out(
+        self, plan: LoadPlan, should_stop: ShouldStop = never, on_start: OnStart = ignore
+    ) -> LoadReport:
+        """Carry the plan out and return its report; see ``drive``."""
+        return drive(plan, self.cpu_plan, should_stop, on_start)
+
+
+def drive(
+    plan: LoadPlan,
+    cpu_plan: CpuPlan,
+    should_stop: ShouldStop = never,
+    on_start: OnStart = ignore,
+) -> LoadReport:
+    """Carry the plan out on the client's cores and return its report.
+
+    ``should_stop`` is polled twice a second; ``on_start`` gets the generator's process id. On cores
+    that the server does not share, the generator has priority over ordinary processes; on shared
     ones it must not, or it would starve the server. An exception while waiting (Ctrl-C) stops the
-    load before it goes on.
+    load before it propagates.
     """
     # A file, because a report can be larger than a pipe holds and nobody reads while the load runs.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
@@ -47,7 +66,7 @@ def drive(
         )
         try:
             on_start(process.pid)
-            _order(process, _own_or_shared(plan, cpu_plan))
+            _order(process, _order_of(plan, cpu_plan))
             while not _has_ended(process, POLL_S):
                 if should_stop():
                     _end(process)
@@ -56,22 +75,22 @@ def drive(
         return _result(process, output, complaints)
 
 
-def _own_or_shared(plan: dict[str, Any], cpu_plan: CpuPlan) -> dict[str, Any]:
-    """The order; on shared cores no real-time priority, and the generator spins only if asked
-    to."""
+def _order_of(plan: LoadPlan, cpu_plan: CpuPlan) -> Order:
+    """The order; on shared cores no real-time priority, and the generator spins only on request."""
     shared = cpu_plan.shared_cores
-    return {
-        "plan": {**plan, "shares_cores": shared},
-        "cpus": list(cpu_plan.client_cpus),
-        "realtime": not shared,
-    }
+    shared_or_not = msgspec.structs.replace(plan, shares_cores=shared)
+    return Order(
+        plan=msgspec.Raw(encode(shared_or_not).encode()),
+        cpus=tuple(cpu_plan.client_cpus),
+        realtime=not shared,
+    )
 
 
-def _order(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
+def _order(process: subprocess.Popen[bytes], order: Order) -> None:
     assert process.stdin is not None
-    # A generator that died at its start is no surprise here: its complaint is read with the result.
+    # A generator that died at its start is no surprise here: its message is read with the result.
     with suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.write(msgspec.json.encode(order) + b"\n")
         process.stdin.flush()
 
 
@@ -100,17 +119,23 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _result(
     process: subprocess.Popen[bytes], output: IO[bytes], complaints: IO[bytes]
-) -> dict[str, Any]:
+) -> LoadReport:
     output.seek(0)
+    text = output.read()
     try:
-        report: dict[str, Any] = json.loads(output.read())
-    except ValueError:
-        complaints.seek(0)
-        last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
-        raise LoadError(
-            f"the load generator ended with code {process.returncode} and no report: "
-            f"{' '.join(last)}"
-        ) from None
-    if "error" in report:
-        raise LoadError(report["error"])
-    return report
+        error = msgspec.json.decode(text, type=Failure).error
+    except msgspec.MsgspecError:
+        raise LoadError(_death(process, complaints)) from None
+    if error is not None:
+        raise LoadError(error)
+    try:
+        return decode(LoadReport, text, "the report of the load generator")
+    except UsageError as damaged:
+        raise LoadError(damaged.cause) from damaged
+
+
+def _death(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> str:
+    complaints.seek(0)
+    last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
+    code = process.returncode
+    return f"the load generator exited with code {code} without a report: {' '.join(last)}"

@@ -3,35 +3,49 @@ docs/requests.md."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from os import PathLike, fspath
+from typing import TypeVar
+
+import msgspec
 
 from wsgiload._loadgen import read_sessions, read_targets
+from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
 from wsgiload.errors import UsageError
 
-Json = dict[str, Any]
-# A file, or the entries themselves in the form in which the plan has them.
-Mix = str | Path | Sequence[Mapping[str, Any]]
+Entry = TypeVar("Entry", WeightedRequest, SessionPlan)
+
+# A file, or the entries themselves: typed, or plain in the form in which the plan has them.
+Targets = str | PathLike[str] | Sequence[WeightedRequest] | Sequence[Mapping[str, object]]
+Sessions = str | PathLike[str] | Sequence[SessionPlan] | Sequence[Mapping[str, object]]
 
 
-def targets_of(given: Mix | None) -> tuple[Json, ...]:
-    """The weighted requests of a file, or those that are given."""
-    return _entries(given, read_targets)
+def targets_of(given: Targets | None) -> tuple[WeightedRequest, ...]:
+    """The weighted requests of a file, or the given ones."""
+    if isinstance(given, str | PathLike):
+        return _from_file(fspath(given), read_targets, WeightedRequest)
+    return tuple(_entry(entry, WeightedRequest) for entry in given or ())
 
 
-def sessions_of(given: Mix | None) -> tuple[Json, ...]:
-    """The sessions of a file, or those that are given."""
-    return _entries(given, read_sessions)
+def sessions_of(given: Sessions | None) -> tuple[SessionPlan, ...]:
+    """The sessions of a file, or the given ones."""
+    if isinstance(given, str | PathLike):
+        return _from_file(fspath(given), read_sessions, SessionPlan)
+    return tuple(_entry(entry, SessionPlan) for entry in given or ())
 
 
-def _entries(given: Mix | None, read: Callable[[str | Path], str]) -> tuple[Json, ...]:
-    if given is None:
-        return ()
-    if not isinstance(given, str | Path):
-        return tuple(dict(entry) for entry in given)
+def _from_file(path: str, read: Callable[[str], str], kind: type[Entry]) -> tuple[Entry, ...]:
     try:
-        return tuple(json.loads(read(given)))
+        entries = read(path)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    return msgspec.json.decode(entries, type=tuple[kind, ...])  # type: ignore[valid-type]
+
+
+def _entry(given: Entry | Mapping[str, object], kind: type[Entry]) -> Entry:
+    if isinstance(given, kind):
+        return given
+    try:
+        return msgspec.convert(given, type=kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{given!r} is not an entry: {error}", "see docs/requests.md") from error

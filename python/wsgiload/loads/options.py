@@ -1,44 +1,55 @@
-"""How one load is sent: its options, its level, and the plan that the generator takes.
+"""How one load is sent: its settings, its level, and the plan that the generator takes.
 
-Nothing here starts, measures or writes anything.
+Nothing here starts, measures or writes anything. What is possible is decided by the generator, when
+it checks the plan.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
+import msgspec
+
+from wsgiload.documents.load_plan import (
+    Arrivals,
+    ClosedLoop,
+    KeepaliveLimit,
+    LoadModel,
+    LoadPlan,
+    OnBusy,
+    OpenLoop,
+    Phases,
+    ReceiveStamps,
+)
 from wsgiload.errors import UsageError, require
 from wsgiload.loads.request import Request, base64_of
-from wsgiload.loads.schedule import LoadProfile, Replay
+from wsgiload.loads.schedule import LoadProfile
 from wsgiload.loads.thresholds import Thresholds, of_generator
 from wsgiload.loads.transport import Transport
 from wsgiload.units import NS_PER_S
 
-Arrivals = Literal["poisson", "constant"]
-OnBusy = Literal["grow", "queue", "shed"]
-ReceiveStamps = Literal["kernel", "sampled", "user"]
 Keepalive = Literal["on", "off"] | int
 
 DEFAULT_TIMEOUT_NS = 10 * NS_PER_S
 # No backlog in the catalogue holds more, so further connections would only wait in the kernel.
 DEFAULT_MAX_CONNECTIONS = 1_000
-# The slowest hundredth of a minute at 3,000 requests per second; some 140 kB in the report of a
+# The slowest hundredth of a minute at 3,000 requests per second; about 140 kB in the report of a
 # load.
 KEPT_FLIGHTS = 2_000
 
-# What the generator takes; said here so that it is said before a server is started.
-LONGEST_LOAD_NS = 24 * 3600 * NS_PER_S
-LEAST_TIMEOUT_NS, LONGEST_TIMEOUT_NS = 1_000_000, 3600 * NS_PER_S
+# A search for a rate must stay within what the generator accepts.
 HIGHEST_RATE_PER_S = 10_000_000
 MOST_USERS = 1_000_000
-MOST_THREADS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """How requests are sent, whatever the server and the level. Times in nanoseconds."""
+class LoadSettings:
+    """How requests are sent, whatever the server and the level. Times in nanoseconds.
+
+    ``LoadOptions`` says what each of them means; None leaves a choice to the generator.
+    """
 
     duration_ns: int
     warmup_ns: int = 0
@@ -46,42 +57,20 @@ class LoadOptions:
     arrivals: Arrivals = "poisson"
     on_busy: OnBusy = "grow"
     max_connections: int | None = None
-    # Most arrivals that wait for a connection; None: ten seconds' worth, and ten for each
-    # connection at least.
     max_pending: int | None = None
     think_time_ns: int = 0
     keepalive: Keepalive = "on"
     timeout_ns: int = DEFAULT_TIMEOUT_NS
     deadline_ns: int | None = None
-    interval_ns: int | None = None  # the generator chooses by the duration
-    # Of how many requests the report tells the instants, of the slowest and of all.
+    interval_ns: int | None = None
+    # How many of the slowest requests, and of a random sample, the report lists.
     keep_flights: int = 0
     threads: int = 1
-    # How long before a send the generator spins; None: it decides by the rate and the cores.
     spin_window_ns: int | None = None
-    # Whose instants of answers are reported; None: the kernel's in an open loop, the generator's in
-    # a closed one.
     receive_stamps: ReceiveStamps | None = None
     transport: Transport = field(default_factory=Transport)
-    # By names such as send-lag.warn: when checks speak up.
     check_thresholds: Thresholds = ()
-    # At a given rate the warm-up lasts until so many requests were due, where that is longer.
     warmup_requests: int | None = None
-
-    def __post_init__(self) -> None:
-        require(self.duration_ns > 0, "the duration must be longer than 0")
-        require(
-            self.load_ns <= LONGEST_LOAD_NS, "a load may last at most 24 hours, warm-up included"
-        )
-        least, most = LEAST_TIMEOUT_NS, LONGEST_TIMEOUT_NS
-        require(least <= self.timeout_ns <= most, "the timeout must be between 1ms and 1h")
-        require(
-            self.deadline_ns is None or self.deadline_ns > 0, "the deadline must be longer than 0"
-        )
-        require(1 <= self.threads <= MOST_THREADS, f"threads must be between 1 and {MOST_THREADS}")
-        fewest = self.threads if self.max_connections is None else self.max_connections
-        require(fewest >= self.threads, "max_connections must be at least the number of threads")
-        require(self.max_pending is None or self.max_pending >= 0, "max_pending must be at least 0")
 
     @property
     def load_ns(self) -> int:
@@ -89,7 +78,7 @@ class LoadOptions:
         return self.warmup_ns + self.duration_ns + self.cooldown_ns
 
     def warmup_ns_at(self, schedule: Level | LoadProfile) -> int:
-        """The warm-up at one level: as long as was asked for, and as many requests."""
+        """The warm-up at one level: at least the requested time and number of requests."""
         rate = schedule.rate_per_s if isinstance(schedule, Level) else None
         if self.warmup_requests is None or rate is None:
             return self.warmup_ns
@@ -110,16 +99,15 @@ class Level:
     def __post_init__(self) -> None:
         rate, users = self.rate_per_s, self.connections
         if rate is not None:
-            possible = math.isfinite(rate) and 0 < rate <= HIGHEST_RATE_PER_S
             require(
-                possible,
-                f"the rate {rate:g} does not lie above 0 and up to {HIGHEST_RATE_PER_S:,} per "
-                "second",
+                0 < rate <= HIGHEST_RATE_PER_S,
+                f"the rate must be above 0 and at most {HIGHEST_RATE_PER_S:,} per second, "
+                f"not {rate:g}",
             )
         if users is not None:
             require(
                 1 <= users <= MOST_USERS,
-                f"{users} connections do not lie between 1 and {MOST_USERS:,}",
+                f"connections must be between 1 and {MOST_USERS:,}, not {users}",
             )
 
     @property
@@ -130,68 +118,67 @@ class Level:
 
 
 def load_plan(
-    url: str, request: Request, load: LoadOptions, schedule: Level | LoadProfile, seed: int
-) -> dict[str, Any]:
+    url: str, request: Request, load: LoadSettings, schedule: Level | LoadProfile, seed: int
+) -> LoadPlan:
     """The plan of one load as the generator takes it."""
-    keepalive = load.keepalive
     require(
         url.isascii(), f"url {url!r} has characters that a URL cannot have", "percent-encode them"
     )
-    require(
-        isinstance(seed, int) and 0 <= seed < 2**64,
-        f"the seed {seed!r} is no whole number from 0 to 2^64 - 1",
+    is_seed = isinstance(seed, int) and 0 <= seed < 2**64
+    require(is_seed, f"the seed must be an integer from 0 to 2^64 - 1, not {seed!r}")
+    keepalive = load.keepalive
+    transport = load.transport
+
+    return LoadPlan(
+        url=url,
+        unix_socket=transport.unix_socket,
+        method=request.method,
+        headers=request.headers,
+        body_base64=base64_of(request.body),
+        targets=request.targets,
+        sessions=request.sessions,
+        load=_load_model(load, schedule),
+        phases=Phases(
+            warmup_ns=load.warmup_ns_at(schedule),
+            measure_ns=load.duration_ns,
+            cooldown_ns=load.cooldown_ns,
+        ),
+        interval_ns=load.interval_ns,
+        keep_flights=load.keep_flights,
+        keepalive=KeepaliveLimit(requests=keepalive) if isinstance(keepalive, int) else keepalive,
+        timeout_ns=load.timeout_ns,
+        deadline_ns=load.deadline_ns,
+        threads=load.threads,
+        seed=seed,
+        spin_window_ns=load.spin_window_ns,
+        receive_stamps=load.receive_stamps,
+        check=request.check,
+        http_version="http2" if transport.http2 else "http1",
+        tls=transport.tls,
+        source_addresses=transport.source_addresses,
+        thresholds=of_generator(load.check_thresholds),
     )
-    return {
-        "url": url,
-        "method": request.method,
-        "headers": [list(pair) for pair in request.headers],
-        "body_base64": base64_of(request.body),
-        "targets": [dict(target) for target in request.targets],
-        "sessions": [dict(session) for session in request.sessions],
-        "load": _load_model(load, schedule),
-        "phases": {
-            "warmup_ns": load.warmup_ns_at(schedule),
-            "measure_ns": load.duration_ns,
-            "cooldown_ns": load.cooldown_ns,
-        },
-        "interval_ns": load.interval_ns,
-        "keep_flights": load.keep_flights,
-        "keepalive": {"requests": keepalive} if isinstance(keepalive, int) else keepalive,
-        "timeout_ns": load.timeout_ns,
-        "deadline_ns": load.deadline_ns,
-        "threads": load.threads,
-        "seed": seed,
-        "spin_window_ns": load.spin_window_ns,
-        "receive_stamps": load.receive_stamps,
-        "check": {
-            "statuses": list(request.statuses),
-            "body_base64": base64_of(request.expected_body),
-            "length": request.expected_length,
-            "sha256": request.expected_sha256,
-            "regex": request.expected_regex,
-        },
-        "thresholds": of_generator(load.check_thresholds),
-        **load.transport.plan(),
-    }
 
 
-def _load_model(load: LoadOptions, schedule: Level | LoadProfile) -> dict[str, Any]:
-    policy = {
-        "on_busy": load.on_busy,
-        "max_connections": load.max_connections,
-        "max_pending": load.max_pending,
-    }
-    if isinstance(schedule, Replay):
-        return {"open": schedule.plan() | policy}
-    if not isinstance(schedule, Level):
-        return {"open": schedule.plan() | {"arrivals": load.arrivals} | policy}
-    if schedule.rate_per_s is not None:
-        return {"open": {"rate_per_s": schedule.rate_per_s, "arrivals": load.arrivals} | policy}
-    return {"closed": {"connections": schedule.connections, "think_time_ns": load.think_time_ns}}
+def _load_model(load: LoadSettings, schedule: Level | LoadProfile) -> LoadModel:
+    if isinstance(schedule, Level) and schedule.rate_per_s is None:
+        users = schedule.connections or 1
+        closed = ClosedLoop(connections=users, think_time_ns=load.think_time_ns)
+        return LoadModel(closed=closed)
+
+    policy = OpenLoop(
+        arrivals=load.arrivals,
+        on_busy=load.on_busy,
+        max_connections=load.max_connections,
+        max_pending=load.max_pending,
+    )
+    if isinstance(schedule, Level):
+        return LoadModel(open=msgspec.structs.replace(policy, rate_per_s=schedule.rate_per_s))
+    return LoadModel(open=schedule.onto(policy))
 
 
-def without_keepalive(load: LoadOptions) -> LoadOptions:
-    """The same load with a connection per request, for a server that closes after each answer
+def without_keepalive(load: LoadSettings) -> LoadSettings:
+    """The same load with a connection per request, for a server that closes after each response
     anyway."""
     return replace(load, keepalive="off")
 

@@ -1,4 +1,4 @@
-"""How well one run knows a quantile, and how long it has to be to know it as well as was asked.
+"""How well one run knows a quantile, and how long it has to be to know it as well as requested.
 Pure.
 
 The width of the interval inside a run shrinks with the square root of its length
@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from wsgiload.documents.load_plan import PrecisionTarget
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
 
-Json = Mapping[str, Any]
-
-# Those that a report has intervals of.
+# Those for which a report has intervals.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 USUAL_QUANTILE = "p99"
 # What a quantile needs before it has an interval at all.
@@ -57,73 +55,72 @@ def parse_precision(text: str) -> Precision:
     except ValueError:
         raise UsageError(f"{text!r} is not a precision", fix) from None
     if not 0 < share <= WIDEST:
-        raise UsageError(f"{text!r}: {share:.3g} does not lie above 0 and up to {WIDEST:.0%}", fix)
+        raise UsageError(f"{text!r}: the precision must be above 0% and at most {WIDEST:.0%}", fix)
     return Precision(share, name)
 
 
-def until_precise(asked: Precision | None, longest_ns: int | None) -> dict[str, Any]:
-    """What a plan holds for its load to go on until the quantile is known so well; nothing without
-    a longest one."""
+def until_precise(precision: Precision | None, longest_ns: int | None) -> PrecisionTarget | None:
+    """What a plan has for its load to continue until the quantile is known well enough; nothing
+    without a longest duration."""
     if longest_ns is None:
-        return {}
-    if asked is None:
+        return None
+    if precision is None:
         raise UsageError("--max-duration needs --precision", "add --precision p99:5%")
-    return {
-        "precision": {
-            "quantile": QUANTILES[asked.name],
-            "share": asked.share,
-            "longest_ns": longest_ns,
-        }
-    }
+    quantile = QUANTILES[precision.name]
+    return PrecisionTarget(quantile=quantile, share=precision.share, longest_ns=longest_ns)
 
 
-def precision_sentence(load: Json, asked: Precision) -> str:
-    """Whether the load knows its quantile as well as was asked, and if not, how long it would
+def precision_sentence(load: LoadReport, target: Precision) -> str:
+    """Whether the load knows its quantile as well as requested, and if not, how long it would
     take."""
-    probability = QUANTILES[asked.name]
-    known = load["uncertainty"]["offered_quantiles_ns"].get(f"{probability:g}")
-    if known is None or not load["outcomes"]["scheduled"]:
-        return f"precision of {asked.name} not reached: nothing was scheduled"
-    if known["reason"] in _HOPELESS:
-        return (
-            f"precision of {asked.name} not reached: {_HOPELESS[known['reason']]}, which no "
-            "longer load mends"
-        )
+    probability = QUANTILES[target.name]
+    missed = f"precision of {target.name} not reached"
+    known = load.uncertainty.offered_quantiles_ns.get(f"{probability:g}")
+    if known is None or not load.outcomes.scheduled:
+        return f"{missed}: nothing was scheduled"
+    if known.reason in _HOPELESS:
+        return f"{missed}: {_HOPELESS[known.reason]}; a longer load does not help"
+
     half = half_width(load, f"{probability:g}")
-    effective = known["effective_requests"]
+    effective = known.effective_requests
     if half is None:
-        least_ns = load["measured_ns"] * _times_for_an_interval(load, probability, effective)
-        return (
-            f"precision of {asked.name} not reached: an interval takes "
-            f"{_duration(least_ns)} at least"
-        )
-    told = f"{asked.name} is known to ± {half:.1%} from {effective:,.0f} effective requests"
-    if half <= asked.share:
-        return told
-    needed_ns = load["measured_ns"] * (half / asked.share) ** 2
-    missed = f"{told}, not to ± {asked.share:.1%}: that takes some {_duration(needed_ns)}"
-    if load.get("precision") is not None:
-        return f"precision of {asked.name} not reached: {missed} (--max-duration)"
-    return f"{missed} (--duration)"
+        least_ns = load.measured_ns * _times_for_an_interval(load, probability, effective)
+        return f"{missed}: an interval needs at least {_duration(least_ns)}"
+
+    reached = f"{target.name} is known to ± {_percent(half)}"
+    if effective is not None:
+        reached += f" from {effective:,.0f} effective requests"
+    if half <= target.share:
+        return reached
+    needed_ns = load.measured_ns * (half / target.share) ** 2
+    wish = f"{reached}, not to ± {_percent(target.share)}: that needs about {_duration(needed_ns)}"
+    if load.precision is not None:
+        return f"{missed}: {wish} (--max-duration)"
+    return f"{wish} (--duration)"
 
 
-def half_width(load: Json, quantile: str) -> float | None:
+def half_width(load: LoadReport, quantile: str) -> float | None:
     """Half of the 95 % interval of an offered quantile as a share of it; None where it has none, or
     an open one."""
-    low_high = load["uncertainty"]["offered_quantiles_ns"][quantile]["interval_95_ns"]
-    value_ns = load["offered_quantiles_ns"][quantile]["high"]
-    if low_high is None or low_high[1] is None or not value_ns:
+    interval_ns = load.uncertainty.offered_quantiles_ns[quantile].interval_95_ns
+    bounds = (load.offered_quantiles_ns or {}).get(quantile)
+    if interval_ns is None or bounds is None or not bounds.high:
         return None
-    return float((low_high[1] - low_high[0]) / 2 / value_ns)
+    low_ns, high_ns = interval_ns
+    return None if high_ns is None else (high_ns - low_ns) / 2 / bounds.high
 
 
-def _times_for_an_interval(load: Json, probability: float, effective: float | None) -> float:
+def _times_for_an_interval(load: LoadReport, probability: float, effective: float | None) -> float:
     """How many times as long a load would have to be for ten effective requests beyond the
     quantile."""
     needed = FEWEST_BEYOND / (1 - probability)
     if effective:
         return max(1.0, needed / effective)
-    return max(1.0, max(FEWEST_REQUESTS, needed) / float(load["outcomes"]["scheduled"]))
+    return max(1.0, max(FEWEST_REQUESTS, needed) / load.outcomes.scheduled)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _duration(length_ns: float) -> str:

@@ -1,4 +1,4 @@
-"""Finds and runs ``refsrv``, the reference server whose every answer is known in advance."""
+"""Finds and runs ``refsrv``, the reference server whose every response is known in advance."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ def find_reference_server(named: Path | None = None) -> Path:
     if named is not None:
         if not os.access(named, os.X_OK) or named.is_dir():
             raise UsageError(
-                f"{named} is no program", "name refsrv, the reference server, with --refsrv"
+                f"{named} is not executable", "give the reference server with --refsrv"
             )
         return named
     if BUILT.is_file():
         return BUILT
-    found = shutil.which("refsrv")
-    if found is None:
+    installed = shutil.which("refsrv")
+    if installed is None:
         raise UsageError(
             "refsrv (the reference server) not found; wheels do not include it",
             "build it with `cargo build --release -p refsrv` in a clone of wsgiload, then name "
             "it with --refsrv "
             "or put it on the PATH",
         )
-    return Path(found)
+    return Path(installed)
 
 
 @contextmanager
 def serving_reference(program: Path, hold_ns: int, cpus: tuple[int, ...]) -> Iterator[str]:
-    """Its URL, for as long as the block lasts; every answer is held for ``hold_ns``, on these
-    cores."""
+    """Its URL while the block lasts; every response is delayed by ``hold_ns``, on these cores."""
     with uninterrupted():
         process = _start(program, hold_ns, cpus)
     try:
@@ -91,7 +90,7 @@ def _address(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
     line = process.stdout.readline() if readable else ""
-    said, _, address = line.strip().rpartition(" ")
-    if said != "listening on":
-        raise ServerError("the reference server did not start", "run it by itself to see why")
+    announcement, _, address = line.strip().rpartition(" ")
+    if announcement != "listening on":
+        raise ServerError("the reference server did not start", "run it directly to see the error")
     return address

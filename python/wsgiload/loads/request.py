@@ -1,4 +1,4 @@
-"""What is sent, and what counts as a right answer: frozen data. Nothing here sends anything."""
+"""What is sent, and what counts as a correct response: frozen data. Nothing here sends anything."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import base64
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlsplit
 
+from wsgiload.documents.load_plan import ResponseCheck, SessionPlan, WeightedRequest
 from wsgiload.errors import UsageError, require
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -19,7 +19,7 @@ _FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What each request is, and what counts as a right answer."""
+    """What each request is, and what counts as a correct response."""
 
     path: str = "/"
     method: str = "GET"
@@ -30,19 +30,18 @@ class Request:
     expected_length: int | None = None
     expected_sha256: str | None = None
     expected_regex: str | None = None
-    # As the generator's plan has them; instead of one request, whose headers and checks are then
-    # their defaults.
-    targets: tuple[Mapping[str, Any], ...] = ()
-    sessions: tuple[Mapping[str, Any], ...] = ()
+    # Instead of one request, whose headers and checks are then their defaults.
+    targets: tuple[WeightedRequest, ...] = ()
+    sessions: tuple[SessionPlan, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
             raise UsageError(
-                f"the path {self.path!r} does not begin with a slash", f"write --path /{self.path}"
+                f"the path {self.path!r} must start with a slash", f"write --path /{self.path}"
             )
         require(
             bool(_PATH.fullmatch(self.path)),
-            f"the path {self.path!r} is no URL path",
+            f"the path {self.path!r} is not a URL path",
             "percent-encode it",
         )
         require(
@@ -57,46 +56,56 @@ class Request:
             )
         require(
             self.body is None or isinstance(self.body, bytes | bytearray),
-            f"{self.body!r} is no body",
-            'give bytes, such as b"a=1"',
+            f"the body must be bytes, not {self.body!r}",
+            'write it like b"a=1"',
         )
-        require(
-            not (self.targets and self.sessions),
-            "targets and sessions were both given",
-            "give one of them",
+        is_one_kind = not (self.targets and self.sessions)
+        require(is_one_kind, "targets and sessions are mutually exclusive")
+
+    @property
+    def check(self) -> ResponseCheck:
+        """What counts as a correct response, as a plan has it."""
+        return ResponseCheck(
+            statuses=self.statuses,
+            body_base64=base64_of(self.expected_body),
+            length=self.expected_length,
+            sha256=self.expected_sha256,
+            regex=self.expected_regex,
         )
 
     @property
     def first(self) -> Request:
-        """The request by itself, or the first of several: what a server is asked before it is
+        """The request by itself, or the first of several: what a server gets before it is
         measured."""
-        entries = [*self.targets, *(step for session in self.sessions for step in session["steps"])]
-        if not entries:
+        requests = [target.request for target in self.targets]
+        requests += [step.request for session in self.sessions for step in session.steps]
+        if not requests:
             return self
-        one = entries[0]["request"]
-        own = tuple((str(name), str(value)) for name, value in one.get("headers", ()))
-        names = {name.lower() for name, _ in own}
-        url = urlsplit(one["url"])
-        checked = replace(self, **_checks(one["check"])) if one.get("check") else self
+
+        first = requests[0]
+        names = {name.lower() for name, _ in first.headers}
+        inherited = tuple(pair for pair in self.headers if pair[0].lower() not in names)
+        url = urlsplit(first.url)
+        checked = self if first.check is None else self._checking(first.check)
         return replace(
             checked,
             path=(url.path or "/") + (f"?{url.query}" if url.query else ""),
-            method=one.get("method", "GET"),
-            headers=own + tuple(pair for pair in self.headers if pair[0].lower() not in names),
-            body=_bytes(one.get("body_base64")),
+            method=first.method,
+            headers=first.headers + inherited,
+            body=_bytes(first.body_base64),
             targets=(),
             sessions=(),
         )
 
-
-def _checks(check: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "statuses": tuple(check["statuses"]),
-        "expected_body": _bytes(check.get("body_base64")),
-        "expected_length": check.get("length"),
-        "expected_sha256": check.get("sha256"),
-        "expected_regex": check.get("regex"),
-    }
+    def _checking(self, check: ResponseCheck) -> Request:
+        return replace(
+            self,
+            statuses=check.statuses,
+            expected_body=_bytes(check.body_base64),
+            expected_length=check.length,
+            expected_sha256=check.sha256,
+            expected_regex=check.regex,
+        )
 
 
 def header_pairs(
@@ -105,7 +114,7 @@ def header_pairs(
     """Header fields of a mapping, or of pairs as they are."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     fix = 'write {"Accept": "*/*"}, or [("Accept", "*/*")]'
-    require(not isinstance(headers, str | bytes), f"headers are no text, as {headers!r} is", fix)
+    require(not isinstance(headers, str | bytes), f"headers must not be a string: {headers!r}", fix)
     fields = tuple(pairs)
     for pair in fields:
         is_pair = (
@@ -113,7 +122,7 @@ def header_pairs(
             and len(pair) == 2
             and all(isinstance(part, str) for part in pair)
         )
-        require(is_pair, f"{pair!r} is no name and value of a header field", fix)
+        require(is_pair, f"{pair!r} is not a (name, value) pair", fix)
     return tuple((name, value) for name, value in fields)
 
 

@@ -1,7 +1,7 @@
 """What an open loop offers when it is not one rate throughout: a ramp, steps, or recorded arrivals.
 
-Times in nanoseconds, rates per second over all threads. The generator makes the arrivals, and
-judges whether it can.
+Times in seconds, rates per second over all threads. The generator makes the arrivals, and judges
+whether it can.
 """
 
 from __future__ import annotations
@@ -12,107 +12,146 @@ from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from wsgiload._loadgen import parse_trace
-from wsgiload.errors import UsageError
-from wsgiload.units import NS_PER_S, parse_duration_ns
+from wsgiload.documents import load_plan
+from wsgiload.documents.load_plan import OpenLoop
+from wsgiload.errors import UsageError, require
+from wsgiload.units import NS_PER_S, parse_duration_ns, seconds_to_ns
 
 DEFAULT_DURATION_NS = 10 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """A rate that changes evenly over the measurement, or over a part of it and then holds."""
+    """An open loop whose rate changes linearly.
+
+    Args:
+        from_per_s: Rate at the start of the measurement, per second.
+        to_per_s: Rate at the end of the ramp, per second.
+        over: How long the ramp takes, in seconds; its last rate then holds. Default: the whole
+            measurement.
+    """
 
     from_per_s: float
     to_per_s: float
-    over_ns: int | None = None
+    over: float | None = None
 
     def __post_init__(self) -> None:
-        _require_numbers(self.from_per_s, self.to_per_s)
+        _require_rates(self.from_per_s, self.to_per_s)
 
     @property
-    def own_length_ns(self) -> int | None:
-        """How long it lasts of itself."""
-        return self.over_ns
+    def length_ns(self) -> int | None:
+        """How long it lasts by itself."""
+        return None if self.over is None else seconds_to_ns(self.over)
 
-    def plan(self) -> dict[str, Any]:
-        """Its key in the generator's plan."""
-        return {
-            "ramp": {
-                "from_per_s": self.from_per_s,
-                "to_per_s": self.to_per_s,
-                "over_ns": self.over_ns,
-            }
-        }
+    def onto(self, policy: OpenLoop) -> OpenLoop:
+        """The open loop of a plan, with this schedule."""
+        ramp = load_plan.Ramp(
+            from_per_s=self.from_per_s, to_per_s=self.to_per_s, over_ns=self.length_ns
+        )
+        return msgspec.structs.replace(policy, ramp=ramp)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """One rate after another: pairs of a rate and how long it holds."""
+    """An open loop with one rate after another.
 
-    steps: tuple[tuple[float, int], ...]
+    Args:
+        steps: Pairs of a rate per second and how long it holds, in seconds; a rate of 0 is a pause.
+    """
+
+    steps: Sequence[tuple[float, float]]
 
     def __post_init__(self) -> None:
-        _require_numbers(*(rate for rate, _ in self.steps))
+        pairs = [pair for pair in self.steps if len(pair) == 2]
+        are_pairs = bool(pairs) and len(pairs) == len(self.steps)
+        require(are_pairs, f"{self.steps!r} are not steps", "give pairs of a rate and seconds")
+        _require_rates(*(rate for rate, _ in pairs))
 
     @property
-    def own_length_ns(self) -> int | None:
+    def length_ns(self) -> int | None:
         """How long they last together."""
-        return sum(duration_ns for _, duration_ns in self.steps)
+        return sum(seconds_to_ns(seconds) for _, seconds in self.steps)
 
-    def plan(self) -> dict[str, Any]:
-        """Their key in the generator's plan."""
-        return {"steps": [{"rate_per_s": rate, "duration_ns": ns} for rate, ns in self.steps]}
+    def onto(self, policy: OpenLoop) -> OpenLoop:
+        """The open loop of a plan, with this schedule."""
+        steps = tuple(
+            load_plan.Step(rate_per_s=rate, duration_ns=seconds_to_ns(seconds))
+            for rate, seconds in self.steps
+        )
+        return msgspec.structs.replace(policy, steps=steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Recorded arrivals, as offsets from the start of the load; at speed 2 they take half as
-    long."""
+    """An open loop that replays recorded arrivals.
 
-    offsets_ns: tuple[int, ...]
+    Args:
+        offsets: When each request arrived, in seconds from the start and in ascending order.
+        speed: Replay speed factor; 2 replays twice as fast.
+    """
+
+    offsets: Sequence[float]
     speed: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.speed < math.inf:
-            raise UsageError(f"the replay speed {self.speed:g} is not a number above 0")
+        offsets = self.offsets
+        is_trace = len(offsets) > 0 and all(
+            earlier <= later for earlier, later in pairwise((0, *offsets, math.inf))
+        )
+        require(
+            is_trace and offsets[-1] < math.inf,
+            "a trace needs at least one offset, in seconds and in ascending order",
+        )
+        is_speed = 0 < self.speed < math.inf
+        require(is_speed, f"the replay speed must be positive, not {self.speed:g}")
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], speed: float = 1.0) -> Replay:
+        """The trace in a file: one offset per line in seconds, or with a unit; ``#`` begins a
+        comment."""
+        return cls(tuple(offset_ns / NS_PER_S for offset_ns in read_trace(path)), speed)
 
     @property
-    def own_length_ns(self) -> int | None:
-        """To one mean gap after the last arrival, as the generator has it; None for arrivals at one
-        instant."""
-        first, last, gaps = self.offsets_ns[0], self.offsets_ns[-1], len(self.offsets_ns) - 1
-        return int((last + (last - first) // gaps) / self.speed) if last > first else None
+    def length_ns(self) -> int | None:
+        """To one mean gap after the last arrival, as the generator has it; None for arrivals that
+        are all at one time."""
+        first_ns, last_ns = (round(self.offsets[place] * NS_PER_S) for place in (0, -1))
+        gaps = len(self.offsets) - 1
+        if last_ns <= first_ns:
+            return None
+        return int((last_ns + (last_ns - first_ns) // gaps) / self.speed)
 
-    def plan(self) -> dict[str, Any]:
-        """Its key in the generator's plan."""
-        return {"replay": {"offsets_ns": list(self.offsets_ns), "speed": self.speed}}
+    def onto(self, policy: OpenLoop) -> OpenLoop:
+        """The open loop of a plan, with this schedule."""
+        offsets_ns = tuple(round(offset * NS_PER_S) for offset in self.offsets)
+        replay = load_plan.Replay(offsets_ns=offsets_ns, speed=self.speed)
+        return msgspec.structs.replace(policy, arrivals=None, replay=replay)
 
 
 LoadProfile = Ramp | Steps | Replay
 
 
-def _require_numbers(*rates: float) -> None:
+def _require_rates(*rates: float) -> None:
     for rate in rates:
-        if not 0 <= rate < math.inf:
-            raise UsageError(f"the rate {rate:g} is not a number from 0 up")
+        require(0 <= rate < math.inf, f"a rate must be a number from 0 up, not {rate:g}")
 
 
 def measured_ns(given_ns: int | None, profile: LoadProfile | None, warmup_ns: int) -> int:
-    """How long to measure: as long as asked for, or else as the schedule lasts. A trace begins with
+    """How long to measure: as long as requested, or else as the schedule lasts. A trace begins with
     the warm-up."""
     if given_ns is not None:
         return given_ns
-    own_ns = profile.own_length_ns if profile else None
-    if own_ns is None:
+    length_ns = profile.length_ns if profile else None
+    if length_ns is None:
         return DEFAULT_DURATION_NS
     if not isinstance(profile, Replay):
-        return own_ns
-    if own_ns <= warmup_ns:
-        raise UsageError("the warm-up covers the whole trace; nothing is left to measure")
-    return own_ns - warmup_ns
+        return length_ns
+    require(length_ns > warmup_ns, "the warm-up covers the whole trace; nothing is left to measure")
+    return length_ns - warmup_ns
 
 
 def parse_ramp(text: str) -> Ramp:
@@ -125,7 +164,7 @@ def parse_ramp(text: str) -> Ramp:
         raise UsageError(
             f"{text!r} is not a ramp", "write it like 1000:3000 or 1000:3000@30s"
         ) from None
-    return Ramp(from_per_s, to_per_s, parse_duration_ns(time) if at else None)
+    return Ramp(from_per_s, to_per_s, parse_duration_ns(time) / NS_PER_S if at else None)
 
 
 def parse_steps(text: str) -> Steps:
@@ -133,16 +172,16 @@ def parse_steps(text: str) -> Steps:
     return Steps(tuple(_step(part) for part in text.split(",")))
 
 
-def _step(text: str) -> tuple[float, int]:
+def _step(text: str) -> tuple[float, float]:
     rate, _, time = text.partition("@")
     try:
-        return float(rate), parse_duration_ns(time)
+        return float(rate), parse_duration_ns(time) / NS_PER_S
     except (ValueError, UsageError):
         raise UsageError(f"{text!r} is not a step", "write steps like 1000@10s,2000@10s") from None
 
 
 def read_trace(path: str | PathLike[str]) -> tuple[int, ...]:
-    """The offsets in a file: one per line in seconds, or with a unit; ``#`` begins a comment."""
+    """The offsets in a file, in nanoseconds."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -151,14 +190,3 @@ def read_trace(path: str | PathLike[str]) -> tuple[int, ...]:
         return tuple(parse_trace(text))
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
-
-
-def trace_of(seconds: Sequence[float]) -> tuple[int, ...]:
-    """Offsets in seconds as a trace."""
-    ascending = all(earlier <= later for earlier, later in pairwise(seconds))
-    if not seconds or not ascending or not 0 <= seconds[0] <= seconds[-1] < math.inf:
-        raise UsageError(
-            "a trace is offsets in seconds from its start, ascending",
-            "sort them, and give at least one",
-        )
-    return tuple(round(offset * NS_PER_S) for offset in seconds)

@@ -1,7 +1,7 @@
-"""Thresholds of checks that the user sets, such as ``send-lag.warn=0.02``: read, and told apart by
-who checks. Pure.
+"""Thresholds of checks that the user sets, such as ``send-lag.warn=0.02``: read, and divided by who
+makes the check. Pure.
 
-Those of the generator go into its plan, which knows their names and refuses others.
+Those of the generator go into its plan; the generator knows their names and refuses others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIX = "write it like send-lag.warn=0.02"
 
 
 def parse_check_threshold(text: str) -> tuple[str, float]:
-    """``send-lag.warn=0.02`` as its name and its number."""
+    """``send-lag.warn=0.02`` as its name and its number; old codes (``C4.warn``) are accepted."""
     name, equals, number = text.partition("=")
     check, dot, key = name.strip().partition(".")
     if not (equals and dot and check and key):
@@ -37,23 +37,21 @@ def parse_check_threshold(text: str) -> tuple[str, float]:
 
 
 def check_thresholds_of(limits: Mapping[str, float]) -> Thresholds:
-    """The thresholds of a mapping such as ``{"send-lag.warn": 0.02}``."""
-    for name, limit in limits.items():
-        if not (math.isfinite(limit) and limit >= 0):
-            raise UsageError(f"the threshold {name} is {limit:g}", "give a number from 0 on")
-        check, dot, key = name.partition(".")
-        if not (dot and key):
-            raise UsageError(f"{name!r} is no threshold of a check", "name one like send-lag.warn")
-        check = name_of(check)
-        if check in OWN and key not in OWN[check]:
-            raise UsageError(f"{check} has no threshold {key}", f"it has {', '.join(OWN[check])}")
-    return tuple((_with_name(name), float(limit)) for name, limit in limits.items())
+    """The thresholds of a mapping such as ``{"send-lag.warn": 0.02}``, by the names of checks."""
+    return tuple(_threshold(name, limit) for name, limit in limits.items())
 
 
-def _with_name(threshold: str) -> str:
-    """A threshold under its check's name, also where an old code was given."""
-    check, _, key = threshold.partition(".")
-    return f"{name_of(check)}.{key}"
+def _threshold(name: str, limit: float) -> tuple[str, float]:
+    identifier, dot, key = name.partition(".")
+    check = name_of(identifier)
+    if not (math.isfinite(limit) and limit >= 0):
+        raise UsageError(f"the threshold {name} must be a number from 0 up, not {limit:g}")
+    if not (dot and key):
+        raise UsageError(f"{name!r} is not a threshold", "name one like send-lag.warn")
+    if check in OWN and key not in OWN[check]:
+        keys = " or ".join(OWN[check])
+        raise UsageError(f"{check} has no threshold {key!r}", f"choose {keys}")
+    return f"{check}.{key}", float(limit)
 
 
 def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
@@ -61,7 +59,7 @@ def require_of_generator(thresholds: Iterable[tuple[str, float]]) -> None:
     for name, _ in thresholds:
         check = name.partition(".")[0]
         if check in OWN:
-            raise UsageError(f"{name}: {check} is a check of `wsgiload sweep`", "leave it out")
+            raise UsageError(f"{name}: only `wsgiload sweep` makes the check {check}", "omit it")
 
 
 def of_generator(thresholds: Iterable[tuple[str, float]]) -> dict[str, dict[str, float]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from wsgiload.documents.load_plan import TlsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +18,7 @@ class Transport:
     insecure: bool = False
     ca_file: str | None = None
 
-    def plan(self) -> dict[str, Any]:
-        """Its keys of the generator's plan."""
-        return {
-            "unix_socket": self.unix_socket,
-            "source_addresses": list(self.source_addresses),
-            "http_version": "http2" if self.http2 else "http1",
-            "tls": {"insecure": self.insecure, "ca_file": self.ca_file},
-        }
+    @property
+    def tls(self) -> TlsOptions:
+        """Whom to trust, as a plan has it."""
+        return TlsOptions(insecure=self.insecure, ca_file=self.ca_file)

@@ -168,10 +168,21 @@ def finish(figure: Figure, name: str, title: str, sweep: Sweep) -> str:
     from matplotlib.lines import Line2D
 
     write_title(figure, title, conditions(sweep.experiment), float(figure.get_figheight()))
-    handles = [
-        Line2D([], [], linewidth=1.4, markersize=4.4, label=label, **svg.series_style(index))
-        for index, label in enumerate(sweep.labels)
-    ]
+    handles = []
+    for index, label in enumerate(sweep.labels):
+        style = svg.series_style(index)
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=style.colour,
+                marker=style.marker,
+                linestyle=style.dash,
+                linewidth=1.4,
+                markersize=4.4,
+                label=label,
+            )
+        )
     figure.legend(
         handles=handles,
         loc="lower left",

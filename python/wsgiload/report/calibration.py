@@ -7,66 +7,64 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from wsgiload.documents.calibration import Calibration, FloorFigures, MedianBias
 from wsgiload.report import words
-from wsgiload.report.words import Json
 
-_TIMES = {
-    "response_time_ns": "response time",
-    "send_lag_ns": "send lag",
-    "receive_delay_ns": "receive delay",
-}
 _FIGURES = ("p50", "p99", "p99.9", "max")
 
 
-def print_calibration(document: Json, console: Console) -> None:
+def print_calibration(document: Calibration, console: Console) -> None:
     """The verdict, the floor, and a sentence per hold."""
-    verdict = document["verdict"]
-    head = [Text(f"verdict: {words.verdict_words(verdict)}")]
-    head += [Text(words.reason_words(reason)) for reason in verdict["reasons"]]
+    verdict = Text(f"verdict: {words.verdict_words(document.verdict)}")
+    reasons = [Text(words.reason_words(reason)) for reason in document.verdict.reasons]
     title = (
-        f"Floor at {words.format_per_s(document['rate_per_s'])}, keep-alive "
-        f"{document['keepalive']}, generator on CPU "
-        f"{words.format_cpu_list(document['client_cpus'])}; shown beside later results, never "
+        f"Noise floor at {words.format_per_s(document.rate_per_s)}, keep-alive "
+        f"{document.keepalive}, generator on CPU "
+        f"{words.format_cpu_list(document.client_cpus)}; shown with later results, never "
         "subtracted"
     )
-    console.print(
-        Group(
-            *head, Text(title, style="dim"), _table(document), *map(Text, bias_sentences(document))
-        )
-    )
+    biases = [Text(sentence) for sentence in bias_sentences(document)]
+    console.print(Group(verdict, *reasons, Text(title, style="dim"), _table(document), *biases))
 
 
-def _table(document: Json) -> Table:
+def _table(document: Calibration) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("time")
     for figure in _FIGURES:
         table.add_column(figure, justify="right", no_wrap=True)
-    for key, name in _TIMES.items():
-        figures = document["floor"][key]
-        row = [
-            words.format_duration_ns(figures[figure]) if figures else words.MISSING
-            for figure in _FIGURES
-        ]
-        table.add_row(name, *row)
+
+    floor = document.floor
+    times = {
+        "response time": floor.response_time_ns,
+        "send lag": floor.send_lag_ns,
+        "receive delay": floor.receive_delay_ns,
+    }
+    for name, figures in times.items():
+        table.add_row(name, *_row(figures))
     return table
 
 
-def bias_sentences(document: Json) -> list[str]:
+def _row(figures: FloorFigures | None) -> list[str]:
+    if figures is None:
+        return [words.MISSING] * len(_FIGURES)
+    times_ns = (figures.p50, figures.p99, figures.p99_9, figures.max)
+    return [words.format_duration_ns(time_ns) for time_ns in times_ns]
+
+
+def bias_sentences(document: Calibration) -> list[str]:
     """What a median that is known was measured as."""
-    said = []
-    for bias in document["bias"]:
-        hold = words.format_duration_ns(bias["hold_ns"])
-        if bias["bias_ns"] is None:
-            said.append(f"service time {hold}: no correct response")
-            continue
-        verdict = (
-            "as it should be"
-            if bias["is_within"]
-            else "more than the 50 µs that a quiet machine takes"
-        )
-        if bias["bias_ns"] < 0:
-            verdict = "earlier than possible"
-        said.append(
-            f"hold {hold}: p50 {words.format_duration_ns(bias['bias_ns'])} beyond it, {verdict}"
-        )
-    return said
+    return [_bias_sentence(bias) for bias in document.bias]
+
+
+def _bias_sentence(bias: MedianBias) -> str:
+    hold = words.format_duration_ns(bias.hold_ns)
+    if bias.bias_ns is None:
+        return f"service time {hold}: no correct response"
+    if bias.bias_ns < 0:
+        judgement = "earlier than possible"
+    elif bias.is_within:
+        judgement = "as it should be"
+    else:
+        judgement = "more than the 50 µs that a quiet machine takes"
+    beyond = words.format_duration_ns(bias.bias_ns)
+    return f"service time {hold}: p50 {beyond} beyond it, {judgement}"

@@ -11,35 +11,33 @@ from rich.table import Table
 from rich.text import Text
 
 from wsgiload.analysis.recommend import is_lower_bound
+from wsgiload.documents.capacity import CapacityResult, ServerCapacity, UseAtCapacity
 from wsgiload.report import words
 from wsgiload.report.table import FULL_WIDTH
-from wsgiload.report.words import Json
 
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}
 
 
-def print_capacity(document: Json, console: Console) -> None:
+def print_capacity(document: CapacityResult, console: Console) -> None:
     """The conditions, a row per server, and what must be known of each."""
     if not console.is_terminal and console.width < FULL_WIDTH:
         console.width = FULL_WIDTH
-    remarks = [Text(sentence) for server in document["servers"] for sentence in remarks_of(server)]
-    console.print(
-        Group(Text(conditions(document), style="dim"), _table(document["servers"]), *remarks)
-    )
+    remarks = [Text(sentence) for server in document.servers for sentence in remarks_of(server)]
+    head = Text(conditions(document), style="dim")
+    console.print(Group(head, _table(document.servers), *remarks))
 
 
-def conditions(document: Json) -> str:
+def conditions(document: CapacityResult) -> str:
     """What was searched, under which policy: without these the rate means nothing."""
-    trials = words.format_seconds(document["duration_s"])
+    trials = words.format_seconds(document.duration_s)
     return (
-        f"Largest rate with {words.join_words(document['slo'])} over all offered requests; "
-        f"{str(document['arrivals']).capitalize()} arrivals, keep-alive "
-        f"{document['keepalive']}; trials of {trials}, "
-        f"to {words.format_ratio(document['width'])}"
+        f"Largest rate with {words.join_words(document.slo)} over all offered requests; "
+        f"{document.arrivals.capitalize()} arrivals, keep-alive {document.keepalive}; "
+        f"trials of {trials}, to {words.format_ratio(document.width)}"
     )
 
 
-def _table(servers: Sequence[Json]) -> Table:
+def _table(servers: Sequence[ServerCapacity]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in (
         "server",
@@ -53,24 +51,24 @@ def _table(servers: Sequence[Json]) -> Table:
     ):
         table.add_column(heading, overflow="fold")
     for server in servers:
-        verdict, confirmed = server["verdict"], server["confirmed"]
+        verdict, confirmed = server.verdict, server.confirmed
         table.add_row(
-            str(server["server"]),
+            server.server,
             rate_words(server),
-            _bracket(server["bracket"]),
-            _interval(server["interval_95"]),
+            _bracket(server.bracket),
+            _interval(server.interval_95),
             f"{confirmed[0]} of {confirmed[1]}" if confirmed else words.MISSING,
-            words.format_per_s(server["strict_per_s"]),
-            memory_words(server["at_rate"]),
-            Text(words.verdict_words(verdict), style=_STYLES.get(verdict["status"], "")),
+            words.format_per_s(server.strict_per_s),
+            memory_words(server.at_rate),
+            Text(words.verdict_words(verdict), style=_STYLES[verdict.status]),
         )
     return table
 
 
-def rate_words(server: Json) -> str:
+def rate_words(server: ServerCapacity) -> str:
     """The rate, marked where trials near it missed for reasons that may not be the server's."""
-    mark = "≥ " if server["rate_per_s"] is not None and is_lower_bound(server) else ""
-    return mark + words.format_per_s(server["rate_per_s"])
+    mark = "≥ " if server.rate_per_s is not None and is_lower_bound(server) else ""
+    return mark + words.format_per_s(server.rate_per_s)
 
 
 def _bracket(bounds: Sequence[float | None]) -> str:
@@ -79,7 +77,7 @@ def _bracket(bounds: Sequence[float | None]) -> str:
     return f"{words.format_rate(bounds[0])} to {words.format_rate(bounds[1])}"
 
 
-def _interval(interval: Sequence[float] | None) -> str:
+def _interval(interval: Sequence[float | None] | None) -> str:
     return (
         f"{words.format_rate(interval[0])} to {words.format_rate(interval[1])}"
         if interval
@@ -87,22 +85,21 @@ def _interval(interval: Sequence[float] | None) -> str:
     )
 
 
-def memory_words(at_rate: Json | None) -> str:
+def memory_words(at_rate: UseAtCapacity | None) -> str:
     """The most memory used at the rate, of how much."""
-    if at_rate is None or at_rate["memory_peak_bytes"] is None:
+    if at_rate is None or at_rate.memory_peak_bytes is None:
         return words.MISSING
-    limit = at_rate["memory_limit_bytes"]
-    of = f" of {words.format_bytes(limit)}" if limit is not None else ""
-    return f"{words.format_bytes(at_rate['memory_peak_bytes'])}{of}"
+    limit = at_rate.memory_limit_bytes
+    of_limit = f" of {words.format_bytes(limit)}" if limit is not None else ""
+    return f"{words.format_bytes(at_rate.memory_peak_bytes)}{of_limit}"
 
 
-def remarks_of(server: Json) -> list[str]:
+def remarks_of(server: ServerCapacity) -> list[str]:
     """One sentence per doubt, and one for the trials that were discarded."""
-    said = [
-        f"{server['server']}: {words.reason_words(reason)}"
-        for reason in server["verdict"]["reasons"]
+    remarks = [
+        f"{server.server}: {words.reason_words(reason)}" for reason in server.verdict.reasons
     ]
-    discarded = [str(trial["cell"]) for trial in server["trials"] if trial["discarded"]]
+    discarded = [trial.cell for trial in server.trials if trial.discarded]
     if discarded:
-        said.append(f"{server['server']}: discarded and made again: {', '.join(discarded)}")
-    return said
+        remarks.append(f"{server.server}: discarded and made again: {', '.join(discarded)}")
+    return remarks

@@ -3,8 +3,8 @@ Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +12,9 @@ from rich.text import Text
 
 from wsgiload.catalogue.names import Catalogue, ServerVariant
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from wsgiload.serving.check import CheckResult
+    from wsgiload.serving.concurrency import Concurrency
 
 _SIGNS = {
     True: Text("yes", style="green"),
@@ -22,16 +24,16 @@ _SIGNS = {
 FULL_WIDTH = 200
 _WORDS = {True: "yes", False: "**no**", None: "–"}
 # Proven or not, of what a server has to do.
-_PROOFS = (
-    ("right body", "right_body"),
-    ("keep-alive as claimed", "keepalive_as_claimed"),
-    ("framing as claimed", "framing_as_claimed"),
-    ("1 MiB echoed", "echo"),
-    ("404, 500", "errors_passed"),
-    ("PEP 3333", "conforms"),
-    ("log silent", "quiet"),
-    ("within budget", "within_budget"),
-    ("clean stop", "clean_stop"),
+_PROOFS: tuple[tuple[str, Callable[[CheckResult], bool | None]], ...] = (
+    ("correct body", lambda result: result.right_body),
+    ("keep-alive as claimed", lambda result: result.keepalive_as_claimed),
+    ("framing as claimed", lambda result: result.framing_as_claimed),
+    ("1 MiB echoed", lambda result: result.echo),
+    ("404, 500", lambda result: result.errors_passed),
+    ("PEP 3333", lambda result: result.conforms),
+    ("log silent", lambda result: result.quiet),
+    ("within budget", lambda result: result.within_budget),
+    ("clean stop", lambda result: result.clean_stop),
 )
 
 
@@ -68,107 +70,106 @@ def _yes(holds: bool) -> str:
     return "yes" if holds else "no"
 
 
-def print_checks(rows: Iterable[Row], console: Console) -> None:
+def print_checks(results: Iterable[CheckResult], console: Console) -> None:
     """Server × property, each measured on a launched server; then what does not hold, in words.
 
     On a narrow terminal the proofs are counted instead of listed; a file or a pipe has room for
     all.
     """
-    rows, width = list(rows), console.width
+    results, width = list(results), console.width
     console.width = width if console.is_terminal else max(width, FULL_WIDTH)
-    console.print(_checks_table(rows, is_wide=console.width >= FULL_WIDTH))
-    for sentence in _complaints(rows):
+    console.print(_checks_table(results, is_wide=console.width >= FULL_WIDTH))
+    for sentence in _complaints(results):
         console.print(sentence, style="red", highlight=False, markup=False, soft_wrap=True)
     console.width = width
 
 
-def _checks_table(rows: Iterable[Row], *, is_wide: bool) -> Table:
+def _checks_table(results: Iterable[CheckResult], *, is_wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     proofs = [name for name, _ in _PROOFS] if is_wide else ["proven"]
     for heading in ("server", "profile", "version", *proofs, "framing", "keep-alive"):
         table.add_column(heading, overflow="fold")
-    for heading in ("backlog", "workers", "processes", "s to ready", "s to stop"):
+    for heading in ("backlog", "workers", "processes", "startup (s)", "shutdown (s)"):
         table.add_column(heading, justify="right")
-    for row in rows:
-        signs = [row[key] for _, key in _PROOFS]
-        counted = Text(f"{signs.count(True)} of {len(signs) - signs.count(None)}")
-        table.add_row(
-            Text(
-                row["server"] + (" (legacy)" if row["legacy"] else ""),
-                style="" if row["passed"] else "red",
-            ),
-            row["profile"],
-            row["version"] or "–",
-            *([_SIGNS[sign] for sign in signs] if is_wide else [counted]),
-            row["framing"] or "–",
-            {True: "yes", False: "no", None: "–"}[row["keepalive"]],
-            *(
-                _number(row[key])
-                for key in ("backlog", "workers_met", "processes", "ready_s", "stop_s")
-            ),
-        )
+    for result in results:
+        table.add_row(*_checks_row(result, is_wide=is_wide))
     return table
 
 
-def _complaints(rows: Iterable[Row]) -> list[str]:
-    said = []
-    for row in rows:
-        reasons = [*row["complaints"], *([row["failure"]] if row["failure"] is not None else [])]
-        said += [f"{row['server']}: {reason}" for reason in reasons]
-    return said
-
-
-def markdown_catalogue(catalogue: Catalogue, rows: Sequence[Row]) -> str:
-    """docs/servers.md: what a check of the catalogue found, and what cannot be run any more."""
-    headings = [
-        "server",
-        "version",
-        "Python",
-        *(name for name, _ in _PROOFS),
-        "backlog",
-        "framing",
-        "keep-alive",
-        "at once",
+def _checks_row(result: CheckResult, *, is_wide: bool) -> list[str | Text]:
+    proven = [proof(result) for _, proof in _PROOFS]
+    counted = Text(f"{proven.count(True)} of {len(proven) - proven.count(None)}")
+    numbers = (
+        result.backlog,
+        result.workers_met,
+        result.processes,
+        result.ready_s,
+        result.stop_s,
+    )
+    return [
+        Text(_name(result), style="" if result.passed else "red"),
+        result.profile,
+        result.version or "–",
+        *([_SIGNS[sign] for sign in proven] if is_wide else [counted]),
+        result.framing or "–",
+        {True: "yes", False: "no", None: "–"}[result.keepalive],
+        *(_number(number) for number in numbers),
     ]
+
+
+def _name(result: CheckResult) -> str:
+    return result.server + (" (legacy)" if result.legacy else "")
+
+
+def _complaints(results: Iterable[CheckResult]) -> list[str]:
+    complaints = []
+    for result in results:
+        failures = [] if result.failure is None else [result.failure]
+        reasons = [*result.complaints, *failures]
+        complaints += [f"{result.server}: {reason}" for reason in reasons]
+    return complaints
+
+
+def markdown_catalogue(catalogue: Catalogue, results: Sequence[CheckResult]) -> str:
+    """docs/servers.md: what a check of the catalogue found, and what cannot be run any more."""
+    proofs = [name for name, _ in _PROOFS]
+    headings = ["server", "version", "Python", *proofs, "backlog", "framing", "keep-alive"]
+    headings.append("concurrent requests")
     lines = [MARKDOWN_HEAD, _line(headings), _line(["---"] * len(headings))]
-    for row in rows:
-        capacity = row["capacity"] or {}
-        lines.append(
-            _line(
-                [
-                    row["server"] + (" (legacy)" if row["legacy"] else ""),
-                    row["version"] or "–",
-                    row["python"] or "–",
-                    *(_WORDS[row[key]] for _, key in _PROOFS),
-                    _number(row["backlog"]),
-                    row["framing"] or "–",
-                    _WORDS[row["keepalive"]].strip("*"),
-                    _at_once(capacity),
-                ]
-            )
-        )
-    complaints = _complaints(rows)
+    lines += [_line(_markdown_row(result)) for result in results]
+
+    complaints = _complaints(results)
     if complaints:
         lines += ["", "Failed checks:", "", *(f"- {sentence}" for sentence in complaints)]
-    known = [found for found in catalogue.variants() if found.variant.deviation is not None]
+
+    deviating = [found for found in catalogue.variants() if found.variant.deviation is not None]
     lines += ["", "## Known deviations from PEP 3333", ""]
-    lines += [f"- `{found.id}`: {found.variant.deviation}." for found in known]
+    lines += [f"- `{found.id}`: {found.variant.deviation}." for found in deviating]
+
     refused = [found for found in catalogue.variants() if found.reason is not None]
-    lines += [
-        "",
-        "## Not supported",
-        "",
-        *(f"- `{found.id}`: {found.reason}." for found in refused),
-    ]
+    lines += ["", "## Not supported", ""]
+    lines += [f"- `{found.id}`: {found.reason}." for found in refused]
     return "\n".join(lines) + "\n"
+
+
+def _markdown_row(result: CheckResult) -> list[str]:
+    return [
+        _name(result),
+        result.version or "–",
+        result.python or "–",
+        *(_WORDS[proof(result)] for _, proof in _PROOFS),
+        _number(result.backlog),
+        result.framing or "–",
+        _WORDS[result.keepalive].strip("*"),
+        _concurrent_requests(result.capacity),
+    ]
 
 
 MARKDOWN_HEAD = (
     "# Servers\n\n"
-    "Made by `wsgiload servers check --all --markdown docs/servers.md`; do not edit. Each "
-    "property was measured on a "
-    "really launched server, tuned to two workers with two threads each, of the version that "
-    "the table names. "
+    "Generated by `wsgiload servers check --all --markdown docs/servers.md`; do not edit. Each "
+    "property was measured on a running server of the listed version, in the tuned profile with "
+    "two workers of two threads. "
     "“Concurrent requests” is how many of 150 simultaneous requests were inside the app at the "
     "same time. "
     "`wsgiload servers show NAME` explains each setting.\n"
@@ -179,10 +180,10 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _at_once(capacity: Mapping[str, Any]) -> str:
-    most, probed = capacity.get("requests_at_once"), capacity.get("probed")
-    if most is None:
+def _concurrent_requests(concurrency: Concurrency | None) -> str:
+    if concurrency is None or concurrency.requests_at_once is None:
         return "–"
+    most, probed = concurrency.requests_at_once, concurrency.probed
     return f"≥ {probed}" if most >= probed else str(most)
 
 

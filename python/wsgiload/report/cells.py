@@ -7,96 +7,133 @@ HTML.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+
+import msgspec
 
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
+from wsgiload.documents.resources import ResourceUse
+from wsgiload.documents.summary import CellResult, ExperimentFacts, Summary
 from wsgiload.report import words
-from wsgiload.report.words import Json
 
 KEPT_UP_RATIO = 0.99
 KEPT_UP_GOODPUT = 0.95
 
+_ARRIVALS = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}
 _POLICIES = {
     "grow": "a new connection when all are busy",
     "queue": "waits for a free connection when all are busy",
     "shed": "drops a request when all connections are busy",
 }
+# What stands where nothing was measured, so that every figure has one place to be read from.
+_NO_RATES = Rates(offered_per_s=None, sent_per_s=None, achieved_per_s=None, goodput_per_s=None)
+_NO_USE = ResourceUse(
+    cpu_cores_mean=None,
+    cpu_cores_peak=None,
+    cpu_ns_per_request=None,
+    memory_peak_bytes=None,
+    memory_mean_bytes=None,
+    throttled_period_ratio=None,
+    oom_kills=None,
+    psi_cpu_some_ratio=None,
+    listen_queue_peak=None,
+    listen_drops=None,
+    processes_peak=None,
+)
 
 
 LEGACY = " (legacy)"
 
 
-def lookup(mapping: Json | None, *keys: str) -> Any:
-    """The value under nested keys, or None as soon as one of them is missing or null."""
-    value: Any = mapping
-    for key in keys:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value
-
-
-def label_of(raw: Json) -> str:
+def label_of(result: CellResult) -> str:
     """Server, variant and size as one name, without saying the variant twice; a legacy one says so
     wherever it is."""
-    server, variant = str(raw["server"]), raw.get("variant")
-    if raw.get("alias"):
-        server = str(raw["alias"])
+    server, variant = result.server, result.variant
+    if result.alias:
+        server = result.alias
     elif variant and variant not in ("default", server) and not server.endswith(f"-{variant}"):
         server = f"{server}-{variant}"
-    if raw.get("size"):
-        server = f"{server}-{raw['size']}"
-    return f"{server}{LEGACY}" if raw.get("legacy") else server
+    if result.size:
+        server = f"{server}-{result.size}"
+    return f"{server}{LEGACY}" if result.legacy else server
+
+
+def quantile_ns(distribution: Distribution | None, probability: float) -> int | None:
+    """A quantile of the correct responses; None where there was none."""
+    return None if distribution is None else distribution.quantiles.get(f"{probability:g}")
+
+
+def outcome_counts(outcomes: Outcomes) -> dict[str, int]:
+    """The counts by kind, ``scheduled`` first."""
+    return msgspec.structs.asdict(outcomes)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One run of one server at one load."""
 
-    raw: Json
+    result: CellResult
 
     @property
     def id(self) -> str:
-        return str(self.raw["id"])
+        return self.result.id
 
     @property
     def label(self) -> str:
-        return label_of(self.raw)
+        return label_of(self.result)
 
     @property
     def run(self) -> int:
-        return int(self.raw["run"])
+        return self.result.run
 
     @property
     def load(self) -> float:
         """Where the cell stands on the horizontal axis: offered rate per second, or connections."""
-        rate = self.raw.get("rate")
-        return float(rate if rate is not None else self.raw.get("connections") or 0)
+        rate = self.result.rate
+        return float(rate if rate is not None else self.result.connections or 0)
 
     @property
     def status(self) -> str:
         """valid, warn, invalid, or failed where the server gave no result; a failure of others says
         nothing of it."""
-        if self.raw.get("failure") is not None and lookup(self.raw, "verdict", "blame") == "server":
+        verdict = self.result.verdict
+        if verdict is None:
+            return "invalid"
+        if self.result.failure is not None and verdict.blame == "server":
             return "failed"
-        return str(lookup(self.raw, "verdict", "status") or "invalid")
+        return verdict.status
+
+    @property
+    def blame(self) -> str:
+        """Who made the cell invalid; "None" where nobody is known."""
+        return str(None if self.result.verdict is None else self.result.verdict.blame)
 
     @property
     def usable(self) -> bool:
         return self.status in ("valid", "warn")
 
     @property
-    def outcomes(self) -> Json | None:
-        outcomes: Json | None = self.raw.get("outcomes")
-        return outcomes
+    def outcomes(self) -> Outcomes | None:
+        return self.result.outcomes
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(str(note) for note in self.raw.get("notes") or ())
+    def scheduled(self) -> int | None:
+        """Offered requests."""
+        return None if self.outcomes is None else self.outcomes.scheduled
+
+    @property
+    def rates(self) -> Rates:
+        """Rates of the measurement; each None where nothing was measured."""
+        return self.result.rate_result or _NO_RATES
+
+    @property
+    def used(self) -> ResourceUse:
+        """What the server used; each figure None where nothing was measured."""
+        return self.result.resources or _NO_USE
 
     @property
     def ok_ratio(self) -> float | None:
@@ -104,25 +141,28 @@ class Cell:
 
     @property
     def goodput_per_s(self) -> float | None:
-        return self.number("rate_result", "goodput_per_s")
+        return self.rates.goodput_per_s
 
-    def number(self, *keys: str) -> float | None:
-        value = lookup(self.raw, *keys)
-        return None if value is None else float(value)
+    @property
+    def cpu_limit(self) -> float | None:
+        """In cores, where that limit was set and holds."""
+        return held_limit(self.result.limits, "cpus")
 
-    def resource(self, key: str) -> float | None:
-        return self.number("resources", key)
+    @property
+    def memory_limit_bytes(self) -> float | None:
+        """Where that limit was set and holds."""
+        return held_limit(self.result.limits, "memory_bytes")
 
-    def held_limit(self, name: str) -> float | None:
-        """``cpus``, in cores, or ``memory_bytes``, where that limit was set and holds."""
-        return held_limit(self.raw.get("limits"), name)
-
-    def bounds(self, probability: float) -> Json | None:
+    def bounds(self, probability: float) -> Bounds | None:
         """The headline quantile over all offered requests, when enough requests lie beyond it."""
-        if not words.enough_requests(lookup(self.outcomes, "scheduled"), probability):
+        if not words.enough_requests(self.scheduled, probability):
             return None
-        bounds: Json | None = lookup(self.raw, "offered_quantiles_ns", f"{probability:g}")
-        return bounds
+        return (self.result.offered_quantiles_ns or {}).get(f"{probability:g}")
+
+    def low_ns(self, probability: float) -> int | None:
+        """The lower bound of the quantile, where it is known."""
+        bounds = self.bounds(probability)
+        return None if bounds is None else bounds.low
 
     def quantile_words(self, probability: float) -> str:
         return words.format_bounds(self.bounds(probability), probability, self.outcomes)
@@ -135,11 +175,10 @@ class Cell:
         bounds = self.bounds(probability)
         if bounds is None:
             return None
-        return math.inf if bounds.get("high") is None else float(bounds["high"])
+        return math.inf if bounds.high is None else float(bounds.high)
 
     def kept_up(self) -> bool:
-        """Valid, at least 99 % of the requests answered correctly, and as fast as they were
-        offered."""
+        """Valid, at least 99 % correct responses, and as fast as the requests were offered."""
         ratio, goodput, offered = self.ok_ratio, self.goodput_per_s, self._scheduled_per_s()
         if not self.usable or ratio is None or ratio < KEPT_UP_RATIO or goodput is None:
             return False
@@ -148,21 +187,17 @@ class Cell:
     def _scheduled_per_s(self) -> float | None:
         # Poisson arrivals differ by chance from rate times duration, so compare with what was
         # scheduled.
-        scheduled, duration_s = lookup(self.outcomes, "scheduled"), self.raw.get("duration_s")
-        if self.raw.get("rate") is None or scheduled is None or not duration_s:
+        scheduled, duration_s = self.scheduled, self.result.duration_s
+        if self.result.rate is None or scheduled is None or not duration_s:
             return None
-        return float(scheduled / duration_s)
+        return scheduled / duration_s
 
     def verdict_words(self) -> str:
-        failure: Json | None = self.raw.get("failure")
+        failure = self.result.failure
         if failure is None:
-            return words.verdict_words(self.raw.get("verdict"))
-        said = words.failure_words(failure)
-        return (
-            said
-            if self.status == "failed"
-            else f"invalid: {lookup(self.raw, 'verdict', 'blame')}, {said}"
-        )
+            return words.verdict_words(self.result.verdict)
+        failed = words.failure_words(failure)
+        return failed if self.status == "failed" else f"invalid: {self.blame}, {failed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,21 +207,21 @@ class Sweep:
     Trials that were discarded and measured again are not among them; ``over_runs`` lists those.
     """
 
-    experiment: Json
+    experiment: ExperimentFacts
     cells: tuple[Cell, ...]
     labels: tuple[str, ...]
     loads: tuple[float, ...]
 
     @property
     def open_loop(self) -> bool:
-        return bool(self.experiment.get("rates")) or any(
-            cell.raw.get("rate") is not None for cell in self.cells
+        return bool(self.experiment.rates) or any(
+            cell.result.rate is not None for cell in self.cells
         )
 
     @property
     def is_of_sessions(self) -> bool:
         """The load is given in sessions per second; everything else counts requests."""
-        return bool(self.experiment.get("sessions"))
+        return bool(self.experiment.sessions)
 
     @property
     def load_heading(self) -> str:
@@ -202,7 +237,7 @@ class Sweep:
 
     @property
     def runs(self) -> int:
-        return int(self.experiment.get("runs") or max((cell.run for cell in self.cells), default=0))
+        return self.experiment.runs
 
     def of(self, label: str) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.label == label)
@@ -210,34 +245,43 @@ class Sweep:
     def at(self, label: str, load: float) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.label == label and cell.load == load)
 
-    def held_limit(self, name: str) -> float | None:
-        """What limited every server, as ``Cell.held_limit`` has it; cells that never got so far say
-        nothing of it."""
-        held = [cell.held_limit(name) for cell in self.cells if cell.raw.get("limits") is not None]
+    @property
+    def cpu_limit(self) -> float | None:
+        """What limited every server, in cores."""
+        return self._limit_of_all(lambda cell: cell.cpu_limit)
+
+    @property
+    def memory_limit_bytes(self) -> float | None:
+        """What limited the memory of every server."""
+        return self._limit_of_all(lambda cell: cell.memory_limit_bytes)
+
+    def _limit_of_all(self, limit: Callable[[Cell], float | None]) -> float | None:
+        """Cells that never got as far as a limit say nothing of it."""
+        held = [limit(cell) for cell in self.cells if cell.result.limits is not None]
         return held[0] if held and None not in held else None
 
     def app_of(self, label: str) -> str | None:
         """What the server of this name serves; None of a run that was stored before there was a
         choice."""
-        return next((cell.raw.get("app") for cell in self.of(label)), None)
+        return next((cell.result.app for cell in self.of(label)), None)
 
     def load_words(self, load: float) -> str:
         """ "2,000/s", or "100 connections"."""
         return words.format_per_s(load) if self.open_loop else f"{load:,.0f} connections"
 
 
-def read_sweep(summary: Json) -> Sweep:
+def read_sweep(summary: Summary) -> Sweep:
     """The view of one summary.json."""
-    experiment: Json = summary.get("experiment") or {}
-    cells = [Cell(raw) for raw in last_attempts(summary["cells"])]
-    planned = [str(name) for name in experiment.get("servers") or ()]
+    experiment = summary.experiment
+    cells = [Cell(result) for result in last_attempts(summary.cells)]
+    planned = list(experiment.servers)
+
     labels = sorted(
         {cell.label for cell in cells}, key=lambda label: (_place(label, planned), label)
     )
     cells.sort(key=lambda cell: (labels.index(cell.label), cell.load, cell.run))
-    return Sweep(
-        experiment, tuple(cells), tuple(labels), tuple(sorted({cell.load for cell in cells}))
-    )
+    loads = sorted({cell.load for cell in cells})
+    return Sweep(experiment, tuple(cells), tuple(labels), tuple(loads))
 
 
 def _place(label: str, planned: list[str]) -> int:
@@ -258,52 +302,59 @@ def median_upper_ns(cells: tuple[Cell, ...], probability: float) -> float | None
     return finite_median([cell.upper_ns(probability) for cell in cells if cell.status != "invalid"])
 
 
-def median_of(cells: tuple[Cell, ...], *keys: str) -> float | None:
-    """The median over the usable runs of one number of the cells."""
-    return finite_median([cell.number(*keys) for cell in cells if cell.usable])
+def median_of(cells: tuple[Cell, ...], figure: Callable[[Cell], float | None]) -> float | None:
+    """The median over the usable runs of one figure of the cells."""
+    return finite_median([figure(cell) for cell in cells if cell.usable])
 
 
-def conditions(experiment: Json, cell: Json | None = None) -> str:
+def conditions(experiment: ExperimentFacts, cell: CellResult | None = None) -> str:
     """What every title must say: arrivals, connection policy, duration, number of runs."""
-    profile = experiment.get("profile")
-    varied = not isinstance(profile, str)
-    parts = (
-        [f"{'each' if varied else profile} profile{' as its name says' if varied else ''}"]
-        if profile
-        else []
-    )
-    parts += ["each app as its name says"] if isinstance(experiment.get("app"), list) else []
-    parts += [_arrivals(experiment), _connections(experiment)]
-    duration_s = (cell or {}).get("duration_s", experiment.get("duration_s"))
-    warmup_s = (cell or {}).get("warmup_s", experiment.get("warmup_s"))
-    measured = f"{words.format_seconds(duration_s)} measured"
-    parts.append(
-        f"{measured} after {words.format_seconds(warmup_s)} warm-up" if warmup_s else measured
-    )
-    parts.append(
-        f"run {cell['run']}" if cell else words.plural(int(experiment.get("runs") or 1), "run")
-    )
+    measured_by = experiment if cell is None else cell
+    parts = [
+        *_varied(experiment),
+        _arrivals(experiment),
+        _connections(experiment),
+        _durations(measured_by.duration_s, measured_by.warmup_s),
+        words.plural(experiment.runs, "run") if cell is None else f"run {cell.run}",
+    ]
     return " · ".join(parts)
 
 
-def _arrivals(experiment: Json) -> str:
-    if not experiment.get("rates"):
+def _varied(experiment: ExperimentFacts) -> list[str]:
+    """The profile, and what a grid combined."""
+    profile, app = experiment.profile, experiment.app
+    parts = []
+    if isinstance(profile, str):
+        parts.append(f"{profile} profile")
+    elif profile:
+        parts.append("each profile as its name says")
+    if isinstance(app, tuple):
+        parts.append("each app as its name says")
+    return parts
+
+
+def _durations(duration_s: float, warmup_s: float) -> str:
+    measured = f"{words.format_seconds(duration_s)} measured"
+    return f"{measured} after {words.format_seconds(warmup_s)} warm-up" if warmup_s else measured
+
+
+def _arrivals(experiment: ExperimentFacts) -> str:
+    if not experiment.rates:
         return "closed loop"
-    arrivals = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}.get(
-        str(experiment.get("arrivals")), f"{experiment.get('arrivals')} arrivals"
-    )
-    return f"{arrivals} of sessions" if experiment.get("sessions") else arrivals
+    arrivals = _ARRIVALS.get(experiment.arrivals or "", "arrivals not recorded")
+    return f"{arrivals} of sessions" if experiment.sessions else arrivals
 
 
-def _connections(experiment: Json) -> str:
-    keepalive = experiment.get("keepalive")
-    policy = _POLICIES.get(str(experiment.get("on_busy")), "connection policy not recorded")
-    if not experiment.get("rates"):
+def _connections(experiment: ExperimentFacts) -> str:
+    keepalive = experiment.keepalive
+    policy = _POLICIES.get(experiment.on_busy or "", "connection policy not recorded")
+    if not experiment.rates:
         policy = "one request at a time on each connection"
-    if isinstance(keepalive, list):
+
+    if isinstance(keepalive, tuple):
         return f"{policy}, keep-alive as in the name"
-    if keepalive in (None, "on", True):
+    if keepalive in (None, "on"):
         return policy
-    if keepalive in ("off", False):
+    if keepalive == "off":
         return "a new connection per request"
     return f"{policy}, {keepalive} requests per connection"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from wsgiload.documents.summary import AppliedLimits
 from wsgiload.report import svg, words
 from wsgiload.report.axes import (
     finish,
@@ -19,12 +20,14 @@ from wsgiload.report.axes import (
     panels_of,
     quantile_axis,
 )
-from wsgiload.report.cells import Cell, Sweep, lookup, median_upper_ns
+from wsgiload.report.cells import Cell, Sweep, median_upper_ns
 from wsgiload.report.marks import draw_numbers, draw_quantile, draw_rail
 
 HEADLINE_QUANTILES = (0.5, 0.99, 0.999)
 SPECTRUM_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 MOST_SPECTRUM_PANELS = 3
+# As read back from the control group; not positive where there is none.
+_CPU_QUOTA = "cpu_quota_us"
 
 
 def response_time_chart(sweep: Sweep) -> str:
@@ -37,11 +40,7 @@ def response_time_chart(sweep: Sweep) -> str:
         values = [
             cell.upper_ns(quantile) for cell in sweep.cells for quantile in HEADLINE_QUANTILES
         ]
-        values += [
-            lookup(cell.bounds(quantile), "low")
-            for cell in sweep.cells
-            for quantile in HEADLINE_QUANTILES
-        ]
+        values += [cell.low_ns(quantile) for cell in sweep.cells for quantile in HEADLINE_QUANTILES]
         limits = limits_of(
             values, rail=any(value is not None and math.isinf(value) for value in values)
         )
@@ -54,16 +53,14 @@ def response_time_chart(sweep: Sweep) -> str:
 
 
 def goodput_chart(sweep: Sweep) -> str:
-    """Correct answers per second against load, and the share of requests that got none."""
+    """Correct responses per second against load, and the share of requests that got none."""
     with svg.settings():
-        titles = ["correct answers per second", "share of offered requests not answered correctly"]
-        figure, (answered, failed) = panels_of(sweep, titles, shared=False)
-        # With sessions the rate is theirs, and answers are of requests.
+        titles = ["correct responses per second", "share of offered requests that failed"]
+        figure, (goodput, failed) = panels_of(sweep, titles, shared=False)
+        # With sessions the rate is theirs, and responses are to requests.
         if sweep.open_loop and sweep.loads and not sweep.is_of_sessions:
-            answered.axline(
-                (0, 0), slope=1, color=svg.MUTED, linewidth=0.8, dashes=(4, 3), zorder=1
-            )
-            answered.annotate(
+            goodput.axline((0, 0), slope=1, color=svg.MUTED, linewidth=0.8, dashes=(4, 3), zorder=1)
+            goodput.annotate(
                 "achieved = offered",
                 (sweep.loads[-1], sweep.loads[-1]),
                 (-6, 5),
@@ -72,11 +69,11 @@ def goodput_chart(sweep: Sweep) -> str:
                 textcoords="offset points",
                 ha="right",
             )
-        draw_numbers(answered, sweep, lambda cell: cell.goodput_per_s)
+        draw_numbers(goodput, sweep, lambda cell: cell.goodput_per_s)
         draw_numbers(failed, sweep, _failed_percent)
-        from_zero(answered)
+        from_zero(goodput)
         from_zero(failed, least_top=1.0)
-        answered.yaxis.set_major_formatter(lambda value, _: words.format_rate(value))
+        goodput.yaxis.set_major_formatter(lambda value, _: words.format_rate(value))
         failed.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
         return finish(
             figure, "goodput", "Achieved rate (goodput) against " + _short_axis(sweep), sweep
@@ -91,11 +88,11 @@ def resource_chart(sweep: Sweep) -> str:
     with svg.settings():
         titles = ["CPU cores in use (mean)", "memory (peak)", "CPU periods throttled"]
         figure, (cpu, memory, throttled) = panels_of(sweep, titles, shared=False)
-        draw_numbers(cpu, sweep, lambda cell: cell.resource("cpu_cores_mean"))
+        draw_numbers(cpu, sweep, lambda cell: cell.used.cpu_cores_mean)
         draw_numbers(memory, sweep, _memory_mib)
         draw_numbers(throttled, sweep, _throttled_percent, _why_none_throttled(sweep))
-        memory_bytes = sweep.held_limit("memory_bytes")
-        limit_line(cpu, sweep.held_limit("cpus"), "limit")
+        memory_bytes = sweep.memory_limit_bytes
+        limit_line(cpu, sweep.cpu_limit, "limit")
         limit_line(memory, None if memory_bytes is None else memory_bytes / (1 << 20), "limit")
         for axes in (cpu, memory, throttled):
             from_zero(axes, least_top=1.0)
@@ -142,9 +139,11 @@ def spectrum_chart(sweep: Sweep) -> str:
                 axes.plot(
                     [1 / (1 - quantile) for quantile, _ in points],
                     [value for _, value in points],
+                    color=style.colour,
+                    marker=style.marker,
+                    linestyle=style.dash,
                     linewidth=1.3,
                     markersize=3.6,
-                    **style,
                 )
         if panels:
             panels[0].set_ylabel("response time (log)")
@@ -157,24 +156,25 @@ def _failed_percent(cell: Cell) -> float | None:
 
 
 def _throttled_percent(cell: Cell) -> float | None:
-    ratio = cell.resource("throttled_period_ratio")
+    ratio = cell.used.throttled_period_ratio
     return None if ratio is None else ratio * 100
 
 
 def _why_none_throttled(sweep: Sweep) -> str:
     """A limit that whole cores hold, or none, needs no quota, and without one the kernel counts no
     periods."""
-    all_read = [
-        read
-        for cell in sweep.cells
-        if (read := lookup(cell.raw, "limits", "read_back")) is not None
-    ]
-    had_quota = any((read.get("cpu_quota_us") or 0) > 0 for read in all_read)
-    return "no CPU quota was set" if all_read and not had_quota else words.NOT_MEASURED
+    set_limits = [cell.result.limits for cell in sweep.cells if cell.result.limits is not None]
+    had_quota = any(_has_cpu_quota(limits) for limits in set_limits)
+    return "no CPU quota was set" if set_limits and not had_quota else words.NOT_MEASURED
+
+
+def _has_cpu_quota(limits: AppliedLimits) -> bool:
+    quota_us = limits.read_back.get(_CPU_QUOTA)
+    return isinstance(quota_us, int | float) and quota_us > 0
 
 
 def _memory_mib(cell: Cell) -> float | None:
-    size_bytes = cell.resource("memory_peak_bytes")
+    size_bytes = cell.used.memory_peak_bytes
     return None if size_bytes is None else size_bytes / (1 << 20)
 
 

@@ -6,11 +6,17 @@ which took the limit away and put it back at random, may say what that changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from wsgiload.documents.summary import (
+    AttributionResult,
+    ExposureResult,
+    FingerprintResult,
+    ShareInterval,
+    Summary,
+)
 from wsgiload.report import words
-from wsgiload.report.cells import Cell, lookup
+from wsgiload.report.cells import Cell
 
 NAMES = {
     "oom_kill": "OOM kill",
@@ -32,63 +38,61 @@ _SIGNALS = {
 
 def names(cell: Cell) -> str:
     """The fingerprints of a cell in a few words, for a column of a table."""
-    if lookup(cell.raw, "attribution") is None:
+    if cell.result.attribution is None:
         return words.MISSING
-    found = [NAMES[str(one["name"])] for one in lookup(cell.raw, "attribution", "fingerprints")]
-    return ", ".join(found) or "nothing found"
+    return ", ".join(NAMES[one.name] for one in fingerprints(cell)) or "nothing found"
 
 
-def fingerprints(cell: Cell) -> list[Mapping[str, Any]]:
+def fingerprints(cell: Cell) -> tuple[FingerprintResult, ...]:
     """The fingerprints of a cell."""
-    return list(lookup(cell.raw, "attribution", "fingerprints") or ())
+    attribution = cell.result.attribution
+    return () if attribution is None else attribution.fingerprints
 
 
-def sentence(cell: Cell, fingerprint: Mapping[str, Any]) -> str:
+def sentence(cell: Cell, fingerprint: FingerprintResult) -> str:
     """One fingerprint in words, with how many requests overlapped it where that is known."""
-    said = f"This load coincided with: {fingerprint['sentence']}."
-    signal, called = _SIGNALS.get(str(fingerprint["name"]), ("", ""))
-    exposures = lookup(cell.raw, "attribution", "exposures") or ()
-    found = next((one for one in exposures if one["signal"] == signal), None)
-    return f"{said} {exposure_words(cell, found, called)}" if found is not None else said
+    coincided = f"This load coincided with: {fingerprint.sentence}."
+    attribution = cell.result.attribution
+    if attribution is None:
+        return coincided
+    signal, called = _SIGNALS.get(fingerprint.name, ("", ""))
+    exposure = next((one for one in attribution.exposures if one.signal == signal), None)
+    if exposure is None:
+        return coincided
+    return f"{coincided} {exposure_words(attribution, exposure, called)}"
 
 
-def interventions(summary: Mapping[str, Any]) -> Iterator[str]:
+def interventions(summary: Summary) -> Iterator[str]:
     """What lifting a limit changed, server by server."""
-    for trial in summary.get("interventions") or ():
-        rate, connections = trial["rate"], trial["connections"]
+    for trial in summary.interventions or ():
         load = (
-            words.format_per_s(rate)
-            if rate is not None
-            else words.plural(connections, "connection")
+            words.format_per_s(trial.rate)
+            if trial.rate is not None
+            else words.plural(trial.connections or 0, "connection")
         )
-        yield f"{trial['server']} at {load}: {' '.join(trial['sentences'])}"
+        yield f"{trial.server} at {load}: {' '.join(trial.sentences)}"
 
 
-def exposure_words(cell: Cell, exposure: Mapping[str, Any], called: str) -> str:
+def exposure_words(attribution: AttributionResult, exposure: ExposureResult, called: str) -> str:
     """ "92.0 % [88.1 %, 95.3 %] of the slowest 1 % of the requests overlapped a throttled period,
     against …"."""
-    slowest, every = exposure["slowest"], exposure["all"]
-    resolution_ns = lookup(cell.raw, "attribution", "resolution_ns")
+    resolution = words.format_duration_ns(attribution.resolution_ns)
     return (
-        f"{_share(slowest)} of {slowest_words(cell)} overlapped {called}, against "
-        f"{_share(every)} of all "
-        f"(told apart to ±{words.format_duration_ns(resolution_ns)})."
+        f"{_share(exposure.slowest)} of {slowest_words(attribution)} overlapped {called}, against "
+        f"{_share(exposure.all)} of all (resolution ±{resolution})."
     )
 
 
-def slowest_words(cell: Cell) -> str:
+def slowest_words(attribution: AttributionResult) -> str:
     """Which requests count as the slowest."""
-    count, ratio = (
-        lookup(cell.raw, "attribution", "slowest"),
-        lookup(cell.raw, "attribution", "slowest_ratio"),
-    )
+    count, ratio = attribution.slowest, attribution.slowest_ratio
     if ratio is not None and 0.0099 <= ratio <= 0.0101:
         return "the slowest 1 % of the requests"
     return f"the {words.format_count(count)} slowest requests ({words.format_ratio(ratio)} of them)"
 
 
-def _share(share: Mapping[str, Any]) -> str:
-    value = words.format_ratio(share["value"])
-    if share["low"] is None or share["high"] is None:
+def _share(share: ShareInterval) -> str:
+    value = words.format_ratio(share.value)
+    if share.low is None or share.high is None:
         return value
-    return f"{value} [{words.format_ratio(share['low'])}, {words.format_ratio(share['high'])}]"
+    return f"{value} [{words.format_ratio(share.low)}, {words.format_ratio(share.high)}]"

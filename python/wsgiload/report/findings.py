@@ -9,8 +9,10 @@ page says so as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from wsgiload.documents.load_report import GeneratorUsage, LoadReport
+from wsgiload.documents.summary import AppliedLimits
 from wsgiload.report import words
 from wsgiload.report.cells import (
     KEPT_UP_GOODPUT,
@@ -18,25 +20,22 @@ from wsgiload.report.cells import (
     Cell,
     Sweep,
     finite_median,
-    lookup,
     median_of,
     median_upper_ns,
+    quantile_ns,
 )
 from wsgiload.report.strip import Strip
-from wsgiload.report.words import Json
 
 NOTABLE_THROTTLING = 0.01
 NOTABLE_GROWTH = 1.05
-# What a person asks for; a control group of its own a server gets without any of them, too.
-_LIMITS = ("cpus", "memory_bytes", "pids")
 
 
 def kept_up_meaning(sweep: Sweep) -> str:
     """What the words "kept up" promise."""
-    share = f"{KEPT_UP_RATIO * 100:g} % of the offered requests answered correctly"
+    share = f"{KEPT_UP_RATIO * 100:g} % correct responses"
     if not sweep.open_loop:
         return f"“Kept up”: every run is valid with at least {share}. A closed loop offers no rate."
-    goodput = f"correct answers at {KEPT_UP_GOODPUT * 100:g} % or more of the scheduled rate"
+    goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the scheduled rate"
     return f"“Kept up” means: valid, at least {share}, and {goodput}, in every run."
 
 
@@ -78,7 +77,7 @@ def _tells(sweep: Sweep, load: float) -> bool:
 
 def _inside(sweep: Sweep) -> str:
     """The limits that held; what was only asked for is no condition of a result."""
-    cpus, memory_bytes = sweep.held_limit("cpus"), sweep.held_limit("memory_bytes")
+    cpus, memory_bytes = sweep.cpu_limit, sweep.memory_limit_bytes
     limits = [f"{cpus:g} CPU" + ("s" if cpus != 1 else "")] if cpus is not None else []
     limits += [words.format_bytes(memory_bytes)] if memory_bytes is not None else []
     return f" inside {words.join_words(limits)}" if limits else ""
@@ -124,7 +123,7 @@ def server_sentence(sweep: Sweep, label: str) -> str:
         load = sweep.loads[kept - 1]
         cells = sweep.at(label, load)
         p99 = words.format_duration_ns(median_upper_ns(cells, 0.99))
-        cores = median_of(cells, "resources", "cpu_cores_mean")
+        cores = median_of(cells, _mean_cores)
         used = f", {words.format_cores(cores)} CPU cores" if cores is not None else ""
         reach = "every load, up to " if kept == len(sweep.loads) > 1 else ""
         parts.append(f"kept up with {reach}{sweep.load_words(load)} (p99 {p99}{used})")
@@ -146,15 +145,17 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
         return f"it {cell.verdict_words()}"
     if cell.status == "invalid":
         return f"the measurement is {cell.verdict_words()} and says nothing about the server"
-    said = f"it answered {words.format_ratio(cell.ok_ratio)} of the requests correctly"
-    said += f" ({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
-    throttled = cell.resource("throttled_period_ratio")
+    text = (
+        f"it answered {words.format_ratio(cell.ok_ratio)} of the requests correctly "
+        f"({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
+    )
+    throttled = cell.used.throttled_period_ratio
     if throttled is not None and throttled > NOTABLE_THROTTLING:
-        said += (
+        text += (
             f"; that coincided with throttling in {words.format_ratio(throttled)} of the "
             "CPU periods"
         )
-    return said
+    return text
 
 
 def status_counts(sweep: Sweep) -> str:
@@ -168,76 +169,107 @@ def status_counts(sweep: Sweep) -> str:
     return f"{words.plural(len(sweep.cells), 'cell')}: {', '.join(counts)}"
 
 
-_CLIENT_COSTS = ("run_queue_wait_ns", "busy_share", "cpu_per_request_ns")
+def _mean_cores(cell: Cell) -> float | None:
+    return cell.used.cpu_cores_mean
 
 
-def generator_facts(sweep: Sweep, loads: dict[str, Json]) -> list[str]:
+def _throttled(cell: Cell) -> float | None:
+    return cell.used.throttled_period_ratio
+
+
+def _goodput_per_s(cell: Cell) -> float | None:
+    return cell.goodput_per_s
+
+
+def generator_facts(sweep: Sweep, loads: Mapping[str, LoadReport]) -> list[str]:
     """How well the load generator itself did, by its own account."""
-    facts = []
+    clients = [load.client for load in loads.values() if load.client is not None]
+    return [
+        _worst_send_lag(sweep),
+        _never_sent(sweep),
+        *_worst_costs(clients),
+        *_stalls(clients),
+    ]
+
+
+def _worst_send_lag(sweep: Sweep) -> str:
     lags = [
         (lag, cell)
         for cell in sweep.cells
-        if (lag := cell.number("send_lag_ns", "quantiles", "0.99")) is not None
+        if (lag := quantile_ns(cell.result.send_lag_ns, 0.99)) is not None
     ]
-    if lags:
-        lag, cell = max(lags, key=lambda item: item[0])
-        where = f"{cell.label} at {sweep.load_words(cell.load)}"
-        facts.append(f"Send lag p99 was {words.format_duration_ns(lag)} at worst ({where}).")
-    else:
-        facts.append(f"Send lag: {words.NOT_MEASURED}.")
-    dropped = sum(int(lookup(cell.outcomes, "dropped") or 0) for cell in sweep.cells)
-    errors = sum(int(lookup(cell.outcomes, "client_error") or 0) for cell in sweep.cells)
-    facts.append(
+    if not lags:
+        return f"Send lag: {words.NOT_MEASURED}."
+    lag, cell = max(lags, key=lambda entry: entry[0])
+    where = f"{cell.label} at {sweep.load_words(cell.load)}"
+    return f"Send lag p99 was {words.format_duration_ns(lag)} at worst ({where})."
+
+
+def _never_sent(sweep: Sweep) -> str:
+    outcomes = [cell.outcomes for cell in sweep.cells if cell.outcomes is not None]
+    dropped = sum(one.dropped for one in outcomes)
+    errors = sum(one.client_error for one in outcomes)
+    return (
         f"{words.format_count(dropped)} requests were scheduled and never sent; "
         f"{words.format_count(errors)} failed in the client itself."
     )
-    worst = {key: max(found) for key in _CLIENT_COSTS if (found := _of_client(loads, key))}
-    if "run_queue_wait_ns" in worst:
-        wait = words.format_duration_ns(worst["run_queue_wait_ns"])
+
+
+def _worst_costs(clients: Sequence[GeneratorUsage]) -> list[str]:
+    """What the generator needed in the cell in which it needed most, as far as it is known."""
+    facts = []
+    wait_ns = _worst(clients, lambda client: client.run_queue_wait_ns)
+    if wait_ns is not None:
+        wait = words.format_duration_ns(wait_ns)
         facts.append(f"The client waited for a CPU {wait} at worst in one cell.")
-    if "busy_share" in worst:
-        facts.append(
-            f"Its busiest thread was busy for {words.format_ratio(worst['busy_share'])} of a "
-            "cell at worst."
-        )
-    if "cpu_per_request_ns" in worst:
-        cost = words.format_duration_ns(worst["cpu_per_request_ns"])
+
+    busy = _worst(clients, lambda client: client.busy_share)
+    if busy is not None:
+        share = words.format_ratio(busy)
+        facts.append(f"Its busiest thread was busy for {share} of a cell at worst.")
+
+    cost_ns = _worst(clients, lambda client: client.cpu_per_request_ns)
+    if cost_ns is not None:
+        cost = words.format_duration_ns(cost_ns)
         facts.append(f"It spent {cost} of CPU time per response at worst.")
-    stalls = [
-        stall for load in loads.values() if (stall := lookup(load, "client", "stalls")) is not None
-    ]
-    if stalls:
-        count, longest_ns = (
-            sum(stall["count"] for stall in stalls),
-            max(stall["longest_ns"] for stall in stalls),
-        )
-        times = (
-            f"{words.plural(count, 'time')} in all cells together, "
-            f"{words.format_duration_ns(longest_ns)} at most"
-        )
-        facts.append(
-            f"Its event loop stalled {times}." if count else "It had no event-loop stalls."
-        )
     return facts
 
 
-def _of_client(loads: dict[str, Json], key: str) -> list[float]:
-    return [value for load in loads.values() if (value := lookup(load, "client", key)) is not None]
+def _worst(
+    clients: Sequence[GeneratorUsage], figure: Callable[[GeneratorUsage], float | None]
+) -> float | None:
+    known = [value for client in clients if (value := figure(client)) is not None]
+    return max(known, default=None)
+
+
+def _stalls(clients: Sequence[GeneratorUsage]) -> list[str]:
+    if not clients:
+        return []
+    count = sum(client.stalls.count for client in clients)
+    if not count:
+        return ["It had no event-loop stalls."]
+    times = words.plural(count, "time")
+    longest = words.format_duration_ns(max(client.stalls.longest_ns for client in clients))
+    return [f"Its event loop stalled {times} in all cells together, {longest} at most."]
 
 
 def limit_facts(sweep: Sweep) -> list[str]:
     """Which limits held, and which asked-for ones did not."""
-    told: list[Json] = [
-        limits for cell in sweep.cells if (limits := lookup(cell.raw, "limits")) is not None
-    ]
-    missing = sorted({str(name) for limits in told for name in limits["not_enforced"]})
-    if not missing and not any(limits.get(name) is not None for limits in told for name in _LIMITS):
-        return ["No limits were set." if told else "Limits: not measured."]
-    facts = [f"Limits by {words.join_words(sorted({str(limits['backend']) for limits in told}))}."]
-    facts.append(
+    applied = [cell.result.limits for cell in sweep.cells if cell.result.limits is not None]
+    missing = sorted({name for limits in applied for name in limits.not_enforced})
+    if not missing and not any(_has_limit(limits) for limits in applied):
+        return ["No limits were set." if applied else "Limits: not measured."]
+
+    backends = sorted({limits.backend for limits in applied})
+    enforced = (
         f"Not enforced: {words.join_words(missing)}." if missing else "All limits were enforced."
     )
-    return facts
+    return [f"Limits by {words.join_words(backends)}.", enforced]
+
+
+def _has_limit(limits: AppliedLimits) -> bool:
+    """Whether anything was limited; every server gets a control group, also without limits."""
+    return any(limit is not None for limit in (limits.cpus, limits.memory_bytes, limits.pids))
 
 
 def response_time_caption(sweep: Sweep) -> str:
@@ -298,7 +330,7 @@ RESPONSE_TIME_READING = (
 
 
 def goodput_caption(sweep: Sweep) -> str:
-    """Who answered what was offered, and the most that the others reached."""
+    """Which servers kept up, and the largest goodput of the others."""
     if not sweep.loads:
         return "Nothing was measured."
     load = sweep.loads[-1]
@@ -307,10 +339,7 @@ def goodput_caption(sweep: Sweep) -> str:
     unmeasured = [label for label in sweep.labels if not _any_usable(sweep.at(label, load))]
     peaks = []
     for label in (label for label in sweep.labels if label not in unmeasured):
-        medians = [
-            median_of(sweep.at(label, other), "rate_result", "goodput_per_s")
-            for other in sweep.loads
-        ]
+        medians = [median_of(sweep.at(label, other), _goodput_per_s) for other in sweep.loads]
         known = [value for value in medians if value is not None]
         if label not in kept and known:
             peaks.append((max(known), label))
@@ -324,37 +353,47 @@ def resource_caption(sweep: Sweep) -> str:
     """CPU and memory at the highest load, and where throttling coincided with it."""
     if not sweep.loads:
         return "Nothing was measured."
+    used = _cores_used(sweep)
+    if used is None:
+        return f"CPU and memory: {words.NOT_MEASURED}."
+    return " ".join(part for part in (used, _throttled_servers(sweep), _oom_kills(sweep)) if part)
+
+
+def _cores_used(sweep: Sweep) -> str | None:
     load = sweep.loads[-1]
     cores_of = {
         label: value
         for label in sweep.labels
-        if (value := median_of(sweep.at(label, load), "resources", "cpu_cores_mean")) is not None
+        if (value := median_of(sweep.at(label, load), _mean_cores)) is not None
     }
     cores = cores_of.values()
     if not cores:
-        return f"CPU and memory: {words.NOT_MEASURED}."
-    limit = sweep.held_limit("cpus")
-    of_limit = f" of {limit:g}" if limit is not None else ""
+        return None
+
+    of_limit = f" of {sweep.cpu_limit:g}" if sweep.cpu_limit is not None else ""
     least, most = f"{min(cores):.2f}", f"{max(cores):.2f}"
     used = f"between {least} and {most}" if least != most else least
     who = "the servers" if len(cores) > 1 else next(iter(cores_of))
     each = " each" if len(cores) > 1 and least == most else ""
-    text = f"At {sweep.load_words(load)} {who} used {used}{of_limit} CPU cores{each}."
+    return f"At {sweep.load_words(load)} {who} used {used}{of_limit} CPU cores{each}."
+
+
+def _throttled_servers(sweep: Sweep) -> str:
     throttled = []
     for label in sweep.labels:
-        ratio = median_of(sweep.at(label, load), "resources", "throttled_period_ratio")
+        ratio = median_of(sweep.at(label, sweep.loads[-1]), _throttled)
         if ratio is not None and ratio > NOTABLE_THROTTLING:
             throttled.append(f"{label} ({words.format_ratio(ratio)} of periods)")
-    if throttled:
-        text += f" This load coincided with CPU throttling for {words.join_words(throttled)}."
-    kills = sum(int(cell.resource("oom_kills") or 0) for cell in sweep.cells)
-    return text + (
-        f" {words.plural(kills, 'process')} killed for lack of memory."
-        if kills == 1
-        else f" {kills} processes were killed for lack of memory."
-        if kills
-        else ""
-    )
+    if not throttled:
+        return ""
+    return f"This load coincided with CPU throttling for {words.join_words(throttled)}."
+
+
+def _oom_kills(sweep: Sweep) -> str:
+    kills = sum(cell.used.oom_kills or 0 for cell in sweep.cells)
+    if not kills:
+        return ""
+    return f"{kills} processes were OOM-killed." if kills > 1 else "1 process was OOM-killed."
 
 
 def spectrum_caption(sweep: Sweep, loads: Sequence[float]) -> str:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.report import charts, coincidence, words
-from wsgiload.report.cells import Cell, Sweep, lookup
+from wsgiload.report.cells import Cell, Sweep, outcome_counts, quantile_ns
 from wsgiload.report.strip import Strip
-from wsgiload.report.words import Json
 
-_FAILURES = (
-    ("http_status", "HTTP status"),
-    ("bad_body", "wrong body"),
-    ("reset", "reset"),
-    ("stale", "stale connection"),
-    ("refused", "refused"),
-    ("connect_timeout", "connect timeout"),
-    ("timeout", "timeout"),
-    ("dropped", "dropped"),
-    ("unfinished", "unfinished"),
-    ("client_error", "client error"),
-)
+_FAILURES = {
+    "http_status": "HTTP status",
+    "bad_body": "wrong body",
+    "reset": "reset",
+    "stale": "stale connection",
+    "refused": "refused",
+    "connect_timeout": "connect timeout",
+    "timeout": "timeout",
+    "dropped": "dropped",
+    "unfinished": "unfinished",
+    "client_error": "client error",
+}
+_P99 = "0.99"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +37,38 @@ class Grid:
 Column = tuple[str, Callable[[Cell], str]]
 
 GOODPUT_COLUMNS: tuple[Column, ...] = (
-    ("offered/s", lambda cell: words.format_rate(cell.number("rate_result", "offered_per_s"))),
-    ("sent/s", lambda cell: words.format_rate(cell.number("rate_result", "sent_per_s"))),
-    ("answered/s", lambda cell: words.format_rate(cell.number("rate_result", "achieved_per_s"))),
-    ("correct/s", lambda cell: words.format_rate(cell.goodput_per_s)),
+    ("offered/s", lambda cell: words.format_rate(cell.rates.offered_per_s)),
+    ("sent/s", lambda cell: words.format_rate(cell.rates.sent_per_s)),
+    ("achieved/s", lambda cell: words.format_rate(cell.rates.achieved_per_s)),
+    ("goodput/s", lambda cell: words.format_rate(cell.goodput_per_s)),
     ("ok", lambda cell: words.format_ratio(cell.ok_ratio)),
 )
 RESOURCE_COLUMNS: tuple[Column, ...] = (
-    ("CPU mean", lambda cell: words.format_cores(cell.resource("cpu_cores_mean"))),
-    ("CPU peak", lambda cell: words.format_cores(cell.resource("cpu_cores_peak"))),
-    ("CPU per request", lambda cell: words.format_duration_ns(cell.resource("cpu_ns_per_request"))),
-    ("memory mean", lambda cell: words.format_bytes(cell.resource("memory_mean_bytes"))),
-    ("memory peak", lambda cell: words.format_bytes(cell.resource("memory_peak_bytes"))),
-    ("throttled", lambda cell: words.format_ratio(cell.resource("throttled_period_ratio"))),
-    ("CPU pressure", lambda cell: words.format_ratio(cell.resource("psi_cpu_some_ratio"))),
-    ("listen queue", lambda cell: words.format_count(cell.resource("listen_queue_peak"))),
-    ("listen drops", lambda cell: words.format_count(cell.resource("listen_drops"))),
-    ("OOM kills", lambda cell: words.format_count(cell.resource("oom_kills"))),
-    ("processes", lambda cell: words.format_count(cell.resource("processes_peak"))),
+    ("CPU mean", lambda cell: words.format_cores(cell.used.cpu_cores_mean)),
+    ("CPU peak", lambda cell: words.format_cores(cell.used.cpu_cores_peak)),
+    ("CPU per request", lambda cell: words.format_duration_ns(cell.used.cpu_ns_per_request)),
+    ("memory mean", lambda cell: words.format_bytes(cell.used.memory_mean_bytes)),
+    ("memory peak", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
+    ("throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
+    ("CPU pressure", lambda cell: words.format_ratio(cell.used.psi_cpu_some_ratio)),
+    ("listen queue", lambda cell: words.format_count(cell.used.listen_queue_peak)),
+    ("listen drops", lambda cell: words.format_count(cell.used.listen_drops)),
+    ("OOM kills", lambda cell: words.format_count(cell.used.oom_kills)),
+    ("processes", lambda cell: words.format_count(cell.used.processes_peak)),
 )
 _CELL_COLUMNS: tuple[Column, ...] = (
-    ("achieved/s", GOODPUT_COLUMNS[3][1]),
+    ("goodput/s", GOODPUT_COLUMNS[3][1]),
     ("ok", GOODPUT_COLUMNS[4][1]),
     ("p50", lambda cell: cell.quantile_words(0.5)),
     ("p99", lambda cell: cell.quantile_words(0.99)),
     ("p99.9", lambda cell: cell.quantile_words(0.999)),
     (
         "service p50",
-        lambda cell: words.format_duration_ns(cell.number("service_time_ns", "quantiles", "0.5")),
+        lambda cell: words.format_duration_ns(quantile_ns(cell.result.service_time_ns, 0.5)),
     ),
     (
         "send lag p99",
-        lambda cell: words.format_duration_ns(cell.number("send_lag_ns", "quantiles", "0.99")),
+        lambda cell: words.format_duration_ns(quantile_ns(cell.result.send_lag_ns, 0.99)),
     ),
     ("CPU", RESOURCE_COLUMNS[0][1]),
     ("memory", RESOURCE_COLUMNS[4][1]),
@@ -95,17 +96,18 @@ def of_columns(sweep: Sweep, columns: Sequence[Column]) -> Grid:
     return Grid(headings, rows)
 
 
-def of_times(sweep: Sweep, loads: dict[str, Json]) -> Grid:
+def of_times(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
     """Every cell with its quantiles, and how well its p99 is known."""
 
     def interval(cell: Cell) -> str:
-        return words.format_interval(
-            lookup(loads.get(cell.id), "response_time_ns", "intervals_95", "0.99")
-        )
+        load = loads.get(cell.id)
+        if load is None or load.response_time_ns is None:
+            return words.MISSING
+        return words.format_interval(load.response_time_ns.intervals_95.get(_P99))
 
     return of_columns(
         sweep,
-        (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct answers, this run", interval)),
+        (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct responses, this run", interval)),
     )
 
 
@@ -127,66 +129,56 @@ def of_cells(sweep: Sweep) -> Grid:
 
 def _cell_row(sweep: Sweep, cell: Cell) -> tuple[str, ...]:
     """One cell; of a failed one without results, the message stands in place of the numbers."""
-    version, failure = str(cell.raw.get("version") or words.MISSING), cell.raw.get("failure")
-    verdict = f"failed: {failure['step']}" if failure is not None else cell.verdict_words()
+    version, failure = cell.result.version or words.MISSING, cell.result.failure
+    verdict = f"failed: {failure.step}" if failure is not None else cell.verdict_words()
     lead = (cell.label, version, verdict, *_lead(sweep, cell)[1:])
     if failure is not None and cell.outcomes is None:
-        return (*lead, str(failure["message"]))
+        return (*lead, failure.message)
     # "not met (0.7 % failed)" would widen the column for a share that stands two columns further
     # left
     return (*lead, *(shown(cell).partition(" (")[0] for _, shown in _CELL_COLUMNS))
 
 
-def of_errors(sweep: Sweep, loads: dict[str, Json]) -> Grid:
+def of_errors(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
     """Failures by kind, only the kinds and the cells that had any."""
-    kinds = [
-        (key, name)
-        for key, name in _FAILURES
-        if any(lookup(cell.outcomes, key) for cell in sweep.cells)
+    failed = [
+        cell
+        for cell in sweep.cells
+        if cell.result.failure is not None or words.failed_ratio(cell.outcomes)
     ]
-    rows = []
-    for cell in sweep.cells:
-        outcomes = cell.outcomes
-        if cell.raw.get("failure") is None and (
-            outcomes is None or not words.failed_ratio(outcomes)
-        ):
-            continue
-        counts = [words.format_count(lookup(outcomes, key)) for key, _ in kinds]
-        ratio = words.format_ratio(words.failed_ratio(outcomes))
-        failure = cell.raw.get("failure")
-        codes = (
-            f"failed: {failure['step']}"
-            if failure is not None
-            else _status_codes(loads.get(cell.id))
-        )
-        rows.append(
-            (
-                *_lead(sweep, cell),
-                words.format_count(lookup(outcomes, "scheduled")),
-                ratio,
-                *counts,
-                codes,
-            )
-        )
-    return Grid(
+    kinds = [kind for kind in _FAILURES if any(_count(cell, kind) for cell in sweep.cells)]
+
+    headings = (
+        *_lead_headings(sweep),
+        "scheduled",
+        "failed",
+        *(_FAILURES[kind] for kind in kinds),
+        "status codes",
+    )
+    rows = [
         (
-            *_lead_headings(sweep),
-            "scheduled",
-            "failed",
-            *(name for _, name in kinds),
-            "status codes",
-        ),
-        tuple(rows),
-    )
+            *_lead(sweep, cell),
+            words.format_count(cell.scheduled),
+            words.format_ratio(words.failed_ratio(cell.outcomes)),
+            *(words.format_count(_count(cell, kind)) for kind in kinds),
+            _status_codes(cell, loads.get(cell.id)),
+        )
+        for cell in failed
+    ]
+    return Grid(headings, tuple(rows))
 
 
-def _status_codes(load: Json | None) -> str:
-    codes = lookup(load, "status_codes")
-    return (
-        ", ".join(f"{code}: {words.format_count(count)}" for code, count in sorted(codes.items()))
-        if codes
-        else words.MISSING
-    )
+def _count(cell: Cell, kind: str) -> int | None:
+    return None if cell.outcomes is None else outcome_counts(cell.outcomes)[kind]
+
+
+def _status_codes(cell: Cell, load: LoadReport | None) -> str:
+    if cell.result.failure is not None:
+        return f"failed: {cell.result.failure.step}"
+    if load is None or not load.status_codes:
+        return words.MISSING
+    codes = sorted(load.status_codes.items())
+    return ", ".join(f"{code}: {words.format_count(count)}" for code, count in codes)
 
 
 def of_strip(strip: Strip) -> Grid:

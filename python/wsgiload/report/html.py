@@ -10,10 +10,14 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+from wsgiload.documents.codec import to_plain
+from wsgiload.documents.load_plan import KeepaliveLimit
+from wsgiload.documents.summary import Comparison, Recommendation, Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
     charts,
@@ -22,16 +26,16 @@ from wsgiload.report import (
     forest,
     grids,
     over_runs,
+    page,
     svg,
     table,
     words,
 )
-from wsgiload.report.cells import Cell, Sweep, conditions, lookup, median_upper_ns, read_sweep
+from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.report.strip_chart import strip_chart
-from wsgiload.report.words import Json
 from wsgiload.statistics.effect import FEWEST_RUNS
 
 MOST_STRIPS = 48
@@ -64,6 +68,90 @@ class ServerStrips:
     charts: tuple[Chart, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One field of the verdict grid: a sign, p99, and what the sign means."""
+
+    kind: str
+    value: str
+    meaning: str
+    sign: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """One server of the verdict grid."""
+
+    label: str
+    index: int
+    sentence: str
+    marks: list[Mark]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A check that was not met, or a note, and the cells it holds for."""
+
+    head: str
+    sentence: str
+    level: str
+    cells: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverRuns:
+    """What several runs say together."""
+
+    forest: Chart | None
+    aggregates: grids.Grid
+    note: str
+    comparisons: list[tuple[str, str]]
+    comparison_note: str = over_runs.COMPARISON_NOTE
+    discard_rule: str = over_runs.DISCARD_RULE
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A raw file; without ``uri`` it is not inside the page."""
+
+    name: str
+    uri: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """What ``template.html.j2`` shows."""
+
+    title: str
+    status: str
+    started: str
+    conditions: str
+    headline: str
+    recommendations: list[tuple[str, str]]
+    kept_up_meaning: str
+    no_inference: str
+    loads: list[str]
+    servers: list[ServerRow]
+    status_counts: str
+    validity_class: str
+    remarks: list[Remark]
+    session: list[tuple[str, str]]
+    load_points: list[str]
+    over_runs: OverRuns | None
+    facts: list[str]
+    charts: list[Chart]
+    strips: list[ServerStrips]
+    strips_left_out: int
+    errors: grids.Grid
+    cells: grids.Grid
+    verdicts: list[str]
+    plan: list[tuple[str, str]]
+    host: list[tuple[str, str]]
+    downloads: list[Download]
+    palette: page.Palette
+
+
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
     """Write report.html into the run directory and return its path."""
     path = run_dir / "report.html"
@@ -76,69 +164,58 @@ def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] =
 
 def render(files: RunFiles) -> str:
     """The whole page as text."""
-    return page("template.html.j2", _context(files))
+    return page.render("template.html.j2", _report_page(files))
 
 
-def page(template: str, context: Mapping[str, Any]) -> str:
-    """A template of this package with what it says."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("wsgiload.report", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(template).render(context)
-
-
-def _context(files: RunFiles) -> dict[str, Any]:
-    sweep = _with_keepalive(read_sweep(files.summary), files)
+def _report_page(files: RunFiles) -> ReportPage:
+    summary = files.summary
+    sweep = _with_keepalive(read_sweep(summary), files)
     strips, left_out = _strips(sweep, files)
-    return {
-        "title": _page_title(sweep),
-        "status": words.status_words(files.summary.get("status") or files.run.get("status")),
-        "started": str(files.run.get("started_utc") or "start not recorded"),
-        "conditions": conditions(sweep.experiment),
-        "headline": findings.headline(sweep),
-        "recommendations": _recommendations(files.summary["recommendations"]),
-        "kept_up_meaning": findings.kept_up_meaning(sweep),
-        "no_inference": table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
-        "loads": [sweep.load_words(load) for load in sweep.loads]
-        if len(sweep.loads) <= MOST_GRID_LOADS
-        else [],
-        "servers": [_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
-        "status_counts": findings.status_counts(sweep),
-        "validity_class": _worst(sweep),
-        "remarks": _remarks(sweep),
-        "session": over_runs.session_lines(files.summary),
-        "load_points": [
-            *over_runs.overload_lines(files.summary),
-            *over_runs.power_lines(files.summary),
-        ],
-        "over_runs": _over_runs(files.summary, conditions(sweep.experiment))
-        if sweep.runs > 1
-        else None,
-        "facts": [
-            *findings.generator_facts(sweep, files.loads),
-            *findings.limit_facts(sweep),
-            *coincidence.interventions(files.summary),
-        ],
-        "charts": _sweep_charts(sweep, files),
-        "strips": strips,
-        "strips_left_out": left_out,
-        "errors": grids.of_errors(sweep, files.loads),
-        "cells": grids.of_cells(sweep),
-        "verdicts": [cell.status for cell in sweep.cells],
-        "plan": _facts(sweep.experiment),
-        "host": _facts(files.run.get("host") or {}),
-        "downloads": [_download(files.directory / name, kind) for name, kind in _DOWNLOADS],
-        "palette": _palette(),
-    }
+    return ReportPage(
+        title=_page_title(sweep),
+        status=words.status_words(summary.status),
+        started=files.run.started_utc,
+        conditions=conditions(sweep.experiment),
+        headline=findings.headline(sweep),
+        recommendations=_recommendations(summary.recommendations or ()),
+        kept_up_meaning=findings.kept_up_meaning(sweep),
+        no_inference=table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
+        loads=[sweep.load_words(load) for load in _grid_loads(sweep)],
+        servers=[_server(sweep, index, label) for index, label in enumerate(sweep.labels)],
+        status_counts=findings.status_counts(sweep),
+        validity_class=_worst(sweep),
+        remarks=_remarks(sweep),
+        session=over_runs.session_lines(summary),
+        load_points=[*over_runs.overload_lines(summary), *over_runs.power_lines(summary)],
+        over_runs=_over_runs(summary, conditions(sweep.experiment)) if sweep.runs > 1 else None,
+        facts=_validity_facts(sweep, files),
+        charts=_sweep_charts(sweep, files),
+        strips=strips,
+        strips_left_out=left_out,
+        errors=grids.of_errors(sweep, files.loads),
+        cells=grids.of_cells(sweep),
+        verdicts=[cell.status for cell in sweep.cells],
+        plan=_facts(to_plain(sweep.experiment)),
+        host=_facts(to_plain(files.run.host)),
+        downloads=[_download(files.directory / name, kind) for name, kind in _DOWNLOADS],
+        palette=page.palette(),
+    )
 
 
-def _recommendations(entries: Sequence[Json]) -> list[tuple[str, str]]:
+def _grid_loads(sweep: Sweep) -> tuple[float, ...]:
+    """The loads of the verdict grid; none where there are too many for its width."""
+    return sweep.loads if len(sweep.loads) <= MOST_GRID_LOADS else ()
+
+
+def _validity_facts(sweep: Sweep, files: RunFiles) -> list[str]:
+    return [
+        *findings.generator_facts(sweep, files.loads),
+        *findings.limit_facts(sweep),
+        *coincidence.interventions(files.summary),
+    ]
+
+
+def _recommendations(entries: Sequence[Recommendation]) -> list[tuple[str, str]]:
     """Each sentence in two: what to run, and what else is to be known of it."""
     parted = [sentence.partition(";") for sentence in recommendation_lines(entries)]
     return [(head, separator + tail) for head, separator, tail in parted]
@@ -146,74 +223,57 @@ def _recommendations(entries: Sequence[Json]) -> list[tuple[str, str]]:
 
 def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:
     """The keep-alive policy for the titles: from the experiment, else from the plan of a load."""
-    if sweep.experiment.get("keepalive") is not None:
+    if sweep.experiment.keepalive is not None:
         return sweep
     for load in files.loads.values():
-        keepalive = lookup(load, "plan", "keepalive")
-        if isinstance(keepalive, str | int):
-            return Sweep(
-                {**sweep.experiment, "keepalive": keepalive}, sweep.cells, sweep.labels, sweep.loads
-            )
+        kept = load.plan.keepalive
+        keepalive = kept.requests if isinstance(kept, KeepaliveLimit) else kept
+        experiment = msgspec.structs.replace(sweep.experiment, keepalive=keepalive)
+        return replace(sweep, experiment=experiment)
     return sweep
 
 
 def _page_title(sweep: Sweep) -> str:
-    app = _each(sweep.experiment.get("app") or sweep.experiment.get("name") or "WSGI app")
-    path = _each(sweep.experiment.get("path") or "")
+    app = _each(sweep.experiment.app or sweep.experiment.name or "WSGI app")
+    path = _each(sweep.experiment.path or "")
     servers = words.plural(len(sweep.labels), "server")
     if not sweep.loads:
         return f"{app} {path}: {servers}"
-    first, last = sweep.loads[0], sweep.loads[-1]
+
+    first, last = words.format_rate(sweep.loads[0]), words.format_rate(sweep.loads[-1])
     unit = "requests/s" if sweep.open_loop else "connections"
-    span = (
-        words.format_rate(first)
-        if first == last
-        else f"{words.format_rate(first)} to {words.format_rate(last)}"
-    )
+    span = first if first == last else f"{first} to {last}"
     return f"{app}{' ' + path if path else ''}: {servers}, {span} {unit}"
 
 
-def _each(value: object) -> str:
-    return words.join_words([str(one) for one in value]) if isinstance(value, list) else str(value)
+def _each(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else words.join_words(value)
 
 
-def _server(sweep: Sweep, index: int, label: str) -> dict[str, Any]:
-    shown = sweep.loads if len(sweep.loads) <= MOST_GRID_LOADS else ()
-    return {
-        "label": label,
-        "index": index % len(svg.PALETTE),
-        "sentence": findings.server_sentence(sweep, label),
-        "marks": [_mark(sweep.at(label, load)) for load in shown],
-    }
+def _server(sweep: Sweep, index: int, label: str) -> ServerRow:
+    return ServerRow(
+        label=label,
+        index=index % len(svg.PALETTE),
+        sentence=findings.server_sentence(sweep, label),
+        marks=[_mark(sweep.at(label, load)) for load in _grid_loads(sweep)],
+    )
 
 
-def _mark(cells: tuple[Cell, ...]) -> dict[str, str]:
-    """One field of the verdict grid: a sign, p99, and what the sign means."""
+def _mark(cells: tuple[Cell, ...]) -> Mark:
     if not cells:
-        return {"kind": "none", "sign": "", "value": words.MISSING, "meaning": words.NOT_MEASURED}
+        return Mark("none", words.MISSING, words.NOT_MEASURED)
     if any(cell.status == "failed" for cell in cells):
-        return {"kind": "failed", "sign": "", "value": "failed", "meaning": "the server failed"}
+        return Mark("failed", "failed", "the server failed")
     if all(cell.status == "invalid" for cell in cells):
-        blamed = words.join_words(
-            sorted({str(lookup(cell.raw, "verdict", "blame")) for cell in cells})
-        )
-        return {
-            "kind": "invalid",
-            "sign": "",
-            "value": "invalid",
-            "meaning": f"the measurement is invalid: {blamed}",
-        }
+        blamed = words.join_words(sorted({cell.blame for cell in cells}))
+        return Mark("invalid", "invalid", f"the measurement is invalid: {blamed}")
+
     middle = median_upper_ns(cells, 0.99)
     endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), cells[0])
     value = words.format_duration_ns(middle) if middle is not None else endless.quantile_words(0.99)
     if findings.kept_up(cells):
-        return {"kind": "kept", "sign": "✓", "value": value, "meaning": "kept up"}
-    return {
-        "kind": "behind",
-        "sign": "✗",
-        "value": value.partition(" (")[0],
-        "meaning": "did not keep up",
-    }
+        return Mark("kept", value, "kept up", "✓")
+    return Mark("behind", value.partition(" (")[0], "did not keep up", "✗")
 
 
 def _worst(sweep: Sweep) -> str:
@@ -221,52 +281,36 @@ def _worst(sweep: Sweep) -> str:
     return next((status for status in ("invalid", "failed", "warn") if status in statuses), "valid")
 
 
-def _over_runs(summary: Json, subtitle: str) -> dict[str, Any]:
-    """What several runs say together."""
-    return {
-        "forest": _forest(summary["comparisons"], subtitle),
-        "aggregates": grids.Grid(
-            over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))
-        ),
-        "note": over_runs.aggregate_note(summary),
-        "comparisons": over_runs.comparison_lines(summary),
-        "comparison_note": over_runs.COMPARISON_NOTE,
-        "discard_rule": over_runs.DISCARD_RULE,
-    }
+def _over_runs(summary: Summary, subtitle: str) -> OverRuns:
+    aggregates = grids.Grid(
+        over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))
+    )
+    return OverRuns(
+        forest=_forest(summary.comparisons or (), subtitle),
+        aggregates=aggregates,
+        note=over_runs.aggregate_note(summary),
+        comparisons=over_runs.comparison_lines(summary),
+    )
 
 
-def _forest(comparisons: Sequence[Json], subtitle: str) -> Chart | None:
+def _forest(comparisons: Sequence[Comparison], subtitle: str) -> Chart | None:
     """The comparisons as a chart, where there are any with a factor."""
     rows = forest.drawable(comparisons)
     if not rows:
         return None
-    numbers = tuple(
-        (
-            forest.row_name(entry),
-            *(
-                f"{value:.3g}"
-                for value in (
-                    entry["factor"],
-                    *entry["interval_95"],
-                    entry["p"],
-                    entry["p_adjusted"],
-                )
-            ),
-        )
-        for entry in rows
-    )
+    numbers = tuple((forest.row_name(entry), *forest.row_numbers(entry)) for entry in rows)
     data = grids.Grid(("pair", "factor", "low", "high", "p", "p adjusted"), numbers)
     drawing = forest.forest_chart(comparisons, subtitle)
     return Chart("forest", drawing, forest.caption(comparisons), forest.READING, data)
 
 
-def _remarks(sweep: Sweep) -> list[dict[str, str]]:
+def _remarks(sweep: Sweep) -> list[Remark]:
     levels = {"red": "invalid", "yellow": "warn"}
     remarks = []
     for sentence, style, cells in table.remarks(sweep):
         level = levels.get(style, "note")
         head, _, tail = sentence.partition(": ") if level != "note" else ("", "", sentence)
-        remarks.append({"head": head, "sentence": tail, "level": level, "cells": cells})
+        remarks.append(Remark(head, tail, level, cells))
     return remarks
 
 
@@ -331,15 +375,12 @@ def _strips(sweep: Sweep, files: RunFiles) -> tuple[list[ServerStrips], int]:
 
 def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
     drawing = strip_chart(strip, sweep.experiment, name)
-    coincided = [
-        coincidence.sentence(strip.cell, found) for found in coincidence.fingerprints(strip.cell)
-    ]
-    return Chart(
-        name, drawing, findings.strip_caption(strip), " ".join(coincided), grids.of_strip(strip)
-    )
+    fingerprints = coincidence.fingerprints(strip.cell)
+    coincided = " ".join(coincidence.sentence(strip.cell, one) for one in fingerprints)
+    return Chart(name, drawing, findings.strip_caption(strip), coincided, grids.of_strip(strip))
 
 
-def _facts(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _facts(facts: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(name.replace("_", " "), _fact(name, value)) for name, value in facts.items()]
 
 
@@ -361,26 +402,11 @@ def _fact(name: str, value: object) -> str:
     )
 
 
-def _download(path: Path, kind: str) -> dict[str, str]:
+def _download(path: Path, kind: str) -> Download:
     if not path.is_file():
-        return {"name": path.name, "uri": "", "said": "not written by this run"}
+        return Download(path.name, "", "not written by this run")
     size_bytes = path.stat().st_size
     if size_bytes > LARGEST_DOWNLOAD_BYTES:
-        return {
-            "name": path.name,
-            "uri": "",
-            "said": f"{words.format_bytes(size_bytes)}, beside this page",
-        }
+        return Download(path.name, "", f"{words.format_bytes(size_bytes)}, beside this page")
     data = base64.b64encode(path.read_bytes()).decode("ascii")
-    return {
-        "name": path.name,
-        "uri": f"data:{kind};base64,{data}",
-        "said": words.format_bytes(size_bytes),
-    }
-
-
-def _palette() -> list[tuple[int, str, str]]:
-    return [
-        (index, light, dark)
-        for index, (light, dark) in enumerate(zip(svg.PALETTE, svg.DARK_PALETTE, strict=True))
-    ]
+    return Download(path.name, f"data:{kind};base64,{data}", words.format_bytes(size_bytes))

@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wsgiload.report import svg, words
 from wsgiload.report.axes import Limits, say_instead
-from wsgiload.report.cells import Cell, Sweep, lookup, median_upper_ns
+from wsgiload.report.cells import Cell, Sweep, median_upper_ns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,10 +39,7 @@ def draw_rail(axes: Axes, limits: Limits, *, named: bool) -> None:
 def draw_quantile(axes: Axes, sweep: Sweep, quantile: float, limits: Limits) -> None:
     """One quantile of every run at every load; where no run has it, what it takes."""
     if all(cell.upper_ns(quantile) is None for cell in sweep.cells):
-        counted = any(
-            words.enough_requests(lookup(cell.outcomes, "scheduled"), quantile)
-            for cell in sweep.cells
-        )
+        counted = any(words.enough_requests(cell.scheduled, quantile) for cell in sweep.cells)
         say_instead(axes, words.NOT_MEASURED if counted else words.needed_requests(quantile))
         return
     for index, label in enumerate(sweep.labels):
@@ -50,11 +47,11 @@ def draw_quantile(axes: Axes, sweep: Sweep, quantile: float, limits: Limits) -> 
         middle = [(load, median_upper_ns(sweep.at(label, load), quantile)) for load in sweep.loads]
         _median_line(axes, middle, style)
         for cell in sweep.of(label):
-            upper, low = cell.upper_ns(quantile), lookup(cell.bounds(quantile), "low")
+            upper, low = cell.upper_ns(quantile), cell.low_ns(quantile)
             if upper is None or math.isinf(upper):
                 continue
             if low is not None and low < upper:
-                axes.plot([cell.load] * 2, [low, upper], color=style["color"], linewidth=0.9)
+                axes.plot([cell.load] * 2, [low, upper], color=style.colour, linewidth=0.9)
             _dot(axes, cell, upper, style)
     for load in sweep.loads:
         entries = _endless(sweep, load, quantile)
@@ -103,29 +100,28 @@ def _on_the_rail(
     assert figure is not None
     shift = axes.transData + ScaledTranslation(spot.dodge / 72, 0, figure.dpi_scale_trans)
     bounded = [cell for cell in cells if cell.quantile_words(quantile).startswith(">=")]
-    lows = [lookup(cell.bounds(quantile), "low") for cell in bounded if cell.status != "failed"]
+    known = [cell.low_ns(quantile) for cell in bounded if cell.status != "failed"]
+    lows = [low for low in known if low is not None]
     if lows:
         heights = [max(min(lows), limits.low), limits.high]
         axes.plot(
             [load, load],
             heights,
-            color=style["color"],
+            color=style.colour,
             linewidth=0.9,
             dashes=(1, 2),
             transform=shift,
         )
-        axes.plot(
-            [load] * len(lows), lows, "_", markersize=6, color=style["color"], transform=shift
-        )
+        axes.plot([load] * len(lows), lows, "_", markersize=6, color=style.colour, transform=shift)
     failed, invalid = cells[0].status == "failed", cells[0].status == "invalid"
     axes.plot(
         [load],
         [limits.rail],
-        marker="x" if failed else style["marker"],
+        marker="x" if failed else style.marker,
         markersize=5,
         zorder=5,
-        color=style["color"],
-        markerfacecolor="none" if invalid else style["color"],
+        color=style.colour,
+        markerfacecolor="none" if invalid else style.colour,
         transform=shift,
         clip_on=False,
     )
@@ -148,7 +144,7 @@ def draw_numbers(
     number: Callable[[Cell], float | None],
     otherwise: str = words.NOT_MEASURED,
 ) -> None:
-    """Every run a dot and the median over usable runs a line; ``otherwise`` is said where no run
+    """Every run a dot and the median over usable runs a line; ``otherwise`` stands where no run
     has the number."""
     if all(number(cell) is None for cell in sweep.cells):
         say_instead(axes, otherwise)
@@ -174,27 +170,27 @@ def draw_numbers(
 
 
 def _median_line(
-    axes: Axes, points: Sequence[tuple[float, float | None]], style: dict[str, Any]
+    axes: Axes, points: Sequence[tuple[float, float | None]], style: svg.SeriesStyle
 ) -> None:
     heights = [math.nan if value is None else value for _, value in points]
     axes.plot(
         [load for load, _ in points],
         heights,
-        color=style["color"],
-        linestyle=style["linestyle"],
+        color=style.colour,
+        linestyle=style.dash,
         linewidth=1.4,
         zorder=3,
     )
 
 
-def _dot(axes: Axes, cell: Cell, height: float, style: dict[str, Any]) -> None:
-    fill = "none" if cell.status == "invalid" else style["color"]
+def _dot(axes: Axes, cell: Cell, height: float, style: svg.SeriesStyle) -> None:
+    fill = "none" if cell.status == "invalid" else style.colour
     axes.plot(
         [cell.load],
         [height],
-        marker=style["marker"],
+        marker=style.marker,
         markersize=4.4,
-        color=style["color"],
+        color=style.colour,
         markerfacecolor=fill,
         markeredgewidth=1.0,
         clip_on=False,

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from wsgiload.analysis.aggregate import GOODPUT
 from wsgiload.analysis.comparison import CAUTIOUS_SHARE, drift_factor
 from wsgiload.analysis.overload import COLLAPSED, HELD, OVERLOADS
+from wsgiload.documents.summary import (
+    Aggregate,
+    AggregateFigure,
+    Comparison,
+    Efficiency,
+    Overload,
+    Summary,
+)
 from wsgiload.report import words
-from wsgiload.report.words import Json
 from wsgiload.statistics.effect import SIGNIFICANT, runs_needed
 
 COMPARISON_NOTE = (
@@ -29,9 +37,9 @@ DISCARD_RULE = (
 )
 
 
-def aggregate_headings(summary: Json) -> tuple[str, ...]:
+def aggregate_headings(summary: Summary) -> tuple[str, ...]:
     """The columns of ``aggregate_rows``; the first is the server's name, the rest are numbers."""
-    load = "offered/s" if summary["experiment"].get("rates") else "connections"
+    load = "offered/s" if summary.experiment.rates else "connections"
     trimmed = ("p99 trimmed mean",) if is_trimmed(summary) else ()
     return (
         "server",
@@ -47,44 +55,44 @@ def aggregate_headings(summary: Json) -> tuple[str, ...]:
     )
 
 
-def aggregate_rows(summary: Json) -> list[tuple[str, ...]]:
+def aggregate_rows(summary: Summary) -> list[tuple[str, ...]]:
     """One row per server and load."""
-    return [_aggregate_row(entry, is_trimmed(summary)) for entry in summary.get("aggregates") or ()]
+    return [_aggregate_row(entry, is_trimmed(summary)) for entry in summary.aggregates or ()]
 
 
-def is_trimmed(summary: Json) -> bool:
+def is_trimmed(summary: Summary) -> bool:
     """Whether the mean without the lowest and the highest run was asked for."""
-    return bool(summary["experiment"].get("aggregate") == "trim")
+    return summary.experiment.aggregate == "trim"
 
 
-def _aggregate_row(entry: Json, trimmed: bool) -> tuple[str, ...]:
-    p50, p99, goodput = (entry["figures"][figure] for figure in ("p50", "p99", GOODPUT))
-    load = entry["rate"] if entry["rate"] is not None else entry["connections"]
-    discarded = f" ({entry['discarded']} discarded)" if entry["discarded"] else ""
+def _aggregate_row(entry: Aggregate, trimmed: bool) -> tuple[str, ...]:
+    p50, p99, goodput = entry.figures.p50, entry.figures.p99, entry.figures.goodput
+    load = entry.rate if entry.rate is not None else entry.connections
+    discarded = f" ({entry.discarded} discarded)" if entry.discarded else ""
     return (
-        entry["server"],
+        entry.server,
         words.format_rate(load),
-        f"{len(entry['runs'])}{discarded}",
-        words.format_duration_ns(p50["median"]),
-        words.format_duration_ns(p99["median"]),
+        f"{len(entry.runs)}{discarded}",
+        words.format_duration_ns(p50.median),
+        words.format_duration_ns(p99.median),
         _span(p99),
-        *((words.format_duration_ns(p99["trimmed_mean"]),) if trimmed else ()),
+        *((words.format_duration_ns(p99.trimmed_mean),) if trimmed else ()),
         _mean(p99),
         _between(p99),
-        words.format_rate(goodput["median"]),
+        words.format_rate(goodput.median),
     )
 
 
-def _span(figure: Json) -> str:
-    if figure["min"] is None:
+def _span(figure: AggregateFigure) -> str:
+    if figure.min is None:
         return words.MISSING
-    most = "not met" if figure["max"] is None else words.format_duration_ns(figure["max"])
-    return f"{words.format_duration_ns(figure['min'])} to {most}"
+    most = "not met" if figure.max is None else words.format_duration_ns(figure.max)
+    return f"{words.format_duration_ns(figure.min)} to {most}"
 
 
-def _between(figure: Json) -> str:
+def _between(figure: AggregateFigure) -> str:
     """How far runs differ, and which share of that is not the runs' own error."""
-    cv, share = figure["between_run_cv"], figure.get("between_run_share")
+    cv, share = figure.between_run_cv, figure.between_run_share
     if cv is None:
         return words.MISSING
     return f"± {words.format_ratio(cv)}" + (
@@ -92,14 +100,14 @@ def _between(figure: Json) -> str:
     )
 
 
-def _mean(figure: Json) -> str:
-    if figure["interval_95"] is None:
-        return str(figure["reason"])
-    low, high = map(words.format_duration_ns, figure["interval_95"])
-    return f"{words.format_duration_ns(figure['mean'])} [{low}, {high}]"
+def _mean(figure: AggregateFigure) -> str:
+    if figure.interval_95 is None:
+        return str(figure.reason)
+    low, high = map(words.format_duration_ns, figure.interval_95)
+    return f"{words.format_duration_ns(figure.mean)} [{low}, {high}]"
 
 
-def aggregate_note(summary: Json) -> str:
+def aggregate_note(summary: Summary) -> str:
     """What the columns of the aggregate mean."""
     note = (
         "Each run is one observation; the interval is Student's t over the logarithms of "
@@ -116,89 +124,103 @@ def aggregate_note(summary: Json) -> str:
 # --- comparisons
 
 
-def comparison_lines(summary: Json) -> list[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """How many times one figure is the other: with its 95 % interval, and both p."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+    p_adjusted: float
+
+
+def factor_of(entry: Comparison) -> Factor:
+    """The factor of a comparison that has one, and so has everything else."""
+    assert entry.factor is not None
+    assert entry.interval_95 is not None
+    assert entry.p is not None
+    assert entry.p_adjusted is not None
+    return Factor(entry.factor, *entry.interval_95, entry.p, entry.p_adjusted)
+
+
+def comparison_lines(summary: Summary) -> list[tuple[str, str]]:
     """A sentence per pair and load with its style, and what must be known beside them."""
-    entries: Sequence[Json] = summary.get("comparisons") or ()
+    entries = summary.comparisons or ()
     styles = {"different": "bold", "same": "green"}
-    lines = [(comparison_sentence(entry), styles.get(entry["finding"], "")) for entry in entries]
-    if len({entry.get("app") for entry in entries}) > 1:
+    lines = [(comparison_sentence(entry), styles.get(entry.finding, "")) for entry in entries]
+    if len({entry.app for entry in entries}) > 1:
         lines.append((_APPS_APART, ""))
-    of_sessions = bool((summary.get("experiment") or {}).get("sessions"))
+    of_sessions = bool(summary.experiment.sessions)
     lines += [(caution, "yellow") for caution in _cautions(entries, of_sessions=of_sessions)]
     return lines
 
 
-def comparison_sentence(entry: Json) -> str:
-    """ "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s", or that there is no such thing to
-    say."""
-    first, second, figure = entry["first"], entry["second"], _figure(entry)
-    lead = "A/A: " if entry["same_server"] else ""
-    return (
-        lead
-        + _finding(entry, first, second, figure, f"at {load_words(entry)}")
-        + _near_capacity(entry)
-    )
+def comparison_sentence(entry: Comparison) -> str:
+    """ "gthread 1.31× [1.22, 1.41] the p99 of sync at 500/s", or why there is no such sentence."""
+    lead = "A/A: " if entry.same_server else ""
+    return f"{lead}{_finding(entry)}{_near_capacity(entry)}"
 
 
-def change_sentence(entry: Json) -> str:
+def change_sentence(entry: Comparison) -> str:
     """The same of one server in two stored runs: "waitress: p99 at 500/s 1.31× [1.22, 1.41] that of
     the first run"."""
-    figure, where = _figure(entry), f"at {load_words(entry)}"
-    subject = f"{entry['first']} {where}"
-    match entry["finding"]:
-        case "different":
-            text = f"{subject}: {_factor(entry)} the {figure} of the first run"
-        case "same":
-            text = f"{subject}: the same {figure} within 5 % ({_factor(entry)})"
-        case "undecided":
-            text = (
-                f"{subject}: no difference shown in {figure} ({_factor(entry)}, p "
-                f"{entry['p_adjusted']:.2g})"
-            )
-        case _:
-            text = f"{subject}: {entry['reason']}"
-    return text + _near_capacity(entry)
+    return f"{entry.first} at {load_words(entry)}: {_change(entry)}{_near_capacity(entry)}"
 
 
-def load_words(entry: Json) -> str:
+def load_words(entry: Comparison) -> str:
     """ "500/s", or "100 connections"."""
-    if entry["rate"] is not None:
-        return words.format_per_s(entry["rate"])
-    return words.plural(entry["connections"], "connection")
+    if entry.rate is not None:
+        return words.format_per_s(entry.rate)
+    return words.plural(entry.connections or 0, "connection")
 
 
-def _finding(entry: Json, first: str, second: str, figure: str, where: str) -> str:
-    match entry["finding"]:
+def _finding(entry: Comparison) -> str:
+    first, second, figure = entry.first, entry.second, entry.figure
+    where = f"at {load_words(entry)}"
+    match entry.finding:
         case "different":
-            return f"{first} {_factor(entry)} the {figure} of {second} {where}"
+            return f"{first} {_factor_words(entry)} the {figure} of {second} {where}"
         case "same":
-            return f"{first} and {second}: the same {figure} within 5 % {where} ({_factor(entry)})"
+            known = _factor_words(entry)
+            return f"{first} and {second}: the same {figure} within 5 % {where} ({known})"
         case "undecided":
-            known = f"{_factor(entry)}, p {entry['p_adjusted']:.2g}"
+            known = _factor_and_p(entry)
             return (
                 f"{first} and {second}: no difference shown in {figure} {where} "
                 f"({known}){_why_undecided(entry)}"
             )
         case _:
-            return f"{first} and {second}: not compared {where}: {entry['reason']}"
+            return f"{first} and {second}: not compared {where}: {entry.reason}"
 
 
-def _why_undecided(entry: Json) -> str:
-    low, high = entry["interval_95"]
-    aa_factor = entry["aa_factor"]
-    is_clear = entry["p_adjusted"] < SIGNIFICANT and not low <= 1 <= high
-    if not is_clear or aa_factor is None:
+def _change(entry: Comparison) -> str:
+    match entry.finding:
+        case "different":
+            return f"{_factor_words(entry)} the {entry.figure} of the first run"
+        case "same":
+            return f"the same {entry.figure} within 5 % ({_factor_words(entry)})"
+        case "undecided":
+            return f"no difference shown in {entry.figure} ({_factor_and_p(entry)})"
+        case _:
+            return str(entry.reason)
+
+
+def _why_undecided(entry: Comparison) -> str:
+    factor = factor_of(entry)
+    is_clear = factor.p_adjusted < SIGNIFICANT and not factor.low <= 1 <= factor.high
+    if not is_clear or entry.aa_factor is None:
         return ""
-    return f"; one server under two names differed by {_times(aa_factor)} itself"
+    return f"; one server under two names differed by {_times(entry.aa_factor)} itself"
 
 
-def _figure(entry: Json) -> str:
-    return "goodput" if entry["figure"] == GOODPUT else str(entry["figure"])
+def _factor_words(entry: Comparison) -> str:
+    factor = factor_of(entry)
+    return f"{_times(factor.value)} [{_number(factor.low)}, {_number(factor.high)}]"
 
 
-def _factor(entry: Json) -> str:
-    low, high = entry["interval_95"]
-    return f"{_times(entry['factor'])} [{_number(low)}, {_number(high)}]"
+def _factor_and_p(entry: Comparison) -> str:
+    return f"{_factor_words(entry)}, p {factor_of(entry).p_adjusted:.2g}"
 
 
 def _times(factor: float) -> str:
@@ -209,9 +231,9 @@ def _number(factor: float) -> str:
     return f"{factor:.2f}" if factor < 9.995 else words.three_digits(factor)
 
 
-def _near_capacity(entry: Json) -> str:
-    share = entry["load_share"]
-    if share is None or share <= CAUTIOUS_SHARE or entry["figure"] == GOODPUT:
+def _near_capacity(entry: Comparison) -> str:
+    share = entry.load_share
+    if share is None or share <= CAUTIOUS_SHARE or entry.figure == GOODPUT:
         return ""
     if share >= 1:
         return "; caution: above the capacity of one of them, so p99 grows with the duration"
@@ -222,19 +244,20 @@ def _near_capacity(entry: Json) -> str:
     )
 
 
-def _cautions(entries: Sequence[Json], *, of_sessions: bool) -> Iterator[str]:
+def _cautions(entries: Sequence[Comparison], *, of_sessions: bool) -> Iterator[str]:
     if not entries:
         return
-    families = Counter((entry["rate"], entry["connections"], entry.get("app")) for entry in entries)
-    pairs, rounds = max(families.values()), max(entry["rounds"] for entry in entries)
+    families = Counter((entry.rate, entry.connections, entry.app) for entry in entries)
+    pairs, rounds = max(families.values()), max(entry.rounds for entry in entries)
     if rounds < runs_needed(pairs):
         yield (
             f"{words.plural(rounds, 'round')} cannot tell {words.plural(pairs, 'pair')} of "
             "servers apart at all: "
             f"no p can fall below {SIGNIFICANT / pairs:.2g}. {runs_needed(pairs)} runs can."
         )
-    unknown = any(entry["load_share"] is None and entry["rate"] is not None for entry in entries)
-    if unknown and entries[0]["figure"] != GOODPUT:
+
+    unknown = any(entry.load_share is None and entry.rate is not None for entry in entries)
+    if unknown and entries[0].figure != GOODPUT:
         why = (
             "the rates are those of sessions"
             if of_sessions
@@ -249,91 +272,76 @@ def _cautions(entries: Sequence[Json], *, of_sessions: bool) -> Iterator[str]:
 # --- beyond capacity
 
 
-def overload_lines(summary: Json) -> list[str]:
+def overload_lines(summary: Summary) -> list[str]:
     """What each saturated server kept of its goodput under more load, and how far beyond capacity
-    it was looked at."""
-    lines = [_overload_sentence(entry) for entry in summary.get("overload") or ()]
-    shares = [
-        point["load_share"] for entry in summary.get("overload") or () for point in entry["points"]
-    ]
-    if lines and max(shares, default=0.0) < OVERLOADS[-1]:
+    it was measured."""
+    entries = summary.overload or ()
+    lines = [_overload_sentence(entry) for entry in entries]
+    largest = max((point.load_share for entry in entries for point in entry.points), default=0.0)
+    if lines and largest < OVERLOADS[-1]:
         lines.append(
             f"No server was offered {OVERLOADS[-1] * 100:.0f} % of its capacity; whether "
-            "goodput holds or collapses "
-            "shows beyond that."
+            "goodput holds or collapses shows beyond that."
         )
     return lines
 
 
-def _overload_sentence(entry: Json) -> str:
-    text = (
-        f"{entry['server']} answered at most {words.format_per_s(entry['capacity_per_s'])} "
-        "correctly"
-    )
-    beyond = [point for point in entry["points"] if point["load_share"] >= OVERLOADS[0]]
+def _overload_sentence(entry: Overload) -> str:
+    text = f"{entry.server} answered at most {words.format_per_s(entry.capacity_per_s)} correctly"
+    beyond = [point for point in entry.points if point.load_share >= OVERLOADS[0]]
     if not beyond:
         return f"{text}."
-    worst = min(beyond, key=lambda point: float(point["kept_ratio"]))
-    kept, where = (
-        worst["kept_ratio"],
-        f"{words.format_per_s(worst['rate'])} ({worst['load_share'] * 100:.0f} % of it)",
-    )
-    if kept >= HELD:
+
+    worst = min(beyond, key=lambda point: point.kept_ratio)
+    where = f"{words.format_per_s(worst.rate)} ({worst.load_share * 100:.0f} % of it)"
+    if worst.kept_ratio >= HELD:
         return f"{text}; its goodput held at {where}."
-    ending = "collapsed" if kept < COLLAPSED else "fell"
-    return f"{text}; its goodput {ending} to {words.format_ratio(kept)} of that at {where}."
+    ending = "collapsed" if worst.kept_ratio < COLLAPSED else "fell"
+    kept = words.format_ratio(worst.kept_ratio)
+    return f"{text}; its goodput {ending} to {kept} of that at {where}."
 
 
-def power_lines(summary: Json) -> list[str]:
+def power_lines(summary: Summary) -> list[str]:
     """At which rate each server is used best, as far as it was bracketed; the method of the figure
     once."""
-    entries = summary.get("efficiency") or ()
-    known = [entry for entry in entries if entry["reason"] is None]
-    lines = [_power_sentence(entry) for entry in known]
+    entries = summary.efficiency or ()
+    lines = [_power_sentence(entry) for entry in entries if entry.reason is None]
     if lines:
         lines[0] += " Power is goodput divided by mean response time."
-    for reason in dict.fromkeys(
-        entry["reason"] for entry in entries if entry["reason"] is not None
-    ):
-        servers = [entry["server"] for entry in entries if entry["reason"] == reason]
-        lines.append(
-            f"The rate of the largest power is not known of {', '.join(servers)}: {reason}."
-        )
+
+    reasons = dict.fromkeys(entry.reason for entry in entries if entry.reason is not None)
+    for reason in reasons:
+        servers = ", ".join(entry.server for entry in entries if entry.reason == reason)
+        lines.append(f"The rate of the largest power is not known of {servers}: {reason}.")
     return lines
 
 
-def _power_sentence(entry: Json) -> str:
-    low, high = (words.format_per_s(rate) for rate in entry["between"])
-    measured = words.format_per_s(entry["rate"])
+def _power_sentence(entry: Efficiency) -> str:
+    low, high = map(words.format_per_s, entry.between or (None, None))
     return (
-        f"{entry['server']} has its largest power between {low} and {high}, at {measured} "
-        "of those measured."
+        f"{entry.server} has its largest power between {low} and {high}, at "
+        f"{words.format_per_s(entry.rate)} of those measured."
     )
 
 
 # --- the session
 
 
-def session_lines(summary: Json) -> list[tuple[str, str]]:
+def session_lines(summary: Summary) -> list[tuple[str, str]]:
     """Which trials were discarded and why, and whether too many were; a sentence and its style
     each."""
-    session = summary.get("session")
-    is_quick_look = (
-        summary["experiment"].get("runs") or 1
-    ) == 1  # whose cells say the same, each for itself
-    if is_quick_look or session is None or not session["discarded"]:
+    session = summary.session
+    # In a quick look the cells say the same, each for itself.
+    is_quick_look = summary.experiment.runs == 1
+    if is_quick_look or session is None or not session.discarded:
         return []
-    listed = ", ".join(f"{trial['id']} {trial['reason']}" for trial in session["discarded"])
-    count = len(session["discarded"])
-    share = words.format_ratio(count / session["trials"])
-    lines = [
-        (
-            f"Discarded: {count} of {words.plural(session['trials'], 'trial')} ({share}): "
-            f"{listed}.",
-            "yellow",
-        )
-    ]
-    if session["status"] == "invalid":
+
+    listed = ", ".join(f"{trial.id} {trial.reason}" for trial in session.discarded)
+    count = len(session.discarded)
+    share = words.format_ratio(count / session.trials)
+    trials = words.plural(session.trials, "trial")
+    lines = [(f"Discarded: {count} of {trials} ({share}): {listed}.", "yellow")]
+    if session.status == "invalid":
         lines.append(
             ("More than 20 % of the trials were discarded: the experiment is invalid.", "red")
         )

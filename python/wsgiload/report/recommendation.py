@@ -1,59 +1,60 @@
-"""A recommendation, or its refusal, as one sentence."""
+"""A recommendation, or why there is none, as one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from wsgiload.analysis.objective import FEWEST_BEYOND
-from wsgiload.analysis.recommend import Memory, Recommendation, Refusal
-from wsgiload.analysis.recommendations import found_in
+from wsgiload.documents.summary import (
+    MemoryHeadroom,
+    NoRecommendation,
+    Recommendation,
+    RecommendedSetting,
+)
 from wsgiload.report import words
-from wsgiload.report.words import Json
 
 
-def recommendation_lines(entries: Sequence[Json]) -> list[str]:
+def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
     """A sentence for each app, which it names where there are several."""
     lines = []
     for entry in entries:
-        lead = f"{entry['app']}: " if len(entries) > 1 else ""
-        lines.append(
-            lead + recommendation_words(found_in(entry), words.join_words(entry["objective"]))
-        )
+        lead = f"{entry.app}: " if len(entries) > 1 else ""
+        found = entry.recommended or entry.refused
+        assert found is not None  # a document has one of the two
+        lines.append(lead + recommendation_words(found, words.join_words(entry.objective)))
     return lines
 
 
-def recommendation_words(found: Recommendation | Refusal, objective: str) -> str:
+def recommendation_words(found: RecommendedSetting | NoRecommendation, objective: str) -> str:
     """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would
     settle it."""
-    if isinstance(found, Refusal):
+    if isinstance(found, NoRecommendation):
         return f"No recommendation: {found.why}; {found.needs}."
-    runner_up = _runner_up(found)
     return (
         f"Recommended: {found.server}, which holds {objective} at "
-        f"{words.format_per_s(found.rate_per_s)}"
-        f"{_interval(found)}; "
-        f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{runner_up}"
+        f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
+        f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{_runner_up(found)}"
     )
 
 
-def _runner_up(found: Recommendation) -> str:
+def _runner_up(found: RecommendedSetting) -> str:
     if found.tied:
-        hold = f"{words.join_words(list(found.tied))} {'hold' if len(found.tied) > 1 else 'holds'}"
+        hold = f"{words.join_words(found.tied)} {'hold' if len(found.tied) > 1 else 'holds'}"
         return f" {hold} it as well as far as can be told, with more memory, workers or threads."
     return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
 
 
-def _disturbed(found: Recommendation) -> str:
+def _disturbed(found: RecommendedSetting) -> str:
     if not found.disturbed:
         return ""
+    runs = words.plural(found.runs, "run")
     return (
-        f"; generator or host were disturbed in {found.disturbed} of the "
-        f"{words.plural(found.runs, 'run')}, which can "
+        f"; generator or host were disturbed in {found.disturbed} of the {runs}, which can "
         "only have made answers later"
     )
 
 
-def _thin(found: Recommendation) -> str:
+def _thin(found: RecommendedSetting) -> str:
     if found.fewest_beyond is None or found.fewest_beyond >= FEWEST_BEYOND:
         return ""
     requests = words.plural(found.fewest_beyond, "request")
@@ -63,7 +64,7 @@ def _thin(found: Recommendation) -> str:
     )
 
 
-def _interval(found: Recommendation) -> str:
+def _interval(found: RecommendedSetting) -> str:
     if found.interval is None or found.centre is None:
         return f" in {words.plural(found.runs, 'run')}"
     low, high = found.interval
@@ -77,14 +78,12 @@ def _interval(found: Recommendation) -> str:
     )
 
 
-def memory_words(memory: Memory) -> str:
+def memory_words(memory: MemoryHeadroom) -> str:
     """How much memory is left below the limit."""
     if memory.peak_bytes is None:
         return "its memory was not measured"
     used = f"it used {words.format_bytes(memory.peak_bytes)} of memory at most"
-    if memory.free_share is None:
+    if not memory.limit_bytes:
         return f"{used}, without a limit"
-    return (
-        f"{used}, which leaves {words.format_ratio(memory.free_share)} of "
-        f"{words.format_bytes(memory.limit_bytes)}"
-    )
+    free = words.format_ratio(1 - memory.peak_bytes / memory.limit_bytes)
+    return f"{used}, which leaves {free} of {words.format_bytes(memory.limit_bytes)}"

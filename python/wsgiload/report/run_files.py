@@ -8,19 +8,42 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.documents.codec import read_plain
+from wsgiload.documents.codec import read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
-from wsgiload.report.words import Json
 
-Row = dict[str, int | None]
+
+class IntervalRow(msgspec.Struct, frozen=True):
+    """What the charts need of a line of intervals.csv."""
+
+    start_ns: int
+    length_ns: int
+    failed: int | None = None
+    p50_ns: int | None = None
+    p99_ns: int | None = None
+    max_ns: int | None = None
+
+
+class SampleRow(msgspec.Struct, frozen=True):
+    """What the charts need of a line of resources.csv."""
+
+    t_ns: int
+    cpu_usage_ns: int
+    nr_periods: int | None = None
+    nr_throttled: int | None = None
+
+
+Row = TypeVar("Row", IntervalRow, SampleRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +51,39 @@ class RunFiles:
     """Everything the report is made of."""
 
     directory: Path
-    run: Json
-    summary: Json
-    intervals: dict[str, list[Row]]
-    samples: dict[str, list[Row]]
-    loads: dict[str, Json]
+    run: RunInfo
+    summary: Summary
+    intervals: Mapping[str, Sequence[IntervalRow]]
+    samples: Mapping[str, Sequence[SampleRow]]
+    loads: Mapping[str, LoadReport]
 
 
 def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
     """Read one run directory; run.json and summary.json must be there. What cells say together is
     computed anew."""
-    summary = analyse(read_plain(Summary, directory / "summary.json"), method, slo)
-    loads: dict[str, Json] = {}
-    for cell in summary["cells"]:
-        path = directory / "load" / f"{cell['id']}.json"
-        if path.is_file():
-            loads[str(cell["id"])] = read_plain(LoadReport, path)
+    summary = analyse(read(Summary, directory / "summary.json"), method, slo)
+    paths = {cell.id: directory / "load" / f"{cell.id}.json" for cell in summary.cells}
     return RunFiles(
         directory=directory,
-        run=read_plain(RunInfo, directory / "run.json"),
+        run=read(RunInfo, directory / "run.json"),
         summary=summary,
-        intervals=_rows_by_cell(directory / "intervals.csv"),
-        samples=_rows_by_cell(directory / "resources.csv"),
-        loads=loads,
+        intervals=_rows_by_cell(IntervalRow, directory / "intervals.csv"),
+        samples=_rows_by_cell(SampleRow, directory / "resources.csv"),
+        loads={cell: read(LoadReport, path) for cell, path in paths.items() if path.is_file()},
     )
 
 
-def _rows_by_cell(path: Path) -> dict[str, list[Row]]:
+def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:
+    """The lines of a CSV file; those without a time or without CPU use have nothing to draw."""
     rows: dict[str, list[Row]] = defaultdict(list)
-    if path.is_file():
-        with path.open(newline="", encoding="utf-8") as file:
-            for line in csv.DictReader(file):
-                cell = line.pop("cell")
-                rows[cell].append(
-                    {name: int(float(text)) if text else None for name, text in line.items()}
-                )
-    return dict(rows)
+    if not path.is_file():
+        return rows
+
+    needed = {field.name for field in msgspec.structs.fields(kind) if field.required}
+    with path.open(newline="", encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            cell = line.pop("cell")
+            known = {name: int(float(text)) for name, text in line.items() if text}
+            if needed <= known.keys():
+                rows[cell].append(msgspec.convert(known, kind))
+    return rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from wsgiload.report.cells import Cell
-from wsgiload.report.run_files import Row
+from wsgiload.report.run_files import IntervalRow, SampleRow
 
 _MOST_SAMPLES = 300
 
@@ -41,55 +41,52 @@ class Strip:
     cpu_limit: float | None
 
 
-def make_strip(cell: Cell, intervals: Sequence[Row], samples: Sequence[Row]) -> Strip | None:
+def make_strip(
+    cell: Cell, intervals: Sequence[IntervalRow], samples: Sequence[SampleRow]
+) -> Strip | None:
     """The strip of one cell, or None when no interval of it was recorded."""
-    rows = sorted(
-        (row for row in intervals if row["start_ns"] is not None),
-        key=lambda row: row["start_ns"] or 0,
-    )
-    if not rows:
+    if not intervals:
         return None
-    begin_ns = rows[0]["start_ns"] or 0
-    end_ns = (rows[-1]["start_ns"] or 0) + (rows[-1]["length_ns"] or 0)
+    rows = sorted(intervals, key=lambda row: row.start_ns)
+    begin_ns, end_ns = rows[0].start_ns, rows[-1].start_ns + rows[-1].length_ns
     return Strip(
         cell=cell,
         length_s=(end_ns - begin_ns) / 1e9,
-        middles_s=tuple(
-            ((row["start_ns"] or 0) + (row["length_ns"] or 0) / 2 - begin_ns) / 1e9 for row in rows
-        ),
-        p50_ns=tuple(row["p50_ns"] for row in rows),
-        p99_ns=tuple(row["p99_ns"] for row in rows),
-        max_ns=tuple(row["max_ns"] for row in rows),
-        failed=tuple(row["failed"] for row in rows),
+        middles_s=tuple((row.start_ns + row.length_ns / 2 - begin_ns) / 1e9 for row in rows),
+        p50_ns=tuple(row.p50_ns for row in rows),
+        p99_ns=tuple(row.p99_ns for row in rows),
+        max_ns=tuple(row.max_ns for row in rows),
+        failed=tuple(row.failed for row in rows),
         busy=tuple(_busy(samples, begin_ns, end_ns)),
-        cpu_limit=cell.held_limit("cpus"),
+        cpu_limit=cell.cpu_limit,
     )
 
 
-def _busy(samples: Sequence[Row], begin_ns: int, end_ns: int) -> list[Busy]:
-    inside = [row for row in samples if row["t_ns"] is not None and row["cpu_usage_ns"] is not None]
-    inside = [row for row in inside if begin_ns <= (row["t_ns"] or 0) <= end_ns]
+def _busy(samples: Sequence[SampleRow], begin_ns: int, end_ns: int) -> list[Busy]:
+    inside = [sample for sample in samples if begin_ns <= sample.t_ns <= end_ns]
     inside = inside[:: -(-len(inside) // _MOST_SAMPLES) or 1]
     return [
         _between(before, after, begin_ns)
         for before, after in pairwise(inside)
-        if before["t_ns"] != after["t_ns"]
+        if before.t_ns != after.t_ns
     ]
 
 
-def _between(before: Row, after: Row, begin_ns: int) -> Busy:
-    start_ns, end_ns = before["t_ns"] or 0, after["t_ns"] or 0
-    used_ns = _difference(before, after, "cpu_usage_ns") or 0
-    periods, throttled = (
-        _difference(before, after, "nr_periods"),
-        _difference(before, after, "nr_throttled"),
-    )
-    ratio = min(1.0, throttled / periods) if periods and throttled is not None else None
+def _between(before: SampleRow, after: SampleRow, begin_ns: int) -> Busy:
+    used_ns = after.cpu_usage_ns - before.cpu_usage_ns
     return Busy(
-        (start_ns - begin_ns) / 1e9, (end_ns - begin_ns) / 1e9, used_ns / (end_ns - start_ns), ratio
+        start_s=(before.t_ns - begin_ns) / 1e9,
+        end_s=(after.t_ns - begin_ns) / 1e9,
+        cores=used_ns / (after.t_ns - before.t_ns),
+        throttled_ratio=_throttled_ratio(before, after),
     )
 
 
-def _difference(before: Row, after: Row, name: str) -> int | None:
-    first, last = before.get(name), after.get(name)
+def _throttled_ratio(before: SampleRow, after: SampleRow) -> float | None:
+    periods = _difference(before.nr_periods, after.nr_periods)
+    throttled = _difference(before.nr_throttled, after.nr_throttled)
+    return min(1.0, throttled / periods) if periods and throttled is not None else None
+
+
+def _difference(first: int | None, last: int | None) -> int | None:
     return None if first is None or last is None else last - first

@@ -6,17 +6,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.report import svg, words
 from wsgiload.report.axes import limit_line, limits_of, log_duration_axis, write_title
 from wsgiload.report.cells import Cell, conditions
 from wsgiload.report.strip import Strip
-from wsgiload.report.words import Json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def strip_chart(strip: Strip, experiment: Json, name: str) -> str:
+def strip_chart(strip: Strip, experiment: ExperimentFacts, name: str) -> str:
     """One cell over time: response time per interval above, CPU and throttling on the same clock
     beneath."""
     with svg.settings():
@@ -34,14 +34,13 @@ def strip_chart(strip: Strip, experiment: Json, name: str) -> str:
         busy.set_xlabel("seconds since the first interval, by intended send")
         cell = strip.cell
         title = f"{cell.label} at {_load_text(cell)}, run {cell.run}"
-        write_title(
-            figure, title, conditions(experiment, cell.raw) + f" · {cell.verdict_words()}", 2.75
-        )
+        subtitle = f"{conditions(experiment, cell.result)} · {cell.verdict_words()}"
+        write_title(figure, title, subtitle, 2.75)
         return svg.to_svg(figure, name, f"{title}: response time, CPU and throttling over time")
 
 
 def _load_text(cell: Cell) -> str:
-    rate = cell.raw.get("rate")
+    rate = cell.result.rate
     return words.format_per_s(rate) if rate is not None else f"{cell.load:,.0f} connections"
 
 

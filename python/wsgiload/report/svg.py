@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +39,8 @@ DARK_PALETTE = (
     "#b4bac4",
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "p", "h", "<")
-DASHES: tuple[Any, ...] = (
+Dash = Literal["-"] | tuple[float, tuple[float, ...]]
+DASHES: tuple[Dash, ...] = (
     "-",
     (0, (5, 2)),
     (0, (1.5, 1.5)),
@@ -54,7 +56,7 @@ _ROLES = {
 _ROLES |= {RAIL: f"var(--chart-rail, {RAIL})", ALERT: f"var(--chart-alert, {ALERT})"}
 _ROLES |= {colour: f"var(--series-{index}, {colour})" for index, colour in enumerate(PALETTE)}
 
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: Mapping[str, object] = {
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
     "axes.labelsize": 8,
@@ -115,13 +117,20 @@ def to_svg(figure: Figure, name: str, label: str) -> str:
     return opening + _coloured(_own_fonts(_own_identifiers(_without_baggage(body), name))).strip()
 
 
-def series_style(index: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class SeriesStyle:
+    """How one server is drawn, told apart from others by more than its colour."""
+
+    colour: str
+    marker: str
+    dash: Dash
+
+
+def series_style(index: int) -> SeriesStyle:
     """Colour, marker and dash of one server; no two of the first 360 are alike."""
-    return {
-        "color": PALETTE[index % len(PALETTE)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "linestyle": DASHES[index % len(DASHES)],
-    }
+    return SeriesStyle(
+        PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)]
+    )
 
 
 def legend_rows(labels: Sequence[str]) -> int:

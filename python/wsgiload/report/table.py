@@ -10,17 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
 
+import msgspec
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from wsgiload.documents.load_plan import OpenLoop
+from wsgiload.documents.load_report import (
+    AttachedResources,
+    Distribution,
+    LoadReport,
+    QuantileUncertainty,
+    Reason,
+    RequestCounts,
+    SessionCounts,
+)
+from wsgiload.documents.run_info import DoctorFinding
+from wsgiload.documents.summary import Comparison, FingerprintResult, Summary
 from wsgiload.report import coincidence, over_runs, words
-from wsgiload.report.cells import Cell, Sweep, conditions, lookup, read_sweep
-from wsgiload.report.words import Json
+from wsgiload.report.cells import (
+    Cell,
+    Sweep,
+    conditions,
+    outcome_counts,
+    quantile_ns,
+    read_sweep,
+)
 from wsgiload.statistics.effect import FEWEST_RUNS
 
 FULL_WIDTH = 150
@@ -29,59 +47,39 @@ _LEVELS = {"red": (0, "red"), "amber": (1, "yellow"), "green": (2, "green")}
 _FINDINGS = {"different": "bold", "same": "green"}
 _LOAD_QUANTILES = (0.5, 0.9, 0.99, 0.999)
 _SESSION_QUANTILES = (0.5, 0.9, 0.99)
-_LOAD_TIMES = (
-    ("response time", "response_time_ns"),
-    ("service time", "service_time_ns"),
-    ("send lag", "send_lag_ns"),
-    ("pool wait", "pool_wait_ns"),
-    ("connect", "connect_time_ns"),
-    ("first byte", "first_byte_ns"),
-)
+_P99 = 0.99
 
 
-class Finding(Protocol):
-    """One thing the doctor looked at."""
-
-    @property
-    def check(self) -> str: ...
-    @property
-    def level(self) -> str: ...
-    @property
-    def value(self) -> object: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def fix(self) -> str | None: ...
-
-
-def print_sweep(summary: Json, console: Console) -> None:
+def print_sweep(summary: Summary, console: Console) -> None:
     """The table of a sweep, what its runs say together, then the notes and the reasons of what is
     not simply valid."""
     sweep = read_sweep(summary)
-    status = words.status_words(summary["status"])
+    status = words.status_words(summary.status)
     title = [
         Text(conditions(sweep.experiment), style="dim"),
         *([Text(status, style="yellow")] if status else []),
     ]
     with _wide(console):
-        told = [Text(sentence) for sentence in coincidence.interventions(summary)]
-        found = [*_fitting_table(sweep, console), *_over_runs(summary), *_remarks(sweep), *told]
-        console.print(Group(*title, *found))
+        table = _fitting_table(sweep, console)
+        lifted = [Text(sentence) for sentence in coincidence.interventions(summary)]
+        console.print(Group(*title, *table, *_over_runs(summary), *_remarks(sweep), *lifted))
 
 
-def print_comparison(entries: Sequence[Json], remarks: Sequence[str], console: Console) -> None:
+def print_comparison(
+    entries: Sequence[Comparison], remarks: Sequence[str], console: Console
+) -> None:
     """What changed between two stored runs, and what else was not alike."""
     lines = [
-        Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry["finding"], ""))
+        Text(over_runs.change_sentence(entry), style=_FINDINGS.get(entry.finding, ""))
         for entry in entries
     ]
     _print(console, Group(*lines, *(Text(remark, style="yellow") for remark in remarks)))
 
 
-def _over_runs(summary: Json) -> Iterator[RenderableType]:
+def _over_runs(summary: Summary) -> Iterator[RenderableType]:
     """The aggregate where there is more than one run, the comparison where there is one, and what
     was discarded."""
-    if (summary["experiment"].get("runs") or 1) > 1 and summary.get("aggregates"):
+    if summary.experiment.runs > 1 and summary.aggregates:
         table = _table()
         for place, heading in enumerate(over_runs.aggregate_headings(summary)):
             table.add_column(heading, justify="right" if place else "left", overflow="fold")
@@ -89,7 +87,7 @@ def _over_runs(summary: Json) -> Iterator[RenderableType]:
             table.add_row(*row)
         yield table
         yield Text(over_runs.aggregate_note(summary), style="dim")
-    if summary.get("comparisons"):
+    if summary.comparisons:
         yield from (
             Text(sentence, style=style) for sentence, style in over_runs.comparison_lines(summary)
         )
@@ -99,8 +97,8 @@ def _over_runs(summary: Json) -> Iterator[RenderableType]:
     yield from (Text(sentence, style=style) for sentence, style in over_runs.session_lines(summary))
 
 
-def print_load(report: Json, console: Console) -> None:
-    """The result of one load, given as the JSON document of that load."""
+def print_load(report: LoadReport, console: Console) -> None:
+    """The result of one load."""
     _print(
         console,
         Group(
@@ -112,39 +110,40 @@ def print_load(report: Json, console: Console) -> None:
     )
 
 
-def print_servers(rows: Iterable[Json], console: Console | None = None) -> None:
-    """The catalogue of servers."""
+class ServerRow(msgspec.Struct, frozen=True):
+    """A row of the catalogue."""
+
+    name: str
+    variant: str | None
+    profiles: tuple[str, ...]
+    python: str
+    status: str
+    legacy: bool
+    reason: str | None
+
+
+def print_servers(rows: Iterable[object], console: Console | None = None) -> None:
+    """The catalogue of servers, given as ``servers list --json`` writes it."""
     table = _table("server", "variant", "profiles", "python", "status")
-    for row in rows:
-        status = str(row["status"]) + (" (legacy)" if row.get("legacy") else "")
-        reason = f": {row['reason']}" if row.get("reason") else ""
-        fields = (
-            _listed(row.get("variant")),
-            _listed(row.get("profiles")),
-            _listed(row.get("python")),
-        )
-        table.add_row(str(row["name"]), *fields, Text(status + reason))
+    for row in msgspec.convert(list(rows), list[ServerRow]):
+        status = row.status + (" (legacy)" if row.legacy else "")
+        reason = f": {row.reason}" if row.reason else ""
+        variant = words.MISSING if row.variant is None else row.variant
+        profiles = ", ".join(row.profiles)
+        table.add_row(row.name, variant, profiles, row.python, Text(status + reason))
     _print(console or Console(), table)
 
 
-def print_doctor(findings: Iterable[Finding | Json], console: Console | None = None) -> None:
+def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = None) -> None:
     """What would spoil a measurement here, the worst first, each with its fix."""
     table = _table("level", "check", "value", "finding")
-    for finding in sorted(
-        findings, key=lambda finding: _LEVELS.get(str(_field(finding, "level")), (2, ""))[0]
-    ):
-        level, fix = str(_field(finding, "level")), _field(finding, "fix")
-        message = Text(str(_field(finding, "message")))
-        if fix:
-            message.append(f"\n→ {fix}", style="bold")
-        value = _field(finding, "value")
-        shown = words.NOT_MEASURED if value is None else str(value)
-        table.add_row(
-            Text(level, style=_LEVELS.get(level, (2, ""))[1]),
-            str(_field(finding, "check")),
-            shown,
-            message,
-        )
+    for finding in sorted(findings, key=lambda finding: _LEVELS[finding.level][0]):
+        message = Text(finding.message)
+        if finding.fix:
+            message.append(f"\n→ {finding.fix}", style="bold")
+        value = words.NOT_MEASURED if finding.value is None else str(finding.value)
+        level = Text(finding.level, style=_LEVELS[finding.level][1])
+        table.add_row(level, finding.check, value, message)
     _print(console or Console(), table)
 
 
@@ -179,17 +178,17 @@ _RESULT_COLUMNS: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("p99.9", lambda cell: _short(cell, 0.999)),
     (
         "service p50",
-        lambda cell: words.format_duration_ns(cell.number("service_time_ns", "quantiles", "0.5")),
+        lambda cell: words.format_duration_ns(quantile_ns(cell.result.service_time_ns, 0.5)),
     ),
-    ("CPU cores", lambda cell: words.format_cores(cell.resource("cpu_cores_mean"))),
-    ("memory", lambda cell: words.format_bytes(cell.resource("memory_peak_bytes"))),
-    ("throttled", lambda cell: words.format_ratio(cell.resource("throttled_period_ratio"))),
+    ("CPU cores", lambda cell: words.format_cores(cell.used.cpu_cores_mean)),
+    ("memory", lambda cell: words.format_bytes(cell.used.memory_peak_bytes)),
+    ("throttled", lambda cell: words.format_ratio(cell.used.throttled_period_ratio)),
 )
 _DISPENSABLE = ("service p50", "throttled", "memory", "p50", "CPU cores", "p99.9")
 
 
 def _short(cell: Cell, probability: float) -> str:
-    """The quantile without the failed share, which the column "ok" already tells."""
+    """The quantile without the failed share, which the column "ok" shows."""
     return cell.quantile_words(probability).partition(" (")[0]
 
 
@@ -250,7 +249,7 @@ def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
     """Every check that was not met and every note once: its sentence, its style, and the cells it
     holds for.
 
-    A check that several cells did not meet is told with its worst figure.
+    A check that several cells did not meet stands with its worst figure.
     """
     found = [*_reasons(sweep), *_coincidences(sweep), *_notes(sweep)]
     ordered = sorted(found, key=lambda remark: ("red", "yellow", "").index(remark[1]))
@@ -258,35 +257,35 @@ def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
 
 
 def _reasons(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
-    places: dict[tuple[str, str, str], list[tuple[Json, Cell]]] = {}
+    places: dict[tuple[str, str, str], list[tuple[Reason, Cell]]] = {}
     for cell in sweep.cells:
-        for reason in lookup(cell.raw, "verdict", "reasons") or ():
+        for reason in cell.result.verdict.reasons if cell.result.verdict is not None else ():
             # A failure's sentence is its own; a check's sentences differ by the figure only.
-            key = reason["check"] if reason["check"] != "failure" else reason["message"]
-            # Figures with different limits do not compare (C5: p99, p99.9; C15: what grows, what is
-            # unstable).
-            places.setdefault((key, str(reason["level"]), str(reason["limit"])), []).append(
-                (reason, cell)
-            )
+            check = reason.check if reason.check != "failure" else reason.message
+            # Figures with different limits do not compare: p99 and p99.9, or a growth of two kinds.
+            key = (check, reason.level, str(reason.limit))
+            places.setdefault(key, []).append((reason, cell))
+
     remarks = []
     for (_, level, _), entries in places.items():
         worst, _ = max(entries, key=lambda entry: _transgression(entry[0]))
         sentence = words.reason_words(worst)
-        if len({str(reason["message"]) for reason, _ in entries}) > 1:
+        if len({reason.message for reason, _ in entries}) > 1:
             sentence += f" (the worst of {len(entries)} cells)"
         remarks.append((sentence, _STYLES.get(level, ""), [cell for _, cell in entries]))
     return remarks
 
 
 def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
-    """Each fingerprint once, told of the cell in which it was strongest."""
-    places: dict[str, list[tuple[Json, Cell]]] = {}
+    """Each fingerprint once, in the words of the cell in which it was strongest."""
+    places: dict[str, list[tuple[FingerprintResult, Cell]]] = {}
     for cell in sweep.cells:
         for fingerprint in coincidence.fingerprints(cell):
-            places.setdefault(str(fingerprint["name"]), []).append((fingerprint, cell))
+            places.setdefault(fingerprint.name, []).append((fingerprint, cell))
+
     remarks = []
     for entries in places.values():
-        strongest, where = max(entries, key=lambda entry: float(entry[0]["value"]))
+        strongest, where = max(entries, key=lambda entry: entry[0].value)
         sentence = coincidence.sentence(where, strongest)
         if len(entries) > 1:
             sentence += f" (the strongest of {len(entries)} cells)"
@@ -294,12 +293,12 @@ def _coincidences(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     return remarks
 
 
-def _transgression(reason: Json) -> float:
+def _transgression(reason: Reason) -> float:
     """How far beyond its limit a figure is, on whichever side: too large, too small, or too far
     from nothing."""
     value, limit = (
         abs(float(one)) if isinstance(one, int | float) else 0.0
-        for one in (reason["value"], reason["limit"])
+        for one in (reason.value, reason.limit)
     )
     return abs(value - limit)
 
@@ -307,13 +306,13 @@ def _transgression(reason: Json) -> float:
 def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
     places: dict[str, list[Cell]] = {}
     for cell in sweep.cells:
-        for sentence in [*cell.notes, *_hidden_quantiles(cell)]:
+        for sentence in [*cell.result.notes, *_hidden_quantiles(cell)]:
             places.setdefault(sentence, []).append(cell)
     return [(sentence, _STYLES.get("note", ""), cells) for sentence, cells in places.items()]
 
 
 def _hidden_quantiles(cell: Cell) -> list[str]:
-    count = lookup(cell.outcomes, "scheduled")
+    count = cell.scheduled
     return [
         f"{words.quantile_name(probability)} is not shown: it {words.needed_requests(probability)}"
         for probability in (0.99, 0.999)
@@ -342,155 +341,168 @@ def _runs(runs: Sequence[int], sweep: Sweep) -> str:
     )
 
 
-def _load_head(report: Json) -> list[RenderableType]:
-    verdict, rate, outcomes = report["verdict"], report["rate"], report["outcomes"]
-    offered = (
-        words.format_per_s(rate["offered_per_s"])
-        if rate["offered_per_s"] is not None
-        else "closed loop"
-    )
-    open_loop = lookup(report, "plan", "load", "open") or {}
-    if open_loop and "rate_per_s" not in open_loop:
-        offered += " on average"
-    headline = (
-        f"offered {offered}, sent {words.format_per_s(rate['sent_per_s'])}, "
-        f"answered correctly {words.format_per_s(rate['goodput_per_s'])} "
-        f"({words.format_ratio(words.ok_ratio(outcomes))} of offered), "
-        f"p99 of all offered {_headline_p99(report)}"
-    )
+def _load_head(report: LoadReport) -> list[RenderableType]:
+    verdict, share = report.verdict, words.format_ratio(words.ok_ratio(report.outcomes))
     status = Text("verdict: ").append(
-        words.verdict_words(verdict), style=_STYLES.get(verdict["status"], "")
+        words.verdict_words(verdict), style=_STYLES.get(verdict.status, "")
     )
-    reasons = [Text(words.reason_words(reason)) for reason in verdict.get("reasons") or ()]
-    share = words.format_ratio(words.ok_ratio(outcomes))
+    headline = (
+        f"offered {_offered(report)}, sent {words.format_per_s(report.rate.sent_per_s)}, "
+        f"answered correctly {words.format_per_s(report.rate.goodput_per_s)} "
+        f"({share} of offered), p99 of all offered {_headline_p99(report)}"
+    )
     return [
         status,
-        *reasons,
+        *(Text(words.reason_words(reason)) for reason in verdict.reasons),
         Text(headline),
-        Text(f"Times of the correct answers ({share}):", style="dim"),
+        Text(f"Times of the correct responses ({share}):", style="dim"),
     ]
 
 
-def _headline_p99(report: Json) -> str:
-    if lookup(report, "stationarity", "state") == "unstable":
+def _offered(report: LoadReport) -> str:
+    if report.rate.offered_per_s is None:
+        return "closed loop"
+    offered = words.format_per_s(report.rate.offered_per_s)
+    open_loop = _open_loop(report)
+    varied = open_loop is not None and open_loop.rate_per_s is None
+    return f"{offered} on average" if varied else offered
+
+
+def _open_loop(report: LoadReport) -> OpenLoop | None:
+    return report.plan.load.open
+
+
+def _headline_p99(report: LoadReport) -> str:
+    if report.stationarity.state == "unstable":
         return "grows with the duration"
-    outcomes = report["outcomes"]
-    known: Json | None = lookup(report, "uncertainty", "offered_quantiles_ns", "0.99")
-    shown = words.may_be_shown(known, outcomes["scheduled"], 0.99)
-    bounds = lookup(report, "offered_quantiles_ns", "0.99") if shown else None
-    return words.with_uncertainty(words.format_bounds(bounds, 0.99, outcomes), known)
+    outcomes, key = report.outcomes, f"{_P99:g}"
+    known = report.uncertainty.offered_quantiles_ns.get(key)
+    shown = words.may_be_shown(known, outcomes.scheduled, _P99)
+    bounds = (report.offered_quantiles_ns or {}).get(key) if shown else None
+    return words.with_uncertainty(words.format_bounds(bounds, _P99, outcomes), known)
 
 
-def _times_table(report: Json) -> Table:
+def _times_table(report: LoadReport) -> Table:
     table = _table("time")
-    for heading in (
-        "count",
-        *(words.quantile_name(quantile) for quantile in _LOAD_QUANTILES),
-        "max",
-    ):
+    quantiles = [words.quantile_name(quantile) for quantile in _LOAD_QUANTILES]
+    for heading in ("count", *quantiles, "max"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, key in _LOAD_TIMES:
-        histogram: Json | None = report.get(key)
-        if histogram is None:
-            table.add_row(name, words.NOT_MEASURED, *[words.MISSING] * (len(_LOAD_QUANTILES) + 1))
-            continue
-        count, shown = histogram["count"], []
-        for quantile in _LOAD_QUANTILES:
-            value = lookup(histogram, "quantiles", f"{quantile:g}")
-            known: Json | None = lookup(report, "uncertainty", key, f"{quantile:g}")
-            enough = words.may_be_shown(known, count, quantile)
-            shown.append(words.format_duration_ns(value if enough else None))
-        table.add_row(
-            name, words.format_count(count), *shown, words.format_duration_ns(histogram["max"])
-        )
+
+    table.add_row(
+        "response time", *_times(report.response_time_ns, report.uncertainty.response_time_ns)
+    )
+    others = {
+        "service time": report.service_time_ns,
+        "send lag": report.send_lag_ns,
+        "pool wait": report.pool_wait_ns,
+        "connect": report.connect_time_ns,
+        "first byte": report.first_byte_ns,
+    }
+    for name, distribution in others.items():
+        table.add_row(name, *_times(distribution, {}))
     return table
 
 
-def _targets_table(report: Json) -> Iterator[Table]:
+def _times(
+    distribution: Distribution | None, uncertainty: Mapping[str, QuantileUncertainty]
+) -> list[str]:
+    """Count, quantiles and maximum; a quantile that too little is known of is left out."""
+    if distribution is None:
+        return [words.NOT_MEASURED, *[words.MISSING] * (len(_LOAD_QUANTILES) + 1)]
+    shown = []
+    for quantile in _LOAD_QUANTILES:
+        known = uncertainty.get(f"{quantile:g}")
+        enough = words.may_be_shown(known, distribution.count, quantile)
+        value_ns = quantile_ns(distribution, quantile) if enough else None
+        shown.append(words.format_duration_ns(value_ns))
+    longest = words.format_duration_ns(distribution.max)
+    return [words.format_count(distribution.count), *shown, longest]
+
+
+def _targets_table(report: LoadReport) -> Iterator[Table]:
     """One row per request, where there are several."""
-    if not report.get("targets"):
+    if not report.targets:
         return
     table = _table("request")
     for heading in ("scheduled", "ok", "failed", "p50", "p99", "max"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for target in report["targets"]:
-        shown = [words.format_count(target[key]) for key in ("scheduled", "ok", "failed")]
-        for quantile, key in ((0.5, "p50_ns"), (0.99, "p99_ns")):
-            enough = words.enough_requests(target["ok"], quantile)
-            shown.append(words.format_duration_ns(target[key] if enough else None))
-        table.add_row(Text(target["name"]), *shown, words.format_duration_ns(target["max_ns"]))
+    for target in report.targets:
+        table.add_row(Text(target.name), *_target_figures(target))
     yield table
 
 
-def _outcomes_line(report: Json) -> Text:
-    kinds = [
-        f"{name} {words.format_count(count)}" for name, count in report["outcomes"].items() if count
+def _target_figures(target: RequestCounts) -> list[str]:
+    counts = [words.format_count(count) for count in (target.scheduled, target.ok, target.failed)]
+    times = []
+    for quantile, value_ns in ((0.5, target.p50_ns), (_P99, target.p99_ns)):
+        enough = words.enough_requests(target.ok, quantile)
+        times.append(words.format_duration_ns(value_ns if enough else None))
+    return [*counts, *times, words.format_duration_ns(target.max_ns)]
+
+
+def _outcomes_line(report: LoadReport) -> Text:
+    counts = outcome_counts(report.outcomes)
+    kinds = [f"{name} {words.format_count(count)}" for name, count in counts.items() if count]
+    opened = None if report.connections is None else report.connections.opened
+    lines = [
+        f"requests: {', '.join(kinds)}",
+        f"connections opened: {words.format_count(opened)}",
     ]
-    connections = report.get("connections") or {}
-    opened = words.format_count(connections.get("opened"))
-    lines = [f"requests: {', '.join(kinds)}", f"connections opened: {opened}"]
-    lines.append(f"generator used: {words.client_words(report['client'])}")
-    if report.get("sessions"):
-        lines.append(_sessions_line(report["sessions"]))
-    if report.get("resources"):
-        lines.append(_used_line(report["resources"]))
-    pacing = (
-        words.pacing_words(report["client"]) if lookup(report, "plan", "load", "open") else None
-    )
-    if pacing is not None:
+    if report.client is not None:
+        lines.append(f"generator used: {words.client_words(report.client)}")
+    if report.sessions is not None:
+        lines.append(_sessions_line(report.sessions))
+    if report.resources is not None:
+        lines.append(_used_line(report.resources))
+    if pacing := _pacing(report):
         lines.append(f"generator: {pacing}")
     return Text("\n".join(lines))
 
 
-def _sessions_line(sessions: Json) -> str:
+def _pacing(report: LoadReport) -> str | None:
+    """How the generator limited itself; a closed loop has no sends to wait for."""
+    if report.client is None or _open_loop(report) is None:
+        return None
+    return words.pacing_words(report.client)
+
+
+def _sessions_line(sessions: SessionCounts) -> str:
     """What became of the sessions, and how long the completed ones took."""
-    counts = {name: count for name, count in sessions.items() if name != "duration_ns"}
-    ends = [
-        f"{name.replace('_', ' ')} {words.format_count(count)}"
-        for name, count in counts.items()
-        if count
-    ]
+    counts = {
+        "started": sessions.started,
+        "completed": sessions.completed,
+        "failed": sessions.failed,
+        "unfinished": sessions.unfinished,
+        "requests not reached": sessions.requests_not_reached,
+    }
+    ends = [f"{name} {words.format_count(count)}" for name, count in counts.items() if count]
     line = f"sessions: {', '.join(ends)}"
-    durations: Json | None = sessions.get("duration_ns")
+    durations = sessions.duration_ns
     if durations is None:
         return line
+
     shown = [
-        f"p{100 * quantile:g} {words.format_duration_ns(durations['quantiles'][f'{quantile:g}'])}"
+        f"p{100 * quantile:g} {words.format_duration_ns(quantile_ns(durations, quantile))}"
         for quantile in _SESSION_QUANTILES
-        if words.enough_requests(durations["count"], quantile)
+        if words.enough_requests(durations.count, quantile)
     ]
-    shown.append(f"longest {words.format_duration_ns(durations['max'])}")
+    shown.append(f"longest {words.format_duration_ns(durations.max)}")
     return f"{line}\ncompleted sessions, thinking included: {', '.join(shown)}"
 
 
-def _used_line(attached: Json) -> str:
-    """What somebody else's server used, and by what that is known."""
-    used = attached["used"]
-    cores, memory_bytes = used["cpu_cores_mean"], used["memory_peak_bytes"]
+def _used_line(attached: AttachedResources) -> str:
+    """What a server that wsgiload did not start used, and where that was read."""
+    used = attached.used
     figures = [
-        f"{words.format_cores(cores)} cores on average",
-        f"{words.format_bytes(memory_bytes)} of memory at most",
+        f"{words.format_cores(used.cpu_cores_mean)} cores on average",
+        f"{words.format_bytes(used.memory_peak_bytes)} of memory at most",
     ]
-    if used["throttled_period_ratio"]:
-        figures.append(
-            f"stopped by its CPU limit in {words.format_ratio(used['throttled_period_ratio'])} "
-            "of the periods"
-        )
-    if used["oom_kills"]:
-        figures.append(f"{used['oom_kills']} processes killed for want of memory")
-    return f"server used: {', '.join(figures)} ({attached['source']} {attached['name']})"
-
-
-def _field(finding: Finding | Json, name: str) -> Any:
-    return finding.get(name) if isinstance(finding, Mapping) else getattr(finding, name)
-
-
-def _listed(value: object) -> str:
-    if value is None:
-        return words.MISSING
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(str(item) for item in value)
-    return str(value)
+    if used.throttled_period_ratio:
+        ratio = words.format_ratio(used.throttled_period_ratio)
+        figures.append(f"stopped by its CPU limit in {ratio} of the periods")
+    if used.oom_kills:
+        figures.append(f"{used.oom_kills} processes OOM-killed")
+    return f"server used: {', '.join(figures)} ({attached.source} {attached.name})"
 
 
 def _table(*headings: str) -> Table:

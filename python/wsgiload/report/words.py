@@ -7,17 +7,23 @@ never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-Json = Mapping[str, Any]
+from wsgiload.documents.load_report import (
+    Bounds,
+    GeneratorUsage,
+    Outcomes,
+    QuantileUncertainty,
+    Reason,
+    Verdict,
+)
+from wsgiload.documents.summary import CellFailure
 
 MISSING = "–"
 NOT_MEASURED = "not measured"
 
 _DURATION_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-_SURE_FAILURES = ("http_status", "bad_body", "reset", "stale", "refused", "client_error")
 
 
 def three_digits(value: float) -> str:
@@ -162,44 +168,44 @@ def needed_requests(probability: float) -> str:
     return f"needs {format_count(10 / (1 - probability))} requests or more"
 
 
-def may_be_shown(known: Json | None, count: int | None, probability: float) -> bool:
+def may_be_shown(known: QuantileUncertainty | None, count: int | None, probability: float) -> bool:
     """Whether a quantile says anything: by its effective requests where they are known, else by
     their number.
 
     ``known`` is the quantile's entry in ``uncertainty``; dependent requests know less than their
     number promises.
     """
-    if known is not None and known["reason"] == "too_few_effective_requests":
+    if known is not None and known.reason == "too_few_effective_requests":
         return False
     return enough_requests(count, probability)
 
 
-def with_uncertainty(shown: str, known: Json | None) -> str:
+def with_uncertainty(shown: str, known: QuantileUncertainty | None) -> str:
     """A quantile in words with what is known of it: "18.4 ms (95 % interval 17.9 ms to 19.2
     ms)"."""
     if known is None or shown == MISSING:
         return shown
-    if known["reason"] == "measurement_floor":
+    if known.reason == "measurement_floor":
         return f"<= {shown} (not resolved: too close to the noise floor)"
-    interval = known["interval_95_ns"]
-    return shown if interval is None else f"{shown} (95 % interval {format_interval(interval)})"
+    if known.interval_95_ns is None:
+        return shown
+    return f"{shown} (95 % interval {format_interval(known.interval_95_ns)})"
 
 
-def failed_ratio(outcomes: Json | None) -> float | None:
-    """Share of the offered requests that were not answered correctly."""
-    if outcomes is None or not outcomes["scheduled"]:
+def failed_ratio(outcomes: Outcomes | None) -> float | None:
+    """Share of the offered requests without a correct response."""
+    ratio = ok_ratio(outcomes)
+    return None if ratio is None else 1 - ratio
+
+
+def ok_ratio(outcomes: Outcomes | None) -> float | None:
+    """Share of the offered requests with a correct response."""
+    if outcomes is None or not outcomes.scheduled:
         return None
-    return float(1 - outcomes["ok"] / outcomes["scheduled"])
+    return outcomes.ok / outcomes.scheduled
 
 
-def ok_ratio(outcomes: Json | None) -> float | None:
-    """Share of the offered requests that were answered correctly."""
-    if outcomes is None or not outcomes["scheduled"]:
-        return None
-    return float(outcomes["ok"] / outcomes["scheduled"])
-
-
-def format_bounds(bounds: Json | None, probability: float, outcomes: Json | None) -> str:
+def format_bounds(bounds: Bounds | None, probability: float, outcomes: Outcomes | None) -> str:
     """A headline quantile: "18.4 ms", ">= 1.00 s", or "not met (0.7 % failed)".
 
     A request cut off by a timeout is only known to be slower than that: a lower bound. One that
@@ -208,19 +214,28 @@ def format_bounds(bounds: Json | None, probability: float, outcomes: Json | None
     """
     if bounds is None:
         return MISSING
-    low_ns, high_ns = bounds.get("low"), bounds.get("high")
-    if high_ns is None:
-        if low_ns is None or _surely_failed(outcomes) > 1 - probability:
+    if bounds.high is None:
+        if bounds.low is None or _surely_failed(outcomes) > 1 - probability:
             return f"not met ({format_ratio(failed_ratio(outcomes))} failed)"
-        return f">= {format_duration_ns(low_ns)}"
-    low, high = format_duration_ns(low_ns), format_duration_ns(high_ns)
+        return f">= {format_duration_ns(bounds.low)}"
+
+    low, high = format_duration_ns(bounds.low), format_duration_ns(bounds.high)
     return high if low in (high, MISSING) else f"{low} to {high}"
 
 
-def _surely_failed(outcomes: Json | None) -> float:
-    if outcomes is None or not outcomes["scheduled"]:
+def _surely_failed(outcomes: Outcomes | None) -> float:
+    """Share of the offered requests that never had a response time."""
+    if outcomes is None or not outcomes.scheduled:
         return 0.0
-    return float(sum(outcomes[kind] for kind in _SURE_FAILURES) / outcomes["scheduled"])
+    failed = (
+        outcomes.http_status
+        + outcomes.bad_body
+        + outcomes.reset
+        + outcomes.stale
+        + outcomes.refused
+        + outcomes.client_error
+    )
+    return failed / outcomes.scheduled
 
 
 def format_interval(interval: Sequence[float | None] | None) -> str:
@@ -240,25 +255,22 @@ def status_words(status: object) -> str:
     return "" if status == "complete" else f"{status}: some cells were not measured"
 
 
-def verdict_words(verdict: Json | None) -> str:
+def verdict_words(verdict: Verdict | None) -> str:
     """ "valid", "warn (steal)", "invalid: client (send-lag, steal)"."""
     if verdict is None:
         return NOT_MEASURED
-    status = str(verdict["status"])
-    checks = sorted({str(reason["check"]) for reason in verdict.get("reasons") or ()})
-    blamed = (
-        f"{status}: {verdict['blame']}" if status == "invalid" and verdict.get("blame") else status
-    )
+    status, checks = verdict.status, sorted({reason.check for reason in verdict.reasons})
+    blamed = f"{status}: {verdict.blame}" if status == "invalid" and verdict.blame else status
     return f"{blamed} ({', '.join(checks)})" if checks and status != "valid" else blamed
 
 
-def failure_words(failure: Json) -> str:
-    """ "failed: readiness: no correct answer within 30 s"."""
-    return f"failed: {failure['step']}: {str(failure['message']).strip()}"
+def failure_words(failure: CellFailure) -> str:
+    """ "failed: readiness: no correct response within 30 s"."""
+    return f"failed: {failure.step}: {failure.message.strip()}"
 
 
 # A smaller share of a load would be shown as nothing.
-_LEAST_SHARE_TOLD = 0.001
+_LEAST_SHOWN_SHARE = 0.001
 
 _SPIN_WORDS = {
     "off_at_this_rate": "no spin before sends, which at this rate would take a fifth of a core "
@@ -267,59 +279,72 @@ _SPIN_WORDS = {
 }
 
 
-def client_words(client: Json) -> str:
-    """What the generator cost, how long it could not run, and whose instants the answers have."""
-    waited_ns, stalls = client["run_queue_wait_ns"], client["stalls"]
-    said = [
-        f"{format_duration_ns(client['cpu_per_request_ns'])} of CPU time per response",
-        f"busy for {format_ratio(client['busy_share'])} of the time",
-        "waited for a core for "
-        f"{NOT_MEASURED if waited_ns is None else format_duration_ns(waited_ns)}",
-        f"stalled {plural(stalls['count'], 'time')}, "
-        f"{format_duration_ns(stalls['longest_ns'])} at most"
-        if stalls["count"]
-        else "no event-loop stalls",
-    ]
-    if client["receive_stamps"] != "kernel":
-        said.append("responses timestamped by its own clock")
-    elif own := client["user_timestamps"]:
-        said.append(
-            f"responses timestamped by the kernel, {format_count(own)} of them by its own clock"
-        )
-    else:
-        said.append("responses timestamped by the kernel")
-    return ", ".join(said)
+def client_words(client: GeneratorUsage) -> str:
+    """What the generator cost, how long it could not run, and whose timestamps are reported."""
+    waited_ns = client.run_queue_wait_ns
+    waited = NOT_MEASURED if waited_ns is None else format_duration_ns(waited_ns)
+    parts = (
+        f"{format_duration_ns(client.cpu_per_request_ns)} of CPU time per response",
+        f"busy for {format_ratio(client.busy_share)} of the time",
+        f"waited for a core for {waited}",
+        _stall_words(client),
+        _timestamp_words(client),
+    )
+    return ", ".join(parts)
 
 
-def pacing_words(client: Json) -> str | None:
+def _stall_words(client: GeneratorUsage) -> str:
+    stalls = client.stalls
+    if not stalls.count:
+        return "no event-loop stalls"
+    longest = format_duration_ns(stalls.longest_ns)
+    return f"stalled {plural(stalls.count, 'time')}, {longest} at most"
+
+
+def _timestamp_words(client: GeneratorUsage) -> str:
+    if client.receive_stamps != "kernel":
+        return "responses timestamped by its own clock"
+    text = "responses timestamped by the kernel"
+    if not client.user_timestamps:
+        return text
+    return f"{text}, {format_count(client.user_timestamps)} of them by its own clock"
+
+
+def pacing_words(client: GeneratorUsage) -> str | None:
     """How the generator waited for its sends, as far as that limited itself; None where nothing
     did."""
-    said = []
-    if off_share := client["spin_off_share"]:
-        off = f"off for {format_ratio(off_share)} of the load"
-        said.append(f"the spin before sends was {off}: its cores had hardly any idle time")
-    if curtailed := client["curtailed_spins"]:
-        times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
-        said.append(
-            f"the spin before sends was cut short {times}: a real-time thread that may not "
-            "change its priority has to "
-            "sleep for 7 % of the time"
-        )
-    if not said and (spin_words := _SPIN_WORDS.get(client["spin"]["reason"])):
-        said.append(spin_words)
-    if (off_share := client["real_time_off_share"] or 0.0) >= _LEAST_SHARE_TOLD:
-        said.append(
+    parts = _spin_limits(client)
+    if not parts and (spin_words := _SPIN_WORDS.get(client.spin.reason)):
+        parts.append(spin_words)
+
+    off_share = client.real_time_off_share or 0.0
+    if off_share >= _LEAST_SHOWN_SHARE:
+        parts.append(
             f"real-time priority was given up for {format_ratio(off_share)} of the load: the "
-            "kernel stops tasks that use "
-            "more than 95 % of a second"
+            "kernel stops tasks that use more than 95 % of a second"
         )
-    return "; ".join(said) or None
+    return "; ".join(parts) or None
 
 
-def reason_words(reason: Json) -> str:
+def _spin_limits(client: GeneratorUsage) -> list[str]:
+    """How a spin that was on was limited."""
+    parts = []
+    if client.spin_off_share:
+        off = f"off for {format_ratio(client.spin_off_share)} of the load"
+        parts.append(f"the spin before sends was {off}: its cores had hardly any idle time")
+    if curtailed := client.curtailed_spins:
+        times = "once" if curtailed == 1 else f"{format_count(curtailed)} times"
+        parts.append(
+            f"the spin before sends was cut short {times}: a real-time thread that may not "
+            "change its priority has to sleep for 7 % of the time"
+        )
+    return parts
+
+
+def reason_words(reason: Reason) -> str:
     """One finding: the cause, the fix, and the name of its check for `wsgiload explain`."""
-    sentence = str(reason["message"]).strip()
-    if reason.get("fix"):
-        sentence += f"; {reason['fix']}"
-    name = reason["check"] if reason["level"] == "warn" else f"{reason['check']}, invalid"
+    sentence = reason.message.strip()
+    if reason.fix:
+        sentence += f"; {reason.fix}"
+    name = reason.check if reason.level == "warn" else f"{reason.check}, invalid"
     return f"{sentence} ({name})"

@@ -8,64 +8,62 @@ readers expect it.
 
 from __future__ import annotations
 
-import base64
 from datetime import UTC, datetime
-from typing import Any
 
 from wsgiload._loadgen import Histogram
+from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.load_report import Distribution, LoadReport
+from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
-
-NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
 # Half the distance to 1 five times per step: what the usual plotters of this format expect.
 TICKS_PER_HALF_DISTANCE = 5
 
 
-def header(load: Json) -> list[str]:
+def header(load: LoadReport) -> list[str]:
     """The lines before the first interval; times in the log are offsets from the base time."""
-    base_s = _base_ns(load) / NS_PER_S
+    base_s = load.clock.realtime_ns / NS_PER_S
     when = datetime.fromtimestamp(base_s, UTC).isoformat(timespec="milliseconds")
+
     return [
         "#[Histogram log format version 1.3]",
-        "#[Response time from the intended send, right answers only, nanoseconds]",
+        "#[Response time from the intended send, correct responses only, nanoseconds]",
         f"#[StartTime: {base_s:.3f} (seconds since epoch), {when}]",
         "#[BaseTime: 0.000 (seconds since epoch)]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
     ]
 
 
-def lines(tag: str, load: Json) -> list[str]:
-    """One line per interval that has a right answer."""
-    to_wall_ns = _base_ns(load) - load["clock"]["monotonic_ns"]
+def lines(tag: str, load: LoadReport) -> list[str]:
+    """One line per interval that has a correct response."""
+    to_wall_ns = load.clock.realtime_ns - load.clock.monotonic_ns
     return [
-        f"Tag={tag},{(interval['start_ns'] + to_wall_ns) / NS_PER_S:.3f},"
-        f"{interval['length_ns'] / NS_PER_S:.3f},"
-        f"{interval['max_ns'] / NS_PER_MS:.3f},{interval['hdr_v2']}"
-        for interval in load["intervals"]
-        if interval["hdr_v2"] is not None
+        f"Tag={tag},{(interval.start_ns + to_wall_ns) / NS_PER_S:.3f},"
+        f"{interval.length_ns / NS_PER_S:.3f},"
+        f"{(interval.max_ns or 0) / NS_PER_MS:.3f},{interval.hdr_v2}"
+        for interval in load.intervals
+        if interval.hdr_v2 is not None
     ]
 
 
-def _base_ns(load: Json) -> int:
-    base_ns: int = load["clock"]["realtime_ns"]
-    return base_ns
-
-
-def percentile_text(tag: str, load: Json) -> str:
+def percentile_text(tag: str, load: LoadReport) -> str:
     """The percentile distribution of one cell, in milliseconds, as the HdrHistogram plotters read
     it."""
-    distribution = load["response_time_ns"]
-    if distribution is None:
+    distribution = load.response_time_ns
+    histogram = histogram_of(distribution)
+    if distribution is None or histogram is None:
         return ""
-    histogram = Histogram.from_hdr_v2(base64.b64decode(distribution["hdr_v2"]))
+
     rows = [f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}", ""]
     rows += [_row(value_ns, count, histogram.count) for value_ns, count in _ticks(histogram)]
-    mean, largest = distribution["mean"] / NS_PER_MS, distribution["max"] / NS_PER_MS
-    rows.append(
-        f"#[Mean    = {mean:12.3f}, Max     = {largest:12.3f}, Total count = {histogram.count:12}]"
-    )
+    rows.append(_footer(distribution, histogram.count))
     return f"#[{tag}]\n" + "\n".join(rows) + "\n\n"
+
+
+def _footer(distribution: Distribution, count: int) -> str:
+    mean_ms = (distribution.mean or 0) / NS_PER_MS
+    largest_ms = (distribution.max or 0) / NS_PER_MS
+    return f"#[Mean    = {mean_ms:12.3f}, Max     = {largest_ms:12.3f}, Total count = {count:12}]"
 
 
 def _row(value_ns: int, count: int, total: int) -> str:

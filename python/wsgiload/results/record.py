@@ -4,11 +4,14 @@ starts or writes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
-from wsgiload.attribution import Attribution
+import msgspec
+
 from wsgiload.doctor.settle import Settled
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.resources import ResourceUse
+from wsgiload.documents.summary import AttributionResult, CellFailure, MeasuredConcurrency
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
@@ -17,13 +20,10 @@ from wsgiload.limits.model import Enforcement, Limits
 from wsgiload.sampling.external_counters import OutsideCounts
 from wsgiload.sampling.listen_queue import turned_away
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
-from wsgiload.sampling.resources import ResourceSummary, measured_window, summarise
+from wsgiload.sampling.resources import NOTHING_SAMPLED, measured_window, summarise
 from wsgiload.sampling.sampler import Sample
-from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +35,18 @@ class Setting:
     limits: Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a cell has no result that stands."""
+def failure_of(error: WsgiloadError) -> CellFailure:
+    """Why a cell has no result that stands, from the error that ended it."""
+    if isinstance(error, ServerError):
+        return CellFailure(step=error.step, message=str(error), log_tail=error.log_tail)
+    return CellFailure(step=_step_of(error), message=str(error), log_tail="")
 
-    step: str
-    message: str
-    log_tail: str
 
-    @classmethod
-    def of(cls, error: WsgiloadError) -> Failure:
-        """From the error that ended the cell."""
-        if isinstance(error, LimitsError):
-            return cls("limits", str(error), "")
-        if isinstance(
-            error, UsageError
-        ):  # of a whole sweep, only one server cannot be used: on this interpreter
-            return cls("provision", str(error), "")
-        step = error.step if isinstance(error, ServerError) else "load"
-        tail = error.log_tail if isinstance(error, ServerError) else ""
-        return cls(step, str(error), tail)
+def _step_of(error: WsgiloadError) -> str:
+    if isinstance(error, LimitsError):
+        return "limits"
+    # Of a whole sweep, a server that cannot be used is one that this interpreter cannot run.
+    return "provision" if isinstance(error, UsageError) else "load"
 
 
 @dataclass(slots=True)
@@ -64,7 +56,7 @@ class CellRecord:
 
     cell: Cell
     environment: Environment | None = None
-    load: Json | None = None
+    load: LoadReport | None = None
     samples: Sequence[Sample] = ()
     processes: Sequence[ProcessUsage] = ()
     client: Sequence[ClientUsage] = ()
@@ -76,55 +68,51 @@ class CellRecord:
     keepalive_honoured: bool | None = None
     outside: OutsideCounts | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
-    attribution: Attribution | None = None
-    capacity: Concurrency | None = None
+    attribution: AttributionResult | None = None
+    concurrency: MeasuredConcurrency | None = None
     ready_s: float | None = None
     settled: Settled | None = None
     server_exit: ServerExit | None = None
-    failure: Failure | None = None
+    failure: CellFailure | None = None
     # The load was carried out and the server survived it; only its stop may be missing.
     measured: bool = False
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
 
     def unhealthy_s(self) -> float | None:
-        """For how long in the measurement requests were due and none was answered rightly, interval
-        by interval."""
+        """For how long in the measurement requests were due and none got a correct response,
+        interval by interval."""
         if self.load is None:
             return None
-        dead = [
-            slice_
-            for slice_ in self.load["intervals"]
-            if slice_["scheduled"] > 0 and slice_["ok"] == 0
-        ]
-        return float(sum(slice_["length_ns"] for slice_ in dead) / NS_PER_S)
+        dead = [one for one in self.load.intervals if one.scheduled > 0 and one.ok == 0]
+        return sum(interval.length_ns for interval in dead) / NS_PER_S
 
     @property
     def kernel_listen_drops(self) -> int | None:
         """The kernel's ListenDrops meanwhile, of every socket of the host."""
         return None if self.outside is None else self.outside.tcp.listen_drops
 
-    def resources(self) -> ResourceSummary | None:
+    def resources(self) -> ResourceUse | None:
         """What the server used in the measure window; without a report, over the samples there
         are."""
         if not self.samples:
             if self.oom_kills is None and self.memory_peak_bytes is None:
                 return None
-            return ResourceSummary(
-                oom_kills=self.oom_kills, memory_peak_bytes=self.memory_peak_bytes
+            return msgspec.structs.replace(
+                NOTHING_SAMPLED, oom_kills=self.oom_kills, memory_peak_bytes=self.memory_peak_bytes
             )
+
         window = (self.samples[0].t_ns, self.samples[-1].t_ns)
         ok_count: int | None = None
         if self.load is not None:
             window, ok_count = measured_window(self.load)
-        summary = summarise(
-            self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes
-        )
-        kills = [kills for kills in (summary.oom_kills, self.oom_kills) if kills is not None]
-        return replace(
-            summary,
+        use = summarise(self.samples, window, ok_count, memory_peak_bytes=self.memory_peak_bytes)
+
+        kills = [kills for kills in (use.oom_kills, self.oom_kills) if kills is not None]
+        return msgspec.structs.replace(
+            use,
             oom_kills=max(kills, default=None),
-            listen_drops=turned_away(summary.listen_drops, self.kernel_listen_drops),
+            listen_drops=turned_away(use.listen_drops, self.kernel_listen_drops),
             pss_before_bytes=self.pss_before_bytes,
             pss_after_bytes=self.pss_after_bytes,
         )

@@ -7,24 +7,23 @@ whole lines, and synced, so that a crash never costs more than the cell under wa
 from __future__ import annotations
 
 import csv
-import json
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Self
 
-from wsgiload.documents.codec import read
+from wsgiload.documents.capacity import CapacityResult
+from wsgiload.documents.codec import encode, read
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.results import interval_log
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample
 
-Json = dict[str, Any]
-
-SCHEMA_VERSION = 2
 INTERVAL_COLUMNS = (
     "cell",
     "start_ns",
@@ -95,28 +94,27 @@ class RunDirectory:
         """Where the server of a cell writes."""
         return self.path / "server" / f"{cell_id}.log"
 
-    def write_run(self, run: Json) -> None:
+    @property
+    def started(self) -> str:
+        """When the run began, ISO 8601."""
+        return self.started_utc.isoformat(timespec="seconds")
+
+    def write_run(self, run: RunInfo) -> None:
         """run.json: the plan, the host, the status."""
-        header = {
-            "schema_version": SCHEMA_VERSION,
-            "started_utc": self.started_utc.isoformat(timespec="seconds"),
-        }
-        self._replace("run.json", json.dumps(header | run, indent=1))
+        self._replace("run.json", encode(run, indent=1))
 
-    def write_summary(self, summary: Json) -> None:
+    def write_summary(self, summary: Summary) -> None:
         """summary.json, as a whole."""
-        self._replace(
-            "summary.json", json.dumps({"schema_version": SCHEMA_VERSION} | summary, indent=1)
-        )
+        self._replace("summary.json", encode(summary, indent=1))
 
-    def write_capacity(self, document: Json) -> None:
+    def write_capacity(self, document: CapacityResult) -> None:
         """capacity.json: what a search found."""
-        self._replace("capacity.json", json.dumps(document, indent=1))
+        self._replace("capacity.json", encode(document, indent=1))
 
     def write_cell(
         self,
         cell_id: str,
-        load: Json | None,
+        load: LoadReport | None,
         samples: Sequence[Sample],
         processes: Sequence[ProcessUsage] = (),
         client: Sequence[ClientUsage] = (),
@@ -126,15 +124,16 @@ class RunDirectory:
             self._append_csv(f"{name}.csv", [row.row(cell_id) for row in rows])
         if load is None:
             return
-        self._replace(f"load/{cell_id}.json", json.dumps(load))
+
+        self._replace(f"load/{cell_id}.json", encode(load))
         names = INTERVAL_COLUMNS[1:]
         self._append_csv(
             "intervals.csv",
-            ([cell_id, *(interval[name] for name in names)] for interval in load["intervals"]),
+            ([cell_id, *(getattr(one, name) for name in names)] for one in load.intervals),
         )
         self._write_latency(cell_id, load)
 
-    def _write_latency(self, cell_id: str, load: Json) -> None:
+    def _write_latency(self, cell_id: str, load: LoadReport) -> None:
         lines = interval_log.lines(cell_id, load)
         if not self._has_latency_log:
             lines = [*interval_log.header(load), *lines]

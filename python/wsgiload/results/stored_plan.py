@@ -1,4 +1,4 @@
-"""An experiment as run.json holds it, read back, and what must not have changed before it is
+"""run.json: an experiment as it is stored, read back, and what must not have changed before it is
 resumed.
 
 Pure but for reading files.
@@ -6,19 +6,18 @@ Pure but for reading files.
 
 from __future__ import annotations
 
-import base64
-import dataclasses
-import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from wsgiload.documents.codec import read_plain
-from wsgiload.documents.run_info import RunInfo
+import msgspec
+
+from wsgiload.documents.codec import read
+from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
-from wsgiload.experiment.plan import Experiment, plain
-
-Json = dict[str, Any]
+from wsgiload.experiment.plan import Cell, Experiment, plain
+from wsgiload.host.cpus import CpuPlan
 
 # What a figure depends on; the rest of the host's facts may differ from hour to hour.
 HOST_FACTS = (
@@ -31,57 +30,82 @@ HOST_FACTS = (
     "wsgiload",
     "generator",
 )
-# What run.json holds beside the experiment, and what of it may be another without making another
-# experiment.
-_RESOLVED = ("order", "cpu_plan")
+# What of a plan may be another without making another experiment.
 _ELSEWHERE = ("out", "slo")
 
 
-def read_plan(run_dir: Path) -> tuple[Experiment, list[str], Json]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredExperiment(Experiment):
+    """An experiment with what run.json holds beside it: the cells in order, and the cores."""
+
+    order: tuple[str, ...]
+    cpu_plan: CpuPlan | None = None
+
+
+def stored_plan(
+    experiment: Experiment, order: Sequence[Cell], cpu_plan: CpuPlan
+) -> StoredExperiment:
+    """The plan of a sweep with everything resolved."""
+    names = [field.name for field in fields(Experiment)]
+    return StoredExperiment(
+        **{name: getattr(experiment, name) for name in names},
+        order=tuple(cell.id for cell in order),
+        cpu_plan=cpu_plan,
+    )
+
+
+def raw_plan(plan: object) -> msgspec.Raw:
+    """Any plan as run.json holds it."""
+    return msgspec.Raw(msgspec.json.encode(plain(plan)))
+
+
+def read_plan(run_dir: Path) -> tuple[Experiment, list[str], HostFacts]:
     """The experiment of a run directory, its order, and the host it was begun on."""
     path = run_dir / "run.json"
-    run = read_plain(RunInfo, path)
+    run = read(RunInfo, path)
+
     try:
-        plan, order, host = run["plan"], run["plan"]["order"], run["host"]
-        experiment = revive(
-            Experiment, {key: value for key, value in plan.items() if key not in _RESOLVED}
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        stored = revive(run.plan)
+    except (msgspec.DecodeError, ValueError) as error:
         raise UsageError(
             f"{path} was written by another version of wsgiload ({error})", "start a new run"
         ) from error
-    return experiment, list(order), dict(host)
+
+    names = [field.name for field in fields(Experiment)]
+    experiment = Experiment(**{name: getattr(stored, name) for name in names})
+    return experiment, list(stored.order), run.host
 
 
-def revive(kind: Any, value: Any) -> Any:
-    """The inverse of ``plain``: data as the dataclass, tuple, path or bytes that the annotation
-    asks for."""
-    origin = get_origin(kind)
-    if value is None or kind is Any or origin is Literal:
-        return value
-    if origin in (Union, types.UnionType):
-        return _revive_union(
-            [choice for choice in get_args(kind) if choice is not types.NoneType], value
-        )
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        hints = get_type_hints(kind)
-        return kind(**{name: revive(hints[name], item) for name, item in value.items()})
-    if origin is tuple:
-        choices = get_args(kind)
-        repeated = [choices[0]] * len(value) if choices[-1] is Ellipsis else choices
-        return tuple(revive(choice, item) for choice, item in zip(repeated, value, strict=True))
-    if kind is bytes:
-        return base64.b64decode(value)
-    return Path(value) if kind is Path else value
+def revive(plan: msgspec.Raw | bytes) -> StoredExperiment:
+    """The plan that ``raw_plan`` stored. Raises ValueError where this version has no such plan."""
+    experiment = msgspec.json.decode(plan, type=StoredExperiment, dec_hook=_path)
+    unknown = sorted(_unknown(msgspec.json.decode(plan), plain(experiment)))
+    if unknown:
+        raise ValueError(f"unknown option {unknown[0]}")
+    return experiment
 
 
-def _revive_union(choices: Sequence[Any], value: Any) -> Any:
-    return revive(choices[0], value) if len(choices) == 1 else value  # a word or a number, as it is
+def _path(kind: type, value: object) -> Path:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(f"{kind} cannot be read")
+
+
+def _unknown(stored: object, known: object) -> Iterator[str]:
+    """Keys that this version would not have written: decoding a plan ignores them."""
+    if isinstance(stored, dict) and isinstance(known, dict):
+        yield from stored.keys() - known.keys()
+        for name in stored.keys() & known.keys():
+            yield from _unknown(stored[name], known[name])
+    elif isinstance(stored, list) and isinstance(known, list):
+        for item, known_item in zip(stored, known, strict=False):
+            yield from _unknown(item, known_item)
 
 
 def require_same_plan(stored: Experiment, asked: Experiment) -> None:
     """Refuse options that ask for another experiment than the one that is stored."""
-    before, now = _flat(plain(stored)), _flat(plain(asked))
+    before = dict(_flat(plain(stored)))
+    now = dict(_flat(plain(asked)))
     for name in before | now:
         if before.get(name) != now.get(name):
             raise UsageError(
@@ -91,39 +115,37 @@ def require_same_plan(stored: Experiment, asked: Experiment) -> None:
             )
 
 
-def _flat(plan: Mapping[str, Any], prefix: str = "") -> Json:
-    flat: Json = {}
+def _flat(plan: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in plan.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
         elif name not in _ELSEWHERE:
-            flat[prefix + name] = value
-    return flat
+            yield prefix + name, value
 
 
-def require_same_host(stored: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def require_same_host(stored: HostFacts, now: HostFacts) -> None:
     """Refuse a machine, a kernel or a version of wsgiload that the first half was not measured
     with."""
     for name in HOST_FACTS:
-        if plain(stored.get(name)) != plain(now.get(name)):
+        before, after = getattr(stored, name), getattr(now, name)
+        if before != after:
             raise UsageError(
-                f"--resume: the host has changed: {name} is {now.get(name)!r} and was "
-                f"{stored.get(name)!r}",
+                f"--resume: the host has changed: {name} is {after!r} and was {before!r}",
                 "start a new run, and compare the two with `wsgiload compare`",
             )
 
 
 def require_same_versions(
-    cells: Sequence[Mapping[str, Any]], versions: Mapping[str, tuple[str, str | None]]
+    cells: Sequence[CellResult], versions: Mapping[str, tuple[str, str | None]]
 ) -> None:
     """Refuse servers or interpreters of other versions; ``versions`` is (server, Python) by server
     identifier."""
     for cell in cells:
-        before = (cell["version"], cell["python"])
-        now = versions.get(str(cell["id"]).rpartition("@")[0])
+        before = (cell.version, cell.python)
+        now = versions.get(cell.id.rpartition("@")[0])
         if now is not None and before[0] is not None and before != now:
             raise UsageError(
-                f"--resume: {cell['id']} was measured with {before[0]} on Python {before[1]}, "
+                f"--resume: {cell.id} was measured with {before[0]} on Python {before[1]}, "
                 f"and now there is {now[0]} on Python {now[1]}",
                 "start a new run, and compare the two with `wsgiload compare`",
             )

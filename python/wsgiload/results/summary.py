@@ -1,27 +1,38 @@
-"""Turns the records of cells into summary.json. Pure: it measures, writes and prints nothing."""
+"""Turns the records of cells into a summary. Pure: it measures, writes and prints nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+import msgspec
 
 from wsgiload.analysis.alarms import ServerUse, alarms_of_cell
-from wsgiload.analysis.ground_truth import Finding, NotChecked, check_outside, retransmissions
+from wsgiload.analysis.ground_truth import Finding, check_outside, retransmissions
 from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.catalogue.names import ServerVariant
-from wsgiload.documents.codec import plain_reason
+from wsgiload.documents.load_report import Blame, NotChecked, Reason, Verdict
+from wsgiload.documents.summary import (
+    AppliedLimits,
+    CellResult,
+    ExitStatus,
+    ExperimentFacts,
+    Summary,
+)
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
-from wsgiload.experiment.plan import Cell, experiment_facts
+from wsgiload.experiment.plan import Cell, Experiment, experiment_facts
+from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.thresholds import of_orchestrator
+from wsgiload.results.reasons import BlamedReason, reason_of
 from wsgiload.results.record import CellRecord, Setting
 from wsgiload.units import NS_PER_S
 
-Json = dict[str, Any]
 Status = Literal["complete", "interrupted", "failed"]
 
 _GRAVITY = ("valid", "warn", "invalid")
-_DISTRIBUTIONS = ("response_time_ns", "service_time_ns", "send_lag_ns", "connect_time_ns")
+# Shares beyond which a measurement says more of the host than of the server.
+MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,153 +43,147 @@ class Progress:
     records: Sequence[CellRecord]
     status: Status
     # Cells that were summarised before: of this sweep, or of the interrupted run that it resumes.
-    earlier: Sequence[Json] = ()
+    earlier: Sequence[CellResult] = ()
 
 
 def summarise_sweep(
     found: Mapping[str, ServerVariant], setting: Setting, progress: Progress
-) -> Json:
-    """summary.json without its version."""
+) -> Summary:
+    """The summary of the cells so far, without what they say together."""
     experiment = setting.experiment
-    facts = dict(experiment_facts(experiment, tuple(found)))
-    facts["server_cpus"] = list(setting.cpu_plan.server_cpus)
-    facts["client_cpus"] = list(setting.cpu_plan.client_cpus)
-    return {
-        "status": progress.status,
-        "experiment": facts,
-        "order": [cell.id for cell in progress.order],
-        "seed": experiment.seed,
-        "cells": [
-            *progress.earlier,
-            *(
-                summarise_cell(record, found[record.cell.server], setting)
-                for record in progress.records
-            ),
-        ],
-    }
+    cells = [
+        summarise_cell(record, found[record.cell.server], setting) for record in progress.records
+    ]
+
+    return Summary(
+        schema_version=2,
+        status=progress.status,
+        experiment=facts_of(experiment, tuple(found), setting.cpu_plan),
+        order=tuple(cell.id for cell in progress.order),
+        seed=experiment.seed,
+        cells=(*progress.earlier, *cells),
+    )
 
 
-def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -> Json:
+def facts_of(
+    experiment: Experiment, servers: tuple[str, ...], cpu_plan: CpuPlan
+) -> ExperimentFacts:
+    """The experiment as a summary holds it, with the cores that either side got."""
+    return msgspec.structs.replace(
+        experiment_facts(experiment, servers),
+        server_cpus=cpu_plan.server_cpus,
+        client_cpus=cpu_plan.client_cpus,
+    )
+
+
+def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -> CellResult:
     """One entry of ``cells``; what was not measured is None."""
-    cell, load = record.cell, record.load
-    environment, resources, ended = record.environment, record.resources(), record.server_exit
-    return {
-        "id": cell.id,
-        "attempt": cell.attempt,
-        "server": found.server.name,
-        "variant": found.variant.name,
-        "alias": found.alias,
-        "profile": found.profile or setting.experiment.profile,
-        "size": found.size,
-        "app": setting.experiment.served(found.app).app,
-        "legacy": found.server.legacy,
-        "version": environment.version if environment else None,
-        "python": environment.python_version if environment else None,
-        "rate": cell.level.rate_per_s,
-        "connections": cell.level.connections,
-        "run": cell.run,
-        "verdict": _verdict(record, found, setting),
-        "rate_result": load["rate"] if load else None,
-        "outcomes": load["outcomes"] if load else None,
-        **{name: load[name] if load else None for name in _DISTRIBUTIONS},
-        "offered_quantiles_ns": load["offered_quantiles_ns"] if load else None,
-        "uncertainty": load["uncertainty"] if load else None,
-        "limits": _limits(record, setting),
-        "resources": resources.to_dict() if resources else None,
-        "server_exit": {"code": ended.code, "signal": ended.signal, "clean": ended.clean}
-        if ended
-        else None,
-        "failure": _failure(record),
-        "settled_s": record.settled.waited_s if record.settled is not None else None,
-        "warmup_s": 0.0
-        if found.variant.cold
-        else setting.experiment.load.warmup_ns_at(cell.level) / NS_PER_S,
-        "duration_s": setting.experiment.load.duration_ns / NS_PER_S,
-        "unhealthy_s": record.unhealthy_s(),
-        "keepalive_honoured": record.keepalive_honoured,
-        "not_checked": _not_checked(record, setting),
-        "external_counts": record.outside.to_dict() if record.outside is not None else None,
-        "backlog": record.backlog,
-        "concurrency": record.capacity.to_dict() if record.capacity is not None else None,
-        "notes": [*record.notes, *_annotations(record)],
-        "attribution": record.attribution.to_dict() if record.attribution is not None else None,
-    }
+    cell, load, experiment = record.cell, record.load, setting.experiment
+    environment, settled = record.environment, record.settled
+    is_cold = found.variant.cold
+    warmup_ns = 0 if is_cold else experiment.load.warmup_ns_at(cell.level)
+
+    return CellResult(
+        id=cell.id,
+        attempt=cell.attempt,
+        server=found.server.name,
+        variant=found.variant.name,
+        alias=found.alias,
+        profile=found.profile or experiment.profile,
+        size=found.size,
+        app=experiment.served(found.app).app,
+        legacy=found.server.legacy,
+        version=environment.version if environment else None,
+        python=environment.python_version if environment else None,
+        rate=cell.level.rate_per_s,
+        connections=cell.level.connections,
+        run=cell.run,
+        verdict=_verdict(record, found, setting),
+        rate_result=load.rate if load else None,
+        outcomes=load.outcomes if load else None,
+        response_time_ns=load.response_time_ns if load else None,
+        service_time_ns=load.service_time_ns if load else None,
+        send_lag_ns=load.send_lag_ns if load else None,
+        connect_time_ns=load.connect_time_ns if load else None,
+        offered_quantiles_ns=load.offered_quantiles_ns if load else None,
+        uncertainty=load.uncertainty if load else None,
+        limits=_limits(record, setting),
+        resources=record.resources(),
+        server_exit=_server_exit(record),
+        failure=record.failure,
+        settled_s=settled.waited_s if settled is not None else None,
+        warmup_s=warmup_ns / NS_PER_S,
+        duration_s=experiment.load.duration_ns / NS_PER_S,
+        unhealthy_s=record.unhealthy_s(),
+        keepalive_honoured=record.keepalive_honoured,
+        not_checked=_not_checked(record, setting),
+        external_counts=record.outside.document() if record.outside is not None else None,
+        backlog=record.backlog,
+        concurrency=record.concurrency,
+        notes=(*record.notes, *_annotations(record)),
+        attribution=record.attribution,
+    )
 
 
-def _failure(record: CellRecord) -> Json | None:
-    failure = record.failure
-    if failure is None:
+def _server_exit(record: CellRecord) -> ExitStatus | None:
+    ended = record.server_exit
+    if ended is None:
         return None
-    return {"step": failure.step, "message": failure.message, "log_tail": failure.log_tail}
+    return ExitStatus(code=ended.code, signal=ended.signal, clean=ended.clean)
 
 
-def _limits(record: CellRecord, setting: Setting) -> Json | None:
+def _limits(record: CellRecord, setting: Setting) -> AppliedLimits | None:
     enforcement = record.enforcement
     if enforcement is None:
         return None
-    return {
-        "backend": enforcement.backend,
-        "cpus": setting.limits.cpus,
-        "memory_bytes": setting.limits.memory_bytes,
-        "pids": setting.limits.pids,
-        "server_cpus": list(setting.cpu_plan.server_cpus),
-        "client_cpus": list(setting.cpu_plan.client_cpus),
-        "read_back": dict(enforcement.read_back),
-        "not_enforced": list(enforcement.not_enforced),
-    }
+    return AppliedLimits(
+        backend=enforcement.backend,
+        cpus=setting.limits.cpus,
+        memory_bytes=setting.limits.memory_bytes,
+        pids=setting.limits.pids,
+        server_cpus=tuple(setting.cpu_plan.server_cpus),
+        client_cpus=tuple(setting.cpu_plan.client_cpus),
+        read_back=dict(enforcement.read_back),
+        not_enforced=tuple(enforcement.not_enforced),
+    )
 
 
-def _verdict(record: CellRecord, found: ServerVariant, setting: Setting) -> Json | None:
+def _verdict(record: CellRecord, found: ServerVariant, setting: Setting) -> Verdict | None:
     """The generator's verdict, with what only the orchestrator can know."""
     if record.failure is not None:
-        reason = plain_reason("failure", "invalid", record.failure.message, 1, 0)
-        without_load = "client" if record.load is None else "server"
-        blame = {"load": without_load, "limits": "host"}.get(record.failure.step, "server")
-        return {"status": "invalid", "blame": blame, "reasons": [reason]}
+        return _verdict_of_failure(record, record.failure.step, record.failure.message)
     if record.load is None:
         return None
-    verdict = record.load["verdict"]
+
+    verdict = record.load.verdict
     added = _own_reasons(record, found, setting)
+    reasons = (*verdict.reasons, *(reason for _, reason in added))
+
     # The gravest decides, and of equally grave ones the first; the generator's come before ours.
-    gravest = max(added, key=lambda entry: _GRAVITY.index(entry[1]["level"]), default=None)
-    status, blame = verdict["status"], verdict["blame"]
-    if gravest is not None and _GRAVITY.index(gravest[1]["level"]) > _GRAVITY.index(status):
-        status, blame = gravest[1]["level"], gravest[0]
-    return {
-        "status": status,
-        "blame": blame,
-        "reasons": [*verdict["reasons"], *(reason for _, reason in added)],
-    }
+    gravest = max(added, key=lambda entry: _GRAVITY.index(entry[1].level), default=None)
+    if gravest is None or _GRAVITY.index(gravest[1].level) <= _GRAVITY.index(verdict.status):
+        return msgspec.structs.replace(verdict, reasons=reasons)
+    blame, reason = gravest
+    return Verdict(status=reason.level, blame=blame, reasons=reasons)
 
 
-def _own_reasons(
-    record: CellRecord, found: ServerVariant, setting: Setting
-) -> list[tuple[str, Json]]:
+def _verdict_of_failure(record: CellRecord, step: str, message: str) -> Verdict:
+    without_load: Blame = "client" if record.load is None else "server"
+    blames: dict[str, Blame] = {"load": without_load, "limits": "host"}
+    reason = reason_of("failure", "invalid", message, 1, 0)
+    return Verdict(status="invalid", blame=blames.get(step, "server"), reasons=(reason,))
+
+
+def _own_reasons(record: CellRecord, found: ServerVariant, setting: Setting) -> list[BlamedReason]:
     """Each with whose doing it is."""
-    reasons: list[tuple[str, Json]] = []
-    if setting.cpu_plan.shared_cores:
-        message = "server and load generator share cores"
-        reasons.append(("host", plain_reason("shared-cores", "warn", message, True, False)))
-    if record.settled is not None and record.settled.disturbances:
-        disturbed = " and ".join(record.settled.disturbances)
-        message = (
-            f"the host was not quiet after {record.settled.waited_s:.0f} s, when this "
-            f"trial began: {disturbed}"
-        )
-        longest_s = setting.experiment.procedure.settle_ns / NS_PER_S
-        reasons.append(
-            (
-                "host",
-                plain_reason(
-                    "settle", "warn", message, round(record.settled.waited_s, 1), longest_s
-                ),
-            )
-        )
-    if record.enforcement is not None and record.enforcement.not_enforced:
-        missing = ", ".join(record.enforcement.not_enforced)
-        message = f"limits not enforced: {missing}"
-        reasons.append(("host", plain_reason("limits", "warn", message, missing, None)))
-    reasons += [("host", reason) for reason in _contamination(record)]
+    of_host = [
+        _shared_cores(setting),
+        _unsettled(record, setting),
+        _missing_limits(record),
+        _contamination(record),
+    ]
+    reasons: list[BlamedReason] = [("host", reason) for reason in of_host if reason is not None]
+
     outside = [one for one in _looked_outside(record, setting) if isinstance(one, Finding)]
     reasons += [(one.blame, one.reason()) for one in outside]
     if record.load is not None:
@@ -187,88 +192,104 @@ def _own_reasons(
     return reasons
 
 
+def _shared_cores(setting: Setting) -> Reason | None:
+    if not setting.cpu_plan.shared_cores:
+        return None
+    return reason_of("shared-cores", "warn", "server and load generator share cores", True, False)
+
+
+def _unsettled(record: CellRecord, setting: Setting) -> Reason | None:
+    settled = record.settled
+    if settled is None or not settled.disturbances:
+        return None
+    message = (
+        f"the host was not quiet after {settled.waited_s:.0f} s, when this trial began: "
+        f"{' and '.join(settled.disturbances)}"
+    )
+    longest_s = setting.experiment.procedure.settle_ns / NS_PER_S
+    return reason_of("settle", "warn", message, round(settled.waited_s, 1), longest_s)
+
+
+def _missing_limits(record: CellRecord) -> Reason | None:
+    if record.enforcement is None or not record.enforcement.not_enforced:
+        return None
+    missing = ", ".join(record.enforcement.not_enforced)
+    return reason_of("limits", "warn", f"limits not enforced: {missing}", missing, None)
+
+
+def _contamination(record: CellRecord) -> Reason | None:
+    """Whether others had the machine while this cell was measured."""
+    attribution = record.attribution
+    if attribution is None:
+        return None
+
+    foreign, waited = attribution.foreign_cpu_ratio, attribution.cpu_wait_ratio
+    if foreign is not None and foreign > MOST_FOREIGN_CPU:
+        message = (
+            f"other processes used {foreign:.0%} of the machine's CPU time; repeat it on "
+            "an idle machine"
+        )
+        return reason_of("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)
+    if waited is not None and waited > MOST_CPU_WAIT:
+        message = (
+            f"for {waited:.0%} of the time the server waited for a core that others had, its "
+            "own limit apart; repeat it on an idle machine"
+        )
+        return reason_of("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)
+    return None
+
+
 def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUse:
     resources = record.resources()
-    asked = setting.experiment.load.keepalive if found.keepalive is None else found.keepalive
+    requested = setting.experiment.load.keepalive if found.keepalive is None else found.keepalive
     is_limited = record.enforcement is None or "cpus" not in record.enforcement.not_enforced
     return ServerUse(
         cpu_cores_mean=resources.cpu_cores_mean if resources else None,
         cpus=setting.limits.cpus if is_limited else None,
-        refused_keepalive=asked != "off" and record.keepalive_honoured is False,
+        refused_keepalive=requested != "off" and record.keepalive_honoured is False,
     )
 
 
 def _looked_outside(record: CellRecord, setting: Setting) -> list[Finding | NotChecked]:
     if record.load is None:
         return []
-    return check_outside(
-        record.load, record.outside, of_orchestrator(setting.experiment.load.check_thresholds)
-    )
+    thresholds = of_orchestrator(setting.experiment.load.check_thresholds)
+    return check_outside(record.load, record.outside, thresholds)
 
 
 def _annotations(record: CellRecord) -> list[str]:
-    again = retransmissions(record.outside.tcp) if record.outside is not None else None
-    return [again] if again is not None else []
+    resent = retransmissions(record.outside.tcp) if record.outside is not None else None
+    return [resent] if resent is not None else []
 
 
-def _not_checked(record: CellRecord, setting: Setting) -> list[Json] | None:
+def _not_checked(record: CellRecord, setting: Setting) -> tuple[NotChecked, ...] | None:
     """What neither the generator nor the orchestrator could look at; None where nothing was
     measured."""
     if record.load is None:
         return None
-    own = [
-        found.to_dict()
-        for found in _looked_outside(record, setting)
-        if isinstance(found, NotChecked)
-    ]
-    return [*record.load["not_checked"], *own]
+    own = [one for one in _looked_outside(record, setting) if isinstance(one, NotChecked)]
+    return (*record.load.not_checked, *own)
 
 
-# Shares beyond which a measurement says more of the host than of the server.
-MOST_FOREIGN_CPU, MOST_CPU_WAIT = 0.10, 0.05
-
-
-def _contamination(record: CellRecord) -> list[Json]:
-    """Whether others had the machine while this cell was measured."""
-    found = record.attribution
-    if found is None:
-        return []
-    foreign, waited = found.foreign_cpu_ratio, found.cpu_wait_ratio
-    if foreign is not None and foreign > MOST_FOREIGN_CPU:
-        message = (
-            f"other processes used {foreign:.0%} of the machine's CPU time; repeat it on "
-            "an idle machine"
-        )
-        return [plain_reason("contaminated", "warn", message, round(foreign, 4), MOST_FOREIGN_CPU)]
-    if waited is not None and waited > MOST_CPU_WAIT:
-        message = (
-            f"for {waited:.0%} of the time the server waited for a core that others had, its "
-            "own limit apart; "
-            "repeat it on an idle machine"
-        )
-        return [plain_reason("contaminated", "warn", message, round(waited, 4), MOST_CPU_WAIT)]
-    return []
-
-
-def exit_code(summary: Json, *, thresholds_failed: bool = False) -> int:
+def exit_code(summary: Summary, *, thresholds_failed: bool = False) -> int:
     """The documented exit code: interrupted before failed server before invalid measurement before
     threshold."""
-    cells = last_attempts(summary["cells"])
-    if summary["status"] == "interrupted":
+    cells = last_attempts(summary.cells)
+    if summary.status == "interrupted":
         return EXIT_INTERRUPTED
     if any(_has_failed(cell) for cell in cells):
         return EXIT_SERVER
-    if (summary.get("session") or {}).get("status") == "invalid":
+    if summary.session is not None and summary.session.status == "invalid":
         return EXIT_INVALID
-    if any(cell["verdict"] is None or cell["verdict"]["status"] == "invalid" for cell in cells):
+    if any(cell.verdict is None or cell.verdict.status == "invalid" for cell in cells):
         return EXIT_INVALID
     return EXIT_THRESHOLD if thresholds_failed else EXIT_OK
 
 
-def _has_failed(cell: Json) -> bool:
-    """Whether the server failed, or answered nothing under load, so that it has no result that
-    stands."""
-    if cell["failure"] is not None:
-        return bool(cell["verdict"]["blame"] == "server")
-    outcomes = cell["outcomes"]
-    return outcomes is not None and outcomes["scheduled"] > 0 and outcomes["ok"] == 0
+def _has_failed(cell: CellResult) -> bool:
+    """Whether the server failed, or gave no correct response under load, so that it has no result
+    that stands."""
+    if cell.failure is not None:
+        return cell.verdict is not None and cell.verdict.blame == "server"
+    outcomes = cell.outcomes
+    return outcomes is not None and outcomes.scheduled > 0 and outcomes.ok == 0

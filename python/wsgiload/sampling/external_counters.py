@@ -1,7 +1,7 @@
 """What others than the generator counted while it drove a load: the app its calls, the kernel its
 TCP segments.
 
-Reads only. What it means for a measurement is judged in ``outside_checks``.
+Reads only. What it means for a measurement is judged in ``analysis.ground_truth``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from wsgiload.catalogue.apps.counted import COUNT_BYTES, FOLDER_VARIABLE
+from wsgiload.documents.summary import ExternalCounts
 from wsgiload.scratch import SHARED_MEMORY, scratch_folder
 
 
@@ -31,7 +31,7 @@ class TcpCounts:
 
 @dataclass(frozen=True, slots=True)
 class OutsideCounts:
-    """What others counted, at an instant or between two."""
+    """What others counted, at one time or between two."""
 
     requests_seen: int | None
     tcp: TcpCounts
@@ -44,9 +44,9 @@ class OutsideCounts:
             TcpCounts(**{name: _grown(then[name], now[name]) for name in now}),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The ``outside_counts`` of a cell."""
-        return {"requests_seen": self.requests_seen} | asdict(self.tcp)
+    def document(self) -> ExternalCounts:
+        """The ``external_counts`` of a cell."""
+        return ExternalCounts(requests_seen=self.requests_seen, **asdict(self.tcp))
 
 
 def _grown(before: int | None, now: int | None) -> int | None:

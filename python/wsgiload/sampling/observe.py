@@ -6,15 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
+from wsgiload.documents.load_report import AttachedResources, LoadReport
 from wsgiload.limits.attach import Attached
 from wsgiload.sampling.listen_queue import listener_pids
 from wsgiload.sampling.resources import measured_window, summarise
 from wsgiload.sampling.sampler import Sample, Sampler
 
-Json = dict[str, Any]
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -25,16 +24,18 @@ class Observation:
     attached: Attached
     samples: tuple[Sample, ...] = field(default=())
 
-    def resources(self, load: Json) -> Json:
+    def resources(self, load: LoadReport) -> AttachedResources:
         """What it used in the measurement of this load."""
         window, ok_count = measured_window(load)
-        used = summarise(self.samples, window, ok_count).to_dict()
-        return {
-            "source": self.attached.source,
-            "name": self.attached.name,
-            **self.attached.effective_limits,
-            "used": used,
-        }
+        limits = self.attached.effective_limits
+        return AttachedResources(
+            source=self.attached.source,
+            name=self.attached.name,
+            effective_cpus=limits["effective_cpus"],
+            effective_memory_bytes=limits["effective_memory_bytes"],
+            effective_pids=limits["effective_pids"],
+            used=summarise(self.samples, window, ok_count),
+        )
 
 
 @contextmanager

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 from statistics import fmean, median
-from typing import Any
 
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.resources import ResourceUse
 from wsgiload.sampling.sampler import Sample
 from wsgiload.units import NS_PER_S
 
-
-@dataclass(frozen=True, slots=True)
-class ResourceSummary:
-    """What one cell used; None where it could not be measured."""
-
-    cpu_cores_mean: float | None = None
-    cpu_cores_peak: float | None = None
-    cpu_ns_per_request: int | None = None
-    memory_peak_bytes: int | None = None
-    memory_mean_bytes: int | None = None
-    throttled_period_ratio: float | None = None
-    oom_kills: int | None = None
-    psi_cpu_some_ratio: float | None = None
-    listen_queue_peak: int | None = None
-    listen_drops: int | None = None
-    processes_peak: int | None = None
-    pss_before_bytes: int | None = None
-    pss_after_bytes: int | None = None
-
-    def to_dict(self) -> dict[str, float | int | None]:
-        """The ``resources`` object of summary.json."""
-        return asdict(self)
+NOTHING_SAMPLED = ResourceUse(
+    cpu_cores_mean=None,
+    cpu_cores_peak=None,
+    cpu_ns_per_request=None,
+    memory_peak_bytes=None,
+    memory_mean_bytes=None,
+    throttled_period_ratio=None,
+    oom_kills=None,
+    psi_cpu_some_ratio=None,
+    listen_queue_peak=None,
+    listen_drops=None,
+    processes_peak=None,
+)
 
 
 def summarise(
@@ -41,16 +32,16 @@ def summarise(
     ok_count: int | None,
     *,
     memory_peak_bytes: int | None = None,
-) -> ResourceSummary:
+) -> ResourceUse:
     """Add up the samples inside the window, by the times they were really taken.
 
-    Kills for want of memory count over the group's whole life, because one before the window is as
+    OOM kills count over the group's whole life, because one before the window is as
     telling; so does ``memory_peak_bytes``, the kernel's high-water mark, where it is given.
     """
     inside = [sample for sample in samples if window[0] <= sample.t_ns <= window[1]]
     cores_mean = _per_ns(inside, "cpu_usage_ns")
     memory = _known(inside, "memory_bytes")
-    return ResourceSummary(
+    return ResourceUse(
         cpu_cores_mean=cores_mean,
         cpu_cores_peak=_peak_cores(inside),
         cpu_ns_per_request=_per_request(cores_mean, window, ok_count)
@@ -132,11 +123,10 @@ def _throttled(samples: Sequence[Sample]) -> float | None:
     return throttled / periods if periods and throttled is not None else None
 
 
-def measured_window(load: dict[str, Any]) -> tuple[tuple[int, int], int]:
-    """From when to when a load was measured, on the samples' clock, and how many right answers
+def measured_window(load: LoadReport) -> tuple[tuple[int, int], int]:
+    """From when to when a load was measured, on the samples' clock, and how many correct responses
     there were in it."""
-    start_ns = load["clock"]["monotonic_ns"] + load["plan"]["phases"]["warmup_ns"]
-    goodput_per_s = load["rate"]["goodput_per_s"] or 0
-    return (start_ns, start_ns + load["measured_ns"]), round(
-        goodput_per_s * load["measured_ns"] / NS_PER_S
-    )
+    start_ns = load.clock.monotonic_ns + load.plan.phases.warmup_ns
+    goodput_per_s = load.rate.goodput_per_s or 0
+    ok_count = round(goodput_per_s * load.measured_ns / NS_PER_S)
+    return (start_ns, start_ns + load.measured_ns), ok_count

@@ -8,9 +8,10 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from wsgiload.catalogue.apps import conformance
 from wsgiload.catalogue.budget import Budget, most_processes
@@ -37,7 +38,7 @@ from wsgiload.serving.lifecycle import Place, Served, Service, serving
 from wsgiload.serving.readiness import Expectation
 
 CHECK_BUDGET = Budget(workers=2, threads=2)
-ANSWER_TIMEOUT_S = 10.0
+RESPONSE_TIMEOUT_S = 10.0
 BODY_REQUESTS = 20
 # A log of so many requests does not fit into the 8 KiB that are buffered at most before they are
 # written.
@@ -45,7 +46,7 @@ QUIET_REQUESTS = 200
 # What is said once, such as the greeting of a worker that comes up late, has fewer lines.
 MOST_QUIET_LINES = 20
 POSTED_BYTES = 1024**2
-# Several, because what the validator says of an answer that is not closed comes when that is
+# Several, because what the validator says of a response that is not closed comes when that is
 # collected.
 CONFORMING_REQUESTS = 5
 NOT_CLOSED = b"Iterator garbage collected without being closed"
@@ -100,9 +101,9 @@ class CheckResult:
         needed += [self.clean_stop] if self.profile == "tuned" else []
         return self.failure is None and not self.complaints and all(needed)
 
-    def to_dict(self) -> dict[str, Any]:
-        """One row of the table."""
-        return asdict(self) | {"passed": self.passed}
+    def to_dict(self) -> object:
+        """The row of the table as plain data, for JSON."""
+        return msgspec.to_builtins(self) | {"passed": self.passed}
 
     def record(self, holds: bool, complaint: str) -> bool:
         """Keep why a property does not hold."""
@@ -113,7 +114,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A running server that is asked, and what was asked of it."""
+    """A running server, and how it was launched."""
 
     found: ServerVariant
     server: ServerProcess
@@ -186,7 +187,7 @@ def _check(
 def _ask(
     port: int, method: str, path: str, body: bytes | None = None
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection(HOST, port, timeout=ANSWER_TIMEOUT_S)
+    connection = http.client.HTTPConnection(HOST, port, timeout=RESPONSE_TIMEOUT_S)
     try:
         connection.request(method, path, body)
         response = connection.getresponse()
@@ -196,15 +197,15 @@ def _ask(
 
 
 def _check_bodies(subject: _Subject, result: CheckResult) -> None:
-    answers = [
-        readiness.ask(subject.port, GREETING, ANSWER_TIMEOUT_S) for _ in range(BODY_REQUESTS)
+    responses = [
+        readiness.ask(subject.port, GREETING, RESPONSE_TIMEOUT_S) for _ in range(BODY_REQUESTS)
     ]
-    problems = [answer.problem for answer in answers if answer.problem is not None]
-    result.right_body = result.record(not problems, f"wrong answer: {next(iter(problems), None)}")
+    problems = [one.problem for one in responses if one.problem is not None]
+    result.right_body = result.record(not problems, f"wrong response: {next(iter(problems), None)}")
 
 
 def _check_workers(subject: _Subject, result: CheckResult) -> None:
-    """Every worker is met: an answer from one says nothing about the others."""
+    """Every worker is met: a response from one says nothing about the others."""
     wanted = subject.budget.workers or 1
     met: set[bytes] = set()
     until = time.monotonic() + MEET_WORKERS_S
@@ -288,13 +289,13 @@ def _check_conformance(subject: _Subject, result: CheckResult) -> None:
     ]
     if NOT_CLOSED in subject.server.log_path.read_bytes():
         wrong.append("PEP 3333 violation: close() of the app's response was not called")
-    known, said = subject.found.variant.deviation, (wrong or [""])[0]
+    known, complaint = subject.found.variant.deviation, (wrong or [""])[0]
     result.conforms = not wrong
     # A known deviation is shown, and is no news; one that has gone is.
-    as_known = result.conforms if known is None else known in said
+    as_known = result.conforms if known is None else known in complaint
     result.record(
         as_known,
-        said if known is None else f"the known deviation {known!r} is gone; update its file",
+        complaint if known is None else f"the known deviation {known!r} is gone; update its file",
     )
 
 
@@ -309,14 +310,14 @@ def _check_backlog(subject: _Subject, result: CheckResult) -> None:
 def _check_quiet(subject: _Subject, result: CheckResult) -> None:
     before = subject.server.log_path.stat().st_size
     for _ in range(QUIET_REQUESTS):
-        readiness.ask(subject.port, GREETING, ANSWER_TIMEOUT_S)
+        readiness.ask(subject.port, GREETING, RESPONSE_TIMEOUT_S)
     lines = subject.server.log_path.read_bytes()[before:].decode(errors="replace").splitlines()
     result.quiet = len(lines) <= MOST_QUIET_LINES
-    said = (
+    complaint = (
         f"it wrote {len(lines)} lines of log for {QUIET_REQUESTS} requests, such as "
         f"{' '.join(lines[:1])[:100]!r}"
     )
-    result.record(result.quiet or subject.profile == "stock", said)
+    result.record(result.quiet or subject.profile == "stock", complaint)
 
 
 def _check_processes(subject: _Subject, result: CheckResult) -> None:

@@ -1,19 +1,26 @@
-"""Keeps what the last checks found, so that ``servers show`` can tell it. One JSON file in the
+"""Keeps what the last checks found, so that ``servers show`` can show it. One JSON file in the
 cache."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from wsgiload.catalogue.names import PROFILES, ServerVariant
 from wsgiload.environments.provision import cache_folder
 from wsgiload.errors import UsageError
+from wsgiload.serving.check import CheckResult
 
-Row = dict[str, Any]
+
+class StoredCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one check, with the lock file of the server that was checked."""
+
+    row: CheckResult
+    lock: str
+    checked_ns: int
 
 
 def _file() -> Path:
@@ -27,25 +34,27 @@ def _lock_text(found: ServerVariant) -> str:
         return ""
 
 
-def _read() -> dict[str, Row]:
+def _read() -> dict[str, StoredCheck]:
+    """What is stored, by server and profile; nothing where it cannot be read, or is of another
+    version."""
     try:
-        stored: dict[str, Row] = json.loads(_file().read_text())
-    except (OSError, ValueError):
+        return msgspec.json.decode(_file().read_bytes(), type=dict[str, StoredCheck])
+    except (OSError, msgspec.MsgspecError):
         return {}
-    return stored
 
 
-def store_checks(chosen: Sequence[ServerVariant], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Keep these rows; those of other servers and profiles stay."""
+def store_checks(chosen: Sequence[ServerVariant], results: Sequence[CheckResult]) -> None:
+    """Keep these results; those of other servers and profiles stay."""
     stored = _read()
-    for found, row in zip(chosen, rows, strict=True):
-        facts = {"row": dict(row), "lock": _lock_text(found), "checked_ns": time.time_ns()}
-        stored[f"{row['server']}@{row['profile']}"] = facts
+    for found, result in zip(chosen, results, strict=True):
+        checked = StoredCheck(row=result, lock=_lock_text(found), checked_ns=time.time_ns())
+        stored[f"{result.server}@{result.profile}"] = checked
+
     path = _file()
     unfinished = path.with_suffix(".unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(json.dumps(stored, indent=1))
+        unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1))
         unfinished.replace(path)
     except OSError as error:
         raise UsageError(
@@ -54,9 +63,9 @@ def store_checks(chosen: Sequence[ServerVariant], rows: Sequence[Mapping[str, An
         ) from error
 
 
-def read_checks(found: ServerVariant) -> list[Row]:
+def read_checks(found: ServerVariant) -> list[CheckResult]:
     """What was found of this variant, by profile; nothing that was found with another lock."""
-    stored = [_read().get(f"{found.id}@{profile}") for profile in PROFILES]
-    return [
-        facts["row"] for facts in stored if facts is not None and facts["lock"] == _lock_text(found)
-    ]
+    stored = _read()
+    checks = [stored.get(f"{found.id}@{profile}") for profile in PROFILES]
+    lock = _lock_text(found)
+    return [check.row for check in checks if check is not None and check.lock == lock]

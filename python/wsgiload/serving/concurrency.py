@@ -12,9 +12,9 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from wsgiload.catalogue.apps.conformance import HOLD_S
+from wsgiload.documents.summary import MeasuredConcurrency
 from wsgiload.sampling.listen_queue import read_listen_queue
 
 Address = tuple[str, int]
@@ -22,7 +22,7 @@ Address = tuple[str, int]
 # More than any of the small defaults that it is to find, and few enough for a small machine.
 PROBED_AT_ONCE = 150
 PROBED_FEW = 6
-ANSWER_TIMEOUT_S = 2.0
+RESPONSE_TIMEOUT_S = 2.0
 # Three times over: enough to see a second wave, and a third.
 HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
 CLOSING_S = 0.1
@@ -41,9 +41,9 @@ class Concurrency:
     connections_served: int | None
     connections_kept: int | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """``capacity`` in summary.json."""
-        return asdict(self)
+    def document(self) -> MeasuredConcurrency:
+        """``concurrency`` in summary.json."""
+        return MeasuredConcurrency(**asdict(self))
 
     def sentences(self, server: str) -> list[str]:
         """What of it a reader must know, in words."""
@@ -64,12 +64,12 @@ class Concurrency:
         return said
 
     def _connection_sentences(self, server: str) -> list[str]:
-        answered, kept = self.connections_served, self.connections_kept
-        if answered is not None and answered < self.probed:
+        served, kept = self.connections_served, self.connections_kept
+        if served is not None and served < self.probed:
             return [
-                f"{server}: it held {answered} connections at a time; the next one got no "
-                "answer within "
-                f"{ANSWER_TIMEOUT_S:g} s while they stayed open"
+                f"{server}: it held {served} connections at a time; the next one got no "
+                "response within "
+                f"{RESPONSE_TIMEOUT_S:g} s while they stayed open"
             ]
         if kept is not None and 0 < kept < self.probed:
             return [
@@ -82,18 +82,18 @@ class Concurrency:
 def probe_concurrency(address: Address, *, keeps_connections: bool) -> Concurrency:
     """Ask a server that runs the app ``conformance``; takes a few seconds."""
     queue = read_listen_queue(address[1])
-    answered, kept = _hold_connections(address) if keeps_connections else (None, None)
+    served, kept = _hold_connections(address) if keeps_connections else (None, None)
     return Concurrency(
         probed=PROBED_AT_ONCE,
         backlog=queue.backlog // queue.sockets if queue else None,
         requests_at_once=_requests_at_once(address),
-        connections_served=answered,
+        connections_served=served,
         connections_kept=kept,
     )
 
 
 def _requests_at_once(address: Address) -> int | None:
-    """A few first: some servers answer nothing before they have worked off everything that came
+    """A few first: some servers respond to nothing before they have worked off everything that came
     together."""
     few = _most_at_once(_hold_requests(address, PROBED_FEW, (PROBED_FEW + 2) * HOLD_S))
     if few is None or few == 1:
@@ -110,31 +110,31 @@ def _request(path: str) -> bytes:
 
 
 def _hold_requests(address: Address, count: int, timeout_s: float) -> list[bytes]:
-    """The answers to as many requests at once, as far as they came in time."""
-    answers: dict[socket.socket, bytes] = {}
+    """The responses to as many requests at once, as far as they came in time."""
+    responses: dict[socket.socket, bytes] = {}
     with selectors.DefaultSelector() as selector:
         for _ in range(count):
             connection = socket.socket()
             connection.setblocking(False)
             connection.connect_ex(address)
             selector.register(connection, selectors.EVENT_WRITE)
-            answers[connection] = b""
+            responses[connection] = b""
             time.sleep(CONNECT_PAUSE_S)
         until = time.monotonic() + timeout_s
         try:
             while selector.get_map() and (left_s := until - time.monotonic()) > 0:
                 for key, _ in selector.select(left_s):
-                    _advance(selector, key, answers)
+                    _advance(selector, key, responses)
         finally:
-            for connection in answers:
+            for connection in responses:
                 connection.close()
-    return list(answers.values())
+    return list(responses.values())
 
 
 def _advance(
     selector: selectors.BaseSelector,
     key: selectors.SelectorKey,
-    answers: dict[socket.socket, bytes],
+    responses: dict[socket.socket, bytes],
 ) -> None:
     connection = key.fileobj
     assert isinstance(connection, socket.socket)
@@ -146,14 +146,14 @@ def _advance(
         received = connection.recv(4096)
     except OSError:
         received = b""
-    answers[connection] += received
-    if not received or _stamps(answers[connection]):
+    responses[connection] += received
+    if not received or _stamps(responses[connection]):
         selector.unregister(connection)
 
 
-def _stamps(answer: bytes) -> tuple[int, int] | None:
-    """When the app was entered and left, of a complete answer."""
-    head, _, body = answer.partition(b"\r\n\r\n")
+def _stamps(response: bytes) -> tuple[int, int] | None:
+    """When the app was entered and left, of a complete response."""
+    head, _, body = response.partition(b"\r\n\r\n")
     words = body.replace(b"\r\n", b" ").split()
     numbers = [int(word) for word in words if word.isdigit() and len(word) > 10]
     if (
@@ -165,10 +165,10 @@ def _stamps(answer: bytes) -> tuple[int, int] | None:
     return numbers[0], numbers[1]
 
 
-def _most_at_once(answers: Sequence[bytes]) -> int | None:
-    """The most requests that were inside the app at one instant."""
-    stays = [stay for stay in map(_stamps, answers) if stay is not None]
-    # Whoever leaves at an instant leaves before whoever enters at it.
+def _most_at_once(responses: Sequence[bytes]) -> int | None:
+    """The most requests that were inside the app at one time."""
+    stays = [stay for stay in map(_stamps, responses) if stay is not None]
+    # Of a leave and an entry with the same timestamp, the leave counts first.
     steps = sorted([(entered, 1) for entered, _ in stays] + [(left, -1) for _, left in stays])
     inside = most = 0
     for _, step in steps:
@@ -178,14 +178,14 @@ def _most_at_once(answers: Sequence[bytes]) -> int | None:
 
 
 def _hold_connections(address: Address) -> tuple[int, int]:
-    """How many connections, opened one after the other and left open, were answered, and how many
+    """How many connections, opened one after the other and left open, got a response, and how many
     stayed open."""
     held: list[socket.socket] = []
     try:
         for _ in range(PROBED_AT_ONCE):
-            connection = socket.create_connection(address, timeout=ANSWER_TIMEOUT_S)
+            connection = socket.create_connection(address, timeout=RESPONSE_TIMEOUT_S)
             held.append(connection)
-            if not _is_answered(connection):
+            if not _responds(connection):
                 return len(held) - 1, _count_open(held[:-1])
         return len(held), _count_open(held)
     except OSError:
@@ -196,11 +196,11 @@ def _hold_connections(address: Address) -> tuple[int, int]:
 
 
 def _count_open(held: Sequence[socket.socket]) -> int:
-    time.sleep(CLOSING_S)  # what the server was about to close after its last answer
+    time.sleep(CLOSING_S)  # what the server was about to close after its last response
     return sum(map(_is_open, held))
 
 
-def _is_answered(connection: socket.socket) -> bool:
+def _responds(connection: socket.socket) -> bool:
     try:
         connection.sendall(_request("/"))
         return connection.recv(4096).startswith(b"HTTP/1.")

@@ -41,7 +41,7 @@ class ServerExit:
 
 
 def raise_descriptor_limit() -> None:
-    """Let this process, and so the servers it starts, open as many descriptors as they may.
+    """Let this process, and so the servers it starts, open as many file descriptors as they may.
 
     At the usual soft limit of 1,024 a server would refuse connections that the load is meant to
     open.

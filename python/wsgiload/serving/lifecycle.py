@@ -65,8 +65,8 @@ def serving(
     context: Callable[[Path], LaunchContext],
     served: Served,
 ) -> Iterator[ServerProcess]:
-    """A server that gives right answers, for as long as the block lasts. Raises ServerError if it
-    never does."""
+    """A server that gives correct responses, for as long as the block lasts. Raises ServerError if
+    it never does."""
     with scratch_folder() as scratch, fresh_group(label, place) as group:
         served.enforcement = group.enforcement
         server = ServerProcess(service.found, group, service.log_path)

@@ -1,5 +1,5 @@
-"""Waits until a server gives a right answer, and probes whether it keeps connections. An open port
-proves nothing."""
+"""Waits until a server gives a correct response, and probes whether it keeps connections. An open
+port proves nothing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wsgiload.serving.launch import HOST, ServerProcess
 from wsgiload.units import NS_PER_S
 
 POLL_S = 0.02
-# What is left of a deadline can be less than any answer takes.
-MIN_ANSWER_TIMEOUT_S = 0.1
-# A complete but wrong answer can be a server that still imports its app; after this long it is the
-# answer.
-WRONG_ANSWER_PATIENCE_NS = 3 * NS_PER_S
+# What is left of a deadline can be less than any response takes.
+MIN_RESPONSE_TIMEOUT_S = 0.1
+# A complete but wrong response can be a server that still imports its app; after this long it is
+# reported.
+WRONG_RESPONSE_PATIENCE_NS = 3 * NS_PER_S
 STEP = "readiness"
 # A server's end shows a little later than its closed port.
 END_SEEN_WITHIN_S = 0.5
@@ -38,11 +38,11 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of the server; ``problem`` is None when it is right."""
+    """One response of the server; ``problem`` is None when it is correct."""
 
     status: int | None
     problem: str | None
-    # The connection had ended before a byte of an answer came.
+    # The connection had ended before a byte of a response came.
     is_closed: bool = False
 
 
@@ -66,12 +66,10 @@ def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answe
         return Answer(None, f"{type(error).__name__}: {error}")
     if response.status not in request.statuses:
         return Answer(
-            response.status, f"{request.method} {request.path} was answered with {response.status}"
+            response.status, f"{request.method} {request.path} got the status {response.status}"
         )
     if not _is_right(body, request):
-        return Answer(
-            response.status, f"{request.method} {request.path} was answered with a wrong body"
-        )
+        return Answer(response.status, f"{request.method} {request.path} got a wrong body")
     return Answer(response.status, None)
 
 
@@ -98,7 +96,7 @@ def _send(connection: http.client.HTTPConnection, request: Request) -> None:
 
 
 def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) -> float:
-    """Poll until the answer is right; seconds since the call. Raises ServerError when it cannot
+    """Poll until the response is correct; seconds since the call. Raises ServerError when it cannot
     become so."""
     started_ns = time.monotonic_ns()
     wrong_since_ns: int | None = None
@@ -110,18 +108,18 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
         answer = ask(
             port,
             expected.request,
-            max(MIN_ANSWER_TIMEOUT_S, min(left_ns, expected.answer_timeout_ns) / NS_PER_S),
+            max(MIN_RESPONSE_TIMEOUT_S, min(left_ns, expected.answer_timeout_ns) / NS_PER_S),
         )
         now_ns = time.monotonic_ns()
         if answer.problem is None:
             _require_own_listener(server, port)
             return (now_ns - started_ns) / NS_PER_S
         wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
-        if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_ANSWER_PATIENCE_NS:
-            raise _wrong_answer(server, answer, expected.request)
+        if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_RESPONSE_PATIENCE_NS:
+            raise _wrong_response(server, answer, expected.request)
         if now_ns - started_ns > expected.ready_timeout_ns:
             raise ServerError(
-                f"{server.found.id} gave no right answer within "
+                f"{server.found.id} gave no correct response within "
                 f"{expected.ready_timeout_ns / NS_PER_S:g} s "
                 f"({answer.problem})",
                 "give it longer with --ready-timeout and --timeout, or look at its log",
@@ -143,7 +141,7 @@ def _end_of(server: ServerProcess, when: str) -> ServerError | None:
 
 
 def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> ServerError:
-    """The error for a server that the kernel killed for want of memory."""
+    """The error for a server that was OOM-killed."""
     processes = "a process" if kills == 1 else f"{kills} processes"
     return ServerError(
         f"{server.found.id} needs more memory than its limit: the kernel killed {processes} of "
@@ -154,7 +152,7 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
     )
 
 
-def _wrong_answer(server: ServerProcess, answer: Answer, request: Request) -> ServerError:
+def _wrong_response(server: ServerProcess, answer: Answer, request: Request) -> ServerError:
     fix = "see the server's log"
     if answer.status == 404:
         fix = "choose a path that the app serves with --path"
@@ -168,7 +166,7 @@ def _wrong_answer(server: ServerProcess, answer: Answer, request: Request) -> Se
 
 
 def _require_own_listener(server: ServerProcess, port: int) -> None:
-    """Another program on the port could have answered in the server's place."""
+    """Another program on the port could have responded in the server's place."""
     owners = listener_pids(port)
     if owners and not owners & set(server.group.pids()):
         raise ServerError(
@@ -181,8 +179,8 @@ def _require_own_listener(server: ServerProcess, port: int) -> None:
 
 
 def keeps_connections(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> bool:
-    """Whether two requests are answered on one connection. A wrong or late answer says nothing of
-    that, nor does a server that takes no connection any more: ServerError."""
+    """Whether two requests get a response on one connection. A wrong or late response says nothing
+    of that, nor does a server that takes no connection any more: ServerError."""
     connection = http.client.HTTPConnection(HOST, port, timeout=timeout_ns / NS_PER_S)
     try:
         try:
@@ -196,23 +194,23 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
                 continue
             if answer.is_closed:
                 return False
-            raise _wrong_answer(server, answer, request)
+            raise _wrong_response(server, answer, request)
         return True
     finally:
         connection.close()
 
 
 def _not_connected(server: ServerProcess, error: OSError) -> ServerError:
-    """The error for a server that gave a right answer once: how it ended, or else that it stands
-    still."""
+    """The error for a server that gave a correct response once: how it ended, or else that it has
+    stalled."""
     until = time.monotonic() + END_SEEN_WITHIN_S
     while time.monotonic() < until:
-        ended = _end_of(server, "after its first answer")
+        ended = _end_of(server, "after its first response")
         if ended is not None:
             return ended
         time.sleep(POLL_S)
     return ServerError(
-        f"{server.found.id} gave a right answer, and then took no connection "
+        f"{server.found.id} gave a correct response, and then took no connection "
         f"({error.strerror or error})",
         "the end of its log may say why; if it was only slow, raise --timeout",
         step=STEP,

@@ -23,7 +23,7 @@ FEWEST_RUNS = 4
 SIGNIFICANT = 0.05
 SAME_WITHIN = 0.05
 
-# Up to so many arrangements, or rounds, all of them are counted; beyond, so many random ones.
+# Up to these numbers of arrangements and rounds all are counted; beyond, random ones are drawn.
 MOST_ARRANGEMENTS = 20_000
 MOST_ROUNDS_COUNTED = 24
 _ROUNDING = 1e-12
@@ -101,7 +101,8 @@ def _t_interval(mean: float, error: float, degrees: int) -> Interval:
 def sign_flip_p(differences: Sequence[float]) -> float:
     """Two-sided: the share of all ways to give the differences signs whose sum is as far from zero
     as ours."""
-    sizes, total = [abs(difference) for difference in differences], sum(differences)
+    sizes = [abs(difference) for difference in differences]
+    total = sum(differences)
     if len(sizes) > MOST_ROUNDS_COUNTED:
         draw = random.Random(len(sizes))
         drawn = (
@@ -109,9 +110,11 @@ def sign_flip_p(differences: Sequence[float]) -> float:
             for _ in range(MOST_ARRANGEMENTS)
         )
         return _share_beyond(itertools.chain([total], drawn), total, sum(sizes))
+
     least = abs(total) - _ROUNDING * sum(sizes)
     if least <= 0:
         return 1.0
+
     # Every sum is one of either half: with one of them sorted, 2^n arrangements take 2^(n/2)
     # look-ups.
     half = len(sizes) // 2
@@ -133,14 +136,17 @@ def _signed_sums(sizes: Sequence[float]) -> list[float]:
 def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
     """Two-sided: the share of all ways to divide the values whose means lie as far apart as
     ours."""
-    values, count = [*first, *second], len(first)
+    values = [*first, *second]
+    count = len(first)
     middle = fmean(values)
-    centred = [
-        value - middle for value in values
-    ]  # then the sum of one part tells the difference of the means
-    observed, scale = sum(centred[:count]), sum(map(abs, centred))
+    # Of centred values, the sum of one part determines the difference of the means.
+    centred = [value - middle for value in values]
+    observed = sum(centred[:count])
+    scale = sum(map(abs, centred))
+
     if math.comb(len(values), count) <= MOST_ARRANGEMENTS:
         return _share_beyond(map(sum, itertools.combinations(centred, count)), observed, scale)
+
     draw = random.Random(count)
     drawn = (sum(draw.sample(centred, count)) for _ in range(MOST_ARRANGEMENTS))
     return _share_beyond(itertools.chain([observed], drawn), observed, scale)
@@ -154,7 +160,8 @@ def _share_beyond(sums: Iterable[float], observed: float, scale: float) -> float
 def holm(probabilities: Sequence[float]) -> list[float]:
     """Each p adjusted for being one of several (Holm 1979), in the order given."""
     order = sorted(range(len(probabilities)), key=lambda place: probabilities[place])
-    adjusted, largest = [1.0] * len(probabilities), 0.0
+    adjusted = [1.0] * len(probabilities)
+    largest = 0.0
     for rank, place in enumerate(order):
         largest = max(largest, min(1.0, probabilities[place] * (len(probabilities) - rank)))
         adjusted[place] = largest
@@ -162,7 +169,7 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 def runs_needed(pairs: int) -> int:
-    """The fewest rounds with which one of so many pairs can be told apart at all, six at least.
+    """The fewest rounds with which one of these pairs can be told apart at all, six at least.
 
     The smallest p of the sign-flip test is 2 of 2^runs, and Holm asks the smallest of them to be
     below 0.05 / pairs.

@@ -35,7 +35,7 @@ def app_failure_of(
     cell."""
     if experiment.bundled:
         return None
-    # What CPU time and memory it needs is seen where it is measured, and told of the server.
+    # What CPU time and memory it needs is seen where it is measured, and is the server's.
     unmeasured = replace(place, limits=replace(place.limits, cpus=None, memory_bytes=None))
     with fresh_group("import", unmeasured) as group:
         try:

@@ -12,19 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from wsgiload.attribution import Measured, attribute
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.summary import CellFailure
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.limits import Backend, Janitor
 from wsgiload.loads.drive import drive
-from wsgiload.loads.options import KEPT_FLIGHTS, LoadOptions, load_plan, without_keepalive
+from wsgiload.loads.options import KEPT_FLIGHTS, LoadSettings, load_plan, without_keepalive
 from wsgiload.loads.precision import precision_sentence
-from wsgiload.results.record import CellRecord, Failure, Setting
+from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.sampling.external_counters import Counters, outside_counters
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.sampling.processes import proportional_bytes
@@ -57,14 +60,17 @@ def run_cell(
     environment: Environment,
     bench: Bench,
     log_path: Path,
-    capacity: Concurrency | None = None,
+    concurrency: Concurrency | None = None,
 ) -> CellRecord:
     """Measure one cell. A failing server is a record with a failure; Ctrl-C is a record marked as
     interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
     request = experiment.served(found.app).request
-    record = CellRecord(cell, environment, capacity=capacity, notes=_environment_notes(environment))
-    record.notes += capacity.sentences(found.id) if capacity is not None else []
+    record = CellRecord(cell, environment, notes=_environment_notes(environment))
+    if concurrency is not None:
+        record.concurrency = concurrency.document()
+        record.notes += concurrency.sentences(found.id)
+
     served = Served()
     expected = Expectation(request.first, experiment.ready_timeout_ns, experiment.load.timeout_ns)
     port = experiment.port or launch.free_port()
@@ -80,7 +86,7 @@ def run_cell(
     except KeyboardInterrupt:
         record.interrupted = True
     except WsgiloadError as error:
-        record.failure = Failure.of(error)
+        record.failure = failure_of(error)
     _take_over(served, record)
     record.attribution = attribute(_measured(record, setting))
     return record
@@ -92,7 +98,7 @@ def _measure(
     experiment, cell = setting.experiment, record.cell
     request, load = (
         experiment.served(server.found.app).request,
-        load_options_of(server.found, experiment),
+        load_settings_of(server.found, experiment),
     )
     queue = read_listen_queue(port)
     record.backlog = queue.backlog // queue.sockets if queue is not None else None
@@ -114,8 +120,9 @@ def _measure(
     before = counters.look()
     with sampler:
         try:
-            plan = load_plan(url, request, load, cell.level, cell.seed) | floor_of_plan(
-                load.keepalive
+            plan = msgspec.structs.replace(
+                load_plan(url, request, load, cell.level, cell.seed),
+                floor=floor_of_plan(load.keepalive),
             )
             record.load = drive(plan, setting.cpu_plan, _has_died(server), sampler.watch_client)
             record.outside = counters.look().since(before)
@@ -128,7 +135,7 @@ def _measure(
     _require_survived(server, record)
 
 
-def load_options_of(found: ServerVariant, experiment: Experiment) -> LoadOptions:
+def load_settings_of(found: ServerVariant, experiment: Experiment) -> LoadSettings:
     """The load of the experiment; without warm-up for a variant that is to be seen cold."""
     load = (
         experiment.load
@@ -157,14 +164,14 @@ def _require_survived(server: ServerProcess, record: CellRecord) -> None:
 
 
 def _under_load(server: ServerProcess, record: CellRecord) -> str:
-    """A master that lives on and starts workers anew hides the kill: the seconds without an answer
-    tell of it."""
+    """A master that lives on and starts workers anew hides the kill: the seconds without a correct
+    response show it."""
     unhealthy_s = record.unhealthy_s()
     if server.exit_code() is not None or unhealthy_s is None:
         return "under load"
     return (
         f"under load, while its first process lived on; for {unhealthy_s:g} s no request "
-        "was answered rightly"
+        "got a correct response"
     )
 
 
@@ -232,7 +239,6 @@ def _take_over(served: Served, record: CellRecord) -> None:
     record.memory_peak_bytes = served.memory_peak_bytes
     if record.oom_kills and record.failure is None and record.measured:
         message = (
-            f"the kernel killed {record.oom_kills} process(es) of the server for want of "
-            "memory; raise --memory"
+            f"the kernel OOM-killed {record.oom_kills} process(es) of the server; raise --memory"
         )
-        record.failure = Failure("load", message, "")
+        record.failure = CellFailure(step="load", message=message, log_tail="")

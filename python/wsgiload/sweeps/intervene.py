@@ -9,19 +9,18 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from wsgiload.attribution.intervention import USUAL_PAIRS, Half, Pair, Trial, first_halves
+from wsgiload.documents.summary import CellResult, InterventionResult
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment
 from wsgiload.host.cpus import CpuPlan
 from wsgiload.limits import Limits
 from wsgiload.results.record import Setting
 
-Json = dict[str, Any]
 # Runs a cell with the limit or without, and raises KeyboardInterrupt where an interrupt ends the
 # sweep.
-RunHalf = Callable[[Cell, Half], Json]
+RunHalf = Callable[[Cell, Half], CellResult]
 
 
 def pairs_of(experiment: Experiment) -> int:
@@ -52,7 +51,7 @@ def lifted(setting: Setting) -> Setting:
 
 def intervene(
     cells: Sequence[Cell], experiment: Experiment, run: RunHalf
-) -> tuple[list[Json], bool]:
+) -> tuple[tuple[InterventionResult, ...], bool]:
     """The trials of the first run of every cell, and whether all were carried out.
 
     A complete block per pair: every cell is met once with the limit and once without before any is
@@ -71,7 +70,7 @@ def intervene(
                 _run_pair(cell, pair, experiment, number, run)
     except KeyboardInterrupt:
         is_complete = False  # whatever it came upon, the pairs so far are kept
-    return [trial.to_dict() for trial in trials], is_complete
+    return tuple(trial.result() for trial in trials), is_complete
 
 
 def _run_pair(cell: Cell, pair: Pair, experiment: Experiment, number: int, run: RunHalf) -> None:

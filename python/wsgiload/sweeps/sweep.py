@@ -1,17 +1,18 @@
 """A whole sweep: plan → provision → every cell in turn, each stored before the next → report.
 
-It decides nothing about a single cell (see ``run``) and prints nothing: what happens is told to
-``SweepEvents``.
+It decides nothing about a single cell (see ``cell``) and prints nothing: what happens is reported
+to ``SweepEvents``.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from wsgiload._loadgen import check_plan
 from wsgiload.analysis.aggregate import is_discarded
@@ -21,13 +22,14 @@ from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.doctor.checks import look_round
 from wsgiload.doctor.settle import Settled, settle, watch_host
-from wsgiload.documents.codec import read_plain
-from wsgiload.documents.summary import Summary
+from wsgiload.documents.codec import encode, read, to_plain
+from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import CellResult, InterventionResult, Summary
 from wsgiload.environments.provide import Environments, Interpreters, named_interpreters, provide
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import AppImportError, UsageError, WsgiloadError
 from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s
-from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand, plain
+from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand
 from wsgiload.experiment.settings import resolve_servers
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
 from wsgiload.host.facts import host_facts
@@ -36,13 +38,15 @@ from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.loads.options import load_plan
 from wsgiload.report import write_html
-from wsgiload.results.record import CellRecord, Failure, Setting
-from wsgiload.results.store import SCHEMA_VERSION, RunDirectory
+from wsgiload.results.record import CellRecord, Setting, failure_of
+from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
+    raw_plan,
     read_plan,
     require_same_host,
     require_same_plan,
     require_same_versions,
+    stored_plan,
 )
 from wsgiload.results.summary import Progress, Status, exit_code, summarise_cell, summarise_sweep
 from wsgiload.scratch import remove_stale_scratch
@@ -54,11 +58,9 @@ from wsgiload.sweeps.app_check import app_failure_of, app_interpreter
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
 
-Json = dict[str, Any]
-
 
 class SweepEvents:
-    """What a sweep tells while it runs; the default listens to nothing."""
+    """What a sweep reports while it runs; the default listens to nothing."""
 
     def message(self, text: str) -> None:
         """Something worth a line."""
@@ -71,13 +73,13 @@ class SweepEvents:
         that is never quiet."""
 
     def estimated(self, seconds: float) -> None:
-        """What is left when a cell has ended should take so long; told just before its end."""
+        """What is left when a cell has ended should take so long; reported just before its end."""
 
-    def cell_ended(self, summary: Json, place: int, count: int) -> None:
+    def cell_ended(self, summary: CellResult, place: int, count: int) -> None:
         """Its entry in summary.json."""
 
     def ended(self) -> None:
-        """Nothing more will be told; a cell that began and did not end was interrupted."""
+        """Nothing more will be reported; a cell that began and did not end was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class SweepResult:
     """A finished, failed or interrupted sweep; everything else is in its run directory."""
 
     run_dir: Path
-    summary: Json
+    summary: Summary
     report: Path | None
 
     @property
@@ -93,9 +95,9 @@ class SweepResult:
         """The documented exit code, thresholds apart."""
         return exit_code(self.summary)
 
-    def to_dict(self) -> Json:
-        """The content of summary.json."""
-        return self.summary
+    def to_dict(self) -> Mapping[str, Any]:
+        """The content of summary.json as plain data, as documented in ``docs/metrics.md``."""
+        return to_plain(self.summary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class _Earlier:
 
     run_dir: Path
     order: list[str]
-    cells: list[Json]
+    cells: tuple[CellResult, ...]
 
 
 @dataclass(slots=True)
@@ -116,32 +118,31 @@ class _Sweep:
     bench: Bench
     directory: RunDirectory
     events: SweepEvents
-    cells: list[Json]
-    capacities: dict[str, Concurrency | None] = field(default_factory=dict)
-    interventions: list[Json] | None = None
+    cells: list[CellResult]
+    concurrencies: dict[str, Concurrency | None] = field(default_factory=dict)
+    interventions: tuple[InterventionResult, ...] | None = None
 
     @property
     def experiment(self) -> Experiment:
         return self.bench.setting.experiment
 
-    def summary(self, status: Status) -> Json:
+    def summary(self, status: Status) -> Summary:
         summary = summarise_sweep(
             self.found, self.bench.setting, Progress(self.order, (), status, self.cells)
         )
-        return summary | {"interventions": self.interventions}
+        return msgspec.structs.replace(summary, interventions=self.interventions)
 
-    def keep(self, record: CellRecord, status: Status) -> Json:
+    def keep(self, record: CellRecord, status: Status) -> CellResult:
         """The cell is on disk, and in the summary, before the next begins."""
         self.directory.write_cell(
             record.cell.id, record.load, record.samples, record.processes, record.client
         )
-        self.cells.append(
-            summarise_cell(record, self.found[record.cell.server], self.bench.setting)
-        )
+        result = summarise_cell(record, self.found[record.cell.server], self.bench.setting)
+        self.cells.append(result)
         self.directory.write_summary(self.summary(status))
-        return self.cells[-1]
+        return result
 
-    def attempts(self, cell: Cell) -> list[Json]:
+    def attempts(self, cell: Cell) -> list[CellResult]:
         """The trials that were made of this place in the plan."""
         return [made for made in self.cells if place_of(made) == cell.id]
 
@@ -152,19 +153,21 @@ class _Sweep:
             not is_discarded(attempts[-1]) or len(attempts) > self.experiment.procedure.reruns
         )
 
-    def write_status(self, status: Status) -> Json:
+    def write_status(self, status: Status) -> Summary:
         summary = analyse(self.summary(status))
         self.directory.write_summary(summary)
+
         setting = self.bench.setting
-        plan = plain(setting.experiment) | {
-            "order": [cell.id for cell in self.order],
-            "cpu_plan": plain(setting.cpu_plan),
-        }
-        findings = [asdict(finding) for finding in look_round()]
-        self.directory.write_run(
-            {"status": status, "plan": plan, "host": host_facts(), "doctor": findings}
+        run = RunInfo(
+            schema_version=2,
+            started_utc=self.directory.started,
+            status=status,
+            plan=raw_plan(stored_plan(setting.experiment, self.order, setting.cpu_plan)),
+            host=host_facts(),
+            doctor=tuple(look_round()),
         )
-        return {"schema_version": SCHEMA_VERSION} | summary
+        self.directory.write_run(run)
+        return summary
 
 
 def check_loads(experiment: Experiment) -> None:
@@ -174,7 +177,7 @@ def check_loads(experiment: Experiment) -> None:
             "http://127.0.0.1/", experiment.request, experiment.load, level, experiment.seed
         )
         try:
-            check_plan(json.dumps(plan))
+            check_plan(encode(plan))
         except ValueError as error:
             raise UsageError(str(error)) from error
 
@@ -227,15 +230,13 @@ def resume_sweep(
     if asked is not None:
         require_same_plan(experiment, asked)
     require_same_host(host, host_facts())
-    summary = read_plain(Summary, run_dir / "summary.json")
-    if summary["status"] == "complete":
+    summary = read(Summary, run_dir / "summary.json")
+    if summary.status == "complete":
         raise UsageError(
             f"{run_dir} is complete, nothing is left to resume", "see it with `wsgiload report`"
         )
     experiment = replace(experiment, slo=slo or experiment.slo)
-    return _carry_out(
-        experiment, events or SweepEvents(), _Earlier(run_dir, order, summary["cells"])
-    )
+    return _carry_out(experiment, events or SweepEvents(), _Earlier(run_dir, order, summary.cells))
 
 
 def _directory(
@@ -248,7 +249,7 @@ def _directory(
             "--resume: the server catalogue has changed",
             "start a new run",
         )
-    return RunDirectory.reopen(earlier.run_dir, {cell["id"] for cell in earlier.cells})
+    return RunDirectory.reopen(earlier.run_dir, {cell.id for cell in earlier.cells})
 
 
 def _carry_out(
@@ -273,9 +274,8 @@ def _carry_out(
         app_failure = app_failure_of(experiment, interpreter, Place(limits, backend, janitor))
         directory = _directory(experiment, earlier, order)
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
-        sweep = _Sweep(
-            found, order, bench, directory, events, earlier.cells if earlier is not None else []
-        )
+        cells = list(earlier.cells) if earlier is not None else []
+        sweep = _Sweep(found, order, bench, directory, events, cells)
         sweep.write_status(status)  # what stands if nothing more can be written
         try:
             environments = _provision(sweep, interpreters, app_failure)
@@ -355,14 +355,14 @@ def _run_place(
 
 def _run_one(sweep: _Sweep, cell: Cell, environment: Environment | WsgiloadError) -> CellRecord:
     if isinstance(environment, WsgiloadError):
-        return CellRecord(cell, failure=Failure.of(environment))
+        return CellRecord(cell, failure=failure_of(environment))
     log_path, found = sweep.directory.server_log(cell.id), sweep.found[cell.server]
     try:
         settled = _settle(sweep.experiment)
-        capacity = _capacity(sweep, found, environment)
+        concurrency = _concurrency(sweep, found, environment)
     except KeyboardInterrupt:
         return CellRecord(cell, environment, interrupted=True)
-    record = run_cell(cell, found, environment, sweep.bench, log_path, capacity)
+    record = run_cell(cell, found, environment, sweep.bench, log_path, concurrency)
     record.settled = settled
     return record
 
@@ -379,10 +379,10 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
         "lifted": replace(sweep.bench, setting=lifted(sweep.bench.setting)),
     }
 
-    def run(cell: Cell, half: Half) -> Json:
+    def run(cell: Cell, half: Half) -> CellResult:
         found, environment = sweep.found[cell.server], environments[cell.server]
         if isinstance(environment, WsgiloadError):
-            record = CellRecord(cell, failure=Failure.of(environment))
+            record = CellRecord(cell, failure=failure_of(environment))
         else:
             _settle(sweep.experiment)
             sweep.events.message(
@@ -404,22 +404,24 @@ def _intervene(sweep: _Sweep, environments: Environments) -> Status:
     return "complete" if is_complete else "interrupted"
 
 
-def _capacity(sweep: _Sweep, found: ServerVariant, environment: Environment) -> Concurrency | None:
+def _concurrency(
+    sweep: _Sweep, found: ServerVariant, environment: Environment
+) -> Concurrency | None:
     """How much a server serves at once, as it comes: measured before its first cell, because nobody
     chose it."""
     profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
     if profile != "stock":
         return None
-    own = replace(
-        found, app=None
-    ).id  # it is measured on an app of its own, whatever it serves in its cells
-    if own not in sweep.capacities:
+
+    # It is measured on an app of its own, whatever it serves in its cells.
+    server = replace(found, app=None).id
+    if server not in sweep.concurrencies:
         place = Place(setting.limits, sweep.bench.backend, sweep.bench.janitor)
         budget = budget_of(found, setting.limits.cpus or 1, sweep.experiment.profile)
         try:
-            sweep.capacities[own] = measure_concurrency(
+            sweep.concurrencies[server] = measure_concurrency(
                 found, environment, place, (profile, budget)
             )
         except WsgiloadError:
-            sweep.capacities[own] = None  # the cell itself will say what is wrong
-    return sweep.capacities[own]
+            sweep.concurrencies[server] = None  # the cell itself will say what is wrong
+    return sweep.concurrencies[server]

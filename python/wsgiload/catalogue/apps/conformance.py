@@ -1,4 +1,4 @@
-"""What ``wsgiload servers check`` asks a server: one path per property. Not meant to be
+"""What ``wsgiload servers check`` requests from a server: one path per property. Not meant to be
 measured."""
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _send(start_response: StartResponse, body: bytes, status: str = "200 OK") ->
 
 
 def greet(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The answer of the app ``hello``."""
+    """The response of the app ``hello``."""
     return _send(start_response, EXPECTED_BODY)
 
 
 def worker(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The process's id, after it was busy for a while, so that it cannot take what others are to
-    answer."""
+    """The process's id, after it was busy for a while, so that it cannot take the requests of
+    others."""
     until = time.monotonic_ns() + BUSY_NS
     while time.monotonic_ns() < until:
         pass
@@ -63,12 +63,12 @@ def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[by
 
 
 def missing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """An answer that is an error, with its own body."""
+    """A response that is an error, with its own body."""
     return _send(start_response, MISSING_BODY, "404 Not Found")
 
 
 def broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """An answer that is a server's error, with its own body."""
+    """A response that is a server's error, with its own body."""
     return _send(start_response, BROKEN_BODY, "500 Internal Server Error")
 
 

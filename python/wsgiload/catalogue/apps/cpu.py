@@ -1,6 +1,6 @@
 """Fixed work in pure Python, about one millisecond on a current core; its result is the body.
 
-Fixed work and not fixed time: a slower or a throttled core shows as a slower answer. Pure Python
+Fixed work and not fixed time: a slower or a throttled core shows as a slower response. Pure Python
 and not hashlib, which lets go of the interpreter lock and would hide how a server shares it.
 """
 
@@ -22,7 +22,7 @@ EXPECTED_BODY = b"1d6a7c78b86af7e9\n"
 
 
 def digest(rounds: int = ROUNDS) -> str:
-    """The state after so many rounds, as 16 hexadecimal digits."""
+    """The state after this many rounds, as 16 hexadecimal digits."""
     state = 1
     for _ in range(rounds):
         state = (state * MULTIPLIER + INCREMENT) & MASK
@@ -30,7 +30,7 @@ def digest(rounds: int = ROUNDS) -> str:
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Compute, then answer the digest."""
+    """Compute, then respond with the digest."""
     body = digest().encode() + b"\n"
     start_response(
         "200 OK",

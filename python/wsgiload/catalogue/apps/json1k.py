@@ -29,7 +29,7 @@ EXPECTED_BODY = json.dumps(DOCUMENT).encode()
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Encode the document and answer it."""
+    """Encode the document and respond with it."""
     body = json.dumps(DOCUMENT).encode()
     start_response(
         "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]

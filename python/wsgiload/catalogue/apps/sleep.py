@@ -21,7 +21,7 @@ HEADERS = [
 
 
 def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Sleep, then answer. ``time.sleep`` is looked up late, so that a monkey-patched one yields."""
+    """Sleep, then respond. ``time.sleep`` is looked up late: a monkey-patched one yields."""
     time.sleep(SLEEP_S)
     start_response("200 OK", list(HEADERS))
     return [EXPECTED_BODY]

@@ -1,0 +1,36 @@
+"""What an option means, taken from the options object of the Python API that has it.
+
+The docstring of each object describes its fields, so the help of the command line and the help of
+an editor have one source.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+_FIELD = re.compile(r"^ {4}(\w+): (.*)$")
+_DEFAULT = re.compile(r"\s*Default: (.*)\.$")
+
+
+def descriptions(kind: type) -> dict[str, str]:
+    """The descriptions in the ``Args`` section of a docstring, by field; none without docstrings
+    (``python -OO``)."""
+    _, _, section = (inspect.getdoc(kind) or "").partition("Args:\n")
+    fields: dict[str, str] = {}
+    name = ""
+    for line in section.splitlines():
+        start = _FIELD.match(line)
+        if start:
+            name = start[1]
+            fields[name] = start[2]
+        elif line.startswith("        "):
+            fields[name] += f" {line.strip()}"
+        else:
+            break
+    return fields
+
+
+def described(kind: type, field: str) -> str:
+    """The help of a field's option; a default in words stands where click puts its own."""
+    return _DEFAULT.sub(r"  [default: \1]", descriptions(kind).get(field, ""))

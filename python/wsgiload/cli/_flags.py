@@ -1,0 +1,163 @@
+"""The values that click passes to the commands, by option: typed, so that a misspelled or missing
+option is an error before it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from wsgiload.catalogue.contract import Profile
+from wsgiload.documents.load_plan import Arrivals, OnBusy, ReceiveStamps
+from wsgiload.experiment.procedure import Method
+from wsgiload.limits.model import Policy
+from wsgiload.loads.options import Keepalive
+from wsgiload.loads.schedule import Ramp, Steps
+
+
+class RequestFlags(TypedDict):
+    """What is sent, and which response is correct."""
+
+    method: str
+    header: tuple[tuple[str, str], ...]
+    body: str | None
+    body_file: Path | None
+    targets: Path | None
+    sessions: Path | None
+    expect_status: tuple[int, ...]
+    expect_body_file: Path | None
+    expect_length: int | None
+    expect_sha256: str | None
+    expect_regex: str | None
+
+
+class SendingFlags(TypedDict):
+    """How requests are sent, in every command that sends some."""
+
+    duration: float
+    warmup: float
+    arrivals: Arrivals
+    on_busy: OnBusy
+    max_connections: int | None
+    max_pending: int | None
+    keepalive: Keepalive
+    timeout: float
+    deadline: float | None
+    threads: int
+    seed: int
+
+
+class LoadFlags(SendingFlags):
+    """How requests are sent where the load is the user's choice."""
+
+    think_time: float
+    precision: str | None
+    check_threshold: tuple[tuple[str, float], ...]
+
+
+class TransportFlags(TypedDict):
+    """How connections reach the server."""
+
+    unix_socket: str | None
+    source_addresses: str | None
+    http2: bool
+    insecure: bool
+    ca_file: str | None
+
+
+class AttachFlags(TypedDict):
+    """Whose resources are sampled."""
+
+    attach_cgroup: str | None
+    attach_pid: int | None
+
+
+class ScheduleFlags(TypedDict):
+    """What one load offers."""
+
+    rate: float | None
+    ramp: Ramp | None
+    steps: Steps | None
+    replay: Path | None
+    replay_speed: float
+    connections: int | None
+
+
+class LoadCommandFlags(RequestFlags, LoadFlags, TransportFlags, AttachFlags, ScheduleFlags):
+    """The options of ``wsgiload load``."""
+
+    max_duration: float | None
+    spin: float | None
+    receive_stamps: ReceiveStamps | None
+
+
+class ServerFlags(TypedDict):
+    """How servers are set up, and what they may use."""
+
+    servers: tuple[str, ...] | None
+    profile: Profile
+    workers: int | None
+    server_threads: int | None
+    grid: tuple[str, ...]
+    app_name: str | None
+    path: str | None
+    chdir: Path
+    python: str | None
+    python_version: str | None
+    port: int | None
+    ready_timeout: float
+    cpus: float
+    memory: int
+    pids: int
+    limits: Policy
+    server_cpus: str | None
+    client_cpus: str | None
+
+
+class ExperimentFlags(RequestFlags, SendingFlags, ServerFlags):
+    """What ``wsgiload sweep`` and ``wsgiload capacity`` share."""
+
+    cooldown: float
+    sample_interval: float
+    name: str | None
+    out: Path
+
+
+class SweepFlags(ExperimentFlags, LoadFlags):
+    """The options of ``wsgiload sweep``."""
+
+    rates: tuple[float, ...] | None
+    connections: tuple[int, ...] | None
+    warmup_requests: int | None
+    runs: int | None
+    compare: bool
+    aggregate: Method
+    settle: float | None
+    reruns: int | None
+    intervene: Literal["cpu"] | None
+
+
+class CapacityFlags(ExperimentFlags):
+    """The options of ``wsgiload capacity``."""
+
+    slo: tuple[str, ...]
+    slo_strict: bool
+    url: str | None
+    trials: int
+    width: float
+    confirmations: int
+    confirm_duration: float | None
+    settle: float
+
+
+class CalibrateFlags(TypedDict):
+    """The options of ``wsgiload calibrate``."""
+
+    duration: float
+    warmup: float
+    arrivals: Arrivals
+    keepalive: Keepalive
+    threads: int
+    seed: int
+    cpus: float
+    server_cpus: str | None
+    client_cpus: str | None

@@ -1,0 +1,161 @@
+"""From the options that a user gives to the experiment that they describe. Starts nothing.
+
+Messages name options as the command line does; the Python functions take them under the same names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
+from wsgiload.errors import UsageError, require
+from wsgiload.experiment.grid import (
+    OF_ONE_APP,
+    OWN_INTERPRETER,
+    apps_of,
+    combinations,
+    refuse_beside,
+)
+from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
+from wsgiload.experiment.procedure import usual_procedure
+from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.experiment.settings import runs_to_compare
+from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level
+from wsgiload.loads.precision import parse_precision
+from wsgiload.loads.public_options import LoadOptions, RequestOptions
+from wsgiload.units import seconds_to_ns
+
+DEFAULT_RATES = (1000.0, 2000.0, 3000.0)
+SWEEP_DEFAULTS = LoadOptions(
+    warmup=2.0, cooldown=1.0, seed=1, max_connections=DEFAULT_MAX_CONNECTIONS
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSpec:
+    """Everything a user says about a sweep; ``app`` is ``module:callable``, None a bundled one."""
+
+    app: str | None = None
+    rates: Sequence[float] | None = None
+    connections: Sequence[int] | None = None
+    servers: Sequence[str] | None = None
+    duration: float = 10.0
+    load: LoadOptions = field(default_factory=LoadOptions)
+    request: RequestOptions = field(default_factory=RequestOptions)
+    server: ServerOptions = field(default_factory=ServerOptions)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
+    options: SweepOptions = field(default_factory=SweepOptions)
+    out: str | Path = ".wsgiload/runs"
+
+
+def experiment_of(spec: SweepSpec) -> Experiment:
+    """The experiment, apart from its objective."""
+    server, options = spec.server, spec.options
+    load = spec.load.filled(SWEEP_DEFAULTS)
+    require(load.max_duration is None, "--max-duration applies only to `wsgiload load`")
+    sizes = combinations(server.workers, server.server_threads, server.grid)
+    _require_compatible(spec, sizes)
+    names = apps_of(sizes) or [server.app_name or DEFAULT_APP]
+    served = _served(spec, names[0])
+
+    experiment = Experiment(
+        name=_file_name(options.name or ("-".join(names) if spec.app is None else spec.app)),
+        app=served.app,
+        app_dir=served.app_dir,
+        request=served.request,
+        load=load.settings(seconds_to_ns(spec.duration)),
+        levels=levels_of(spec.rates, spec.connections),
+        servers=None if spec.servers is None else tuple(spec.servers),
+        profile=server.profile,
+        sizes=sizes,
+        seed=load.seed or 0,
+        limits=spec.limits,
+        precision=None if load.precision is None else parse_precision(load.precision),
+        bundled=spec.app is None,
+        python=server.python,
+        python_version=server.python_version,
+        port=server.port,
+        ready_timeout_ns=seconds_to_ns(server.ready_timeout),
+        sample_interval_ns=seconds_to_ns(options.sample_interval),
+        intervene=options.intervene,
+        out=Path(spec.out),
+    )
+    return _repeated(experiment, options)
+
+
+def _repeated(experiment: Experiment, options: SweepOptions) -> Experiment:
+    """With the number of runs and the procedure that the options ask for."""
+    compares = options.compare or bool(options.slo)
+    runs = options.runs or (runs_to_compare(experiment) if compares else 1)
+    settle_ns = None if options.settle is None else seconds_to_ns(options.settle)
+    procedure = usual_procedure(runs, settle_ns, options.reruns, options.aggregate)
+    return replace(experiment, runs=runs, procedure=procedure)
+
+
+def levels_of(
+    rates: Sequence[float] | None, connections: Sequence[int] | None
+) -> tuple[Level, ...]:
+    """The loads to measure at; without any, the usual rates."""
+    if rates is not None and connections is not None:
+        raise UsageError(
+            "--rates and --connections are mutually exclusive",
+            "give --rates for an open loop or --connections for a closed one; --max-connections "
+            "caps an open loop",
+        )
+    if connections is not None:
+        return tuple(Level(connections=count) for count in connections)
+    return tuple(Level(rate_per_s=float(rate)) for rate in rates or DEFAULT_RATES)
+
+
+def _served(spec: SweepSpec, bundled_name: str) -> ServedApp:
+    """The app and its request; a bundled app has a path and a correct body of its own."""
+    if spec.app is None:
+        own = bundled_app(bundled_name)
+        request = spec.request.request(own.path, own.expected_body)
+        return ServedApp(own.app, own.app_dir, request)
+
+    folder = Path(spec.server.chdir).resolve()
+    fix = "name the directory of the app with --chdir"
+    require(folder.is_dir(), f"directory {spec.server.chdir} does not exist", fix)
+    return ServedApp(spec.app, folder, spec.request.request())
+
+
+def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:
+    """Refuse options that contradict each other."""
+    app, server = spec.app, spec.server
+    own_app = {f"APP {app!r}": app}
+    refuse_beside("--app-name", own_app if server.app_name is not None else {})
+    refuse_beside("--python-version", {"--python": server.python} if server.python_version else {})
+    require(
+        app is None or server.python_version is None,
+        "--python-version is for the bundled apps",
+        "name your app's interpreter with --python",
+    )
+
+    if sizes[0].app is not None:
+        refuse_beside("--grid app=", own_app | {"--app-name": server.app_name})
+        refuse_beside("--grid app=", _of_one_app(spec.request), OF_ONE_APP)
+    if sizes[0].python is not None:
+        refuse_beside("--grid python=", own_app, OWN_INTERPRETER)
+        named = {"--python": server.python, "--python-version": server.python_version}
+        refuse_beside("--grid python=", named)
+
+
+def _of_one_app(request: RequestOptions) -> Mapping[str, object]:
+    """The options of a request that are meant for one app."""
+    return {
+        "--path": request.path,
+        "--targets": request.targets,
+        "--sessions": request.sessions,
+        "--expect-body-file": request.expect_body,
+        "--expect-length": request.expect_length,
+        "--expect-sha256": request.expect_sha256,
+        "--expect-regex": request.expect_regex,
+    }
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "sweep"

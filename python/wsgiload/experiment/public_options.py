@@ -1,0 +1,82 @@
+"""The options of a sweep as users give them: frozen objects, named like the flags of the command
+line, durations in seconds.
+
+Their docstrings are the one place that says what an option means: the command line takes its help
+from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from wsgiload.catalogue.contract import Profile
+from wsgiload.experiment.procedure import Method
+
+# The values of each factor.
+Grid = Mapping[str, Sequence[str | int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How servers are set up. Durations are in seconds.
+
+    Args:
+        profile: tuned: equal budgets for all servers; stock: each server's defaults.
+        workers: Processes of each server. Default: by the profile.
+        server_threads: Threads per server process. Default: by the profile.
+        grid: Factors to combine: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off;
+            for bundled apps also app=hello,cpu python=3.11,3.13.
+        app_name: A bundled app instead of APP: hello, json1k, cpu or sleep.
+        chdir: Directory from which APP is imported.
+        python: Interpreter of APP. Default: an active or local .venv, else wsgiload's.
+        python_version: Installed Python version for a bundled app, such as 3.13.
+        port: Port of the server. Default: a free one.
+        ready_timeout: Maximum startup time of a server.
+    """
+
+    profile: Profile = "tuned"
+    workers: int | None = None
+    server_threads: int | None = None
+    grid: Grid = field(default_factory=dict)
+    app_name: str | None = None
+    chdir: str | Path = "."
+    python: str | None = None
+    python_version: str | None = None
+    port: int | None = None
+    ready_timeout: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """How the trials of a sweep follow each other and what is concluded from them. Durations are in
+    seconds.
+
+    Args:
+        name: Name of the run directory. Default: the app's.
+        runs: Repetitions, each with fresh processes, in random order. Default: 1; with --compare 6
+            or more.
+        compare: Use the number of runs needed to compare these servers, at least 6.
+        aggregate: How runs are combined: mean with confidence interval, or additionally a trimmed
+            mean.
+        slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the largest
+            rate. Implies --compare.
+        settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
+        reruns: How often to repeat a trial that the generator or the host made invalid. Default: 0
+            with one run, else 3.
+        intervene: Repeat each cell in pairs with and without its CPU limit: 6 pairs, or as many as
+            --runs.
+        sample_interval: Sampling interval of the server's resources.
+    """
+
+    name: str | None = None
+    runs: int | None = None
+    compare: bool = False
+    aggregate: Method = "interval"
+    slo: Sequence[str] = ()
+    settle: float | None = None
+    reruns: int | None = None
+    intervene: Literal["cpu"] | None = None
+    sample_interval: float = 0.1

@@ -1,0 +1,54 @@
+"""From the options that a user gives to the plan of one load. Starts nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.errors import require
+from wsgiload.loads.options import Level, load_plan
+from wsgiload.loads.precision import parse_precision, until_precise
+from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
+from wsgiload.loads.schedule import LoadProfile, measured_ns
+from wsgiload.loads.thresholds import require_of_generator
+from wsgiload.units import seconds_to_ns
+
+LOAD_DEFAULTS = LoadOptions(warmup=0.0, cooldown=0.0, seed=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSpec:
+    """Everything a user says about one load; ``connections`` caps an open loop."""
+
+    url: str
+    schedule: Level | LoadProfile
+    connections: int | None = None
+    duration: float | None = None
+    load: LoadOptions = field(default_factory=LoadOptions)
+    request: RequestOptions = field(default_factory=RequestOptions)
+    transport: TransportOptions = field(default_factory=TransportOptions)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests follow a schedule, whatever the server does."""
+        return not isinstance(self.schedule, Level) or self.schedule.rate_per_s is not None
+
+
+def plan_of(spec: LoadSpec) -> LoadPlan:
+    """The plan of the load."""
+    require(spec.request.path is None, "the URL already has a path", "omit path")
+    load = spec.load.filled(LOAD_DEFAULTS)
+    if spec.is_open and load.max_connections is None:
+        load = replace(load, max_connections=spec.connections)
+    profile = None if isinstance(spec.schedule, Level) else spec.schedule
+    given_ns = None if spec.duration is None else seconds_to_ns(spec.duration)
+    duration_ns = measured_ns(given_ns, profile, seconds_to_ns(load.warmup or 0.0))
+
+    settings = load.settings(duration_ns, spec.transport.transport())
+    require_of_generator(settings.check_thresholds)
+    precision = None if load.precision is None else parse_precision(load.precision)
+    longest_ns = None if load.max_duration is None else seconds_to_ns(load.max_duration)
+    plan = load_plan(spec.url, spec.request.request(), settings, spec.schedule, load.seed or 0)
+    return msgspec.structs.replace(plan, precision=until_precise(precision, longest_ns))

@@ -1,0 +1,62 @@
+"""The seam to whatever carries out a load: a plan goes in, a report comes out.
+
+``LocalGenerator`` (module ``drive``) is the only implementation so far: one process on this
+machine. Several generators on several hosts can take its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from wsgiload._loadgen import check_plan
+from wsgiload.documents.codec import encode
+from wsgiload.documents.load_plan import LoadPlan
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.errors import UsageError
+
+ShouldStop = Callable[[], bool]
+OnStart = Callable[[int], None]
+
+
+def never() -> bool:
+    """Does not stop a load."""
+    return False
+
+
+def ignore(pid: int) -> None:
+    """Does nothing with the generator's process id."""
+
+
+class Generator(Protocol):
+    """Carries out loads."""
+
+    def carry_out(
+        self, plan: LoadPlan, should_stop: ShouldStop = never, on_start: OnStart = ignore
+    ) -> LoadReport:
+        """Carry the plan out and return its report.
+
+        ``should_stop`` is polled twice a second and ends the load early; ``on_start`` gets the
+        generator's process id, so that its own use of resources can be observed.
+        """
+        ...
+
+
+def require_possible(plan: LoadPlan) -> None:
+    """Refuse a plan that the generator could not carry out; nothing is started."""
+    plan_warnings(plan, ())
+
+
+def plan_warnings(
+    plan: LoadPlan, given: Collection[str], open_by: str = "--rate"
+) -> tuple[str, ...]:
+    """The generator's warnings about options that have no effect on this plan.
+
+    ``given`` are the options that the user set, named like the flags with underscores: the plan of
+    a closed loop has no place for those of an open one. ``open_by`` is the flag that makes an open
+    loop. Raises UsageError as ``require_possible``.
+    """
+    try:
+        return tuple(check_plan(encode(plan), sorted(given), open_by))
+    except ValueError as error:
+        raise UsageError(str(error)) from error

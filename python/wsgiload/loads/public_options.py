@@ -1,0 +1,199 @@
+"""The options of a load as users give them: frozen objects, named like the flags of the command
+line, durations in seconds.
+
+Their docstrings are the one place that says what an option means: the command line takes its help
+from them. What is possible is decided by the generator, when it checks the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+
+from wsgiload.documents.load_plan import Arrivals, OnBusy, ReceiveStamps
+from wsgiload.errors import require
+from wsgiload.loads.mix import Sessions, Targets, sessions_of, targets_of
+from wsgiload.loads.options import Keepalive, LoadSettings
+from wsgiload.loads.request import Request, header_pairs
+from wsgiload.loads.thresholds import check_thresholds_of
+from wsgiload.loads.transport import Transport
+from wsgiload.units import seconds_to_ns
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How requests are sent. Durations are in seconds.
+
+    Args:
+        warmup: Load before the measurement.
+        warmup_requests: Warm up for at least this many scheduled requests; needs a rate.
+        cooldown: Load after the measurement.
+        arrivals: Inter-arrival distribution.
+        on_busy: What to do with a request when every connection is busy.
+        max_connections: Maximum number of connections of an open loop.
+        max_pending: Maximum number of requests waiting for a connection; more are dropped.
+            Default: 10 s of the rate, at least 10 per connection.
+        think_time: Mean think time of the users of a closed loop.
+        keepalive: Connection reuse: on, off, or the number of requests per connection.
+        timeout: Request timeout, including the connect.
+        deadline: Deadline from the scheduled send time; a request that misses it while waiting is
+            dropped.
+        precision: Target precision (half-width of the 95 % CI) of p99 or another quantile, such as
+            5% or p99.9:2%.
+        max_duration: Double the duration until the precision is reached, up to this limit.
+        threads: Generator threads.
+        seed: Random seed.
+        spin: How long to busy-wait before a send. Default: depends on the rate and the cores.
+        receive_stamps: Source of response timestamps: kernel, user, or sampled (user, and the
+            kernel's for one connection in 16). Default: kernel in an open loop, user in a closed
+            loop.
+        check_thresholds: Thresholds of checks that differ from their defaults, such as
+            {"send-lag.warn": 0.02}; see docs/checks.md.
+    """
+
+    warmup: float | None = None
+    warmup_requests: int | None = None
+    cooldown: float | None = None
+    arrivals: Arrivals = "poisson"
+    on_busy: OnBusy = "grow"
+    max_connections: int | None = None
+    max_pending: int | None = None
+    think_time: float = 0.0
+    keepalive: Keepalive = "on"
+    timeout: float = 10.0
+    deadline: float | None = None
+    precision: str | None = None
+    max_duration: float | None = None
+    threads: int = 1
+    seed: int | None = None
+    spin: float | None = None
+    receive_stamps: ReceiveStamps | None = None
+    check_thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    def filled(self, defaults: LoadOptions) -> LoadOptions:
+        """The options with the defaults of a command where nothing was given."""
+        names = ("warmup", "cooldown", "max_connections", "seed")
+        missing = {name: getattr(defaults, name) for name in names if getattr(self, name) is None}
+        return replace(self, **missing)
+
+    def settings(self, duration_ns: int, transport: Transport | None = None) -> LoadSettings:
+        """The same as the generator's plan needs it."""
+        return LoadSettings(
+            duration_ns=duration_ns,
+            warmup_ns=seconds_to_ns(self.warmup or 0.0),
+            warmup_requests=self.warmup_requests,
+            cooldown_ns=seconds_to_ns(self.cooldown or 0.0),
+            arrivals=self.arrivals,
+            on_busy=self.on_busy,
+            max_connections=self.max_connections,
+            max_pending=self.max_pending,
+            think_time_ns=seconds_to_ns(self.think_time),
+            keepalive=self.keepalive,
+            timeout_ns=seconds_to_ns(self.timeout),
+            deadline_ns=_ns_if_given(self.deadline),
+            threads=self.threads,
+            spin_window_ns=_ns_if_given(self.spin),
+            receive_stamps=self.receive_stamps,
+            check_thresholds=check_thresholds_of(self.check_thresholds),
+            transport=transport or Transport(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOptions:
+    """What each request is, and which response is correct.
+
+    Args:
+        path: Path of every request; only where no URL has it. Default: /.
+        method: Request method.
+        headers: Header fields.
+        body: Request body.
+        targets: File of weighted requests (vegeta's format with options; see docs/requests.md).
+        sessions: File of sessions: sequences of requests with think times and cookies. The rate is
+            then in sessions per second.
+        expect_status: Accepted status codes.
+        expect_body: Expected body.
+        expect_length: Expected body length in bytes.
+        expect_sha256: Expected SHA-256 hash of the body.
+        expect_regex: Regular expression that the body must match within its first MiB.
+    """
+
+    path: str | None = None
+    method: str = "GET"
+    headers: Headers = ()
+    body: bytes | None = None
+    targets: Targets | None = None
+    sessions: Sessions | None = None
+    expect_status: int | Sequence[int] = (200,)
+    expect_body: bytes | None = None
+    expect_length: int | None = None
+    expect_sha256: str | None = None
+    expect_regex: str | None = None
+
+    def request(self, path: str = "/", usual_body: bytes | None = None) -> Request:
+        """The request, with the path and the correct body of the app where none is given."""
+        self._require_one_kind()
+        status = self.expect_status
+        return Request(
+            path=self.path or path,
+            method=self.method,
+            headers=header_pairs(self.headers),
+            body=self.body,
+            statuses=(status,) if isinstance(status, int) else tuple(status),
+            expected_body=usual_body if self.expect_body is None else self.expect_body,
+            expected_length=self.expect_length,
+            expected_sha256=self.expect_sha256,
+            expected_regex=self.expect_regex,
+            targets=targets_of(self.targets),
+            sessions=sessions_of(self.sessions),
+        )
+
+    def _require_one_kind(self) -> None:
+        """Targets and sessions say what a path and a body would say."""
+        kinds = {"targets": self.targets, "sessions": self.sessions}
+        parts = {"path": self.path, "body": self.body}
+        given = [f"--{name}" for name, value in (kinds | parts).items() if value is not None]
+        is_mix = any(value is not None for value in kinds.values())
+        require(
+            not (is_mix and len(given) > 1), f"{' and '.join(given[:2])} are mutually exclusive"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportOptions:
+    """How connections reach the server.
+
+    Args:
+        unix_socket: Connect to this Unix socket instead of the URL's host.
+        source_addresses: Source addresses for connections, used in turn: 127.0.0.2-127.0.0.50,
+            127.0.0.0/24.
+        http2: Use HTTP/2, one request at a time per connection.
+        insecure: Do not verify TLS certificates.
+        ca_file: PEM file of trusted certificate authorities, instead of the system's.
+    """
+
+    unix_socket: str | PathLike[str] | None = None
+    source_addresses: str | Sequence[str] = ()
+    http2: bool = False
+    insecure: bool = False
+    ca_file: str | PathLike[str] | None = None
+
+    def transport(self) -> Transport:
+        """The same as the generator's plan needs it."""
+        sources = self.source_addresses
+        # A single text would be taken letter by letter.
+        listed = sources.split(",") if isinstance(sources, str) else sources
+        return Transport(
+            unix_socket=None if self.unix_socket is None else fspath(self.unix_socket),
+            source_addresses=tuple(part.strip() for part in listed if part.strip()),
+            http2=self.http2,
+            insecure=self.insecure,
+            ca_file=None if self.ca_file is None else fspath(self.ca_file),
+        )
+
+
+def _ns_if_given(seconds: float | None) -> int | None:
+    return None if seconds is None else seconds_to_ns(seconds)

@@ -1,0 +1,20 @@
+"""The reasons that the orchestrator adds to a verdict."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wsgiload.documents.check_names import code_of
+from wsgiload.documents.load_report import Blame, Reason
+
+Level = Literal["warn", "invalid"]
+Figure = float | str | bool | None
+# Who is to blame, and for what.
+BlamedReason = tuple[Blame | None, Reason]
+
+
+def reason_of(check: str, level: Level, message: str, value: Figure, limit: Figure) -> Reason:
+    """A reason with the code that old readers know."""
+    return Reason(
+        check=check, code=code_of(check), level=level, message=message, value=value, limit=limit
+    )
