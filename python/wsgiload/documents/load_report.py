@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from wsgiload.documents.base import (
     Document,
     NonNegativeFloat,
@@ -145,6 +147,47 @@ class NotChecked(Document, frozen=True, kw_only=True):
     """Why it could not look."""
 
 
+class Diagnostic(Document, frozen=True, kw_only=True):
+    """Something that was noticed and changes no figure; it helps to find a cause."""
+
+    check: str
+    """Name of the check."""
+    message: str
+    """What was found."""
+    value: float
+    """The figure that was found. Unit: that of the check."""
+    limit: float
+    """The limit that it crossed. Unit: that of the check."""
+
+
+class ErrorBudget(Document, frozen=True, kw_only=True):
+    """What may be wrong with one quantile of the response time
+    ([statistics.md](statistics.md#the-error-budget))."""
+
+    value: NonNegativeInt
+    """The quantile as measured. Unit: ns. Source: response times."""
+    generator: tuple[NonNegativeInt, NonNegativeInt]
+    """The generator's share: the quantile without each request's send lag and without late reads,
+    and the quantile as measured. Unit: ns. Source: generator."""
+    sampling_95: tuple[NonNegativeInt, NonNegativeInt | None] | None
+    """95 % confidence interval inside this run; the upper end is null where it is unbounded. Unit:
+    ns. Source: batches of the run. Null: fewer than 300 requests, interrupted, or not met."""
+    noise_floor: NonNegativeInt | None
+    """Noise floor of the machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
+    not calibrated."""
+    undisturbed: NonNegativeInt | None
+    """The quantile over the seconds in which the host was not disturbed. Unit: ns. Source:
+    intervals, host. Null: nobody watched the host, every second was undisturbed, or too few
+    requests are left."""
+    band: tuple[NonNegativeInt, NonNegativeInt | None] | None
+    """Where the value of an undisturbed generator lies: `sampling_95`, its lower end lowered by the
+    generator's share and the median noise floor. Unit: ns. Source: derived. Null: as
+    `sampling_95`."""
+    standing: Literal["bounded", "upper_bound", "few_responses"]
+    """`bounded`; `upper_bound` where the generator may have added more than 10 % and 100 µs; or
+    `few_responses` where the interval is not reliable. Source: derived."""
+
+
 class PrecisionReached(Document, frozen=True, kw_only=True):
     """The plan's `precision` has the target: `quantile`, over all offered requests;
     `share`; and `longest_ns`."""
@@ -161,7 +204,8 @@ class QuantileUncertainty(Document, frozen=True, kw_only=True):
 
     interval_95_ns: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Lower and upper end of the 95 % interval inside this run; the upper end is null where it
-    is unbounded. Unit: ns. Source: derived. Null: not resolved, unless for the floor."""
+    is unbounded. Unit: ns. Source: derived. Null: fewer than 300 requests, not met, or
+    interrupted."""
     effective_requests: NonNegativeFloat | None
     """As many independent requests would know the quantile as well. Unit: requests. Source:
     scatter over 30, 60 and 120 batches. Null: fewer than 300 requests, or interrupted."""
@@ -495,6 +539,9 @@ class Stalls(Document, frozen=True, kw_only=True):
     """All of them together. Unit: ns. Source: generator."""
     longest_ns: NonNegativeInt
     """The longest. Unit: ns. Source: generator."""
+    waited_ns: NonNegativeInt | None = None
+    """Of all of them together, the time in which the thread was ready to run and waited for a
+    core. Unit: ns. Source: kernel. Null: an older version measured it."""
     arrivals: NonNegativeInt
     """Measured requests that were due in one. Unit: requests. Source: generator."""
     responses: NonNegativeInt
@@ -598,6 +645,8 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     decides; its keys are those of the options. Source: options."""
     verdict: Verdict
     """Whether the numbers stand. Source: checks."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """What was noticed and casts no doubt on the figures. Source: checks."""
     not_checked: tuple[NotChecked, ...]
     """Checks of the load that could not look, and why; the checks and their thresholds are in
     [checks.md](checks.md). Source: checks."""
@@ -639,6 +688,8 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     offered_quantiles_ns: dict[QuantileKey, Bounds] | None
     """The headline: quantiles over all offered requests. Unit: ns. Source: outcomes and response
     times. Null: never; empty where nothing was scheduled."""
+    error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
+    """The error budget of each quantile of `response_time_ns`. Unit: ns. Source: derived."""
     uncertainty: Uncertainty
     """How well each quantile is known, and whether it may be shown
     ([statistics.md](statistics.md)). Source: batches of the run."""

@@ -25,6 +25,7 @@ use crate::http::connection::Connection;
 use crate::http::inbox::{Inbox, StampDoubts};
 use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
+use crate::pacing::run_queue::RunQueueWaits;
 use crate::pacing::stalls::Stalls;
 use crate::plan::{LoadPlan, OnBusy};
 use crate::record::exchange::{Arrival, Completion, Outcome, Stamps};
@@ -83,6 +84,8 @@ pub(crate) struct Engine<'a, C, S> {
     yielding: VecDeque<u64>,
     pacer: Pacer,
     stalls: Stalls,
+    /// What may explain a stall.
+    run_queue_waits: RunQueueWaits,
     ledger: Ledger,
     connections_now: u64,
     inbox: Inbox,
@@ -149,6 +152,7 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
             yielding: VecDeque::new(),
             pacer,
             stalls: Stalls::default(),
+            run_queue_waits: RunQueueWaits::of_this_thread(now_ns),
             connections_now: 0,
             inbox: Inbox::new(),
             now_ns,
@@ -352,7 +356,8 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
         };
         let busy_ns = before_ns - self.awake_since_ns;
         self.pacer.passed(busy_ns + awake_ns, waited_ns - awake_ns);
-        self.stalls.note(expected_ns, after_ns);
+        self.note_stall(expected_ns, after_ns);
+        self.run_queue_waits.refresh(after_ns);
         (self.awake_since_ns, self.now_ns) = (after_ns, after_ns);
     }
 
@@ -378,8 +383,14 @@ impl<'a, C: Connection, S: Source> Engine<'a, C, S> {
     }
 
     fn advance_clock(&mut self, now_ns: u64) {
-        self.stalls.note(self.now_ns, now_ns);
+        self.note_stall(self.now_ns, now_ns);
         self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// Records a stall, if it is one, and how much of it the thread waited for a core.
+    fn note_stall(&mut self, expected_ns: u64, now_ns: u64) {
+        self.stalls
+            .note(expected_ns, now_ns, || self.run_queue_waits.take(now_ns));
     }
 
     fn dispatch_due(&mut self) {

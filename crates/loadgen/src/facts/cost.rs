@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::base::clock::{monotonic_ns, thread_cpu_ns};
 use crate::http::inbox::StampDoubts;
 use crate::pacing::pacer::Pacer;
+use crate::pacing::run_queue::run_queue_wait_ns;
 use crate::pacing::stalls::Stalls;
 
 /// Cost and disturbance of one generator thread, or of all together.
@@ -120,12 +121,6 @@ impl CostMeter {
             stamp_doubts: StampDoubts::default(),
         }
     }
-}
-
-/// The second field of the thread's `schedstat`: time spent on a run queue, waiting.
-fn run_queue_wait_ns() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// CPU time of the host that the hypervisor gave to others, and all CPU time, in clock ticks.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::judge::offered::Bounds;
-use crate::judge::uncertainty::QuantileUncertainty;
+use crate::judge::uncertainty::{QuantileUncertainty, Standing};
 use crate::plan::Precision;
 
 /// What came of it.
@@ -24,7 +24,10 @@ impl PrecisionReport {
         known: Option<&QuantileUncertainty>,
         value: Option<&Bounds>,
     ) -> Self {
-        let interval = known.and_then(|known| known.interval_95_ns);
+        // An interval of a quantile that is not resolved covers too rarely to stop on.
+        let interval = known
+            .filter(|known| known.standing != Standing::NotResolved)
+            .and_then(|known| known.interval_95_ns);
         let closed = interval.and_then(|(low_ns, high_ns)| Some((low_ns, high_ns?)));
         let half_width = closed
             .zip(
@@ -63,7 +66,7 @@ impl PrecisionReport {
 mod tests {
     use super::*;
     use crate::base::clock::NS_PER_S;
-    use crate::judge::uncertainty::{NotResolved, Standing};
+    use crate::judge::uncertainty::NotResolved;
 
     const ASKED: Precision = Precision {
         quantile: 0.99,

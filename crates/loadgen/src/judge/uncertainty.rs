@@ -90,18 +90,21 @@ impl QuantileUncertainty {
     ) -> Self {
         let beyond = dispersion.effective_beyond(quantile);
         let effective_requests = Some(dispersion.effective_requests);
-        if beyond < FEWEST_BEYOND {
-            return Self {
-                effective_requests,
-                ..Self::unknown(NotResolved::TooFewEffectiveRequests)
-            };
-        }
         let Some(interval) = interval_of(dispersion) else {
             return Self {
                 effective_requests,
                 ..Self::unknown(NotResolved::NotMet)
             };
         };
+        if beyond < FEWEST_BEYOND {
+            // The interval stands all the same: showing only what seems certain selects intervals
+            // that are too narrow.
+            return Self {
+                effective_requests,
+                interval_95_ns: Some(interval),
+                ..Self::unknown(NotResolved::TooFewEffectiveRequests)
+            };
+        }
         let standing = if beyond < HEADLINE_BEYOND {
             Standing::Resolved
         } else {

@@ -1,15 +1,15 @@
-//! How many connections a load may have, given how many file file_descriptors the process may open.
+//! How many connections a load may have, given how many file descriptors the process may open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::base::error::LoadError;
 use crate::plan::{LoadModel, LoadPlan};
 
-/// File file_descriptors that the process needs for anything but connections.
+/// File descriptors that the process needs for anything but connections.
 const SPARE_FILE_DESCRIPTORS: u64 = 64;
 
 /// More connections than this are only opened on request: no backlog holds more.
-const AUTOMATIC_MAX_CONNECTIONS: usize = 4_096;
+pub(crate) const AUTOMATIC_MAX_CONNECTIONS: usize = 4_096;
 
 /// The number of connections the plan requests, if any, and the most that are opened without a
 /// request: both within what the process may open.
@@ -36,7 +36,7 @@ pub(crate) fn connection_cap(plan: &LoadPlan) -> Result<(Option<usize>, usize), 
     ))
 }
 
-/// Raises the soft limit on file file_descriptors to the hard limit; returns the effective limit.
+/// Raises the soft limit on file descriptors to the hard limit; returns the effective limit.
 fn raise_file_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

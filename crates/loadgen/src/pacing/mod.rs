@@ -5,4 +5,5 @@ pub(crate) mod idle_cores;
 pub(crate) mod pacer;
 pub(crate) mod priority;
 pub(crate) mod rt_budget;
+pub(crate) mod run_queue;
 pub(crate) mod stalls;

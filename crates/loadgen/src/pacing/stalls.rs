@@ -18,6 +18,9 @@ pub struct Stalls {
     pub total_ns: u64,
     /// How long the longest was.
     pub longest_ns: u64,
+    /// Of `total_ns`, the time in which the thread was runnable and waited for a core. A stall that
+    /// this does not explain is the generator's own, or somebody stopped it.
+    pub waited_ns: u64,
     /// Measured arrivals that were intended in one.
     pub arrivals: u64,
     /// Measured responses that may have come in one and waited to be read, where their instant is
@@ -29,13 +32,15 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// The loop turned at `now_ns` and should have at `expected_ns`.
-    pub(crate) fn note(&mut self, expected_ns: u64, now_ns: u64) {
+    /// The loop turned at `now_ns` and should have at `expected_ns`. `waited` returns how long the
+    /// thread waited for a core lately; it is called only in a stall.
+    pub(crate) fn note(&mut self, expected_ns: u64, now_ns: u64, waited: impl FnOnce() -> u64) {
         let gap_ns = now_ns.saturating_sub(expected_ns);
         if gap_ns > SHORTEST_NS {
             self.count += 1;
             self.total_ns += gap_ns;
             self.longest_ns = self.longest_ns.max(gap_ns);
+            self.waited_ns += waited().min(gap_ns);
             self.latest = (expected_ns, now_ns);
         }
     }
@@ -57,6 +62,7 @@ impl Stalls {
         self.count += other.count;
         self.total_ns += other.total_ns;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.waited_ns += other.waited_ns;
         self.arrivals += other.arrivals;
         self.responses += other.responses;
     }
@@ -69,11 +75,11 @@ mod tests {
     #[test]
     fn only_a_long_gap_is_a_stall_and_it_owns_the_arrivals_intended_in_it() {
         let mut stalls = Stalls::default();
-        stalls.note(0, SHORTEST_NS);
+        stalls.note(0, SHORTEST_NS, || 7);
 
         assert_eq!(stalls, Stalls::default());
 
-        stalls.note(100, 100 + 2 * SHORTEST_NS);
+        stalls.note(100, 100 + 2 * SHORTEST_NS, || SHORTEST_NS);
         let intended_ns = [99, 100, 100 + SHORTEST_NS, 100 + 2 * SHORTEST_NS];
 
         assert_eq!(
@@ -81,6 +87,7 @@ mod tests {
             [false, true, true, false]
         );
         assert_eq!((stalls.count, stalls.longest_ns), (1, 2 * SHORTEST_NS));
+        assert_eq!(stalls.waited_ns, SHORTEST_NS);
     }
 
     #[test]
@@ -88,7 +95,7 @@ mod tests {
         let mut stalls = Stalls::default();
         assert!(!stalls.may_have_kept_response(0, 0), "there was none");
 
-        stalls.note(100, 100 + 2 * SHORTEST_NS);
+        stalls.note(100, 100 + 2 * SHORTEST_NS, || 0);
         let ended_ns = 100 + 2 * SHORTEST_NS;
 
         for (sent_ns, looked_ns, expected, case) in [

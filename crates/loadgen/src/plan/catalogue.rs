@@ -108,7 +108,8 @@ pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
     name: "client-throttling",
     code: Some("C9"),
     looks_at: "CPU throttling of the generator's own control group",
-    fires_when: "The generator was throttled, so it sent and received late.",
+    fires_when: "The generator was throttled, so it sent and received late. The load is invalid \
+        if that distorted p99 or a lower quantile.",
     fix: Some("raise the CPU limit of the generator's control group"),
 };
 
@@ -117,7 +118,9 @@ pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
     code: Some("C4"),
     looks_at: "each quantile of the response time with and without the generator's own lateness, \
         request by request",
-    fires_when: "The generator's lateness lengthened a quantile by more than the threshold.",
+    fires_when: "The generator's lateness lengthened a quantile by more than a share and more than \
+        a time. Up to p99 that can make the load invalid; above, it concerns that figure alone. \
+        Smaller effects are diagnostics, and in the error budget of each figure.",
     fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
 };
 
@@ -125,7 +128,8 @@ pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
     name: "send-lag-absolute",
     code: Some("C5"),
     looks_at: "the send lag itself: how late requests left the generator",
-    fires_when: "p99 or p99.9 of the send lag exceeds its threshold.",
+    fires_when: "p99 or p99.9 of the send lag exceeds its threshold. A diagnostic only: send-lag \
+        judges what it did to the figures.",
     fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
 };
 
@@ -134,7 +138,9 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     code: Some("C11"),
     looks_at: "stalls of the generator's event loop of more than 5 ms, and the requests they \
         touched, as a share of those beyond p99",
-    fires_when: "Stalls touched enough requests to move p99.",
+    fires_when: "Stalls touched enough requests to move p99, for long enough to matter. Requests \
+        that became due are judged by send-lag; responses that waited to be read without a kernel \
+        timestamp make the load invalid.",
     fix: Some("stop other work on the machine, or give the generator a core of its own"),
 };
 
@@ -159,7 +165,8 @@ pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
     name: "run-queue-wait",
     code: Some("C8"),
     looks_at: "the share of time that a generator thread was runnable without a core",
-    fires_when: "Other processes kept the generator from running.",
+    fires_when: "Other processes kept the generator from running. A diagnostic only: send-lag judges \
+        what it did to the figures.",
     fix: Some("stop other work on the machine, or give the generator a core of its own"),
 };
 
@@ -167,7 +174,8 @@ pub(crate) static STEAL: CheckInfo = CheckInfo {
     name: "steal",
     code: Some("C10"),
     looks_at: "the share of the host's CPU time that the hypervisor gave to others",
-    fires_when: "The hypervisor took CPU time from this virtual machine.",
+    fires_when: "The hypervisor took CPU time from this virtual machine. That can only lengthen \
+        response times, so the figures are upper bounds.",
     fix: Some("repeat on a quieter host, or on a dedicated machine"),
 };
 
@@ -175,7 +183,9 @@ pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
     name: "client-resources",
     code: Some("C12"),
     looks_at: "requests that failed inside the generator",
-    fires_when: "The generator ran out of file descriptors, local ports or memory.",
+    fires_when: "The generator ran out of file descriptors, local ports or memory. The load is \
+        invalid if more than one request in a thousand failed by that, or more than one in a \
+        hundred waited for a connection.",
     fix: Some("raise `ulimit -n`, add --source addresses, or cap --max-connections"),
 };
 
@@ -183,8 +193,8 @@ pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
     name: "poisson-gaps",
     code: Some("C13"),
     looks_at: "up to 10,000 consecutive send times, against the requested Poisson process",
-    fires_when: "Inter-arrival times deviate from the exponential distribution. At high rates \
-        serial sends alone cause that, with no effect on the latency.",
+    fires_when: "Inter-arrival times deviate from the exponential distribution. A diagnostic only: \
+        at high rates serial sends alone cause that, with no effect on the latency.",
     fix: Some("look at send-lag first: it has the effect on the figures"),
 };
 
@@ -192,7 +202,8 @@ pub(crate) static THREAD_AGREEMENT: CheckInfo = CheckInfo {
     name: "thread-agreement",
     code: Some("C20"),
     looks_at: "p99 of each generator thread against p99 of all",
-    fires_when: "Threads differ by more than chance, although they share one schedule.",
+    fires_when: "Threads differ by more than chance, by more than 10 % and by more than 100 µs, \
+        although they share one schedule.",
     fix: Some("pin the generator to idle cores (--client-cpus), or use one thread"),
 };
 
@@ -200,8 +211,8 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     name: "noise-floor",
     code: Some("C6"),
     looks_at: "each quantile against the noise floor of this machine, if it was calibrated",
-    fires_when: "A quantile is close to what the generator measures of a server that responds at \
-        once. Below three times the floor it is an upper bound only.",
+    fires_when: "A quantile is less than three times what the generator measures of a server that \
+        responds at once, so it is an upper bound only. Up to ten times it is a diagnostic.",
     fix: Some("compare servers by CPU per request instead, or use a quieter machine"),
 };
 

@@ -32,27 +32,58 @@ pub struct ScheduledLimits {
     pub warn_standard_errors: f64,
 }
 
+/// `send-lag`: how much the generator's lateness lengthened a quantile. Each level needs the share
+/// and the time, because a large share of a small time decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LagImpactLimits {
+    /// Share beyond which it is a diagnostic.
+    pub note: f64,
+    /// Share beyond which it is a warning.
+    pub warn: f64,
+    /// Time beyond which it is a warning.
+    pub warn_ns: f64,
+    /// Share beyond which the load is invalid.
+    pub invalid: f64,
+    /// Time beyond which the load is invalid.
+    pub invalid_ns: f64,
+}
+
 /// `send-lag-absolute`: lateness in itself.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LagLimits {
-    /// Of the 99th of a hundred sends.
-    pub warn_p99_ns: f64,
-    /// Of the 999th of a thousand.
-    pub warn_p999_ns: f64,
-    /// Of the 99th of a hundred, together with the next.
-    pub invalid_p99_ns: f64,
-    /// As a share of the median response time.
-    pub invalid_share_of_p50: f64,
+    /// p99 beyond which it is a diagnostic.
+    pub note_p99_ns: f64,
+    /// p99.9 beyond which it is a diagnostic.
+    pub note_p999_ns: f64,
+}
+
+/// A figure that is only a diagnostic.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    /// Beyond this it is a diagnostic.
+    pub note: f64,
+}
+
+/// `steal`: CPU time that the hypervisor took, as a share.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StealLimits {
+    /// Beyond this it is a diagnostic.
+    pub note: f64,
+    /// Beyond this: a warning.
+    pub warn: f64,
 }
 
 /// `noise-floor`: how many times the noise floor a quantile is.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FloorLimits {
-    /// Below this: a warning.
-    pub warn: f64,
-    /// Below this it is only an upper bound.
+    /// Below this it is a diagnostic.
+    pub note: f64,
+    /// Below this it is only an upper bound: a warning.
     pub unresolved: f64,
 }
 
@@ -60,12 +91,10 @@ pub struct FloorLimits {
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SendGapLimits {
-    /// Anderson-Darling statistic: significance, which at high rates finds what harms nobody.
-    pub warn_anderson_darling: f64,
-    /// Standard errors of the index of dispersion.
-    pub warn_dispersion: f64,
-    /// Kolmogorov distance: the size of the effect.
-    pub invalid_distance: f64,
+    /// Anderson-Darling statistic beyond which they are a diagnostic.
+    pub note_anderson_darling: f64,
+    /// Standard errors of the index of dispersion beyond which they are a diagnostic.
+    pub note_dispersion: f64,
 }
 
 /// `stationarity`: response times over the measurement.
@@ -94,13 +123,14 @@ pub struct BacklogLimits {
     pub unstable_turned_away: f64,
 }
 
-/// `thread-agreement`: threads whose p99 differs from that of all.
+/// `thread-agreement`: threads whose p99 differs from that of all by more than chance, 10 % and
+/// 100 µs.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadLimits {
-    /// So many: a warning.
+    /// From this number on: a warning.
     pub warn: f64,
-    /// So many: the figures do not stand.
+    /// From this number on the load is invalid.
     pub invalid: f64,
 }
 
@@ -114,9 +144,9 @@ pub struct Table {
     /// `missed-sends`: share of the requests that went out in time.
     #[serde(rename = "missed-sends")]
     pub sent: Limits,
-    /// `send-lag`: how much our own lateness lengthened a quantile, as a share.
+    /// `send-lag`.
     #[serde(rename = "send-lag")]
-    pub lag_impact: Limits,
+    pub lag_impact: LagImpactLimits,
     /// `send-lag-absolute`.
     #[serde(rename = "send-lag-absolute")]
     pub lag: LagLimits,
@@ -128,11 +158,12 @@ pub struct Table {
     pub busy: Limits,
     /// `run-queue-wait`: share of the time in which a thread waited for a core.
     #[serde(rename = "run-queue-wait")]
-    pub run_queue: Limits,
+    pub run_queue: Note,
     /// `steal`: share of the host's CPU time that the hypervisor took.
     #[serde(rename = "steal")]
-    pub steal: Limits,
-    /// `client-stalls`: requests that a standstill of ours hit, as a share of those beyond p99.
+    pub steal: StealLimits,
+    /// `client-stalls`: requests that a stall of the generator touched, as a share of those beyond
+    /// p99.
     #[serde(rename = "client-stalls")]
     pub stalls: Limits,
     /// `poisson-gaps`.
@@ -167,26 +198,32 @@ impl Default for Table {
             scheduled: ScheduledLimits {
                 warn_standard_errors: 4.0,
             },
-            sent: limits(0.9999, 0.999),
-            lag_impact: limits(0.01, 0.05),
+            sent: limits(0.999, 0.99),
+            lag_impact: LagImpactLimits {
+                note: 0.01,
+                warn: 0.05,
+                warn_ns: 50_000.0,
+                invalid: 0.1,
+                invalid_ns: 100_000.0,
+            },
             lag: LagLimits {
-                warn_p99_ns: 200_000.0,
-                warn_p999_ns: 1_000_000.0,
-                invalid_p99_ns: 1_000_000.0,
-                invalid_share_of_p50: 0.1,
+                note_p99_ns: 200_000.0,
+                note_p999_ns: 1_000_000.0,
             },
             floor: FloorLimits {
-                warn: 10.0,
+                note: 10.0,
                 unresolved: 3.0,
             },
             busy: limits(0.6, 0.85),
-            run_queue: limits(0.001, 0.01),
-            steal: limits(0.001, 0.01),
-            stalls: limits(0.02, 0.1),
+            run_queue: Note { note: 0.001 },
+            steal: StealLimits {
+                note: 0.001,
+                warn: 0.01,
+            },
+            stalls: limits(0.1, 0.1),
             send_gaps: SendGapLimits {
-                warn_anderson_darling: 1.959,
-                warn_dispersion: 4.0,
-                invalid_distance: 0.05,
+                note_anderson_darling: 1.959,
+                note_dispersion: 4.0,
             },
             stationarity: StationarityLimits {
                 warn_p50_drift: 0.05,
@@ -322,7 +359,12 @@ mod tests {
     #[test]
     fn a_plan_overrides_single_thresholds_and_keeps_the_others() {
         let thresholds = read(r#"{"send-lag": {"warn": 0.02}}"#).expect("known");
-        assert_eq!(thresholds.lag_impact, limits(0.02, 0.05));
+        let defaults = Table::default();
+        let expected = LagImpactLimits {
+            warn: 0.02,
+            ..defaults.lag_impact
+        };
+        assert_eq!(thresholds.lag_impact, expected);
         assert_eq!(thresholds.busy, Table::default().busy);
         let written = serde_json::to_string(&thresholds).expect("plain data");
         assert_eq!(
@@ -343,7 +385,7 @@ mod tests {
         assert!(
             read(r#"{"send-lag": {"wran": 1}}"#)
                 .expect_err("key")
-                .contains("no threshold wran; it has invalid, warn")
+                .contains("no threshold wran; it has invalid, invalid_ns, note, warn, warn_ns")
         );
         assert!(
             read(r#"{"send-lag": {"warn": -1}}"#)
@@ -355,9 +397,9 @@ mod tests {
     #[test]
     fn the_command_line_writes_them_with_a_dot() {
         let thresholds = Thresholds::default()
-            .with_text("poisson-gaps.invalid_distance=0.1")
+            .with_text("poisson-gaps.note_dispersion=0.1")
             .expect("known");
-        assert_eq!(thresholds.send_gaps.invalid_distance, 0.1);
+        assert_eq!(thresholds.send_gaps.note_dispersion, 0.1);
         for text in [
             "C4=1",
             "send-lag.warn",

@@ -14,13 +14,14 @@ use serde::Serialize;
 use crate::base::clock::{NS_PER_S, monotonic_ns, realtime_ns};
 use crate::base::error::LoadError;
 use crate::facts::run::RunFacts;
+use crate::judge::budget::{ErrorBudget, error_budget};
 use crate::judge::derived::SelfChecks;
 use crate::judge::offered::{Bounds, offered_quantiles};
 use crate::judge::precision::PrecisionReport;
 use crate::judge::stationarity::{InSystem, Stationarity};
 use crate::judge::uncertainty::Uncertainty;
 use crate::judge::verdict::evidence::Evidence;
-use crate::judge::verdict::{NotChecked, Verdict};
+use crate::judge::verdict::{Diagnostic, NotChecked, Verdict};
 use crate::net::conntrack::TrackedConnections;
 use crate::net::ports::SourcePorts;
 use crate::plan::{LoadModel, LoadPlan};
@@ -52,6 +53,8 @@ pub struct LoadReport {
     pub plan: LoadPlan,
     /// Whether it can be trusted.
     pub verdict: Verdict,
+    /// What was noticed and casts no doubt on the figures: it helps to find a cause.
+    pub diagnostics: Vec<Diagnostic>,
     /// Checks that could not look, or had nothing to look at.
     pub not_checked: Vec<NotChecked>,
     /// How much of the measure phase took place: all of it, unless the run was stopped.
@@ -80,6 +83,8 @@ pub struct LoadReport {
     pub offered_quantiles_ns: BTreeMap<String, Bounds>,
     /// How well each quantile is known, and whether it may be shown.
     pub uncertainty: Uncertainty,
+    /// The error budget of each quantile of the response time.
+    pub error_budget_ns: BTreeMap<String, ErrorBudget>,
     /// Whether a quantile is known as well as was asked for; `None` where nothing was.
     pub precision: Option<PrecisionReport>,
     /// What became of the response times over the measurement.
@@ -307,7 +312,7 @@ impl LoadReport {
         let counts = recorder.phase(Phase::Measure);
         let checks = SelfChecks::of(plan, recorder, &measures, facts);
         let evidence = Evidence::of(plan, recorder, &measures, facts, &checks);
-        let (verdict, not_checked) = Verdict::judge(&evidence, &plan.thresholds);
+        let judgement = Verdict::judge(&evidence, &plan.thresholds);
         let offered = offered_quantiles(&measures.response, recorder.censored(), counts.scheduled);
         let precision = plan.precision.map(|asked| {
             let quantile = asked.quantile.to_string();
@@ -322,8 +327,9 @@ impl LoadReport {
                 build: BuildInfo::default(),
             },
             plan: plan.clone(),
-            verdict,
-            not_checked,
+            verdict: judgement.verdict,
+            diagnostics: judgement.diagnostics,
+            not_checked: judgement.not_checked,
             measured_ns: facts.measured_ns,
             rate: rate(plan, recorder, facts.measured_ns),
             outcomes: Outcomes::of(counts),
@@ -343,6 +349,7 @@ impl LoadReport {
             first_byte_ns: Distribution::of(&measures.first_byte)?,
             receive_delay_ns: Distribution::of(&measures.receive_delay)?,
             offered_quantiles_ns: offered,
+            error_budget_ns: error_budget(plan, &measures, &checks.uncertainty),
             uncertainty: checks.uncertainty,
             precision,
             stationarity: checks.stationarity,

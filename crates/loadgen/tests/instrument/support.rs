@@ -133,6 +133,14 @@ impl Trial {
     }
 }
 
+impl Trial {
+    /// Whether there is a diagnostic of this check.
+    pub fn has_diagnostic(&self, check: &str) -> bool {
+        let mut diagnostics = self.report.diagnostics.iter();
+        diagnostics.any(|noted| noted.check == check)
+    }
+}
+
 /// What holds for every report, whatever the load and the machine.
 pub fn assert_sound(report: &LoadReport) {
     let scheduled = report.scheduled();
@@ -297,13 +305,15 @@ impl Timing {
         self.disturbed_by(others.disturbance());
         // Lateness of the generator's own is no excuse: it could be the very defect that is looked
         // for.
-        let by_host = report
-            .verdict
-            .reasons
-            .iter()
-            .filter(|reason| reason.blame == Blame::Host);
+        let reasons = report.verdict.reasons.iter();
+        let reasons = reasons.map(|reason| (reason.blame, reason.check.as_str(), &reason.message));
+        let diagnostics = report.diagnostics.iter();
+        let diagnostics = diagnostics.map(|noted| (noted.blame, noted.check, &noted.message));
+        let by_host = reasons
+            .chain(diagnostics)
+            .filter(|(blame, ..)| *blame == Blame::Host);
         self.disturbances
-            .extend(by_host.map(|reason| format!("{}: {}", reason.check, reason.message)));
+            .extend(by_host.map(|(_, check, message)| format!("{check}: {message}")));
     }
 
     /// Expects `found_ns` in `from_ns..=to_ns`, the upper end raised to the top of its histogram

@@ -56,9 +56,7 @@ impl Trouble {
         let longest_ns = report["response_time_ns"]["max"].as_u64().unwrap_or(0);
         if has_check(report, "client-throttling", "invalid") {
             Self::ClientThrottled
-        } else if has_check(report, "run-queue-wait", "invalid") {
-            Self::CoreShared
-        } else if ["send-lag", "send-lag-absolute", "client-stalls"]
+        } else if ["send-lag", "client-stalls"]
             .iter()
             .any(|check| has_check(report, check, "invalid"))
         {

@@ -590,7 +590,9 @@ mod tests {
         assert_eq!((changed.lag_impact.warn, changed.busy.invalid), (0.02, 0.9));
         let message = plan("loadgen http://h/ --check-threshold C4.worn=1").expect_err("unknown");
         assert!(
-            message.contains("send-lag has no threshold worn; it has invalid, warn"),
+            message.contains(
+                "send-lag has no threshold worn; it has invalid, invalid_ns, note, warn, warn_ns"
+            ),
             "{message}"
         );
     }

@@ -48,7 +48,7 @@ mod tests {
         let by_name = explanation("send-lag").expect("a check");
         assert!(by_name.starts_with("send-lag (C4)"), "{by_name}");
         assert!(
-            by_name.contains("--check-threshold send-lag.warn=0.01"),
+            by_name.contains("--check-threshold send-lag.warn=0.05"),
             "{by_name}"
         );
         assert_eq!(explanation("C4"), Ok(by_name));

@@ -545,7 +545,9 @@ fn a_user_who_asks_again_in_a_stall_is_counted_with_it() {
             let response_ns = monotonic_ns();
             script(|script| (script.response_ns, script.sends_again) = (Some(response_ns), true));
             engine.read_clock();
-            engine.stalls.note(response_ns - MS, response_ns + 10 * MS);
+            engine
+                .stalls
+                .note(response_ns - MS, response_ns + 10 * MS, || 0);
             let before = engine.stalls.arrivals;
             engine.handle(Readiness {
                 token: token(0, engine.slots[0].generation),
@@ -569,7 +571,7 @@ fn a_response_may_have_waited_through_a_stall_unless_the_loop_has_looked_since()
                 is_hangup: false,
             };
             let now_ns = engine.read_clock();
-            engine.stalls.note(now_ns - 10 * MS, now_ns);
+            engine.stalls.note(now_ns - 10 * MS, now_ns, || 0);
             engine.handle(readiness);
             engine.serve_ready();
             assert_eq!(engine.stalls.responses, 1);
@@ -599,7 +601,7 @@ fn what_a_stall_keeps_waiting_counts_where_it_is_measured() {
             |mut engine| {
                 turns(&mut engine, 2);
                 let now_ns = engine.read_clock();
-                engine.stalls.note(now_ns - 10 * MS, now_ns);
+                engine.stalls.note(now_ns - 10 * MS, now_ns, || 0);
                 engine.source.0.push_back(now_ns - MS);
                 script(|script| script.response_ns = Some(0));
                 engine.handle(Readiness {

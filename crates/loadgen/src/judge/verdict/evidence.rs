@@ -4,7 +4,8 @@ use crate::facts::cost::ThreadCost;
 use crate::facts::run::{RunFacts, ThreadTail};
 use crate::judge::derived::{Known, SelfChecks};
 use crate::judge::stationarity::{Backlog, Stationarity};
-use crate::judge::uncertainty::{Standing, Uncertainty};
+use crate::judge::uncertainty::{NotResolved, Standing, Uncertainty};
+use crate::net::connection_cap::AUTOMATIC_MAX_CONNECTIONS;
 use crate::pacing::stalls::Stalls;
 use crate::plan::floor::Floor;
 use crate::plan::precision::REPORTED_QUANTILES;
@@ -26,12 +27,11 @@ pub(crate) struct Evidence {
     pub expected_arrivals: Option<Expected>,
     /// Lowest and highest rate of the measure phase.
     pub offered_rates_per_s: Option<(f64, f64)>,
-    /// For each reported quantile: how much longer our own lateness made the response time, as a
-    /// share.
-    pub lag_impact: Vec<(f64, f64)>,
+    /// What the generator's lateness did to each reported quantile.
+    pub lag_impact: Vec<LagImpact>,
     pub send_lag_p99_ns: Option<u64>,
     pub send_lag_p999_ns: Option<u64>,
-    pub response_p50_ns: Option<u64>,
+    pub response_p99_ns: Option<u64>,
     pub busiest_thread_share: f64,
     pub run_queue_share: Option<f64>,
     pub steal_share: Option<f64>,
@@ -43,6 +43,9 @@ pub(crate) struct Evidence {
     pub ok: u64,
     pub waited_for_connection_share: f64,
     pub max_connections: usize,
+    /// Connections are fewer than usual although the plan does not limit them: the process may not
+    /// open more files.
+    pub lacks_connections: bool,
     pub threads: usize,
     /// Without those that our own lateness kept from going out.
     pub dropped: u64,
@@ -60,6 +63,23 @@ pub(crate) struct Evidence {
     pub in_system: (f64, f64),
     pub backlog: Known<Backlog>,
     pub stationarity: Stationarity,
+}
+
+/// What the generator's lateness did to one quantile of the response time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LagImpact {
+    pub quantile: f64,
+    /// The quantile without the lateness.
+    pub without_ns: u64,
+    /// What the lateness added.
+    pub added_ns: u64,
+}
+
+impl LagImpact {
+    /// What was added, as a share.
+    pub fn share(&self) -> f64 {
+        self.added_ns as f64 / self.without_ns.max(1) as f64
+    }
 }
 
 /// How many arrivals the schedule should have had.
@@ -91,7 +111,7 @@ impl Evidence {
             lag_impact: lag_impact(measures),
             send_lag_p99_ns: sending.lag.quantile_ns(0.99),
             send_lag_p999_ns: sending.lag.quantile_ns(0.999),
-            response_p50_ns: measures.response.quantile_ns(0.5),
+            response_p99_ns: measures.response.quantile_ns(0.99),
             busiest_thread_share: facts.busiest_share(),
             run_queue_share: facts
                 .costs
@@ -111,6 +131,7 @@ impl Evidence {
             ok: counts.of(Outcome::Ok),
             waited_for_connection_share: sending.waited as f64 / scheduled,
             max_connections: facts.max_connections,
+            lacks_connections: lacks_connections(plan, facts),
             threads: plan.threads,
             dropped: dropped_by_server(plan, recorder),
             unanswered_share: (counts.scheduled - counts.of(Outcome::Ok)) as f64 / scheduled,
@@ -133,16 +154,26 @@ impl Evidence {
     }
 }
 
-fn lag_impact(measures: &Measures) -> Vec<(f64, f64)> {
+fn lacks_connections(plan: &LoadPlan, facts: &RunFacts) -> bool {
+    let is_unlimited =
+        matches!(&plan.load, LoadModel::Open(open) if open.max_connections.is_none());
+    is_unlimited && facts.max_connections < AUTOMATIC_MAX_CONNECTIONS
+}
+
+fn lag_impact(measures: &Measures) -> Vec<LagImpact> {
     REPORTED_QUANTILES
         .into_iter()
         // A quantile that fewer than ten requests lie above is not a result, so its lateness is no
         // doubt about one.
         .filter(|quantile| measures.response.count() as f64 * (1.0 - quantile) >= 10.0)
         .filter_map(|quantile| {
-            let with = measures.response.quantile_ns(quantile)?;
-            let without = measures.response_without_lag.quantile_ns(quantile)?;
-            Some((quantile, with as f64 / without.max(1) as f64 - 1.0))
+            let with_ns = measures.response.quantile_ns(quantile)?;
+            let without_ns = measures.response_without_lag.quantile_ns(quantile)?;
+            Some(LagImpact {
+                quantile,
+                without_ns,
+                added_ns: with_ns.saturating_sub(without_ns),
+            })
         })
         .collect()
 }
@@ -206,8 +237,8 @@ fn floor_ratio(
         .into_iter()
         .filter(|quantile| {
             uncertainty.response_time_ns[&quantile.to_string()]
-                .interval_95_ns
-                .is_some()
+                .reason
+                .is_none_or(|reason| reason == NotResolved::MeasurementFloor)
         })
         .filter_map(|quantile| {
             let value_ns = measures.response.quantile_ns(quantile)?;
@@ -220,8 +251,13 @@ fn floor_ratio(
 /// A thread in a thousand differs by chance.
 const THREAD_STANDARD_ERRORS: f64 = 3.29;
 
-/// Threads whose p99 lies outside what that of all and their own number of answers allow. The
-/// interval of all alone would be too narrow: a thread has only a part of the responses.
+/// A smaller difference between threads changes no conclusion: as a share of p99, and in time.
+const LEAST_THREAD_SHARE: f64 = 0.1;
+const LEAST_THREAD_NS: u64 = 100_000;
+
+/// Threads whose p99 lies outside what that of all and their own number of responses allow, by a
+/// relevant amount. The interval of all alone would be too narrow: a thread has only a part of the
+/// responses.
 fn differing_threads(
     tails: &[ThreadTail],
     all: &LatencyHistogram,
@@ -244,6 +280,10 @@ fn differing_threads(
     {
         return Err("a thread has fewer than ten responses beyond p99");
     }
+    let all_ns = all.quantile_ns(QUANTILE).unwrap_or(0);
+    let least_ns = LEAST_THREAD_NS.max((all_ns as f64 * LEAST_THREAD_SHARE) as u64);
+    let is_relevant =
+        |p99_ns: Option<u64>| p99_ns.is_some_and(|p99_ns| p99_ns.abs_diff(all_ns) > least_ns);
     let differs = |tail: &&ThreadTail| {
         let variance = QUANTILE * (1.0 - QUANTILE) * (1.0 / effective + 1.0 / tail.answers as f64);
         let reach = THREAD_STANDARD_ERRORS * variance.sqrt();
@@ -253,7 +293,7 @@ fn differing_threads(
         } else {
             all.max_ns()
         };
-        tail.p99_ns < low_ns || tail.p99_ns > high_ns
+        (tail.p99_ns < low_ns || tail.p99_ns > high_ns) && is_relevant(tail.p99_ns)
     };
     Ok(tails.iter().filter(differs).count())
 }
@@ -297,16 +337,21 @@ mod tests {
             differing_threads(&tails([98_900, 99_100]), &all, &uncertainty(1e5)),
             Ok(0)
         );
+        // Beyond chance, and by half a per cent.
         assert_eq!(
             differing_threads(&tails([98_500, 99_000]), &all, &uncertainty(1e5)),
+            Ok(0)
+        );
+        assert_eq!(
+            differing_threads(&tails([80_000, 99_000]), &all, &uncertainty(1e5)),
             Ok(1)
         );
         assert_eq!(
-            differing_threads(&tails([98_500, 99_500]), &all, &uncertainty(1e5)),
+            differing_threads(&tails([80_000, 85_000]), &all, &uncertainty(1e5)),
             Ok(2)
         );
         assert_eq!(
-            differing_threads(&tails([98_500, 99_500]), &all, &uncertainty(3e3)),
+            differing_threads(&tails([80_000, 85_000]), &all, &uncertainty(2.0)),
             Ok(0),
             "hardly known"
         );
@@ -329,7 +374,9 @@ mod tests {
         assert!((ratio - 1.11).abs() < 0.01, "{ratio}");
         let mut told = uncertainty(1e3);
         for (name, known) in &mut told.response_time_ns {
-            known.interval_95_ns = known.interval_95_ns.filter(|_| name == "0.5");
+            if name != "0.5" {
+                known.reason = Some(NotResolved::TooFewEffectiveRequests);
+            }
         }
         assert_eq!(
             floor_ratio(Some(&floor), &measures, &told).map(|found| found.0),

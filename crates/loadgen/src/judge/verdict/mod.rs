@@ -154,11 +154,37 @@ pub(crate) struct Doubt {
     fix: Option<String>,
 }
 
+/// Something that was noticed and is no doubt: it helps to find a cause.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Diagnostic {
+    /// Name of the check.
+    pub check: &'static str,
+    /// What was found, in one sentence.
+    pub message: String,
+    /// The figure that was found.
+    pub value: f64,
+    /// The limit that it crossed.
+    pub limit: f64,
+    /// Who caused it.
+    #[serde(skip)]
+    pub blame: Blame,
+}
+
+/// Everything that the checks say about a load.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judgement {
+    pub verdict: Verdict,
+    pub diagnostics: Vec<Diagnostic>,
+    pub not_checked: Vec<NotChecked>,
+}
+
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
     /// No doubt.
     Sound,
+    /// No doubt either, but worth knowing when something else is.
+    Noted(Doubt),
     /// The figures are in doubt.
     Doubtful(Doubt),
     /// The evidence is missing, and why.
@@ -167,8 +193,9 @@ pub(crate) enum Finding {
 
 impl Verdict {
     /// Applies every check to the evidence.
-    pub(crate) fn judge(evidence: &Evidence, thresholds: &Thresholds) -> (Self, Vec<NotChecked>) {
+    pub(crate) fn judge(evidence: &Evidence, thresholds: &Thresholds) -> Judgement {
         let mut reasons = Vec::new();
+        let mut diagnostics = Vec::new();
         let mut not_checked = Vec::new();
 
         for (check, look) in CHECKS {
@@ -180,6 +207,7 @@ impl Verdict {
                         reason,
                     });
                 }
+                Finding::Noted(doubt) => diagnostics.push(Diagnostic::of(check, doubt)),
                 Finding::Doubtful(doubt) => reasons.push(Reason::of(check, doubt)),
             }
         }
@@ -187,14 +215,27 @@ impl Verdict {
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));
         let status = reasons.first().map_or(Level::Valid, |reason| reason.level);
         let blame = reasons.first().map(|reason| reason.blame);
-        (
-            Self {
+        Judgement {
+            verdict: Self {
                 status,
                 blame,
                 reasons,
             },
+            diagnostics,
             not_checked,
-        )
+        }
+    }
+}
+
+impl Diagnostic {
+    fn of(check: &CheckInfo, doubt: Doubt) -> Self {
+        Self {
+            check: check.name,
+            message: doubt.message,
+            value: doubt.value,
+            limit: doubt.limit,
+            blame: doubt.blame,
+        }
     }
 }
 
@@ -227,6 +268,27 @@ impl Finding {
     fn doubt(level: Level, blame: Blame, (value, limit): (f64, f64), message: String) -> Self {
         Self::Doubtful(Doubt {
             level,
+            blame,
+            value,
+            limit,
+            message,
+            fix: None,
+        })
+    }
+
+    /// A diagnostic beyond `limit`.
+    fn noted_above(blame: Blame, value: f64, limit: f64, message: String) -> Self {
+        if value > limit {
+            Self::noted(blame, (value, limit), message)
+        } else {
+            Self::Sound
+        }
+    }
+
+    fn noted(blame: Blame, (value, limit): (f64, f64), message: String) -> Self {
+        // The level belongs to doubts; a diagnostic has none.
+        Self::Noted(Doubt {
+            level: Level::Valid,
             blame,
             value,
             limit,

@@ -111,6 +111,10 @@ pub(super) fn response_times_were_stationary(
 /// Where connections are capped and all were busy, the load was a closed one.
 pub(super) fn nobody_waited_for_a_connection(evidence: &Evidence, _: &Thresholds) -> Finding {
     let waited = evidence.waited_for_connection_share;
+    if evidence.lacks_connections {
+        // `client-resources` tells it: that is no limit of the plan.
+        return Finding::Sound;
+    }
     let message = format!(
         "{} of the requests waited for one of {} connections; above that the load was closed{}",
         percent(waited),

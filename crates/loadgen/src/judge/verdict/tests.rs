@@ -1,4 +1,4 @@
-use super::evidence::Expected;
+use super::evidence::{Expected, LagImpact};
 use super::*;
 use crate::judge::derived::Known;
 use crate::judge::stationarity::{Backlog, InSystem, State, Stationarity};
@@ -14,10 +14,10 @@ fn sound() -> Evidence {
             tolerance: 1.0,
         }),
         offered_rates_per_s: None,
-        lag_impact: vec![(0.5, 0.0)],
+        lag_impact: vec![lag(0.5, 10.0, 0)],
         send_lag_p99_ns: Some(10_000),
         send_lag_p999_ns: Some(20_000),
-        response_p50_ns: Some(1_000_000),
+        response_p99_ns: Some(10_000_000),
         busiest_thread_share: 0.1,
         run_queue_share: Some(0.0),
         steal_share: Some(0.0),
@@ -29,6 +29,7 @@ fn sound() -> Evidence {
         ok: 1_000,
         waited_for_connection_share: 0.0,
         max_connections: 10,
+        lacks_connections: false,
         threads: 1,
         dropped: 0,
         unanswered_share: 0.0,
@@ -40,6 +41,15 @@ fn sound() -> Evidence {
         in_system: (2.0, 2.0),
         backlog: backlog(100.0, Some(0.1), 0.0),
         stationarity: stationary(),
+    }
+}
+
+/// A quantile of so many milliseconds without the lateness, and what that added in microseconds.
+fn lag(quantile: f64, without_ms: f64, added_us: u64) -> LagImpact {
+    LagImpact {
+        quantile,
+        without_ns: (without_ms * 1e6) as u64,
+        added_ns: added_us * 1_000,
     }
 }
 
@@ -92,13 +102,13 @@ fn found(state: State, p50_drift: f64, p50_range: f64) -> Evidence {
 /// Stalls that swallowed so many arrivals, and kept so many answers waiting.
 fn stalls(arrivals: u64, answers: u64) -> Stalls {
     let mut stalls = Stalls::default();
-    stalls.note(0, 10_000_000);
+    stalls.note(0, 10_000_000, || 0);
     (stalls.arrivals, stalls.responses) = (arrivals, answers);
     stalls
 }
 
 fn judge(evidence: &Evidence) -> Verdict {
-    Verdict::judge(evidence, &Thresholds::default()).0
+    Verdict::judge(evidence, &Thresholds::default()).verdict
 }
 
 fn checks(evidence: &Evidence) -> (Level, Vec<String>) {
@@ -115,12 +125,16 @@ fn checks(evidence: &Evidence) -> (Level, Vec<String>) {
 
 #[test]
 fn a_sound_run_is_valid_and_everything_was_looked_at() {
-    let (verdict, not_checked) = Verdict::judge(&sound(), &Thresholds::default());
+    let judgement = Verdict::judge(&sound(), &Thresholds::default());
+    let verdict = judgement.verdict;
     assert_eq!(
         (verdict.status, verdict.blame, verdict.reasons.len()),
         (Level::Valid, None, 0)
     );
-    assert_eq!(not_checked, []);
+    assert_eq!(
+        (judgement.diagnostics, judgement.not_checked),
+        (vec![], vec![])
+    );
 }
 
 #[test]
@@ -149,7 +163,7 @@ fn each_check_bites_at_its_limit() {
             "missed-sends",
             Level::Warn,
             Evidence {
-                sent_in_time_share: Some(0.9995),
+                sent_in_time_share: Some(0.998),
                 ..sound()
             },
         ),
@@ -157,7 +171,7 @@ fn each_check_bites_at_its_limit() {
             "missed-sends",
             Level::Invalid,
             Evidence {
-                sent_in_time_share: Some(0.998),
+                sent_in_time_share: Some(0.98),
                 ..sound()
             },
         ),
@@ -165,7 +179,7 @@ fn each_check_bites_at_its_limit() {
             "send-lag",
             Level::Warn,
             Evidence {
-                lag_impact: vec![(0.5, 0.0), (0.99, 0.02)],
+                lag_impact: vec![lag(0.5, 1.0, 0), lag(0.99, 1.0, 60)],
                 ..sound()
             },
         ),
@@ -173,40 +187,16 @@ fn each_check_bites_at_its_limit() {
             "send-lag",
             Level::Invalid,
             Evidence {
-                lag_impact: vec![(0.99, 0.06)],
+                lag_impact: vec![lag(0.99, 1.0, 120)],
                 ..sound()
             },
         ),
         (
-            "send-lag-absolute",
+            "send-lag",
             Level::Warn,
             Evidence {
-                send_lag_p99_ns: Some(300_000),
-                send_lag_p999_ns: Some(400_000),
-                ..sound()
-            },
-        ),
-        (
-            "send-lag-absolute",
-            Level::Warn,
-            Evidence {
-                send_lag_p999_ns: Some(6_000_000),
-                ..sound()
-            },
-        ),
-        (
-            "send-lag-absolute",
-            Level::Invalid,
-            Evidence {
-                send_lag_p99_ns: Some(1_100_000),
-                ..sound()
-            },
-        ),
-        (
-            "noise-floor",
-            Level::Warn,
-            Evidence {
-                floor_ratio: Ok((0.5, 9.0)),
+                // Beyond p99 it concerns that figure alone.
+                lag_impact: vec![lag(0.99, 1.0, 0), lag(0.999, 1.0, 900)],
                 ..sound()
             },
         ),
@@ -227,16 +217,8 @@ fn each_check_bites_at_its_limit() {
             },
         ),
         (
-            "run-queue-wait",
-            Level::Invalid,
-            Evidence {
-                run_queue_share: Some(0.02),
-                ..sound()
-            },
-        ),
-        (
             "client-throttling",
-            Level::Invalid,
+            Level::Warn,
             Evidence {
                 throttled_periods: Some(1),
                 ..sound()
@@ -246,21 +228,13 @@ fn each_check_bites_at_its_limit() {
             "steal",
             Level::Warn,
             Evidence {
-                steal_share: Some(0.005),
+                steal_share: Some(0.02),
                 ..sound()
             },
         ),
         (
             "client-stalls",
             Level::Warn,
-            Evidence {
-                stalls: stalls(1, 0),
-                ..sound()
-            },
-        ),
-        (
-            "client-stalls",
-            Level::Invalid,
             Evidence {
                 stalls: stalls(2, 0),
                 ..sound()
@@ -270,7 +244,7 @@ fn each_check_bites_at_its_limit() {
             "client-stalls",
             Level::Warn,
             Evidence {
-                stalls: stalls(0, 1),
+                stalls: stalls(1, 1),
                 ..sound()
             },
         ),
@@ -278,7 +252,15 @@ fn each_check_bites_at_its_limit() {
             "client-stalls",
             Level::Invalid,
             Evidence {
-                stalls: stalls(1, 1),
+                stalls: stalls(0, 2),
+                ..sound()
+            },
+        ),
+        (
+            "client-resources",
+            Level::Warn,
+            Evidence {
+                client_errors: 1,
                 ..sound()
             },
         ),
@@ -286,31 +268,16 @@ fn each_check_bites_at_its_limit() {
             "client-resources",
             Level::Invalid,
             Evidence {
-                client_errors: 1,
+                lacks_connections: true,
+                waited_for_connection_share: 0.1,
                 ..sound()
             },
         ),
         (
-            "poisson-gaps",
-            Level::Warn,
-            Evidence {
-                send_gaps: Ok(gaps(2.0, 0.01, 1.0)),
-                ..sound()
-            },
-        ),
-        (
-            "poisson-gaps",
-            Level::Warn,
-            Evidence {
-                send_gaps: Ok(gaps(1.0, 0.01, 5.0)),
-                ..sound()
-            },
-        ),
-        (
-            "poisson-gaps",
+            "client-resources",
             Level::Invalid,
             Evidence {
-                send_gaps: Ok(gaps(50.0, 0.06, 1.0)),
+                client_errors: 2,
                 ..sound()
             },
         ),
@@ -417,7 +384,8 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
         run_queue_share: None,
         ..sound()
     };
-    let (verdict, not_checked) = Verdict::judge(&blind, &Thresholds::default());
+    let judgement = Verdict::judge(&blind, &Thresholds::default());
+    let (verdict, not_checked) = (judgement.verdict, judgement.not_checked);
     assert_eq!(verdict.status, Level::Valid);
     let found: Vec<_> = not_checked.iter().map(|missing| missing.check).collect();
     assert_eq!(
@@ -438,8 +406,9 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
         backlog: backlog(1.0, None, 0.0),
         ..sound()
     };
-    let (_, not_checked) = Verdict::judge(&stopped, &Thresholds::default());
-    let reason = not_checked
+    let judgement = Verdict::judge(&stopped, &Thresholds::default());
+    let reason = judgement
+        .not_checked
         .iter()
         .find(|missing| missing.check == "backlog-growth")
         .map(|missing| missing.reason);
@@ -449,25 +418,138 @@ fn what_could_not_be_looked_at_is_listed_with_the_reason() {
 #[test]
 fn a_threshold_of_the_plan_replaces_the_default() {
     let late = Evidence {
-        lag_impact: vec![(0.99, 0.02)],
+        lag_impact: vec![lag(0.99, 1.0, 60)],
         ..sound()
     };
-    let lenient = Thresholds::default()
-        .with("send-lag", "warn", 0.03)
-        .expect("known");
-    assert_eq!(Verdict::judge(&late, &lenient).0.status, Level::Valid);
+    let with = |key, limit| {
+        let thresholds = Thresholds::default()
+            .with("send-lag", key, limit)
+            .expect("known");
+        Verdict::judge(&late, &thresholds).verdict
+    };
+    assert_eq!(with("warn", 0.07).status, Level::Valid);
+    assert_eq!(with("warn_ns", 70_000.0).status, Level::Valid);
     let strict = Thresholds::default()
         .with("send-lag", "invalid", 0.015)
+        .and_then(|thresholds| thresholds.with("send-lag", "invalid_ns", 0.0))
         .expect("known");
-    let reason = Verdict::judge(&late, &strict).0.reasons.remove(0);
+    let reason = Verdict::judge(&late, &strict).verdict.reasons.remove(0);
     assert_eq!((reason.level, reason.limit), (Level::Invalid, 0.015));
+}
+
+#[test]
+fn what_changes_no_conclusion_is_a_diagnostic() {
+    let cases: Vec<(&str, Evidence)> = vec![
+        // A third more, of almost nothing; and much, of a large value.
+        (
+            "send-lag",
+            Evidence {
+                lag_impact: vec![lag(0.99, 0.15, 45)],
+                ..sound()
+            },
+        ),
+        (
+            "send-lag",
+            Evidence {
+                lag_impact: vec![lag(0.99, 100.0, 4_000)],
+                ..sound()
+            },
+        ),
+        (
+            "send-lag-absolute",
+            Evidence {
+                send_lag_p99_ns: Some(1_100_000),
+                ..sound()
+            },
+        ),
+        (
+            "send-lag-absolute",
+            Evidence {
+                send_lag_p999_ns: Some(6_000_000),
+                ..sound()
+            },
+        ),
+        (
+            "run-queue-wait",
+            Evidence {
+                run_queue_share: Some(0.02),
+                ..sound()
+            },
+        ),
+        (
+            "steal",
+            Evidence {
+                steal_share: Some(0.005),
+                ..sound()
+            },
+        ),
+        (
+            "poisson-gaps",
+            Evidence {
+                send_gaps: Ok(gaps(50.0, 0.09, 1.0)),
+                ..sound()
+            },
+        ),
+        (
+            "poisson-gaps",
+            Evidence {
+                send_gaps: Ok(gaps(1.0, 0.01, 5.0)),
+                ..sound()
+            },
+        ),
+        (
+            "noise-floor",
+            Evidence {
+                floor_ratio: Ok((0.5, 9.0)),
+                ..sound()
+            },
+        ),
+        (
+            "client-stalls",
+            Evidence {
+                // 10 ms of a stall are nothing to a p99 of a second.
+                response_p99_ns: Some(1_000_000_000),
+                stalls: stalls(5, 5),
+                ..sound()
+            },
+        ),
+    ];
+    for (check, evidence) in cases {
+        let judgement = Verdict::judge(&evidence, &Thresholds::default());
+        assert_eq!(judgement.verdict.reasons, [], "{check}");
+        let noted: Vec<_> = judgement
+            .diagnostics
+            .iter()
+            .map(|noted| noted.check)
+            .collect();
+        assert_eq!(noted, [check]);
+        assert!(
+            judgement.diagnostics[0].value > judgement.diagnostics[0].limit
+                || check == "noise-floor"
+        );
+    }
+}
+
+#[test]
+fn throttling_that_distorted_the_figures_is_the_cause_of_an_invalid_load() {
+    let evidence = Evidence {
+        throttled_periods: Some(3),
+        lag_impact: vec![lag(0.99, 1.0, 50_000)],
+        ..sound()
+    };
+    let verdict = judge(&evidence);
+    assert_eq!(
+        (verdict.status, verdict.blame),
+        (Level::Invalid, Some(Blame::Client))
+    );
+    assert_eq!(verdict.reasons[0].check, "client-throttling");
 }
 
 #[test]
 fn the_gravest_reason_decides_and_comes_first() {
     let evidence = Evidence {
         dropped: 5,
-        client_errors: 1,
+        client_errors: 5,
         ..sound()
     };
     let verdict = judge(&evidence);
@@ -495,9 +577,9 @@ fn one_rate_is_no_mixture_and_a_mixture_is_said_last() {
 }
 
 #[test]
-fn lateness_is_the_hosts_doing_where_the_thread_had_to_wait() {
+fn lateness_is_the_hosts_where_the_thread_waited_for_a_core_meanwhile() {
     let late = Evidence {
-        lag_impact: vec![(0.99, 0.06)],
+        lag_impact: vec![lag(0.99, 1.0, 500)],
         ..sound()
     };
     assert_eq!(judge(&late).blame, Some(Blame::Client));
@@ -506,16 +588,24 @@ fn lateness_is_the_hosts_doing_where_the_thread_had_to_wait() {
         ..late.clone()
     };
     assert_eq!(judge(&disturbed).blame, Some(Blame::Host));
-    let stopped = Evidence {
-        run_queue_share: Some(0.004),
-        stalled_share: 0.1,
-        ..late
+
+    // In a stall, only waits during the stall count, however many there were before and after.
+    let stalled = |waited_ns: u64| {
+        let mut stalls = stalls(0, 0);
+        stalls.waited_ns = waited_ns;
+        Evidence {
+            stalls,
+            stalled_share: 0.003,
+            ..disturbed.clone()
+        }
     };
-    assert_eq!(
-        judge(&stopped).blame,
-        Some(Blame::Client),
-        "the wait explains little of the standstill"
-    );
+    assert_eq!(judge(&stalled(1_000_000)).blame, Some(Blame::Client));
+    assert_eq!(judge(&stalled(8_000_000)).blame, Some(Blame::Host));
+    let stolen = Evidence {
+        steal_share: Some(0.002),
+        ..stalled(0)
+    };
+    assert_eq!(judge(&stolen).blame, Some(Blame::Host));
 }
 
 #[test]

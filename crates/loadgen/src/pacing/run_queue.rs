@@ -1,0 +1,90 @@
+//! How long the calling thread waited for a core: runnable, and not running.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use crate::base::clock::NS_PER_MS;
+
+/// How old a reading may become. A stall is explained only by waits since the latest reading, so
+/// this bounds the time before the stall whose waits are mistaken for its own.
+const OLDEST_NS: u64 = 100 * NS_PER_MS;
+
+/// The waits of one thread since the latest reading.
+pub(crate) struct RunQueueWaits {
+    /// The thread's `schedstat`; `None` where the kernel has none.
+    file: Option<File>,
+    waited_ns: u64,
+    read_at_ns: u64,
+}
+
+impl RunQueueWaits {
+    /// Those of the calling thread from now on.
+    pub fn of_this_thread(now_ns: u64) -> Self {
+        let file = File::open("/proc/thread-self/schedstat").ok();
+        let waited_ns = file.as_ref().and_then(read).unwrap_or(0);
+        Self {
+            file,
+            waited_ns,
+            read_at_ns: now_ns,
+        }
+    }
+
+    /// Reads again if the latest reading is old.
+    pub fn refresh(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.read_at_ns) > OLDEST_NS {
+            self.take(now_ns);
+        }
+    }
+
+    /// How long the thread waited since the latest reading.
+    pub fn take(&mut self, now_ns: u64) -> u64 {
+        self.read_at_ns = now_ns;
+        let Some(waited_ns) = self.file.as_ref().and_then(read) else {
+            return 0;
+        };
+        let since_ns = waited_ns.saturating_sub(self.waited_ns);
+        self.waited_ns = waited_ns;
+        since_ns
+    }
+}
+
+/// The second field of `schedstat`, in nanoseconds.
+fn read(file: &File) -> Option<u64> {
+    let mut text = [0; 64];
+    let length = file.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(text.get(..length)?).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// How long the calling thread has waited since it began; `None` where the kernel does not say.
+pub(crate) fn run_queue_wait_ns() -> Option<u64> {
+    read(&File::open("/proc/thread-self/schedstat").ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_counted_since_the_latest_reading() {
+        let mut waits = RunQueueWaits::of_this_thread(0);
+        let first_ns = waits.take(1);
+        waits.refresh(2);
+        assert_eq!(waits.read_at_ns, 1, "the reading is recent");
+        waits.refresh(2 + OLDEST_NS);
+        assert_eq!(waits.read_at_ns, 2 + OLDEST_NS);
+        // What was taken is not counted again.
+        let total_ns = run_queue_wait_ns().unwrap_or(0);
+        assert!(first_ns <= total_ns && waits.waited_ns <= total_ns);
+    }
+
+    #[test]
+    fn a_thread_without_schedstat_waited_for_nothing() {
+        let mut waits = RunQueueWaits {
+            file: None,
+            waited_ns: 0,
+            read_at_ns: 0,
+        };
+        assert_eq!(waits.take(5), 0);
+    }
+}
