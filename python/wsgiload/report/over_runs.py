@@ -23,10 +23,10 @@ from wsgiload.documents.summary import (
     Summary,
 )
 from wsgiload.report import words
-from wsgiload.statistics.effect import SIGNIFICANT, runs_needed
+from wsgiload.statistics.effect import PLANNED_FACTOR, SIGNIFICANT, runs_needed
 
 COMPARISON_NOTE = (
-    "Paired by round; 95 % interval: Student's t; p: exact sign-flip test with "
+    "Paired by round; 95 % interval: Student's t; p: paired t test with "
     "Holm's adjustment over the pairs of one load. A difference must pass both and exceed the "
     "A/A difference, if measured."
 )
@@ -251,9 +251,9 @@ def _cautions(entries: Sequence[Comparison], *, of_sessions: bool) -> Iterator[s
     pairs, rounds = max(families.values()), max(entry.rounds for entry in entries)
     if rounds < runs_needed(pairs):
         yield (
-            f"{words.plural(rounds, 'round')} cannot tell {words.plural(pairs, 'pair')} of "
-            "servers apart at all: "
-            f"no p can fall below {SIGNIFICANT / pairs:.2g}. {runs_needed(pairs)} runs can."
+            f"With {words.plural(rounds, 'round')} and {words.plural(pairs, 'pair')} of servers, "
+            f"a difference of {PLANNED_FACTOR:g}× between two of them is found less than every "
+            f"other time; {runs_needed(pairs)} runs find it more often."
         )
 
     unknown = any(entry.load_share is None and entry.rate is not None for entry in entries)

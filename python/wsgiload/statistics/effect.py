@@ -1,5 +1,5 @@
-"""What two samples of logarithms say of each other: a factor with its interval, a permutation p,
-Holm, equivalence.
+"""What two samples of logarithms say about each other: a factor with its interval, a p value,
+Holm's adjustment, and the margin within which they agree.
 
 Pure. Everything is a logarithm on the way in and a factor on the way out. Only whole runs are
 compared: requests of one run depend on each other and number millions, so that any test on them
@@ -11,21 +11,23 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from wsgiload.statistics.student import t_quantile
+from wsgiload.statistics.student import t_cumulative, t_quantile
 
-# With three runs no permutation reaches 0.05, and the t interval is as wide as a barn door.
+# With three runs the interval spans a factor of ten at the usual spread.
 FEWEST_RUNS = 4
 SIGNIFICANT = 0.05
 SAME_WITHIN = 0.05
+# The difference that the usual number of rounds is planned for, and the spread of the logarithm of
+# p99 between paired rounds that is planned with.
+PLANNED_FACTOR = 1.3
+PLANNED_DEVIATION = 0.2
 
-# Up to these numbers of arrangements and rounds all are counted; beyond, random ones are drawn.
+# Up to so many arrangements all of them are counted; beyond, so many random ones.
 MOST_ARRANGEMENTS = 20_000
-MOST_ROUNDS_COUNTED = 24
 _ROUNDING = 1e-12
 
 
@@ -42,9 +44,15 @@ class Interval:
         """Whether zero lies outside the 95 % interval."""
         return abs(self.mean) > self.half_95
 
+    @property
+    def margin(self) -> float:
+        """The smallest margin for which two one-sided tests (TOST) at 5 % reject a larger value on
+        either side."""
+        return abs(self.mean) + self.half_90
+
     def lies_within(self, margin: float) -> bool:
-        """Whether both one-sided tests (TOST) refuse a value beyond ``margin`` on either side."""
-        return abs(self.mean) + self.half_90 < margin
+        """Whether two one-sided tests (TOST) at 5 % reject a value beyond ``margin``."""
+        return self.margin < margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +82,12 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def paired_effect(differences: Sequence[float]) -> Effect:
-    """Of differences within rounds: a t interval, and the sign-flip test."""
-    return Effect(mean_interval(differences), sign_flip_p(differences), len(differences))
+    """Of differences within rounds: the paired t test and its interval (Student 1908).
+
+    Rank and sign tests ignore by how much the rounds agree: one lost round of six leaves the
+    sign-flip test without any power, and decision 25 lists the others.
+    """
+    return Effect(mean_interval(differences), t_test_p(differences), len(differences))
 
 
 def unpaired_effect(first: Sequence[float], second: Sequence[float]) -> Effect:
@@ -98,39 +110,12 @@ def _t_interval(mean: float, error: float, degrees: int) -> Interval:
     return Interval(mean, t_quantile(0.975, degrees) * error, t_quantile(0.95, degrees) * error)
 
 
-def sign_flip_p(differences: Sequence[float]) -> float:
-    """Two-sided: the share of all ways to give the differences signs whose sum is as far from zero
-    as ours."""
-    sizes = [abs(difference) for difference in differences]
-    total = sum(differences)
-    if len(sizes) > MOST_ROUNDS_COUNTED:
-        draw = random.Random(len(sizes))
-        drawn = (
-            sum(size if draw.random() < 0.5 else -size for size in sizes)
-            for _ in range(MOST_ARRANGEMENTS)
-        )
-        return _share_beyond(itertools.chain([total], drawn), total, sum(sizes))
-
-    least = abs(total) - _ROUNDING * sum(sizes)
-    if least <= 0:
-        return 1.0
-
-    # Every sum is one of either half: with one of them sorted, 2^n arrangements take 2^(n/2)
-    # look-ups.
-    half = len(sizes) // 2
-    others = sorted(_signed_sums(sizes[half:]))
-    beyond = sum(
-        len(others) - bisect_left(others, least - one) + bisect_right(others, -least - one)
-        for one in _signed_sums(sizes[:half])
-    )
-    return float(beyond / 2 ** len(sizes))
-
-
-def _signed_sums(sizes: Sequence[float]) -> list[float]:
-    sums = [0.0]
-    for size in sizes:
-        sums = [total + sign * size for total in sums for sign in (1, -1)]
-    return sums
+def t_test_p(values: Sequence[float]) -> float:
+    """Two-sided p of Student's t test that the mean of the values is zero."""
+    mean, error = fmean(values), math.sqrt(variance(values) / len(values))
+    if error == 0:
+        return float(mean == 0)
+    return 2 * t_cumulative(-abs(mean) / error, len(values) - 1)
 
 
 def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
@@ -169,12 +154,15 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 def runs_needed(pairs: int) -> int:
-    """The fewest rounds with which one of these pairs can be told apart at all, six at least.
+    """The fewest rounds, six at least, with which a difference of 1.3 between one of so many pairs
+    is found as often as not.
 
-    The smallest p of the sign-flip test is 2 of 2^runs, and Holm asks the smallest of them to be
-    below 0.05 / pairs.
+    That is where the expected t value reaches the critical one, after Bonferroni's adjustment, at
+    the planned spread between rounds.
     """
     runs = 6
-    while 2.0 ** (1 - runs) * max(1, pairs) >= SIGNIFICANT:
+    effect = math.log(PLANNED_FACTOR) / PLANNED_DEVIATION
+    probability = 1 - SIGNIFICANT / max(1, pairs) / 2
+    while effect * math.sqrt(runs) < t_quantile(probability, runs - 1):
         runs += 1
     return runs
