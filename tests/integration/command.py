@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,6 +131,16 @@ class Running:
         return Done(code, self._out.read_text(), self.err)
 
 
+def _with_tables(words: Sequence[object]) -> list[object]:
+    """The words with ``--verbose`` where a command prints an answer instead of tables: most tests
+    read the tables. ``--no-verbose`` leaves the answer."""
+    if words[:1] not in (("sweep",), ("report",)):
+        return list(words)
+    if "--no-verbose" in words:
+        return [word for word in words if word != "--no-verbose"]
+    return [words[0], "--verbose", *words[1:]]
+
+
 class Command:
     """Starts commands from one folder, and tells and removes what they left."""
 
@@ -166,7 +176,7 @@ class Command:
         self._count += 1
         folder = self.folder / f"command-{self._count}"
         folder.mkdir()
-        argv = [*(program or [str(SCRIPT)]), *map(str, words)]
+        argv = [*(program or [str(SCRIPT)]), *map(str, _with_tables(words))]
         running = Running(argv, folder, cwd or self.folder, self.environment)
         self._pids.append(running.pid)
         return running

@@ -39,8 +39,7 @@ LIMITS = (
     "client-cpu.invalid=1e9",
 )
 HOWEVER_DISTURBED = tuple(
-    f"--check-threshold={limit}"
-    for limit in (*LIMITS, "client-stalls.invalid=1e9")
+    f"--check-threshold={limit}" for limit in (*LIMITS, "client-stalls.invalid=1e9")
 )
 
 # A head, and a body in pieces without a Content-Length.

@@ -291,6 +291,27 @@ def test_a_report_is_built_again_from_what_is_stored(hello: tuple[Command, Done]
     assert (first.run_dir / "report.html").stat().st_size > 10_000
 
 
+def test_without_verbose_the_answer_comes_first(hello: tuple[Command, Done]) -> None:
+    command, first = hello
+    answer = first.summary["answer"]
+    said = command.run("report", first.run_dir, "--no-verbose").out
+    lines = said.splitlines()
+    assert lines[0] == answer["question"]
+    assert " ".join(said.split()).startswith(f"{answer['question']} {answer['sentence']}")
+    assert len(lines) <= 30
+    assert all(any(server in line for line in lines) for server in SERVERS)
+
+
+def test_each_cell_says_with_which_settings_it_ran(hello: tuple[Command, Done]) -> None:
+    for cell in hello[1].cells.values():
+        settings = cell["settings"]
+        assert any("127.0.0.1" in word or word.isdigit() for word in settings["command"])
+        assert settings["versions"]["server"] == cell["version"]
+        assert settings["keepalive"] == ("on" if cell["keepalive_honoured"] else "off")
+        budget = cell["error_budget_ns"]["0.5"]
+        assert budget["generator"][0] <= budget["generator"][1] == budget["value"]
+
+
 # --- other loads, other ways to ask
 
 

@@ -15,10 +15,10 @@ from wsgiload.documents.load_report import LoadReport, Stalls
 from wsgiload.documents.summary import AppliedLimits, CellFailure, CellResult, Summary
 from wsgiload.errors import UsageError
 from wsgiload.report import write_html
+from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
 from wsgiload.report.findings import (
     generator_facts,
-    headline,
     limit_facts,
     resource_caption,
     response_time_caption,
@@ -84,7 +84,17 @@ def page(source: str) -> Page:
 
 def test_the_page_comes_in_its_order(page: Page) -> None:
     sections = [attributes["id"] for attributes in page.named("section")]
-    assert sections == ["verdict", "validity", "curves", "time", "errors", "cells", "plan", "raw"]
+    assert sections == [
+        "answer",
+        "verdict",
+        "validity",
+        "curves",
+        "time",
+        "errors",
+        "cells",
+        "plan",
+        "raw",
+    ]
     figures = [attributes["id"] for attributes in page.named("figure")]
     assert figures[:4] == ["response-time", "goodput", "resources", "spectrum"]
     assert len(figures) == 4 + 23
@@ -127,10 +137,11 @@ def test_no_identifier_is_used_twice(page: Page) -> None:
 
 def test_the_verdict_is_said_in_words(page: Page) -> None:
     assert (
-        "4 of 8 servers kept up with 3,000/s inside 2 CPUs and 512 MiB. Their p99 response "
-        "time ranged from "
-        "5.31 ms (gunicorn-gevent) to 83.9 ms (waitress)."
+        "Which of 8 servers has the lowest p99 at 3,000/s inside 2 CPUs and 512 MiB? In 1 run, "
+        "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms [5.15 ms, 5.53 ms]."
     ) in page.text
+    assert "wsgiref falls behind first, at 2,000/s." in page.text
+    assert "answered, but the generator or the host was too disturbed to judge: uwsgi" in page.text
     assert "No inference between servers possible from 1 run." in page.text
     assert (
         "kept up with 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s it answered 77.9 % of "
@@ -332,11 +343,12 @@ def test_only_limits_that_held_are_named(
 ) -> None:
     summary = read_summary(run_dir)
     cells = [with_limits(cell, **limits) for cell in summary.cells]
-    sweep = read_sweep(only(summary, *cells))
-    assert headline(sweep).startswith(f"4 of 8 servers kept up with 3,000/s{inside}. Their p99")
+    limited = only(summary, *cells)
+    sweep = read_sweep(limited)
+    assert answer_of(limited).question.endswith(f" at 3,000/s{inside}?")
     assert re.search(rf"between [0-9.]+ and [0-9.]+{used} CPU cores\.", resource_caption(sweep))
-    one_loose = read_sweep(only(summary, *summary.cells[:-1], cells[-1]))
-    assert headline(one_loose).startswith(f"4 of 8 servers kept up with 3,000/s{inside}. Their p99")
+    one_loose = only(summary, *summary.cells[:-1], cells[-1])
+    assert answer_of(one_loose).question.endswith(f" at 3,000/s{inside}?")
 
 
 def test_cpu_use_is_a_range_only_where_servers_differ(run_dir: Path) -> None:
@@ -382,8 +394,8 @@ def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
         (run / name).unlink()
     text = Page(write_html(run).read_text(encoding="utf-8")).text
     assert (
-        "The server did not keep up with 3,000/s, the lowest load tried inside 2 CPUs and 512 MiB."
-        in text
+        "How does cheroot answer at 3,000/s inside 2 CPUs and 512 MiB? "
+        "No server kept up with any level: 1 failed." in text
     )
     assert "intervals.csv (not written by this run)" in text
 

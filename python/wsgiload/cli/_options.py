@@ -338,6 +338,10 @@ json_option = option(
     help="Write the result as JSON, to standard output by default.",
 )
 
+verbose_option = option(
+    "Output", "--verbose", is_flag=True, help="Every cell, check and note instead of the answer."
+)
+
 output_options = together(
     option(
         "Output",

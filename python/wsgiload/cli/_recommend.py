@@ -17,11 +17,15 @@ slo_option = option("Procedure", "--slo", multiple=True, help=described(SweepOpt
 
 
 def tell_recommendations(
-    recommendations: Sequence[Recommendation], code: int, *, aside: bool = False
+    recommendations: Sequence[Recommendation],
+    code: int,
+    *,
+    is_told: bool = False,
+    aside: bool = False,
 ) -> int:
-    """Print the sentence of each app, ``aside`` where standard output is JSON, and return the exit
-    code: an objective that no setting meets has failed."""
-    for sentence in recommendation_lines(recommendations):
+    """Print the sentence of each app unless that is done, ``aside`` where standard output is JSON,
+    and return the exit code: an objective that no setting meets has failed."""
+    for sentence in () if is_told else recommendation_lines(recommendations):
         click.echo(sentence, err=aside)
     is_missed = any(one.refused is not None and one.refused.is_missed for one in recommendations)
     return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code

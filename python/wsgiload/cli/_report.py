@@ -11,14 +11,14 @@ from rich.console import Console
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._descriptions import described
-from wsgiload.cli._options import FOLDER, HelpfulCommand, option
+from wsgiload.cli._options import FOLDER, HelpfulCommand, option, verbose_option
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.documents.codec import read
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_OK
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import SweepOptions
-from wsgiload.report import print_sweep, write_html
+from wsgiload.report import print_first_screen, print_sweep, with_answer, write_html
 
 EXAMPLES = (
     "wsgiload report .wsgiload/runs/20261125T101500Z-hello-1a2b",
@@ -36,15 +36,21 @@ EXAMPLES = (
     help=f"{described(SweepOptions, 'aggregate')}  [default: as stored]",
 )
 @slo_option
-def report(runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...]) -> int:
-    """Print the tables of stored RUNS and rebuild their report.html."""
+@verbose_option
+def report(
+    runs: tuple[Path, ...], aggregate: Method | None, slo: tuple[str, ...], verbose: bool
+) -> int:
+    """Print the answers of stored RUNS and rebuild their report.html."""
     texts = parse_objective(slo).texts if slo else []
     code = EXIT_OK
     for run in runs:
-        summary = analyse(read_summary(run), aggregate, texts)
-        print_sweep(summary, Console())
+        summary = with_answer(analyse(read_summary(run), aggregate, texts))
+        if verbose:
+            print_sweep(summary, Console())
+        else:
+            print_first_screen(summary, Console())
         click.echo(f"report: {write_html(run, aggregate, texts)}")
-        code = tell_recommendations(summary.recommendations or (), code)
+        code = tell_recommendations(summary.recommendations or (), code, is_told=not verbose)
     return code
 
 

@@ -38,6 +38,7 @@ from wsgiload.cli._options import (
     output_options,
     request_options,
     together,
+    verbose_option,
 )
 from wsgiload.cli._output import check_destinations, complain, write_json
 from wsgiload.cli._progress import Progress
@@ -58,7 +59,7 @@ from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.loads.public_options import LoadOptions
-from wsgiload.report import print_sweep
+from wsgiload.report import print_first_screen, print_sweep
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
 from wsgiload.sweeps.intervene import further_runs, require_liftable
@@ -71,6 +72,7 @@ _SAYS_NOTHING_OF_THE_PLAN = {
     "json_file",
     "html",
     "quiet",
+    "verbose",
     "dry_run",
     "out",
 }
@@ -229,6 +231,7 @@ _procedure_options = together(
     help="Directory for run directories.",
 )
 @option("Output", "--html", type=FILE, help="Also write the report to this file.")
+@verbose_option
 @output_options
 @request_options
 @click.pass_context
@@ -241,6 +244,7 @@ def sweep(
     json_file: str | None,
     html: Path | None,
     quiet: bool,
+    verbose: bool,
     dry_run: bool,
     resume: Path | None,
     **flags: Unpack[SweepFlags],
@@ -275,9 +279,10 @@ def sweep(
         if resume is None
         else resume_sweep(resume, events, wish, texts)
     )
-    code = _print(result, thresholds, json_file, html)
+    code = _print(result, thresholds, json_file, html, verbose=verbose)
     recommendations = result.summary.recommendations or ()
-    return tell_recommendations(recommendations, code, aside=json_file == "-")
+    is_told = json_file != "-" and not verbose
+    return tell_recommendations(recommendations, code, is_told=is_told, aside=json_file == "-")
 
 
 def _experiments(
@@ -335,14 +340,23 @@ def _asks_for_a_plan(ctx: click.Context) -> bool:
 
 
 def _print(
-    result: SweepResult, thresholds: list[Threshold], json_file: str | None, html: Path | None
+    result: SweepResult,
+    thresholds: list[Threshold],
+    json_file: str | None,
+    html: Path | None,
+    *,
+    verbose: bool,
 ) -> int:
     """The tables, the requested files, and the exit code."""
     summary = result.summary
     if json_file != "-":
-        print_sweep(summary, Console())
-        for alarm in alarms_over_cells(summary.cells):
-            click.echo(finding_text(alarm.reason()))
+        if verbose:
+            print_sweep(summary, Console())
+            for alarm in alarms_over_cells(summary.cells):
+                click.echo(finding_text(alarm.reason()))
+        else:
+            print_first_screen(summary, Console())
+            click.echo(f"details: wsgiload report --verbose {result.run_dir}")
         click.echo(f"run: {result.run_dir}")
         if result.report is not None:
             click.echo(f"report: {result.report}")

@@ -18,6 +18,7 @@ from wsgiload.documents.base import (
 from wsgiload.documents.load_report import (
     Bounds,
     Distribution,
+    ErrorBudget,
     NotChecked,
     Outcomes,
     Rates,
@@ -187,8 +188,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Of that factor: low, high. Unit: times. Source: rounds. Null: see `reason`."""
     p: Share | None
-    """Exact sign-flip permutation test, two-sided. Unit: 0 to 1. Source: rounds. Null: see
-    `reason`."""
+    """Paired t test, two-sided; of two stored runs a permutation test. Unit: 0 to 1. Source:
+    rounds. Null: see `reason`."""
     p_adjusted: Share | None
     """The same by Holm over all pairs of this app at this load. Unit: 0 to 1. Source: rounds.
     Null: see `reason`."""
@@ -288,6 +289,40 @@ class MeasuredConcurrency(Document, frozen=True, kw_only=True):
     connections_kept: NonNegativeInt | None
     """How many of them stayed open. Unit: connections. Source: probe. Null: it keeps no
     connections."""
+
+
+class Versions(Document, frozen=True, kw_only=True):
+    """The versions of what ran."""
+
+    server: str | None
+    """Version of the server. Source: its environment. Null: it could not be built."""
+    python: str | None
+    """Version of the interpreter. Source: its environment. Null: it could not be built."""
+    packages: dict[str, str]
+    """Versions of the packages of the server, by name. Source: its lock file."""
+
+
+class ServerSettings(Document, frozen=True, kw_only=True):
+    """The settings with which a server ran."""
+
+    command: tuple[str, ...]
+    """The command as it was executed. Source: catalogue."""
+    workers: PositiveInt | None
+    """Number of worker processes that were asked for. Source: plan, catalogue. Null: the server
+    has none, or its default applies."""
+    threads: PositiveInt | None
+    """Number of threads for each worker that were asked for. Source: plan, catalogue. Null: the
+    server has none, or its default applies."""
+    backlog: NonNegativeInt | None
+    """Length of the accept queue. Unit: connections. Source: kernel. Null: it could not be
+    read."""
+    keepalive: Literal["on", "off"] | None
+    """Whether connections were kept. Source: probe. Null: it did not get that far."""
+    environment: dict[str, str]
+    """Variables that were set for the server, in addition to those inherited. Secrets are replaced.
+    Source: catalogue, plan."""
+    versions: Versions
+    """What ran."""
 
 
 class AppliedLimits(Document, frozen=True, kw_only=True):
@@ -467,6 +502,11 @@ class CellResult(Document, frozen=True, kw_only=True):
     """How the server ended. Source: kernel. Null: it never started."""
     failure: CellFailure | None
     """Why there is no result. Null: it did not fail."""
+    settings: ServerSettings | None = None
+    """The settings with which the server ran. Source: catalogue, kernel. Null: it was not started,
+    or an older version measured it."""
+    error_budget_ns: dict[QuantileKey, ErrorBudget] = msgspec.field(default_factory=dict)
+    """As in a load. Unit: ns. Source: load, host."""
     settled_s: NonNegativeFloat | None = None
     """How long the trial waited for a quiet host. Unit: s. Source: host. Null: it did not wait."""
     warmup_s: NonNegativeFloat
@@ -642,6 +682,80 @@ class SessionJudgement(Document, frozen=True, kw_only=True):
     """`id` and `reason` of each that generator, host or plan spoiled. Source: cells."""
 
 
+class RankingEntry(Document, frozen=True, kw_only=True):
+    """One server at one level."""
+
+    label: str
+    """The server, as in the identifiers of its cells. Source: cells."""
+    cell_ids: tuple[str, ...]
+    """The cells that count. Source: cells."""
+    status: Literal["ranked", "overloaded", "unjudged", "failed"]
+    """`ranked`; `overloaded` where it answered less than 95 % of the scheduled requests in time, or
+    less than 99 % of all correctly; `unjudged` where it answered, but generator or host made every
+    run invalid; `failed` where it gave no result. Source: cells."""
+    value_ns: NonNegativeFloat | None
+    """p99 over all offered requests, the median over runs. Unit: ns. Source: cells. Null: not met,
+    or nothing was measured."""
+    interval_ns: tuple[NonNegativeFloat, NonNegativeFloat | None] | None
+    """95 % interval of that: between runs from four runs on, otherwise that inside the run, lowered
+    by the generator's share; of two or three runs the widest. Unit: ns. Source: cells. Null: as
+    `value_ns`."""
+    goodput_per_s: NonNegativeFloat | None
+    """Correct responses, the median over runs. Unit: 1/s. Source: cells. Null: nothing was
+    measured."""
+    p50_ns: NonNegativeFloat | None
+    """The median response time, the median over runs. Unit: ns. Source: cells. Null: as
+    `value_ns`."""
+    cpu_cores_mean: NonNegativeFloat | None
+    """CPU use, the median over runs. Unit: cores. Source: control group. Null: not measured."""
+    memory_peak_bytes: NonNegativeInt | None
+    """Memory peak, the largest over runs. Unit: bytes. Source: control group. Null: not
+    measured."""
+    workers: PositiveInt | None
+    """As in its settings. Source: settings. Null: as there."""
+    threads: PositiveInt | None
+    """As in its settings. Source: settings. Null: as there."""
+    tied_with: tuple[str, ...]
+    """Ranked servers of this level from which it cannot be told apart. Source: comparisons, or
+    overlapping intervals with fewer than four runs."""
+
+
+class RankingLevel(Document, frozen=True, kw_only=True):
+    """All servers with one app at one level, the best first."""
+
+    level: str
+    """The level in words: `3,000/s` or `50 connections`. Source: plan."""
+    rate: NonNegativeFloat | None
+    """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
+    connections: NonNegativeInt | None
+    """Number of connections. Unit: connections. Source: plan. Null: open loop."""
+    app: str | None
+    """What they served. Source: cells. Null: the cells name none."""
+    entries: tuple[RankingEntry, ...]
+    """By p99, or by goodput in a closed loop; those that are not ranked at the end."""
+
+
+class Answer(Document, frozen=True, kw_only=True):
+    """What the experiment says to whoever asked."""
+
+    question: str
+    """What was asked. Source: plan."""
+    status: Literal["decided", "tie", "undecided"]
+    """`decided`, `tie` (several are as good as the data can tell) or `undecided`. Source:
+    ranking, comparisons, recommendations."""
+    sentence: str
+    """The answer."""
+    command_line: str | None
+    """The command that starts the recommended server with its settings. Source: settings. Null:
+    nothing is recommended, or an older version measured it."""
+    needs: str | None
+    """What would settle it. Null: it is settled."""
+    cautions: tuple[str, ...]
+    """What could change the answer, the most important first."""
+    ranking: tuple[RankingLevel, ...]
+    """Every level, the highest first."""
+
+
 class Summary(Document, frozen=True, kw_only=True):
     """Times are integer nanoseconds of CLOCK_MONOTONIC, sizes bytes, rates per second. What is
     not known is null, never 0."""
@@ -675,6 +789,9 @@ class Summary(Document, frozen=True, kw_only=True):
     sweep has not ended: absent."""
     session: SessionJudgement | None = None
     """Which trials were discarded. Source: cells. Null: the sweep has not ended: absent."""
+    answer: Answer | None = None
+    """The answer to the question of the experiment. Source: cells, comparisons. Null: the sweep has
+    not ended, or an older version measured it."""
     interventions: tuple[InterventionResult, ...] | None = None
     """What lifting a limit changed, for each server and load. Source: `--intervene`. Null: it
     was not asked for."""

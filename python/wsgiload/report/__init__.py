@@ -10,9 +10,11 @@ from pathlib import Path
 
 from wsgiload.analysis.comparison import Change
 from wsgiload.experiment.procedure import Method
+from wsgiload.report.answer import with_answer
 from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity
 from wsgiload.report.catalogue import print_checks, print_server
+from wsgiload.report.first_screen import print_first_screen
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.table import (
     print_comparison,
@@ -28,11 +30,13 @@ __all__ = [
     "print_checks",
     "print_comparison",
     "print_doctor",
+    "print_first_screen",
     "print_load",
     "print_server",
     "print_servers",
     "print_sweep",
     "recommendation_lines",
+    "with_answer",
     "write_change",
     "write_html",
 ]

@@ -39,50 +39,6 @@ def kept_up_meaning(sweep: Sweep) -> str:
     return f"“Kept up” means: valid, at least {share}, and {goodput}, in every run."
 
 
-def headline(sweep: Sweep) -> str:
-    """The one sentence on top of the page."""
-    if not sweep.labels or not sweep.loads:
-        return "Nothing was measured."
-    for load in reversed(sweep.loads):
-        kept = [label for label in sweep.labels if kept_up(sweep.at(label, load))]
-        if kept:
-            return _headline_at(sweep, load, kept)
-    if not _tells(sweep, sweep.loads[0]):
-        return "No measurement is valid, so the servers cannot be compared; see the reasons below."
-    subject = "The server" if len(sweep.labels) == 1 else f"None of {len(sweep.labels)} servers"
-    negation = " did not keep" if len(sweep.labels) == 1 else " kept"
-    lowest = sweep.load_words(sweep.loads[0])
-    return f"{subject}{negation} up with {lowest}, the lowest load tried{_inside(sweep)}."
-
-
-def _headline_at(sweep: Sweep, load: float, kept: list[str]) -> str:
-    subject = kept[0] if len(sweep.labels) == 1 else f"{len(kept)} of {len(sweep.labels)} servers"
-    first = f"{subject} kept up with {sweep.load_words(load)}{_inside(sweep)}"
-    higher = [other for other in sweep.loads if other > load]
-    if higher and _tells(sweep, higher[0]):
-        first += f"; none did at {sweep.load_words(higher[0])}" if len(sweep.labels) > 1 else ""
-    values = [
-        (value, label)
-        for label in kept
-        if (value := median_upper_ns(sweep.at(label, load), 0.99)) is not None
-    ]
-    whose = "Their p99 response time" if len(values) > 1 else "p99 response time"
-    return f"{first}. {_ranges(sweep, values, whose)}".strip()
-
-
-def _tells(sweep: Sweep, load: float) -> bool:
-    """Whether any measurement at this load says something about a server."""
-    return any(cell.status != "invalid" for label in sweep.labels for cell in sweep.at(label, load))
-
-
-def _inside(sweep: Sweep) -> str:
-    """The limits that held; what was only asked for is no condition of a result."""
-    cpus, memory_bytes = sweep.cpu_limit, sweep.memory_limit_bytes
-    limits = [f"{cpus:g} CPU" + ("s" if cpus != 1 else "")] if cpus is not None else []
-    limits += [words.format_bytes(memory_bytes)] if memory_bytes is not None else []
-    return f" inside {words.join_words(limits)}" if limits else ""
-
-
 def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
     """A sentence for each app: from the quickest to the slowest of several would be from one app to
     another."""

@@ -17,12 +17,13 @@ import msgspec
 
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.load_plan import KeepaliveLimit
-from wsgiload.documents.summary import Comparison, Recommendation, Summary
+from wsgiload.documents.summary import Comparison, Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
     charts,
     coincidence,
     findings,
+    first_screen,
     forest,
     grids,
     over_runs,
@@ -31,8 +32,8 @@ from wsgiload.report import (
     table,
     words,
 )
+from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
-from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.run_files import RunFiles, read_run
 from wsgiload.report.strip import Strip, make_strip
 from wsgiload.report.strip_chart import strip_chart
@@ -120,6 +121,19 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerBox:
+    """The first screen on the page."""
+
+    question: str
+    sentence: str
+    command_line: str | None
+    needs: str | None
+    tables: list[tuple[list[str], list[list[str]]]]
+    cautions: tuple[str, ...]
+    markdown: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReportPage:
     """What ``template.html.j2`` shows."""
 
@@ -127,8 +141,7 @@ class ReportPage:
     status: str
     started: str
     conditions: str
-    headline: str
-    recommendations: list[tuple[str, str]]
+    answer: AnswerBox
     kept_up_meaning: str
     no_inference: str
     loads: list[str]
@@ -176,8 +189,7 @@ def _report_page(files: RunFiles) -> ReportPage:
         status=words.status_words(summary.status),
         started=files.run.started_utc,
         conditions=conditions(sweep.experiment),
-        headline=findings.headline(sweep),
-        recommendations=_recommendations(summary.recommendations or ()),
+        answer=_answer(summary),
         kept_up_meaning=findings.kept_up_meaning(sweep),
         no_inference=table.no_inference(sweep.runs) if sweep.runs < FEWEST_RUNS else "",
         loads=[sweep.load_words(load) for load in _grid_loads(sweep)],
@@ -215,10 +227,20 @@ def _validity_facts(sweep: Sweep, files: RunFiles) -> list[str]:
     ]
 
 
-def _recommendations(entries: Sequence[Recommendation]) -> list[tuple[str, str]]:
-    """Each sentence in two: what to run, and what else is to be known of it."""
-    parted = [sentence.partition(";") for sentence in recommendation_lines(entries)]
-    return [(head, separator + tail) for head, separator, tail in parted]
+def _answer(summary: Summary) -> AnswerBox:
+    answer = summary.answer or answer_of(summary)
+    return AnswerBox(
+        question=answer.question,
+        sentence=answer.sentence,
+        command_line=answer.command_line,
+        needs=answer.needs,
+        tables=[
+            first_screen.table_of(level, answer.ranking)
+            for level in first_screen.shown_levels(answer)
+        ],
+        cautions=answer.cautions,
+        markdown=first_screen.markdown(summary),
+    )
 
 
 def _with_keepalive(sweep: Sweep, files: RunFiles) -> Sweep:

@@ -21,6 +21,7 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
+from wsgiload.report.answer import with_answer
 
 
 class IntervalRow(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class RunFiles:
 def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
     """Read one run directory; run.json and summary.json must be there. What cells say together is
     computed anew."""
-    summary = analyse(read(Summary, directory / "summary.json"), method, slo)
+    summary = with_answer(analyse(read(Summary, directory / "summary.json"), method, slo))
     paths = {cell.id: directory / "load" / f"{cell.id}.json" for cell in summary.cells}
     return RunFiles(
         directory=directory,

@@ -11,7 +11,12 @@ import msgspec
 from wsgiload.doctor.settle import Settled
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.resources import ResourceUse
-from wsgiload.documents.summary import AttributionResult, CellFailure, MeasuredConcurrency
+from wsgiload.documents.summary import (
+    AttributionResult,
+    CellFailure,
+    MeasuredConcurrency,
+    ServerSettings,
+)
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import LimitsError, ServerError, UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
@@ -73,6 +78,7 @@ class CellRecord:
     ready_s: float | None = None
     settled: Settled | None = None
     server_exit: ServerExit | None = None
+    settings: ServerSettings | None = None
     failure: CellFailure | None = None
     # The load was carried out and the server survived it; only its stop may be missing.
     measured: bool = False

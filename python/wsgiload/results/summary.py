@@ -18,6 +18,7 @@ from wsgiload.documents.summary import (
     CellResult,
     ExitStatus,
     ExperimentFacts,
+    ServerSettings,
     Summary,
 )
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_SERVER, EXIT_THRESHOLD
@@ -111,6 +112,8 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         resources=record.resources(),
         server_exit=_server_exit(record),
         failure=record.failure,
+        settings=_settings(record),
+        error_budget_ns=load.error_budget_ns if load else {},
         settled_s=settled.waited_s if settled is not None else None,
         warmup_s=warmup_ns / NS_PER_S,
         duration_s=experiment.load.duration_ns / NS_PER_S,
@@ -123,6 +126,14 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         notes=(*record.notes, *_annotations(record)),
         attribution=record.attribution,
     )
+
+
+def _settings(record: CellRecord) -> ServerSettings | None:
+    """The settings with which the server was started, and what it made of them."""
+    if record.settings is None:
+        return None
+    kept = {None: None, True: "on", False: "off"}[record.keepalive_honoured]
+    return msgspec.structs.replace(record.settings, backlog=record.backlog, keepalive=kept)
 
 
 def _server_exit(record: CellRecord) -> ExitStatus | None:

@@ -15,11 +15,13 @@ from typing import IO
 
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.summary import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.environments.system import install_command, missing_packages
 from wsgiload.errors import ServerError, UsageError
 from wsgiload.limits import LimitedGroup
 from wsgiload.sampling.listen_queue import listener_pids
+from wsgiload.serving.settings import settings_of
 
 HOST = "127.0.0.1"
 LOG_TAIL_BYTES = 4_000
@@ -90,6 +92,7 @@ class ServerProcess:
         self.found = found
         self.group = group
         self.log_path = log_path
+        self.settings: ServerSettings | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
 
@@ -100,9 +103,9 @@ class ServerProcess:
         server, variant = self.found.server, self.found.variant
         require_system(self.found)
         argv = server.command(variant, context)
-        variables = (
-            environment.environ(context.app_dir) | server.environ(variant, context) | dict(added)
-        )
+        own = server.environ(variant, context)
+        variables = environment.environ(context.app_dir) | own | dict(added)
+        self.settings = settings_of(self.found, context, argv, own, environment)
         self._log = self.log_path.open("wb")
         try:
             self._process = self.group.spawn(

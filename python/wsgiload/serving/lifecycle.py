@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.documents.summary import ServerSettings
 from wsgiload.environments.provision import Environment
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Backend, Enforcement, Janitor, LimitedGroup, Limits
@@ -49,6 +50,7 @@ class Served:
     """What is known of a server's life; filled on the way, and kept whatever ends it."""
 
     enforcement: Enforcement | None = None
+    settings: ServerSettings | None = None
     ready_s: float | None = None
     ended: ServerExit | None = None
     oom_kills: int | None = None
@@ -74,6 +76,7 @@ def serving(
         try:
             with uninterrupted():
                 server.start(service.environment, launch_context, service.variables)
+                served.settings = server.settings
                 place.janitor.watch(group)
             served.ready_s = readiness.wait_until_ready(
                 server, launch_context.port, service.expected

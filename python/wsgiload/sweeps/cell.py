@@ -235,6 +235,7 @@ def _take_over(served: Served, record: CellRecord) -> None:
     """What the server's life showed; a server that fell to its memory limit at the very end failed
     by it too."""
     record.enforcement, record.ready_s = served.enforcement, served.ready_s
+    record.settings = served.settings
     record.server_exit, record.oom_kills = served.ended, served.oom_kills
     record.memory_peak_bytes = served.memory_peak_bytes
     if record.oom_kills and record.failure is None and record.measured:

@@ -37,7 +37,7 @@ from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.loads.options import load_plan
-from wsgiload.report import write_html
+from wsgiload.report import with_answer, write_html
 from wsgiload.results.record import CellRecord, Setting, failure_of
 from wsgiload.results.store import RunDirectory
 from wsgiload.results.stored_plan import (
@@ -154,7 +154,7 @@ class _Sweep:
         )
 
     def write_status(self, status: Status) -> Summary:
-        summary = analyse(self.summary(status))
+        summary = with_answer(analyse(self.summary(status)))
         self.directory.write_summary(summary)
 
         setting = self.bench.setting

@@ -133,14 +133,6 @@ impl Trial {
     }
 }
 
-impl Trial {
-    /// Whether there is a diagnostic of this check.
-    pub fn has_diagnostic(&self, check: &str) -> bool {
-        let mut diagnostics = self.report.diagnostics.iter();
-        diagnostics.any(|noted| noted.check == check)
-    }
-}
-
 /// What holds for every report, whatever the load and the machine.
 pub fn assert_sound(report: &LoadReport) {
     let scheduled = report.scheduled();

@@ -1,0 +1,512 @@
+"""The answer to the question of an experiment, in words: the first thing a user reads.
+
+Pure, from a summary. It decides nothing that ``analysis`` did not: it names the best, its ties, and
+what could change that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from wsgiload.analysis.alarms import alarms_over_cells
+from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.ranking import rank
+from wsgiload.documents.summary import (
+    Answer,
+    CellResult,
+    Comparison,
+    RankingEntry,
+    RankingLevel,
+    Recommendation,
+    ServerSettings,
+    Summary,
+)
+from wsgiload.report import words
+from wsgiload.report.command_line import to_paste
+from wsgiload.report.recommendation import recommendation_lines
+from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
+
+Status = Literal["decided", "tie", "undecided"]
+
+MOST_CAUTIONS = 5
+MOST_NAMES = 3
+# Ties are told apart by memory if they differ by this factor.
+LEANER_BY = 1.1
+# A rate is suggested this far beyond the estimated capacity.
+BEYOND_CAPACITY = 1.2
+
+
+def with_answer(summary: Summary) -> Summary:
+    """The summary with its answer."""
+    return msgspec.structs.replace(summary, answer=answer_of(summary))
+
+
+def answer_of(summary: Summary) -> Answer:
+    """``answer`` of summary.json; without a ranked server it says what is missing."""
+    ranking = rank(summary.cells, summary.comparisons or ())
+    decided = [one for one in summary.recommendations or () if one.recommended is not None]
+    if summary.recommendations:
+        return _of_objective(summary, ranking, summary.recommendations, decided)
+    of_apps = [_of_app(summary, levels) for levels in by_app(ranking)]
+    if len(of_apps) == 1:
+        return of_apps[0]
+    return _of_several_apps(summary, ranking, of_apps)
+
+
+def by_app(ranking: Sequence[RankingLevel]) -> list[tuple[RankingLevel, ...]]:
+    """The levels of each app; nobody has the choice between two apps."""
+    apps = dict.fromkeys(level.app for level in ranking)
+    return [tuple(level for level in ranking if level.app == app) for app in apps] or [()]
+
+
+def _of_app(summary: Summary, levels: tuple[RankingLevel, ...]) -> Answer:
+    main = main_level(levels)
+    if main is None:
+        return _nothing_ranked(summary, levels)
+    return _of_level(summary, levels, main)
+
+
+def _of_several_apps(
+    summary: Summary, ranking: tuple[RankingLevel, ...], answers: Sequence[Answer]
+) -> Answer:
+    """One answer for each app, side by side."""
+    order: tuple[Status, ...] = ("undecided", "tie", "decided")
+    needs = dict.fromkeys(one.needs for one in answers if one.needs is not None)
+    return Answer(
+        question=f"Which server is best for each of {len(answers)} apps{_inside(summary)}?",
+        status=min((one.status for one in answers), key=order.index),
+        sentence=" ".join(f"{one.ranking[0].app}: {one.sentence}" for one in answers),
+        command_line=None,
+        needs="; ".join(needs) or None,
+        cautions=tuple(cautions(summary, ranking)),
+        ranking=ranking,
+    )
+
+
+def main_level(ranking: Sequence[RankingLevel]) -> RankingLevel | None:
+    """The highest level with which a server kept up."""
+    with_ranked = (level for level in ranking if ranked(level))
+    return next(with_ranked, None)
+
+
+def ranked(level: RankingLevel) -> list[RankingEntry]:
+    """The servers that kept up and could be judged, the best first."""
+    return [entry for entry in level.entries if entry.status == "ranked"]
+
+
+# --- the question
+
+
+def question_of(summary: Summary, level: RankingLevel | None) -> str:
+    """What the experiment asks."""
+    experiment = summary.experiment
+    inside = _inside(summary)
+    if experiment.slo:
+        objective = " and ".join(experiment.slo)
+        return f"Which server, with which settings, holds {objective} at the highest rate{inside}?"
+    where = f" at {level.level}" if level is not None else ""
+    count = len({entry.label for entry in level.entries}) if level is not None else 0
+    figure = "the most requests per second" if level and level.rate is None else "the lowest p99"
+    if count == 1 and level is not None:
+        return f"How does {level.entries[0].label} answer{where}{inside}?"
+    which = f"Which of {count} servers" if count else "Which server"
+    return f"{which} has {figure}{where}{inside}?"
+
+
+def _inside(summary: Summary) -> str:
+    """The limits that held; what was only asked for is no condition of a result."""
+    cpus, memory = _held(summary.cells, "cpus"), _held(summary.cells, "memory_bytes")
+    limits = [f"{cpus:g} CPU{'' if cpus == 1 else 's'}"] if cpus is not None else []
+    limits += [words.format_bytes(memory)] if memory is not None else []
+    return f" inside {words.join_words(limits)}" if limits else ""
+
+
+def _held(cells: Sequence[CellResult], name: Literal["cpus", "memory_bytes"]) -> float | None:
+    """A limit that was enforced in every cell that was measured."""
+    held = {held_limit(cell.limits, name) for cell in cells if cell.limits is not None}
+    return held.pop() if len(held) == 1 else None
+
+
+# --- without an objective: the best at the highest level that anybody kept up with
+
+
+def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: RankingLevel) -> Answer:
+    contenders = ranked(main)
+    best = contenders[0]
+    can_infer = len(best.cell_ids) >= FEWEST_RUNS
+    status: Status
+    if len(contenders) == 1:
+        status, sentence = "decided", _alone(best, main, summary)
+    elif not can_infer:
+        status, sentence = "undecided", _quick_look(best, main, contenders)
+    elif best.tied_with:
+        status, sentence = "tie", _tie(best, main, contenders, summary.comparisons or ())
+    else:
+        status, sentence = "decided", _winner(best, main, contenders, summary.comparisons or ())
+
+    recommended = leanest([entry for entry in contenders if entry.label in _and_ties(best)])
+    saturation = saturation_sentence(summary, ranking)
+    return Answer(
+        question=question_of(summary, main),
+        status=status,
+        sentence=" ".join(part for part in (sentence, saturation) if part),
+        command_line=command_line(summary.cells, recommended),
+        needs=_needs(summary, len(contenders)) if status == "undecided" else None,
+        cautions=tuple(cautions(summary, ranking)),
+        ranking=ranking,
+    )
+
+
+def _and_ties(entry: RankingEntry) -> set[str]:
+    return {entry.label, *entry.tied_with}
+
+
+def leanest(entries: Sequence[RankingEntry]) -> RankingEntry:
+    """Among ties the one with the least memory; of nearly equal ones the best stays."""
+    best = entries[0]
+    for entry in entries[1:]:
+        if entry.memory_peak_bytes and best.memory_peak_bytes:
+            is_leaner = entry.memory_peak_bytes * LEANER_BY < best.memory_peak_bytes
+            best = entry if is_leaner else best
+    return best
+
+
+def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
+    """``0.24 ms [0.22 ms, 0.28 ms]``, or a goodput."""
+    if level.rate is None:
+        return words.format_per_s(entry.goodput_per_s)
+    return f"{words.format_duration_ns(entry.value_ns)}{interval_words(entry)}"
+
+
+def interval_words(entry: RankingEntry) -> str:
+    """`` [0.22 ms, 0.28 ms]``, or nothing."""
+    if entry.interval_ns is None:
+        return ""
+    low, high = entry.interval_ns
+    upper = "unbounded" if high is None else words.format_duration_ns(high)
+    return f" [{words.format_duration_ns(low)}, {upper}]"
+
+
+def size_words(entry: RankingEntry) -> str:
+    """`` (2 workers, 4 threads)``, as far as they were set."""
+    sizes = [words.plural(entry.workers, "worker")] if entry.workers is not None else []
+    sizes += [words.plural(entry.threads, "thread")] if entry.threads is not None else []
+    return f" ({', '.join(sizes)})" if sizes else ""
+
+
+def _aim(level: RankingLevel) -> str:
+    return "the most requests per second" if level.rate is None else "the lowest p99"
+
+
+def _alone(best: RankingEntry, main: RankingLevel, summary: Summary) -> str:
+    others = [entry for entry in main.entries if entry.status != "ranked"]
+    only = "Only " if others else ""
+    figure = "" if main.rate is None else f" with p99 {figure_words(best, main)}"
+    runs = words.plural(len(best.cell_ids), "run")
+    return f"{only}{best.label}{size_words(best)} keeps up with {main.level}{figure} ({runs})."
+
+
+def _quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
+    runs = words.plural(len(best.cell_ids), "run")
+    lead = (
+        f"In {runs}, {best.label}{size_words(best)} had {_aim(main)} at {main.level}, "
+        f"{figure_words(best, main)}"
+    )
+    tied = [entry.label for entry in contenders if entry.label in best.tied_with]
+    if tied:
+        return f"{lead}; {_names(tied)} cannot be told from it."
+    return f"{lead}. No other was within its interval, but one run does not say how runs differ."
+
+
+def _winner(
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison],
+) -> str:
+    second = contenders[1]
+    factor = _factor_words(best, second, main, comparisons)
+    runs = words.plural(len(best.cell_ids), "run")
+    return (
+        f"{best.label}{size_words(best)} has {_aim(main)} at {main.level}: "
+        f"{figure_words(best, main)}, {factor} {second.label} ({runs} each)."
+    )
+
+
+def _factor_words(
+    best: RankingEntry,
+    second: RankingEntry,
+    main: RankingLevel,
+    comparisons: Sequence[Comparison],
+) -> str:
+    """``1.31 times [1.22, 1.41] lower than``."""
+    figure, direction = ("goodput", "more than") if main.rate is None else ("p99", "lower than")
+    found = _comparison(best.label, second.label, main, figure, comparisons)
+    if found is None or found.factor is None or found.interval_95 is None:
+        return f"{direction}"
+    factor, ends = found.factor, found.interval_95
+    # The comparison is of the first over the second, in the order of the plan.
+    is_inverted = (found.first == best.label) == (figure == "p99")
+    if is_inverted:
+        factor, ends = 1 / factor, (1 / ends[1], 1 / ends[0])
+    return f"{factor:.2f} times [{ends[0]:.2f}, {ends[1]:.2f}] {direction}"
+
+
+def _tie(
+    best: RankingEntry,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison],
+) -> str:
+    tied = [entry for entry in contenders if entry.label in best.tied_with]
+    figure = "goodput" if main.rate is None else "p99"
+    found = [_comparison(best.label, one.label, main, figure, comparisons) for one in tied]
+    margins = [
+        max(abs(math.log(end)) for end in one.interval_95)
+        for one in found
+        if one is not None and one.interval_95 is not None and min(one.interval_95) > 0
+    ]
+    within = f" within {math.expm1(max(margins)):.0%}" if margins else ""
+    lean = leanest([best, *tied])
+    why = f" {lean.label} needs the least memory of them." if lean is not best else ""
+    return (
+        f"{_names([best.label, *(one.label for one in tied)])} are tied{within} for {_aim(main)} "
+        f"at {main.level}: {best.label} has {figure_words(best, main)}.{why}"
+    )
+
+
+def _comparison(
+    first: str, second: str, level: RankingLevel, figure: str, comparisons: Sequence[Comparison]
+) -> Comparison | None:
+    for one in comparisons:
+        is_here = (one.rate, one.connections, one.app) == (level.rate, level.connections, level.app)
+        if is_here and one.figure == figure and {one.first, one.second} == {first, second}:
+            return one
+    return None
+
+
+def _names(labels: Sequence[str]) -> str:
+    if len(labels) <= MOST_NAMES + 1:
+        return words.join_words(labels)
+    return f"{', '.join(labels[:MOST_NAMES])} and {len(labels) - MOST_NAMES} more"
+
+
+def _needs(summary: Summary, servers: int) -> str:
+    runs = runs_needed(math.comb(servers, 2))
+    experiment = summary.experiment
+    cell_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
+    cells = len({(cell.id.rpartition("#")[0]) for cell in summary.cells})
+    span = words.format_span(runs * cells * (cell_s + 2))
+    return f"add --compare, which makes {runs} runs of each (about {span})"
+
+
+# --- with an objective
+
+
+def _of_objective(
+    summary: Summary,
+    ranking: tuple[RankingLevel, ...],
+    entries: Sequence[Recommendation],
+    decided: Sequence[Recommendation],
+) -> Answer:
+    refused = [one.refused for one in entries if one.refused is not None]
+    has_ties = any(one.recommended is not None and one.recommended.tied for one in entries)
+    status: Status = "undecided" if refused else "tie" if has_ties else "decided"
+    label = decided[0].recommended.server if decided and decided[0].recommended else None
+    entry = next((one for level in ranking for one in level.entries if one.label == label), None)
+    return Answer(
+        question=question_of(summary, main_level(ranking)),
+        status=status,
+        sentence=" ".join(recommendation_lines(entries)),
+        command_line=command_line(summary.cells, entry) if entry is not None else None,
+        needs="; ".join(dict.fromkeys(one.needs for one in refused)) or None,
+        cautions=tuple(cautions(summary, ranking)),
+        ranking=ranking,
+    )
+
+
+def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answer:
+    counts = _counts(ranking[-1].entries if ranking else ())
+    sentence = f"No server kept up with any level: {counts}." if counts else "Nothing was measured."
+    return Answer(
+        question=question_of(summary, ranking[0] if ranking else None),
+        status="undecided",
+        sentence=sentence,
+        command_line=None,
+        needs="add lower rates, or see the reasons below" if ranking else None,
+        cautions=tuple(cautions(summary, ranking)),
+        ranking=ranking,
+    )
+
+
+def _counts(entries: Iterable[RankingEntry]) -> str:
+    names = {
+        "overloaded": "fell behind",
+        "unjudged": "answered but could not be judged",
+        "failed": "failed",
+    }
+    statuses = [entry.status for entry in entries]
+    found = [
+        f"{statuses.count(status)} {text}" for status, text in names.items() if status in statuses
+    ]
+    return ", ".join(found)
+
+
+# --- saturation
+
+
+def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> str:
+    """At which rate the first server saturates, or that none did and which rate would show it."""
+    rising = [level for level in reversed(ranking) if level.rate is not None]
+    for level in rising:
+        behind = [entry.label for entry in level.entries if entry.status == "overloaded"]
+        if behind:
+            verb = "falls" if len(behind) == 1 else "fall"
+            return f"{_names(behind)} {verb} behind first, at {level.level}."
+    if not rising or not ranked(rising[-1]):
+        return ""
+
+    top = rising[-1]
+    estimates = [_capacity_per_s(entry, top, summary) for entry in ranked(top)]
+    known = [
+        (capacity, entry.label)
+        for capacity, entry in zip(estimates, ranked(top), strict=True)
+        if capacity is not None
+    ]
+    if not known:
+        return f"No server is saturated at {top.level}."
+    capacity, label = min(known)
+    suggested = _round_up(capacity * BEYOND_CAPACITY)
+    return (
+        f"No server is saturated at {top.level}; by its CPU use {label} would be the first, near "
+        f"{words.format_per_s(_two_digits(capacity))} (try --rates {suggested:g})."
+    )
+
+
+def _capacity_per_s(entry: RankingEntry, level: RankingLevel, summary: Summary) -> float | None:
+    """The rate at which its CPU limit is used up, if CPU per request stays what it is."""
+    cores, limit = entry.cpu_cores_mean, summary.experiment.cpus
+    if not cores or level.rate is None or limit is None:
+        return None
+    # A worker of CPython runs Python code on one core at a time.
+    usable = min(limit, entry.workers) if entry.workers is not None else limit
+    return level.rate * usable / cores
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _round_up(value: float) -> float:
+    step = 10.0 ** math.floor(math.log10(value)) / 2
+    return math.ceil(value / step) * step
+
+
+# --- what could change the answer
+
+
+def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
+    """At most five lines, the most important first."""
+    lines = [*_not_ranked(ranking), *_upper_bounds(summary.cells), *_reasons(summary.cells)]
+    lines += [alarm.message for alarm in alarms_over_cells(summary.cells)]
+    if len(lines) > MOST_CAUTIONS:
+        left = len(lines) - MOST_CAUTIONS + 1
+        lines = [*lines[: MOST_CAUTIONS - 1], f"{left} more: --verbose lists them"]
+    return lines
+
+
+def _not_ranked(ranking: Sequence[RankingLevel]) -> list[str]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for level in ranking:
+        for entry in level.entries:
+            if entry.status in ("unjudged", "failed"):
+                found.setdefault((entry.status, entry.label), []).append(level.level)
+    by_status: dict[str, list[str]] = {}
+    for (status, label), levels in found.items():
+        where = "" if len(levels) == len(ranking) else f" at {' and '.join(reversed(levels))}"
+        by_status.setdefault(status, []).append(f"{label}{where}")
+    texts = {
+        "failed": "failed: {}",
+        "unjudged": "answered, but the generator or the host was too disturbed to judge: {}; "
+        "repeat",
+    }
+    return [text.format(_names(by_status[key])) for key, text in texts.items() if key in by_status]
+
+
+def _upper_bounds(cells: Sequence[CellResult]) -> list[str]:
+    bound = [
+        cell
+        for cell in cells
+        if (budget := cell.error_budget_ns.get("0.99")) is not None
+        and budget.standing == "upper_bound"
+    ]
+    if not bound:
+        return []
+    added = max(
+        cell.error_budget_ns["0.99"].generator[1] - cell.error_budget_ns["0.99"].generator[0]
+        for cell in bound
+    )
+    count = words.plural(len(bound), "cell")
+    return [
+        f"p99 of {count} is an upper bound: the generator was late there and may have added up to "
+        f"{words.format_duration_ns(added)}"
+    ]
+
+
+_ABOUT_SERVERS = {
+    "no-keepalive": "no keep-alive, so every request opens a connection",
+    "nagle-delay": "delayed by Nagle's algorithm with delayed ACKs",
+    "failed": "failed requests",
+    "stationarity": "response times changed during the measurement",
+    "app-calls": "the app was called another number of times than requests were sent",
+}
+_ABOUT_HOST = {
+    "contaminated": "other processes used the machine",
+    "steal": "the hypervisor took CPU time",
+    "settle": "the host was not quiet before the trial",
+    "shared-cores": "server and generator share cores",
+    "limits": "a limit was not enforced",
+    "client-stalls": "the generator stalled",
+    "send-lag": "the generator was late",
+}
+
+
+def _reasons(cells: Sequence[CellResult]) -> list[str]:
+    """What holds for servers, by server; what the host did, by number of cells."""
+    servers: dict[str, list[str]] = {}
+    counts: dict[str, int] = {}
+    for cell in cells:
+        for reason in cell.verdict.reasons if cell.verdict is not None else ():
+            if reason.check in _ABOUT_SERVERS:
+                servers.setdefault(reason.check, []).append(cell.id.rpartition("@")[0])
+            elif reason.check in _ABOUT_HOST:
+                counts[reason.check] = counts.get(reason.check, 0) + 1
+    by_count = sorted(counts, key=lambda check: -counts[check])
+    lines = [
+        f"{_ABOUT_HOST[check]} in {counts[check]} of {len(cells)} cells ({check})"
+        for check in by_count
+    ]
+    lines += [
+        f"{text}: {_names(list(dict.fromkeys(servers[check])))} ({check})"
+        for check, text in _ABOUT_SERVERS.items()
+        if check in servers
+    ]
+    return lines
+
+
+# --- the command to paste
+
+
+def command_line(cells: Sequence[CellResult], entry: RankingEntry) -> str | None:
+    """The command that starts a server as it was measured."""
+    settings = _settings(cells, entry)
+    return None if settings is None else to_paste(settings)
+
+
+def _settings(cells: Sequence[CellResult], entry: RankingEntry) -> ServerSettings | None:
+    ids = set(entry.cell_ids)
+    return next((cell.settings for cell in cells if cell.id in ids and cell.settings), None)

@@ -1,0 +1,228 @@
+"""The answer of an experiment: what it names, what it leaves open, and how it looks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+from rich.console import Console
+
+from wsgiload.analysis.aggregate import server_of
+from wsgiload.analysis.over_cells import analyse
+from wsgiload.analysis.ranking import rank
+from wsgiload.documents.summary import (
+    Answer,
+    CellFailure,
+    CellResult,
+    ServerSettings,
+    Summary,
+    Versions,
+)
+from wsgiload.report.answer import answer_of
+from wsgiload.report.command_line import to_paste
+from wsgiload.report.first_screen import markdown, print_first_screen
+
+from .filled import filled_summary, rates, reason, resources, verdict
+from .invented_cells import cell, experiment, invalid, runs_of
+
+
+def summary_of(cells: Sequence[CellResult], **facts: Any) -> Summary:
+    """An analysed summary of these cells."""
+    runs = max(one.run for one in cells)
+    servers = tuple(dict.fromkeys(server_of(one) for one in cells))
+    rates = tuple(sorted({one.rate for one in cells if one.rate is not None}))
+    plain = {"runs": runs, "servers": servers, "rates": rates or None, "cpus": 1.0} | facts
+    return analyse(filled_summary(plain, cells))
+
+
+def answer(cells: Sequence[CellResult], **facts: Any) -> Answer:
+    return answer_of(summary_of(cells, **facts))
+
+
+def behind(name: str, rate: float = 1000.0) -> CellResult:
+    """A server that answers seven of ten requests in time."""
+    return cell(name, p99_ns=None, rate=rate, rate_result=rates(700.0, offered_per_s=rate))
+
+
+def failed(name: str) -> CellResult:
+    """A server that did not start."""
+    failure = CellFailure(step="start", message="it died", log_tail="")
+    return cell(
+        name,
+        outcomes=None,
+        offered_quantiles_ns=None,
+        failure=failure,
+        verdict=verdict("invalid", "server"),
+    )
+
+
+# --- ranking
+
+
+def test_levels_stand_from_the_highest_and_servers_from_the_best() -> None:
+    cells = [cell("slow", p99_ns=9e6), cell("fast", p99_ns=2e6), cell("fast", p99_ns=1e6, rate=500)]
+    levels = rank(summary_of(cells).cells)
+    assert [level.level for level in levels] == ["1,000/s", "500/s"]
+    assert [entry.label for entry in levels[0].entries] == ["fast", "slow"]
+
+
+def test_who_fell_behind_who_failed_and_who_could_not_be_judged_are_three_things() -> None:
+    cells = [behind("behind"), failed("failed"), invalid(cell("unjudged")), cell("good")]
+    levels = rank(summary_of(cells).cells)
+    found = {entry.label: entry.status for entry in levels[0].entries}
+    assert found == {
+        "good": "ranked",
+        "behind": "overloaded",
+        "unjudged": "unjudged",
+        "failed": "failed",
+    }
+    assert list(found) == ["good", "behind", "unjudged", "failed"], "the ranked come first"
+
+
+def test_a_closed_loop_is_ranked_by_goodput() -> None:
+    def closed(name: str, goodput: float) -> CellResult:
+        return cell(name, rate=None, connections=50, rate_result=rates(goodput))
+
+    levels = rank(summary_of([closed("a", 900.0), closed("b", 2000.0), closed("c", 1950.0)]).cells)
+    assert [entry.label for entry in levels[0].entries] == ["b", "c", "a"]
+    assert levels[0].entries[0].tied_with == ("c",), "2 % of one run are no difference"
+
+
+# --- the answer
+
+
+def test_six_rounds_name_the_winner_with_its_factor() -> None:
+    found = answer(experiment(1, {"waitress": 3e6, "gevent": 1e6}))
+    assert found.status == "decided"
+    assert found.question == "Which of 2 servers has the lowest p99 at 1,000/s?"
+    assert found.sentence.startswith("gevent has the lowest p99 at 1,000/s: 963 µs [")
+    assert "lower than waitress (6 runs each)" in found.sentence
+    assert found.needs is None
+
+
+def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
+    sizes = {"a": 90_000_000, "b": 40_000_000, "c": 20_000_000}
+    cells = [
+        replace(one, resources=resources(memory_peak_bytes=sizes[one.server]))
+        for one in experiment(2, {"a": 1e6, "b": 1.02e6, "c": 5e6})
+    ]
+    found = answer(cells)
+    assert found.status == "tie"
+    assert found.sentence.startswith("a and b are tied within ")
+    assert found.sentence.count(" %") + found.sentence.count("%") >= 1
+    assert "b needs the least memory of them." in found.sentence
+
+
+def test_one_run_is_a_quick_look_that_says_what_would_decide() -> None:
+    found = answer([cell("a", p99_ns=1e6), cell("b", p99_ns=9e6)])
+    assert found.status == "undecided"
+    assert found.sentence.startswith("In 1 run, a had the lowest p99 at 1,000/s, 1.00 ms")
+    assert found.needs is not None and found.needs.startswith(
+        "add --compare, which makes 6 runs of each (about "
+    )
+
+
+def test_the_highest_level_that_anybody_kept_up_with_is_the_question() -> None:
+    cells = [
+        *(cell(name, p99_ns=1e6, rate=1000.0) for name in "ab"),
+        *(behind(name, 3000.0) for name in "ab"),
+    ]
+    found = answer(cells)
+    assert "at 1,000/s" in found.question
+    assert "a and b fall behind first, at 3,000/s." in found.sentence
+
+
+def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
+    cells = [
+        cell("a", p99_ns=1e6, resources=resources(cpu_cores_mean=0.4)),
+        cell("b", p99_ns=2e6, resources=resources(cpu_cores_mean=0.1)),
+    ]
+    expected = (
+        "No server is saturated at 1,000/s; by its CPU use a would be the first, near 2,500/s "
+        "(try --rates 3000)."
+    )
+    assert answer(cells).sentence.endswith(expected)
+
+
+def test_nobody_kept_up_is_an_answer_too() -> None:
+    found = answer([behind("a")])
+    assert found.sentence == "No server kept up with any level: 1 fell behind."
+    assert found.status == "undecided" and found.needs
+
+
+def test_at_most_five_cautions_and_the_gravest_first() -> None:
+    checks = ("steal", "settle", "contaminated", "no-keepalive", "nagle-delay", "stationarity")
+    warned = cell("a", verdict=verdict("warn", "host", *(reason(check) for check in checks)))
+    found = answer([failed("dead"), warned])
+    assert len(found.cautions) == 5
+    assert found.cautions[0] == "failed: dead"
+    assert found.cautions[-1] == "3 more: --verbose lists them"
+
+
+# --- the command to paste
+
+
+def settings(*command: str, **environment: str) -> ServerSettings:
+    return ServerSettings(
+        command=command,
+        workers=1,
+        threads=4,
+        backlog=None,
+        keepalive=None,
+        environment=environment,
+        versions=Versions(server="1", python="3.12", packages={}),
+    )
+
+
+def test_a_pasted_command_has_no_path_of_ours_and_a_usual_port() -> None:
+    gunicorn = settings(
+        "/cache/x/bin/gunicorn", "--bind", "127.0.0.1:40117", "--threads", "4", "a:app"
+    )
+    assert to_paste(gunicorn) == "gunicorn --bind 127.0.0.1:8000 --threads 4 a:app"
+    waitress = settings("/x/bin/waitress-serve", "--port", "40117", "--backlog", "401170", "a:app")
+    assert to_paste(waitress) == "waitress-serve --port 8000 --backlog 401170 a:app"
+    uwsgi = settings("/x/bin/uwsgi", "--http-socket=127.0.0.1:4011", "app dir", UWSGI_X="a b")
+    expected = "env 'UWSGI_X=a b' uwsgi --http-socket=127.0.0.1:8000 'app dir'"
+    assert to_paste(uwsgi) == expected
+
+
+# --- the screen
+
+
+def screen(summary: Summary, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, no_color=True)
+    print_first_screen(summary, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_first_screen_has_at_most_thirty_lines_and_fits_80_columns() -> None:
+    names = [f"server-{number}-with-a-long-name" for number in range(9)]
+    cells = [
+        cell(name, p99_ns=1e6 * (place + 1), rate=rate)
+        for place, name in enumerate(names)
+        for rate in (1000.0, 2000.0, 3000.0)
+    ]
+    measured = summary_of(cells)
+    for width in (80, 120, 200):
+        lines = screen(measured, width).splitlines()
+        assert len(lines) <= 30
+        assert all(len(line) <= width for line in lines)
+        assert all(any(name in line for line in lines) for name in names), "no name is wrapped"
+    assert "p99 at 3,000/s" in screen(measured, 80)
+    assert "at 1,000/s" in screen(measured, 200)
+
+
+def test_ties_share_their_place() -> None:
+    text = screen(summary_of(runs_of("a", [1e6] * 6) + runs_of("b", [9e6] * 6)), 120)
+    assert "1 a" in " ".join(text.split()) and "2 b" in " ".join(text.split())
+
+
+def test_markdown_says_the_same() -> None:
+    measured = summary_of(experiment(1, {"waitress": 3e6, "gevent": 1e6}))
+    text = markdown(measured)
+    found = answer_of(measured)
+    assert found.question in text and found.sentence in text
+    assert "| 1 | gevent |" in text
