@@ -22,7 +22,7 @@ from wsgiload.documents.summary import (
 )
 from wsgiload.report.answer import answer_of
 from wsgiload.report.command_line import to_paste
-from wsgiload.report.first_screen import markdown, print_first_screen
+from wsgiload.report.first_screen import markdown, print_first_screen, table_of
 
 from .filled import filled_summary, rates, reason, resources, verdict
 from .invented_cells import cell, experiment, invalid, runs_of
@@ -213,6 +213,16 @@ def test_the_first_screen_has_at_most_thirty_lines_and_fits_80_columns() -> None
         assert all(any(name in line for line in lines) for name in names), "no name is wrapped"
     assert "p99 at 3,000/s" in screen(measured, 80)
     assert "at 1,000/s" in screen(measured, 200)
+
+
+def test_only_those_that_share_a_place_are_marked() -> None:
+    intervals = {"a": (1e6, 2e6), "b": (1.5e6, 4e6), "c": (3e6, 5e6)}
+    cells = [cell(name, p99_ns=low) for name, (low, _) in intervals.items()]
+    level = rank(summary_of(cells).cells)[0]
+    ties = {"a": ("b",), "b": ("a", "c"), "c": ("b",)}
+    entries = tuple(replace(one, tied_with=ties[one.label]) for one in level.entries)
+    _, rows = table_of(replace(level, entries=entries), ())
+    assert [row[0] for row in rows] == ["1=", "1=", "3"]
 
 
 def test_ties_share_their_place() -> None:

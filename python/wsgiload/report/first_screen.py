@@ -108,18 +108,25 @@ def table_of(
 
 
 def _places(entries: Sequence[RankingEntry]) -> dict[str, str]:
-    """The place of each server; those that cannot be told from the best of their group share it."""
-    places: dict[str, str] = {}
+    """The place of each server; those that cannot be told from the first of their group share
+    it."""
+    places: dict[str, int] = {}
     first: RankingEntry | None = None
-    place = 0
     for position, entry in enumerate(entries, start=1):
         if entry.status != "ranked":
-            places[entry.label] = words.MISSING
             continue
-        if first is None or entry.label not in first.tied_with:
-            first, place = entry, position
-        places[entry.label] = f"{place}{'=' if entry.tied_with else ''}"
-    return places
+        is_tied = first is not None and entry.label in first.tied_with
+        if first is None or not is_tied:
+            first = entry
+            places[entry.label] = position
+        else:
+            places[entry.label] = places[first.label]
+
+    taken = list(places.values())
+    words_of = {
+        label: f"{place}{'=' if taken.count(place) > 1 else ''}" for label, place in places.items()
+    }
+    return {entry.label: words_of.get(entry.label, words.MISSING) for entry in entries}
 
 
 def _figure(entry: RankingEntry, *, is_open: bool) -> str:
