@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.analysis.ranking import rank
+from wsgiload.analysis.ranking import level_words, rank
 from wsgiload.documents.summary import (
     Answer,
     CellFailure,
@@ -110,8 +111,9 @@ def test_a_tie_names_its_margin_and_recommends_the_leaner_server() -> None:
     ]
     found = answer(cells)
     assert found.status == "tie"
-    assert found.sentence.startswith("a and b are tied within ")
-    assert found.sentence.count(" %") + found.sentence.count("%") >= 1
+    assert re.match(
+        r"a and b are tied within \d+ % for the lowest p99 at 1,000/s: ", found.sentence
+    )
     assert "b needs the least memory of them." in found.sentence
 
 
@@ -132,6 +134,19 @@ def test_the_highest_level_that_anybody_kept_up_with_is_the_question() -> None:
     found = answer(cells)
     assert "at 1,000/s" in found.question
     assert "a and b fall behind first, at 3,000/s." in found.sentence
+
+
+def test_a_quick_look_names_the_tie_whose_command_follows() -> None:
+    small, large = resources(memory_peak_bytes=10**7), resources(memory_peak_bytes=9 * 10**7)
+    found = answer(
+        [cell("a", p99_ns=1e6, resources=large), cell("b", p99_ns=1.01e6, resources=small)]
+    )
+    assert "b cannot be told from it. b needs the least memory of them." in found.sentence
+
+
+def test_high_rates_keep_their_digits() -> None:
+    assert level_words(1_500_000.0, None) == "1,500,000/s"
+    assert level_words(None, 1) == "1 connection"
 
 
 def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:

@@ -176,9 +176,8 @@ class ErrorBudget(Document, frozen=True, kw_only=True):
     """Noise floor of the machine at this quantile. Unit: ns. Source: `wsgiload calibrate`. Null:
     not calibrated."""
     undisturbed: NonNegativeInt | None
-    """The quantile over the seconds in which the host was not disturbed. Unit: ns. Source:
-    intervals, host. Null: nobody watched the host, every second was undisturbed, or too few
-    requests are left."""
+    """The quantile over the seconds in which the host was not disturbed. Unit: ns. Null: always;
+    it is not measured yet."""
     band: tuple[NonNegativeInt, NonNegativeInt | None] | None
     """Where the value of an undisturbed generator lies: `sampling_95`, its lower end lowered by the
     generator's share and the median noise floor. Unit: ns. Source: derived. Null: as

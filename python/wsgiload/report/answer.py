@@ -15,6 +15,7 @@ import msgspec
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.ranking import rank
+from wsgiload.analysis.recommend import LEANER_BY
 from wsgiload.documents.summary import (
     Answer,
     CellResult,
@@ -34,8 +35,6 @@ Status = Literal["decided", "tie", "undecided"]
 
 MOST_CAUTIONS = 5
 MOST_NAMES = 3
-# Ties are told apart by memory if they differ by this factor.
-LEANER_BY = 1.1
 # A rate is suggested this far beyond the estimated capacity.
 BEYOND_CAPACITY = 1.2
 
@@ -140,7 +139,7 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     can_infer = len(best.cell_ids) >= FEWEST_RUNS
     status: Status
     if len(contenders) == 1:
-        status, sentence = "decided", _alone(best, main, summary)
+        status, sentence = "decided", _alone(best, main)
     elif not can_infer:
         status, sentence = "undecided", _quick_look(best, main, contenders)
     elif best.tied_with:
@@ -202,7 +201,7 @@ def _aim(level: RankingLevel) -> str:
     return "the most requests per second" if level.rate is None else "the lowest p99"
 
 
-def _alone(best: RankingEntry, main: RankingLevel, summary: Summary) -> str:
+def _alone(best: RankingEntry, main: RankingLevel) -> str:
     others = [entry for entry in main.entries if entry.status != "ranked"]
     only = "Only " if others else ""
     figure = "" if main.rate is None else f" with p99 {figure_words(best, main)}"
@@ -216,10 +215,12 @@ def _quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Ran
         f"In {runs}, {best.label}{size_words(best)} had {_aim(main)} at {main.level}, "
         f"{figure_words(best, main)}"
     )
-    tied = [entry.label for entry in contenders if entry.label in best.tied_with]
+    tied = [entry for entry in contenders if entry.label in best.tied_with]
     if tied:
-        return f"{lead}; {_names(tied)} cannot be told from it."
-    return f"{lead}. No other was within its interval, but one run does not say how runs differ."
+        names = _names([entry.label for entry in tied])
+        return f"{lead}; {names} cannot be told from it.{_lean_words(best, tied)}"
+    near = "within 10 % of it" if main.rate is None else "within its interval"
+    return f"{lead}. No other was {near}, but so few runs do not say how runs differ."
 
 
 def _winner(
@@ -247,7 +248,7 @@ def _factor_words(
     figure, direction = ("goodput", "more than") if main.rate is None else ("p99", "lower than")
     found = _comparison(best.label, second.label, main, figure, comparisons)
     if found is None or found.factor is None or found.interval_95 is None:
-        return f"{direction}"
+        return direction
     factor, ends = found.factor, found.interval_95
     # The comparison is of the first over the second, in the order of the plan.
     is_inverted = (found.first == best.label) == (figure == "p99")
@@ -270,13 +271,17 @@ def _tie(
         for one in found
         if one is not None and one.interval_95 is not None and min(one.interval_95) > 0
     ]
-    within = f" within {math.expm1(max(margins)):.0%}" if margins else ""
-    lean = leanest([best, *tied])
-    why = f" {lean.label} needs the least memory of them." if lean is not best else ""
+    within = f" within {math.expm1(max(margins)) * 100:.0f} %" if margins else ""
     return (
         f"{_names([best.label, *(one.label for one in tied)])} are tied{within} for {_aim(main)} "
-        f"at {main.level}: {best.label} has {figure_words(best, main)}.{why}"
+        f"at {main.level}: {best.label} has {figure_words(best, main)}.{_lean_words(best, tied)}"
     )
+
+
+def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
+    """Whose command line follows, where that is not the best by the figure."""
+    lean = leanest([best, *tied])
+    return "" if lean is best else f" {lean.label} needs the least memory of them."
 
 
 def _comparison(

@@ -15,13 +15,11 @@ import msgspec
 
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
 from wsgiload.documents.load_report import Bounds, Distribution, Outcomes, Rates
 from wsgiload.documents.resources import ResourceUse
 from wsgiload.documents.summary import CellResult, ExperimentFacts, Summary
 from wsgiload.report import words
-
-KEPT_UP_RATIO = 0.99
-KEPT_UP_GOODPUT = 0.95
 
 _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "constant arrivals"}
 _POLICIES = {

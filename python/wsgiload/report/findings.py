@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from wsgiload.analysis.ranking import KEPT_UP_GOODPUT, KEPT_UP_RATIO
 from wsgiload.documents.load_report import GeneratorUsage, LoadReport
 from wsgiload.documents.summary import AppliedLimits
 from wsgiload.report import words
 from wsgiload.report.cells import (
-    KEPT_UP_GOODPUT,
-    KEPT_UP_RATIO,
     Cell,
     Sweep,
     finite_median,
