@@ -13,8 +13,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from wsgiload.interrupts import uninterrupted
 
 SHARED_MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"wsgiload-scratch-[0-9]+-.+")
@@ -22,15 +24,23 @@ _NAME = re.compile(r"wsgiload-scratch-[0-9]+-.+")
 
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
-    """A fresh folder, removed at the end of the block; in the system's folder for such unless
-    another is given."""
-    with tempfile.TemporaryDirectory(prefix=f"wsgiload-scratch-{os.getpid()}-", dir=parent) as name:
-        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+    """A fresh folder, removed at the end of the block even if an interrupt comes meanwhile; in the
+    system's folder for temporary files unless another is given."""
+    with ExitStack() as held:
+        with uninterrupted():
+            prefix = f"wsgiload-scratch-{os.getpid()}-"
+            folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
+            held.callback(_remove, folder)
+            descriptor = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY)
+            held.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield Path(name)
-        finally:
-            os.close(descriptor)
+
+        yield Path(folder.name)
+
+
+def _remove(folder: tempfile.TemporaryDirectory[str]) -> None:
+    with uninterrupted():
+        folder.cleanup()
 
 
 def remove_stale_scratch(folder: Path | None = None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,23 @@ def test_a_folder_lives_as_long_as_its_block(temporary: Path) -> None:
         assert folder.parent == temporary
         (folder / "socket").touch()
         assert remove_stale_scratch() == [], "its maker lives"
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["fcntl.flock", "shutil.rmtree"])
+def test_an_interrupt_at_any_step_leaves_no_folder(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    module, name = step.split(".")
+    original = getattr(sys.modules[module], name)
+
+    def interrupted(*arguments: object, **keywords: object) -> object:
+        signal.raise_signal(signal.SIGINT)
+        return original(*arguments, **keywords)
+
+    monkeypatch.setattr(step, interrupted)
+    with pytest.raises(KeyboardInterrupt), scratch_folder() as folder:
+        (folder / "socket").touch()
     assert list(temporary.iterdir()) == []
 
 
