@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -28,7 +28,7 @@ use crate::plan::ReceiveStamps;
 use crate::record::exchange::Outcome;
 
 type Sender = SendRequest<Full<Bytes>>;
-type Protocol = http2::Connection<StampedTransport, Full<Bytes>, Tasks>;
+type Protocol = http2::Connection<StampedTransport, Full<Bytes>, Spawner>;
 
 /// An HTTP/2 connection by hyper.
 pub(crate) struct Http2Connection {
@@ -69,7 +69,7 @@ impl Connection for Http2Connection {
             }
             let transport = StampedTransport(Rc::clone(&self.observed));
             self.stage =
-                Stage::Handshake(Box::pin(http2::handshake(self.tasks.clone(), transport)));
+                Stage::Handshake(Box::pin(http2::handshake(self.tasks.spawner(), transport)));
         }
 
         let Stage::Handshake(handshake) = &mut self.stage else {
@@ -87,11 +87,11 @@ impl Connection for Http2Connection {
 
         let (sender, protocol) = done.map_err(io::Error::other)?;
         let observed = Rc::clone(&self.observed);
-        self.tasks.execute(async move {
+        self.tasks.add(Box::pin(async move {
             // Its failure, with its cause, is reported by the exchange that it ends.
             drop(protocol.await);
             observed.end.set(true);
-        });
+        }));
         self.stage = Stage::Idle(sender);
 
         Ok(true)
@@ -193,17 +193,34 @@ impl Http2Connection {
     }
 }
 
-/// Futures that hyper spawns: the protocol itself, and parts of it.
-#[derive(Clone, Default)]
-pub(crate) struct Tasks(Rc<RefCell<Vec<Future<()>>>>);
+/// Futures that hyper spawns: the protocol itself, and parts of it. They end with the connection,
+/// which alone owns them.
+#[derive(Default)]
+struct Tasks(Rc<RefCell<Vec<Future<()>>>>);
 
-impl<F: std::future::Future<Output = ()> + 'static> Executor<F> for Tasks {
+/// hyper's way to add tasks. The protocol holds one and is itself a task: if this owned the tasks,
+/// they would keep each other, and with them the socket, for ever.
+#[derive(Clone)]
+struct Spawner(Weak<RefCell<Vec<Future<()>>>>);
+
+impl<F: std::future::Future<Output = ()> + 'static> Executor<F> for Spawner {
     fn execute(&self, future: F) {
-        self.0.borrow_mut().push(Box::pin(future));
+        // Without the connection, nobody would poll it.
+        if let Some(tasks) = self.0.upgrade() {
+            tasks.borrow_mut().push(Box::pin(future));
+        }
     }
 }
 
 impl Tasks {
+    fn spawner(&self) -> Spawner {
+        Spawner(Rc::downgrade(&self.0))
+    }
+
+    fn add(&self, future: Future<()>) {
+        self.0.borrow_mut().push(future);
+    }
+
     fn poll(&self, context: &mut Context<'_>) {
         // Taken out while they run: they may add to the list.
         let mut running = std::mem::take(&mut *self.0.borrow_mut());

@@ -26,6 +26,8 @@ use crate::tls_server::{Certificate, answering};
 struct Http2Server {
     address: SocketAddr,
     connections: Arc<AtomicU64>,
+    /// The most connections that were open at once.
+    most_open: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -45,17 +47,20 @@ impl Http2Server {
         let connections = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = oneshot::channel();
         let counted = Arc::clone(&connections);
+        let most_open = Arc::new(AtomicU64::new(0));
+        let peak = Arc::clone(&most_open);
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .unwrap();
-            runtime.spawn(accept(listener, acceptor, script, counted));
+            runtime.spawn(accept(listener, acceptor, script, counted, peak));
             let _ = runtime.block_on(stopped);
         });
         Self {
             address,
             connections,
+            most_open,
             stop: Some(stop),
         }
     }
@@ -76,12 +81,16 @@ async fn accept(
     acceptor: Option<TlsAcceptor>,
     script: Script,
     connections: Arc<AtomicU64>,
+    most_open: Arc<AtomicU64>,
 ) {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     let requests = Arc::new(AtomicU64::new(0));
+    let open = Arc::new(AtomicU64::new(0));
     while let Ok((stream, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::Relaxed);
+        most_open.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         let (acceptor, requests) = (acceptor.clone(), Arc::clone(&requests));
+        let open = Arc::clone(&open);
         tokio::spawn(async move {
             match acceptor {
                 None => serve(stream, script, requests).await,
@@ -91,6 +100,7 @@ async fn accept(
                     }
                 }
             }
+            open.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
@@ -206,6 +216,25 @@ fn http2_is_presumed_in_clear() {
         let server = Http2Server::start(None, hello);
         let report = fifty(&server.url("http"), TlsOptions::default(), keepalive);
         assert_all_right(&report, &server, connections);
+    }
+}
+
+#[test]
+fn a_connection_closes_with_its_last_request() {
+    let _alone = alone();
+    let certificate = Certificate::for_names(&["127.0.0.1"]);
+    let servers = [
+        ("http", TlsOptions::default(), None),
+        ("https", certificate.trusted(), Some(&certificate)),
+    ];
+    for (scheme, tls, certificate) in servers {
+        let server = Http2Server::start(certificate, hello);
+        let report = fifty(&server.url(scheme), tls, Keepalive::Off);
+        assert_all_right(&report, &server, 50);
+
+        // One is in use; a busy host delays the server's notice of an end.
+        let most_open = server.most_open.load(Ordering::Relaxed);
+        assert!(most_open <= 10, "{scheme}: {most_open} of 50 open at once");
     }
 }
 
