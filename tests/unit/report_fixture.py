@@ -470,6 +470,7 @@ class _Maker:
             },
             "measured_ns": DURATION_S * 10**9,
             "verdict": self._verdict(),
+            "diagnostics": [],
             "not_checked": [
                 {
                     "check": "noise-floor",

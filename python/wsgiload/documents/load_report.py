@@ -644,7 +644,7 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     decides; its keys are those of the options. Source: options."""
     verdict: Verdict
     """Whether the numbers stand. Source: checks."""
-    diagnostics: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Diagnostic, ...]
     """What was noticed and casts no doubt on the figures. Source: checks."""
     not_checked: tuple[NotChecked, ...]
     """Checks of the load that could not look, and why; the checks and their thresholds are in

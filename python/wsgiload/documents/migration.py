@@ -17,6 +17,7 @@ def migrate_load(load: Json) -> Json:
         "schema_version": 2,
         "plan": plan | {"thresholds": thresholds},
         "verdict": _verdict(load["verdict"]),
+        "diagnostics": [],
         "not_checked": _not_checked(load["not_checked"]),
         "connections": _connections(load["connections"]),
         "client": _client(load["client"]),
