@@ -61,6 +61,15 @@ TARGETS = [{"request": {"url": "/a"}, "weight": 3.0}, {"request": {"url": "/b"}}
 SESSIONS = [{"name": "s", "steps": [{"request": {"url": "/a"}, "think_time_ns": 1000}]}]
 
 
+def test_a_report_without_diagnostics_keeps_their_key(url: str) -> None:
+    handle = LoadHandle(encode(load_plan(url, Request(), LOAD, Level(connections=2), seed=1)))
+    report = decode(LoadReport, handle.result_json(), "the report")
+
+    quiet = msgspec.structs.replace(report, diagnostics=())
+
+    assert json.loads(encode(quiet))["diagnostics"] == []
+
+
 @pytest.mark.parametrize(
     ("request_", "load", "schedule"),
     [
