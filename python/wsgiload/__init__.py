@@ -22,26 +22,69 @@ Ctrl-C ends them.
 
 from __future__ import annotations
 
-from wsgiload._loadgen import Histogram
-from wsgiload.api import aload, load, resume, start, sweep
-from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
-from wsgiload.documents.load_report import LoadReport, Reason, Verdict
-from wsgiload.documents.summary import CellResult, Summary
-from wsgiload.errors import (
-    AppImportError,
-    LimitsError,
-    LoadError,
-    ProvisionError,
-    ServerError,
-    UsageError,
-    WsgiloadError,
-)
-from wsgiload.experiment.plan import Cell, ResourceLimits
-from wsgiload.experiment.public_options import ServerOptions, SweepOptions
-from wsgiload.loads.handle import Handle, Report
-from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
-from wsgiload.loads.schedule import Ramp, Replay, Steps
-from wsgiload.sweeps.sweep import SweepEvents, SweepResult
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsgiload._loadgen import Histogram
+    from wsgiload.api import aload, load, resume, start, sweep
+    from wsgiload.documents.load_plan import SessionPlan, WeightedRequest
+    from wsgiload.documents.load_report import LoadReport, Reason, Verdict
+    from wsgiload.documents.summary import CellResult, Summary
+    from wsgiload.errors import (
+        AppImportError,
+        LimitsError,
+        LoadError,
+        ProvisionError,
+        ServerError,
+        UsageError,
+        WsgiloadError,
+    )
+    from wsgiload.experiment.plan import Cell, ResourceLimits
+    from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+    from wsgiload.loads.handle import Handle, Report
+    from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
+    from wsgiload.loads.schedule import Ramp, Replay, Steps
+    from wsgiload.sweeps.sweep import SweepEvents, SweepResult
+
+# Where each public name is defined: it is imported at its first use, so that `import wsgiload` and
+# `wsgiload --help` take no longer than they must.
+_MODULES = {
+    "AppImportError": "wsgiload.errors",
+    "Cell": "wsgiload.experiment.plan",
+    "CellResult": "wsgiload.documents.summary",
+    "Handle": "wsgiload.loads.handle",
+    "Histogram": "wsgiload._loadgen",
+    "LimitsError": "wsgiload.errors",
+    "LoadError": "wsgiload.errors",
+    "LoadOptions": "wsgiload.loads.public_options",
+    "LoadReport": "wsgiload.documents.load_report",
+    "ProvisionError": "wsgiload.errors",
+    "Ramp": "wsgiload.loads.schedule",
+    "Reason": "wsgiload.documents.load_report",
+    "Replay": "wsgiload.loads.schedule",
+    "Report": "wsgiload.loads.handle",
+    "RequestOptions": "wsgiload.loads.public_options",
+    "ResourceLimits": "wsgiload.experiment.plan",
+    "ServerError": "wsgiload.errors",
+    "ServerOptions": "wsgiload.experiment.public_options",
+    "SessionPlan": "wsgiload.documents.load_plan",
+    "Steps": "wsgiload.loads.schedule",
+    "Summary": "wsgiload.documents.summary",
+    "SweepEvents": "wsgiload.sweeps.sweep",
+    "SweepOptions": "wsgiload.experiment.public_options",
+    "SweepResult": "wsgiload.sweeps.sweep",
+    "TransportOptions": "wsgiload.loads.public_options",
+    "UsageError": "wsgiload.errors",
+    "Verdict": "wsgiload.documents.load_report",
+    "WeightedRequest": "wsgiload.documents.load_plan",
+    "WsgiloadError": "wsgiload.errors",
+    "aload": "wsgiload.api",
+    "load": "wsgiload.api",
+    "resume": "wsgiload.api",
+    "start": "wsgiload.api",
+    "sweep": "wsgiload.api",
+}
 
 __all__ = [
     "AppImportError",
@@ -79,3 +122,16 @@ __all__ = [
     "start",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported at its first use (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

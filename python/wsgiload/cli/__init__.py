@@ -11,17 +11,8 @@ from types import FrameType
 
 import click
 
-from wsgiload.cli._calibrate import calibrate_command
-from wsgiload.cli._capacity import capacity
-from wsgiload.cli._compare import compare
-from wsgiload.cli._doctor import doctor
-from wsgiload.cli._explain import explain
-from wsgiload.cli._load import load
-from wsgiload.cli._options import write_examples
+from wsgiload.cli._group import CommandGroup, LazyCommand
 from wsgiload.cli._output import complain
-from wsgiload.cli._report import report
-from wsgiload.cli._servers import servers
-from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, WsgiloadError
 
 EXIT_CODES = """\b
@@ -37,17 +28,26 @@ EXAMPLES = (
 )
 
 
-class _Wsgiload(click.Group):
-    """The help of the program opens with examples, too."""
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, then the description."""
-        write_examples(EXAMPLES, formatter)
-        super().format_help_text(ctx, formatter)
+# In the order of the help: what answers the user's question comes first.
+COMMANDS = (
+    LazyCommand("sweep", "_sweep", "sweep", "Measure and rank servers at increasing load."),
+    LazyCommand("load", "_load", "load", "Generate load on a URL."),
+    LazyCommand("capacity", "_capacity", "capacity", "Find the largest rate that meets --slo."),
+    LazyCommand("compare", "_compare", "compare", "Compare two stored runs."),
+    LazyCommand("report", "_report", "report", "Print the answers of stored runs again."),
+    LazyCommand("servers", "_servers", "servers", "List, show, install and check servers."),
+    LazyCommand("doctor", "_doctor", "doctor", "List what would disturb measurements here."),
+    LazyCommand(
+        "calibrate", "_calibrate", "calibrate_command", "Measure this machine's noise floor."
+    ),
+    LazyCommand("explain", "_explain", "explain", "Explain a check or alarm by its name."),
+)
 
 
 @click.group(
-    cls=_Wsgiload,
+    cls=CommandGroup,
+    examples=EXAMPLES,
+    members=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXIT_CODES,
 )
@@ -55,11 +55,6 @@ class _Wsgiload(click.Group):
 def wsgiload() -> None:
     """Find the WSGI server and settings with the lowest tail latency for your app within your CPU
     and memory limits."""
-
-
-COMMANDS = (sweep, load, capacity, calibrate_command, compare, report, servers, doctor, explain)
-for command in COMMANDS:
-    wsgiload.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

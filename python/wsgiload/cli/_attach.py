@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import click
 
 from wsgiload.cli._flags import AttachFlags
-from wsgiload.cli._options import option, together
+from wsgiload.cli._help import option
+from wsgiload.cli._options import together
 from wsgiload.errors import UsageError
 from wsgiload.limits.attach import Attached, attach_cgroup, attach_pid
 from wsgiload.sampling.observe import Observation, observing

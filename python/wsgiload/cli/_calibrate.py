@@ -10,7 +10,8 @@ from rich.console import Console
 
 from wsgiload.calibration.run import CalibrationPlan, calibrate
 from wsgiload.cli._flags import CalibrateFlags
-from wsgiload.cli._options import FILE, ConfiguredCommand, option, together
+from wsgiload.cli._help import option
+from wsgiload.cli._options import FILE, ConfiguredCommand, together
 from wsgiload.cli._output import check_destinations, tell, write_json
 from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INVALID, EXIT_OK

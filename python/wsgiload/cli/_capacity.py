@@ -25,7 +25,8 @@ from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.cli._experiment import spec_of
 from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
-from wsgiload.cli._options import DURATION, Parsed, option, together
+from wsgiload.cli._help import option
+from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from wsgiload.analysis.aggregate import FIGURES
 from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_hosts
-from wsgiload.cli._options import FILE, FOLDER, HelpfulCommand, json_option, option
+from wsgiload.cli._help import HelpfulCommand, option
+from wsgiload.cli._options import FILE, FOLDER, json_option
 from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._report import read_summary
 from wsgiload.documents.codec import SCHEMA_VERSION, read

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from wsgiload.cli._options import HelpfulCommand, json_option
+from wsgiload.cli._help import HelpfulCommand
+from wsgiload.cli._options import json_option
 from wsgiload.cli._output import write_json
 from wsgiload.doctor.checks import run_checks
 from wsgiload.limits import enter_scope

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from wsgiload.analysis.explanations import Explanation, explanation_of, explanations
-from wsgiload.cli._options import HelpfulCommand
+from wsgiload.cli._help import HelpfulCommand
 
 EXAMPLES = (
     "wsgiload explain",

@@ -17,12 +17,12 @@ from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import LoadCommandFlags
+from wsgiload.cli._help import option
 from wsgiload.cli._options import (
     DURATION,
     ConfiguredCommand,
     load_options,
     load_options_of,
-    option,
     output_options,
     request_options,
     request_options_of,

@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
+from wsgiload.cli._help import HelpfulCommand, Option, option
 from wsgiload.cli.config import TomlValue, read_defaults
 from wsgiload.documents.load_plan import Arrivals, OnBusy
 from wsgiload.errors import UsageError
@@ -31,10 +32,6 @@ from wsgiload.units import (
 )
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-Option = Callable[[Decorated], Decorated]
-
-# The sections of a help text, in order.
-Section = Literal["Load", "Server", "Limits", "Procedure", "Output", "Request"]
 
 AMBIGUOUS_T = "-t means threads in wrk, timeout in oha and hey, duration in locust; use --threads, --timeout or --duration"
 DASHED_BODY = "-D is a body file in some tools and a duration in others; use --body, --body-file or --duration"
@@ -94,56 +91,6 @@ def _whole_numbers(text: str) -> list[str]:
     return codes
 
 
-class SectionOption(click.Option):
-    """An option that stands in a section of the help."""
-
-    def __init__(self, *flags: Any, section: Section, **attributes: Any) -> None:
-        super().__init__(*flags, **attributes)
-        self.section = section
-
-
-def option(section: Section, *flags: str, **attributes: Any) -> Option[Any]:
-    """An option in this section; a default is shown unless it is a switch or nothing."""
-    has_default = attributes.get("default") is not None and not attributes.get("is_flag")
-    attributes.setdefault("show_default", has_default)
-    return click.option(*flags, cls=SectionOption, section=section, **attributes)
-
-
-class HelpfulCommand(click.Command):
-    """A command whose help opens with examples and groups the options in sections."""
-
-    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
-        self.examples = examples
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, then the description."""
-        write_examples(self.examples, formatter)
-        super().format_help_text(ctx, formatter)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by section; without sections as usual."""
-        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in get_args(Section)}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-            if record is not None:
-                sections.setdefault(getattr(param, "section", "Options"), []).append(record)
-        if not any(sections[name] for name in get_args(Section)):
-            super().format_options(ctx, formatter)
-            return
-        for name, records in sections.items():
-            if records:
-                with formatter.section(name):
-                    formatter.write_dl(records)
-
-
-def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
-    """The examples at the top of a help text."""
-    if examples:
-        with formatter.section("Examples"):
-            formatter.write("".join(f"  {example}\n" for example in examples))
-
-
 class ConfiguredCommand(HelpfulCommand):
     """A command whose options also come from the environment (``WSGILOAD_*``) and from
     configuration files."""
@@ -158,12 +105,11 @@ class ConfiguredCommand(HelpfulCommand):
         """Read the files first, because they are the defaults."""
         folder = Path(_value_of("--chdir", args) or ".")
         explicit = _value_of("--config", args) or os.environ.get("WSGILOAD_CONFIG")
-        group = ctx.parent.command if ctx.parent else None
-        siblings = group.commands if isinstance(group, click.Group) else {}
-        options = {name: _option_names(command) for name, command in siblings.items()}
-        options[self.name or ""] = _option_names(self)
         defaults = read_defaults(
-            folder, Path(explicit) if explicit else None, self.name or "", options
+            folder,
+            Path(explicit) if explicit else None,
+            self.name or "",
+            lambda: {**_options_of_siblings(ctx), self.name or "": _option_names(self)},
         )
         own = _options_by_name(self)
         ctx.default_map = {
@@ -185,6 +131,15 @@ def _options_by_name(command: click.Command) -> dict[str, click.Option]:
     """Options by their name in a configuration file: that of the longest flag, with underscores."""
     options = [param for param in command.params if isinstance(param, click.Option)]
     return {max(option.opts, key=len).lstrip("-").replace("-", "_"): option for option in options}
+
+
+def _options_of_siblings(ctx: click.Context) -> dict[str, frozenset[str]]:
+    """By command: the options of every command of this command's group."""
+    group = ctx.parent.command if ctx.parent else None
+    if ctx.parent is None or not isinstance(group, click.Group):
+        return {}
+    siblings = {name: group.get_command(ctx.parent, name) for name in group.list_commands(ctx)}
+    return {name: _option_names(command) for name, command in siblings.items() if command}
 
 
 def _option_names(command: click.Command) -> frozenset[str]:
@@ -213,8 +168,8 @@ def together(*options: Option[Any]) -> Option[Any]:
     """Several options as one decorator, in this order in the help."""
 
     def decorate(function: Decorated) -> Decorated:
-        for option in reversed(options):
-            function = option(function)
+        for add in reversed(options):
+            function = add(function)
         return function
 
     return decorate

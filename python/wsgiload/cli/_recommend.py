@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from wsgiload.cli._descriptions import described
-from wsgiload.cli._options import option
+from wsgiload.cli._help import option
 from wsgiload.documents.summary import Recommendation
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
 from wsgiload.experiment.public_options import SweepOptions

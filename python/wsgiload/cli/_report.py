@@ -11,7 +11,8 @@ from rich.console import Console
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._descriptions import described
-from wsgiload.cli._options import FOLDER, HelpfulCommand, option, verbose_option
+from wsgiload.cli._help import HelpfulCommand, option
+from wsgiload.cli._options import FOLDER, verbose_option
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.documents.codec import read
 from wsgiload.documents.summary import Summary

@@ -7,7 +7,8 @@ from click.core import ParameterSource
 
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadCommandFlags
-from wsgiload.cli._options import DURATION, FILE, Parsed, option, together
+from wsgiload.cli._help import option
+from wsgiload.cli._options import DURATION, FILE, Parsed, together
 from wsgiload.errors import UsageError
 from wsgiload.loads.options import Level
 from wsgiload.loads.public_options import LoadOptions

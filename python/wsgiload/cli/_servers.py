@@ -11,7 +11,8 @@ from rich.console import Console
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
 from wsgiload.cli._descriptions import described
-from wsgiload.cli._options import FILE, Decorated, HelpfulCommand, json_option, option
+from wsgiload.cli._help import Decorated, HelpfulCommand, option
+from wsgiload.cli._options import FILE, json_option
 from wsgiload.cli._output import check_destinations, complain, tell, write_json
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import installed_servers, provision_all

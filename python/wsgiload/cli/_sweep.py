@@ -24,6 +24,7 @@ from wsgiload.cli._experiment import sweep_spec_of
 from wsgiload.cli._findings import finding_text
 from wsgiload.cli._flags import SweepFlags
 from wsgiload.cli._grid import GridCommand
+from wsgiload.cli._help import option
 from wsgiload.cli._options import (
     CONNECTIONS,
     CPUS,
@@ -34,7 +35,6 @@ from wsgiload.cli._options import (
     RATES,
     SIZE,
     load_options,
-    option,
     output_options,
     request_options,
     together,

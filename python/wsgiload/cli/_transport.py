@@ -6,7 +6,8 @@ import click
 
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import TransportFlags
-from wsgiload.cli._options import option, together
+from wsgiload.cli._help import option
+from wsgiload.cli._options import together
 from wsgiload.loads.public_options import TransportOptions
 
 

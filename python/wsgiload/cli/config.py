@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, time
 from pathlib import Path
 from typing import TypeAlias
@@ -26,15 +26,21 @@ PROJECT_FILE = "pyproject.toml"
 
 
 def read_defaults(
-    folder: Path, explicit: Path | None, command: str, options: Mapping[str, Collection[str]]
+    folder: Path,
+    explicit: Path | None,
+    command: str,
+    options_by_command: Callable[[], Mapping[str, Collection[str]]],
 ) -> dict[str, TomlValue]:
     """Defaults for one command's options, from every file that applies.
 
-    ``options`` holds, by command, the option names that it takes. A key at the top level applies to
+    ``options_by_command`` returns, by command, the option names that it takes; it is called only
+    if there is a file, because it imports every command. A key at the top level applies to
     each command that has such an option; a table named like a command applies to it alone.
     """
     merged: dict[str, TomlValue] = {}
-    for path, table in _tables(folder, explicit):
+    tables = _tables(folder, explicit)
+    options = options_by_command() if tables else {}
+    for path, table in tables:
         merged |= _defaults(table, path, command, options)
     return merged
 

@@ -1,0 +1,64 @@
+"""Help texts: examples first, then options in sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar, get_args
+
+import click
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Option = Callable[[Decorated], Decorated]
+
+# The sections of a help text, in order.
+Section = Literal["Load", "Server", "Limits", "Procedure", "Output", "Request"]
+
+
+class SectionOption(click.Option):
+    """An option that stands in a section of the help."""
+
+    def __init__(self, *flags: Any, section: Section, **attributes: Any) -> None:
+        super().__init__(*flags, **attributes)
+        self.section = section
+
+
+def option(section: Section, *flags: str, **attributes: Any) -> Option[Any]:
+    """An option in this section; a default is shown unless it is a switch or nothing."""
+    has_default = attributes.get("default") is not None and not attributes.get("is_flag")
+    attributes.setdefault("show_default", has_default)
+    return click.option(*flags, cls=SectionOption, section=section, **attributes)
+
+
+class HelpfulCommand(click.Command):
+    """A command whose help opens with examples and groups the options in sections."""
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.examples = examples
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, then the description."""
+        write_examples(self.examples, formatter)
+        super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by section; without sections as usual."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in get_args(Section)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "Options"), []).append(record)
+        if not any(sections[name] for name in get_args(Section)):
+            super().format_options(ctx, formatter)
+            return
+        for name, records in sections.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
+    """The examples at the top of a help text."""
+    if examples:
+        with formatter.section("Examples"):
+            formatter.write("".join(f"  {example}\n" for example in examples))

@@ -1,0 +1,50 @@
+"""What a start must not cost: commands and public names are imported when they are used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import wsgiload
+
+HEAVY = {"asyncio", "jinja2", "rich", "wsgiload.api", "wsgiload.sweeps", "wsgiload.report"}
+
+
+def modules_after(statement: str) -> set[str]:
+    """The modules that a new interpreter has loaded after this statement."""
+    script = "import contextlib, io, sys\nwith contextlib.redirect_stdout(io.StringIO()):\n"
+    script += f"    {statement}\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement", ["import wsgiload", "import wsgiload.cli; wsgiload.cli.run(['--help'])"]
+)
+def test_a_start_imports_nothing_heavy(statement: str) -> None:
+    assert modules_after(statement) & HEAVY == set()
+
+
+def test_a_public_name_is_imported_at_its_first_use() -> None:
+    assert "wsgiload.api" in modules_after("import wsgiload; wsgiload.sweep")
+
+
+def test_type_checkers_and_programs_find_the_same_names_in_the_same_modules() -> None:
+    tree = ast.parse(Path(wsgiload.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.name: node.module for node in imports for alias in node.names}
+    assert seen == wsgiload._MODULES
+    assert sorted(seen) == wsgiload.__all__
+    for name, module in wsgiload._MODULES.items():
+        assert getattr(wsgiload, name) is getattr(import_module(module), name)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'lod'"):
+        wsgiload.lod  # type: ignore[attr-defined]  # noqa: B018
