@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from wsgiload.errors import UsageError
 
+# More than any kernel supports; a longer range would only fill the memory.
+MOST_CPUS = 1 << 16
+MOST_DIGITS = 40
 # On fewer cores than this there is none to leave to the operating system.
 CORES_WITH_ONE_TO_SPARE = 4
 
@@ -70,6 +73,11 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
         if not _is_number(first) or (dash and not _is_number(last)):
             raise UsageError(
                 f"'{part}' is not a core or a range of cores", "write cores like 1,3-5"
+            )
+        if max(len(first), len(last)) > MOST_DIGITS or int(last or first) >= MOST_CPUS:
+            raise UsageError(
+                f"'{part[:MOST_DIGITS]}' exceeds the highest core number, {MOST_CPUS - 1}",
+                "write cores like 1,3-5",
             )
         low, high = int(first), int(last or first)
         if high < low:

@@ -23,6 +23,7 @@ from wsgiload.errors import WsgiloadError
 from wsgiload.host.cpus import available_cpus
 from wsgiload.limits import Janitor, Limits, select_backend
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
+from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.scratch import remove_stale_scratch
 from wsgiload.serving import launch, readiness
@@ -33,6 +34,7 @@ from wsgiload.serving.conformance import (
     conformance_context,
     measure_concurrency,
 )
+from wsgiload.serving.exchange import Response, exchange
 from wsgiload.serving.launch import HOST, ServerProcess
 from wsgiload.serving.lifecycle import Place, Served, Service, serving
 from wsgiload.serving.readiness import Expectation
@@ -46,6 +48,8 @@ QUIET_REQUESTS = 200
 # What is said once, such as the greeting of a worker that comes up late, has fewer lines.
 MOST_QUIET_LINES = 20
 POSTED_BYTES = 1024**2
+# Nothing that the app conformance sends is longer.
+MOST_RESPONSE_BYTES = 2 * POSTED_BYTES
 # Several, because what the validator says of a response that is not closed comes when that is
 # collected.
 CONFORMING_REQUESTS = 5
@@ -184,16 +188,9 @@ def _check(
                 )
 
 
-def _ask(
-    port: int, method: str, path: str, body: bytes | None = None
-) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection(HOST, port, timeout=RESPONSE_TIMEOUT_S)
-    try:
-        connection.request(method, path, body)
-        response = connection.getresponse()
-        return response, response.read()
-    finally:
-        connection.close()
+def _ask(port: int, method: str, path: str, body: bytes | None = None) -> Response:
+    request = Request(path, method, body=body)
+    return exchange((HOST, port), request, RESPONSE_TIMEOUT_S, MOST_RESPONSE_BYTES)
 
 
 def _check_bodies(subject: _Subject, result: CheckResult) -> None:
@@ -212,7 +209,9 @@ def _check_workers(subject: _Subject, result: CheckResult) -> None:
     at_once = ASKED_AT_ONCE
     with ThreadPoolExecutor(MOST_ASKED_AT_ONCE) as pool:
         while time.monotonic() < until and (len(met) < wanted or not met):
-            met.update(pool.map(lambda _: _ask(subject.port, "GET", "/worker")[1], range(at_once)))
+            met.update(
+                pool.map(lambda _: _ask(subject.port, "GET", "/worker").body, range(at_once))
+            )
             # A front that keeps its connections to one worker opens further ones only for more
             # requests at once.
             at_once = min(2 * at_once, MOST_ASKED_AT_ONCE)
@@ -236,32 +235,34 @@ def _check_keepalive(subject: _Subject, result: CheckResult) -> None:
 
 def _check_framing(subject: _Subject, result: CheckResult) -> None:
     claimed = subject.found.variant.frames(subject.profile)
-    response, body = _ask(subject.port, "GET", "/stream")
-    if (response.getheader("Transfer-Encoding") or "").lower() == "chunked":
+    response = _ask(subject.port, "GET", "/stream")
+    if (response.headers.get("Transfer-Encoding") or "").lower() == "chunked":
         result.framing = "chunked"
     else:
         result.framing = (
-            "close" if response.getheader("Content-Length") is None else "content-length"
+            "close" if response.headers.get("Content-Length") is None else "content-length"
         )
     complaint = (
         f"a body without Content-Length is sent as {result.framing}, against what its file says"
     )
     as_claimed = result.record(result.framing == claimed, complaint)
-    whole = result.record(body == b"".join(conformance.STREAM), "a streamed body arrived changed")
-    response, body = _ask(subject.port, "GET", "/")
-    length = response.getheader("Content-Length")
+    whole = result.record(
+        response.body == b"".join(conformance.STREAM), "a streamed body arrived changed"
+    )
+    response = _ask(subject.port, "GET", "/")
+    length = response.headers.get("Content-Length")
     kept = result.record(
-        length == str(len(body)), f"the app's Content-Length did not arrive, but {length}"
+        length == str(len(response.body)), f"the app's Content-Length did not arrive, but {length}"
     )
     result.framing_as_claimed = as_claimed and whole and kept
 
 
 def _check_echo(subject: _Subject, result: CheckResult) -> None:
     posted = bytes(range(256)) * (POSTED_BYTES // 256)
-    response, body = _ask(subject.port, "POST", "/echo", posted)
-    arrived = response.status == 200 and body == posted
+    response = _ask(subject.port, "POST", "/echo", posted)
+    arrived = response.status == 200 and response.body == posted
     result.echo = result.record(
-        arrived, f"of 1 MiB posted, {len(body)} bytes came back with {response.status}"
+        arrived, f"of 1 MiB posted, {len(response.body)} bytes came back with {response.status}"
     )
 
 
@@ -272,16 +273,18 @@ def _check_errors(subject: _Subject, result: CheckResult) -> None:
     }
     passed = True
     for path, (status, text) in expected.items():
-        response, body = _ask(subject.port, "GET", path)
-        complaint = f"the app's {status} arrived as {response.status} with {len(body)} bytes"
-        passed &= result.record((response.status, body) == (status, text), complaint)
+        response = _ask(subject.port, "GET", path)
+        complaint = (
+            f"the app's {status} arrived as {response.status} with {len(response.body)} bytes"
+        )
+        passed &= result.record((response.status, response.body) == (status, text), complaint)
     result.errors_passed = passed
 
 
 def _check_conformance(subject: _Subject, result: CheckResult) -> None:
     if not subject.found.server.serves_wsgi:
         return
-    bodies = [_ask(subject.port, "GET", "/conforms")[1] for _ in range(CONFORMING_REQUESTS)]
+    bodies = [_ask(subject.port, "GET", "/conforms").body for _ in range(CONFORMING_REQUESTS)]
     wrong = [
         body.decode(errors="replace").strip()[:200]
         for body in bodies

@@ -26,6 +26,11 @@ RESPONSE_TIMEOUT_S = 2.0
 # Three times over: enough to see a second wave, and a third.
 HOLD_TIMEOUT_S = 3 * HOLD_S + 1.0
 CLOSING_S = 0.1
+# A response of the app is far shorter; more is not one.
+MOST_RESPONSE_BYTES = 16 << 10
+PIECE_BYTES = 4 << 10
+# As many digits as a timestamp can have.
+MOST_DIGITS = 20
 # Time to accept each connection: a small listen queue is a finding of its own.
 CONNECT_PAUSE_S = 0.001
 SMALL_BACKLOG = 128
@@ -143,11 +148,12 @@ def _advance(
             connection.sendall(_request("/hold"))
             selector.modify(connection, selectors.EVENT_READ)
             return
-        received = connection.recv(4096)
+        received = connection.recv(PIECE_BYTES)
     except OSError:
         received = b""
     responses[connection] += received
-    if not received or _stamps(responses[connection]):
+    response = responses[connection]
+    if not received or len(response) > MOST_RESPONSE_BYTES or _stamps(response):
         selector.unregister(connection)
 
 
@@ -155,7 +161,7 @@ def _stamps(response: bytes) -> tuple[int, int] | None:
     """When the app was entered and left, of a complete response."""
     head, _, body = response.partition(b"\r\n\r\n")
     words = body.replace(b"\r\n", b" ").split()
-    numbers = [int(word) for word in words if word.isdigit() and len(word) > 10]
+    numbers = [int(word) for word in words if word.isdigit() and 10 < len(word) <= MOST_DIGITS]
     if (
         not head.startswith(b"HTTP/1.")
         or b" 200" not in head.partition(b"\r\n")[0]
@@ -203,7 +209,7 @@ def _count_open(held: Sequence[socket.socket]) -> int:
 def _responds(connection: socket.socket) -> bool:
     try:
         connection.sendall(_request("/"))
-        return connection.recv(4096).startswith(b"HTTP/1.")
+        return connection.recv(PIECE_BYTES).startswith(b"HTTP/1.")
     except OSError:
         return False
 
@@ -212,10 +218,11 @@ def _is_open(connection: socket.socket) -> bool:
     """Whether the server has not closed it, reading off what it still had to say."""
     connection.setblocking(False)
     try:
-        while connection.recv(4096):
-            pass
+        for _ in range(MOST_RESPONSE_BYTES // PIECE_BYTES):
+            if not connection.recv(PIECE_BYTES):
+                return False
     except BlockingIOError:
         return True
     except OSError:
         return False
-    return False
+    return True  # it has not ended yet

@@ -12,6 +12,7 @@ from wsgiload.errors import ServerError
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
+from wsgiload.serving.exchange import Connection, ResponseTooLarge
 from wsgiload.serving.launch import HOST, ServerProcess
 from wsgiload.units import NS_PER_S
 
@@ -44,31 +45,36 @@ class Answer:
     problem: str | None
     # The connection had ended before a byte of a response came.
     is_closed: bool = False
+    is_too_large: bool = False
 
 
 def ask(port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_PER_S) -> Answer:
     """One request on a connection of its own."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
+    try:
+        connection = Connection((HOST, port), timeout_s)
+    except OSError as error:
+        return Answer(None, f"{type(error).__name__}: {error}", is_closed=True)
     try:
         return _exchange(connection, request)
     finally:
         connection.close()
 
 
-def _exchange(connection: http.client.HTTPConnection, request: Request) -> Answer:
+def _exchange(connection: Connection, request: Request) -> Answer:
     try:
-        _send(connection, request)
-        response = connection.getresponse()
-        body = response.read()
+        response = connection.exchange(request)
     except (http.client.NotConnected, http.client.RemoteDisconnected, ConnectionError) as error:
         return Answer(None, f"{type(error).__name__}: {error}", is_closed=True)
+    except ResponseTooLarge as error:
+        problem = f"{request.method} {request.path} got {error}"
+        return Answer(error.status, problem, is_too_large=True)
     except (OSError, http.client.HTTPException) as error:
         return Answer(None, f"{type(error).__name__}: {error}")
     if response.status not in request.statuses:
         return Answer(
             response.status, f"{request.method} {request.path} got the status {response.status}"
         )
-    if not _is_right(body, request):
+    if not _is_right(response.body, request):
         return Answer(response.status, f"{request.method} {request.path} got a wrong body")
     return Answer(response.status, None)
 
@@ -80,19 +86,6 @@ def _is_right(body: bytes, request: Request) -> bool:
         and request.expected_length in (None, len(body))
         and (request.expected_sha256 or "").lower() in ("", hashlib.sha256(body).hexdigest())
     )
-
-
-def _send(connection: http.client.HTTPConnection, request: Request) -> None:
-    """The request as the generator sends it: a field that is given twice is sent twice."""
-    names = {name.lower() for name, _ in request.headers}
-    connection.putrequest(
-        request.method, request.path, skip_host="host" in names, skip_accept_encoding=True
-    )
-    for name, value in request.headers:
-        connection.putheader(name, value)
-    if request.body is not None and "content-length" not in names:
-        connection.putheader("Content-Length", str(len(request.body)))
-    connection.endheaders(request.body)
 
 
 def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) -> float:
@@ -156,6 +149,8 @@ def _wrong_response(server: ServerProcess, answer: Answer, request: Request) -> 
     fix = "see the server's log"
     if answer.status == 404:
         fix = "choose a path that the app serves with --path"
+    elif answer.is_too_large:
+        fix = "choose a path with shorter responses with --path"
     elif (
         answer.status is not None and answer.status < 500 and answer.status not in request.statuses
     ):
@@ -181,13 +176,11 @@ def _require_own_listener(server: ServerProcess, port: int) -> None:
 def keeps_connections(server: ServerProcess, port: int, request: Request, timeout_ns: int) -> bool:
     """Whether two requests get a response on one connection. A wrong or late response says nothing
     of that, nor does a server that takes no connection any more: ServerError."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=timeout_ns / NS_PER_S)
     try:
-        try:
-            connection.connect()
-        except OSError as error:
-            raise _not_connected(server, error) from error
-        connection.auto_open = 0  # a second connection must not pass for the first
+        connection = Connection((HOST, port), timeout_ns / NS_PER_S)
+    except OSError as error:
+        raise _not_connected(server, error) from error
+    try:
         for _ in range(2):
             answer = _exchange(connection, request)
             if answer.problem is None:

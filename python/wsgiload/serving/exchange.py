@@ -1,0 +1,146 @@
+"""One request and its whole response, within a deadline and a number of bytes: every probe of a
+server goes through here, because a server can send anything, and for ever."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from dataclasses import dataclass
+
+from wsgiload.loads.request import Request
+from wsgiload.units import NS_PER_S
+
+# Far above what is worth a measurement of response times.
+MOST_RESPONSE_BYTES = 64 << 20
+PIECE_BYTES = 64 << 10
+# What is left of a deadline can be too little for the clock of a socket, whose 0 means not to wait.
+LEAST_WAIT_S = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A complete response."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+class ResponseTooLarge(OSError):
+    """The response is longer than any probe reads."""
+
+    # Unknown where the head alone is too long.
+    status: int | None = None
+
+
+class _BoundedSocket(socket.socket):
+    """A socket whose operations together end by a deadline and take in so many bytes at most.
+
+    A timeout alone bounds each operation: a server that sends a byte now and then outlives it.
+    """
+
+    deadline_ns = 0
+    most_bytes = 0
+    received_bytes = 0
+
+    def allow(self, timeout_s: float, most_bytes: int) -> None:
+        """A new exchange: until when, and how many bytes."""
+        self.deadline_ns = time.monotonic_ns() + round(timeout_s * NS_PER_S)
+        self.most_bytes, self.received_bytes = most_bytes, 0
+
+    def bound(self) -> None:
+        """Wait no longer than until the deadline in the next operation."""
+        left_s = (self.deadline_ns - time.monotonic_ns()) / NS_PER_S
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self.settimeout(max(LEAST_WAIT_S, left_s))
+
+    # What a response is read with, and what a request is sent with.
+    def recv_into(self, *arguments: object, **named: object) -> int:
+        self.bound()
+        received: int = super().recv_into(*arguments, **named)  # type: ignore[arg-type]
+        self.received_bytes += received
+        if self.received_bytes > self.most_bytes:
+            raise ResponseTooLarge(f"a response longer than {self.most_bytes >> 20} MiB")
+        return received
+
+    def sendall(self, *arguments: object) -> None:
+        self.bound()
+        super().sendall(*arguments)  # type: ignore[arg-type]
+
+
+class Connection:
+    """One connection to a server; each exchange on it has the whole timeout."""
+
+    def __init__(self, address: tuple[str, int], timeout_s: float) -> None:
+        """Connect. Raises OSError."""
+        self._timeout_s = timeout_s
+        self._socket = _BoundedSocket(socket.AF_INET, socket.SOCK_STREAM)
+        self._http = http.client.HTTPConnection(*address)
+        self._http.auto_open = 0  # a second connection must not pass for the first
+        try:
+            self._socket.settimeout(timeout_s)
+            self._socket.connect(address)
+        except BaseException:
+            self._socket.close()
+            raise
+        self._http.sock = self._socket
+
+    def close(self) -> None:
+        """End the connection."""
+        self._http.close()
+        self._socket.close()
+
+    def exchange(self, request: Request, most_bytes: int = MOST_RESPONSE_BYTES) -> Response:
+        """Send the request and read its response. Raises OSError or HTTPException."""
+        self._socket.allow(self._timeout_s, most_bytes)
+        status = None
+        try:
+            _send(self._http, request)
+            response = self._http.getresponse()
+            status = response.status
+            return Response(response.status, response.headers, _body_of(response))
+        except ResponseTooLarge as error:
+            error.status = status
+            raise
+        except ValueError as error:  # a number in the head or the framing that is none
+            raise http.client.HTTPException(f"malformed response: {error}") from error
+
+
+def exchange(
+    address: tuple[str, int],
+    request: Request,
+    timeout_s: float,
+    most_bytes: int = MOST_RESPONSE_BYTES,
+) -> Response:
+    """One request on a connection of its own. Raises OSError or HTTPException."""
+    connection = Connection(address, timeout_s)
+    try:
+        return connection.exchange(request, most_bytes)
+    finally:
+        connection.close()
+
+
+def _body_of(response: http.client.HTTPResponse) -> bytes:
+    """Piece by piece: a whole read would set aside whatever Content-Length promises."""
+    pieces = []
+    while piece := response.read(PIECE_BYTES):
+        pieces.append(piece)
+    body = b"".join(pieces)
+    if response.length:
+        raise http.client.IncompleteRead(body[:PIECE_BYTES], response.length)
+    return body
+
+
+def _send(connection: http.client.HTTPConnection, request: Request) -> None:
+    """The request as the generator sends it: a field that is given twice is sent twice."""
+    names = {name.lower() for name, _ in request.headers}
+    connection.putrequest(
+        request.method, request.path, skip_host="host" in names, skip_accept_encoding=True
+    )
+    for name, value in request.headers:
+        connection.putheader(name, value)
+    if request.body is not None and "content-length" not in names:
+        connection.putheader("Content-Length", str(len(request.body)))
+    connection.endheaders(request.body)
