@@ -131,7 +131,7 @@ def _closed(runs: Sequence[Record]) -> list[str]:
         "## Closed loop\n\nCPU time of the client per request, one thread; ratios are of runs "
         "of the same round."
     ]
-    header = ("", "CPU µs", "user", "system", "to wrk", "loadgen to it", "requests/s")
+    header = ("", "CPU µs", "user", "system", "to wrk", "loadgen / other", "requests/s")
     for (server, connections), group in groups(runs, "server", "connections").items():
         named = _labelled(group)
         ours, wrk = named.get("loadgen", []), named.get("wrk", [])
@@ -308,7 +308,7 @@ def _random(runs: Sequence[Record]) -> str:
         rows.append((name, distance, dispersion, _own_lag(own), *_pace_and_cost(own, named)))
     header = (
         "",
-        "distance of the gaps from the exponential law",
+        "distance of the gaps from the exponential distribution",
         "dispersion",
         "own lag p50 / p99 / p99.9",
     )
