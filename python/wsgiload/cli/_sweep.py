@@ -15,6 +15,7 @@ from rich.console import Console
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import last_attempts
+from wsgiload.analysis.preflight import preflight
 from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
 from wsgiload.capacity_search.rates import SHARES, find_levels, require_rates
 from wsgiload.capacity_search.trials import require_closed_loop
@@ -59,7 +60,7 @@ from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.loads.public_options import LoadOptions
-from wsgiload.report import print_first_screen, print_sweep
+from wsgiload.report import preflight_lines, print_first_screen, print_sweep
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
 from wsgiload.sweeps.intervene import further_runs, require_liftable
@@ -274,6 +275,9 @@ def sweep(
     events = SweepEvents() if quiet else Progress()
     if is_rateless:
         experiment = _with_found_rates(experiment, events)
+    if resume is None:
+        for line in _conclusions(experiment):
+            events.message(line)
     result = (
         run_sweep(experiment, events)
         if resume is None
@@ -376,6 +380,10 @@ def _print(
     return code
 
 
+def _conclusions(experiment: Experiment) -> list[str]:
+    return preflight_lines(preflight(experiment, resolve_servers(experiment)))
+
+
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would do: its plan, and what follows from it."""
 
@@ -386,6 +394,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     intervention_runs: int
     load_seconds: float
     estimated_seconds: float
+    conclusions: tuple[str, ...]
 
 
 def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
@@ -410,6 +419,8 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
         intervention_runs=len(further),
         load_seconds=sum(experiment.load.load_ns_at(cell.level) for cell in cells) / 1e9,
         estimated_seconds=experiment_s(cells, experiment),
+        # How many requests rates that are found first will give is not known yet.
+        conclusions=() if is_rateless else tuple(_conclusions(experiment)),
     )
     unknown = {"levels": None} if is_rateless else {}
     return plain(experiment) | plain(resolved) | unknown

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
@@ -53,7 +54,12 @@ def _serves_hello(variant: ServerVariant, experiment: Experiment) -> bool:
 
 
 def runs_to_compare(experiment: Experiment) -> int:
-    """The number of runs needed to compare the servers of this experiment, at least 6; those with
-    different apps are not compared."""
-    of_app = Counter(variant.app for variant in resolve_servers(experiment).values())
-    return runs_needed(max(math.comb(count, 2) for count in of_app.values()))
+    """The number of runs needed to compare the servers of this experiment, at least 6."""
+    return runs_needed(most_pairs(resolve_servers(experiment)))
+
+
+def most_pairs(found: Mapping[str, ServerVariant]) -> int:
+    """The most pairs of these servers that are compared at one load: those with different apps are
+    not."""
+    of_app = Counter(variant.app for variant in found.values())
+    return max(math.comb(count, 2) for count in of_app.values())

@@ -15,6 +15,7 @@ from wsgiload.report.calibration import print_calibration
 from wsgiload.report.capacity import print_capacity
 from wsgiload.report.catalogue import print_checks, print_server
 from wsgiload.report.first_screen import print_first_screen
+from wsgiload.report.preflight import preflight_lines
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.report.table import (
     print_comparison,
@@ -25,6 +26,7 @@ from wsgiload.report.table import (
 )
 
 __all__ = [
+    "preflight_lines",
     "print_calibration",
     "print_capacity",
     "print_checks",

@@ -1,0 +1,105 @@
+"""What an experiment can conclude at all, computed before its first second. Pure.
+
+From its rates, durations and runs, and the spread of p99 between paired rounds that is planned
+with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.experiment.estimate import experiment_s
+from wsgiload.experiment.plan import Experiment, expand
+from wsgiload.experiment.procedure import usual_procedure
+from wsgiload.experiment.settings import most_pairs
+from wsgiload.statistics.effect import (
+    FEWEST_RUNS,
+    PLANNED_DEVIATION,
+    SIGNIFICANT,
+    runs_needed,
+)
+from wsgiload.statistics.student import t_quantile
+from wsgiload.units import NS_PER_S
+
+# Ten of them lie beyond p99, the fewest with which it is published.
+REQUESTS_FOR_P99 = 1_000
+# Poisson arrivals fall short of their expected number by more than this in 1 load of 740.
+_STANDARD_ERRORS = 3
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What the plan allows to conclude, and what would suffice where that is too little."""
+
+    # The requests to expect at the lowest rate, and the duration with which p99 is known there;
+    # None where the plan suffices or the number of requests is not known before.
+    fewest_requests: int | None
+    needed_duration_s: int | None
+    servers: int
+    runs: int
+    # The ratio of p99 that is found every other time; None if none can be.
+    factor: float | None
+    # The runs, and their time, with which a ratio of 1.3 is; None where the plan suffices.
+    needed_runs: int | None
+    needed_s: float | None
+
+
+def preflight(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Preflight:
+    """Of a plan with these servers."""
+    fewest, needed_duration_s = _requests(experiment)
+    pairs, runs = most_pairs(found), experiment.runs
+
+    # Of the goodput of a closed loop no usual spread is known.
+    is_open = any(level.rate_per_s is not None for level in experiment.levels)
+    factor = detectable_factor(runs, pairs) if pairs and is_open else None
+
+    needed = runs_needed(pairs)
+    is_short = pairs > 0 and runs < (needed if is_open else FEWEST_RUNS)
+    return Preflight(
+        fewest_requests=fewest,
+        needed_duration_s=needed_duration_s,
+        servers=len(found) if pairs else 1,
+        runs=runs,
+        factor=factor,
+        needed_runs=needed if is_short else None,
+        needed_s=_time_s(experiment, tuple(found), needed) if is_short else None,
+    )
+
+
+def detectable_factor(runs: int, pairs: int, deviation: float = PLANNED_DEVIATION) -> float | None:
+    """Where the expected t value reaches the critical one after Bonferroni's adjustment; the
+    deviation is that of the logarithm between paired rounds."""
+    if runs < FEWEST_RUNS:
+        return None
+    critical = t_quantile(1 - SIGNIFICANT / max(1, pairs) / 2, runs - 1)
+    return math.exp(critical * deviation / math.sqrt(runs))
+
+
+def _requests(experiment: Experiment) -> tuple[int | None, int | None]:
+    """Those to expect at the lowest rate, and the seconds that give enough, if these do not."""
+    rates = [level.rate_per_s for level in experiment.levels if level.rate_per_s is not None]
+    if not rates or experiment.request.sessions:
+        return None, None
+    load = experiment.load
+    needed = float(REQUESTS_FOR_P99)
+    if load.arrivals == "poisson":
+        # The number n with n - 3 sqrt(n) = 1,000.
+        half = _STANDARD_ERRORS / 2
+        needed = (half + math.sqrt(half**2 + REQUESTS_FOR_P99)) ** 2
+
+    lowest = min(rates)
+    expected = lowest * load.duration_ns / NS_PER_S
+    if expected >= needed - _TOLERANCE:
+        return None, None
+    return round(expected), math.ceil(needed / lowest - _TOLERANCE)
+
+
+def _time_s(experiment: Experiment, servers: tuple[str, ...], runs: int) -> float:
+    """What so many runs take; those of an experiment wait for a quiet host."""
+    procedure = usual_procedure(runs) if experiment.runs == 1 else experiment.procedure
+    longer = replace(experiment, runs=runs, procedure=procedure)
+    return experiment_s(expand(longer, servers), longer)

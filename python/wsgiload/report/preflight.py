@@ -1,0 +1,42 @@
+"""What a plan can conclude, in sentences, each with the option that changes it. Pure."""
+
+from __future__ import annotations
+
+from wsgiload.analysis.preflight import REQUESTS_FOR_P99, Preflight
+from wsgiload.report.words import format_span, plural
+from wsgiload.statistics.effect import FEWEST_RUNS, PLANNED_FACTOR
+
+
+def preflight_lines(found: Preflight) -> list[str]:
+    """At most two: whether p99 will be known, and what the runs can separate."""
+    return [*_of_requests(found), *_of_runs(found)]
+
+
+def _of_requests(found: Preflight) -> list[str]:
+    if found.needed_duration_s is None:
+        return []
+    return [
+        f"this plan cannot give p99 at the lowest rate: about {found.fewest_requests:,} requests, "
+        f"and p99 needs {REQUESTS_FOR_P99:,} (use --duration {found.needed_duration_s}s)"
+    ]
+
+
+def _of_runs(found: Preflight) -> list[str]:
+    """Of one server, or where enough runs compare a figure of unknown spread, nothing."""
+    of_servers = f"{plural(found.runs, 'run')} of {plural(found.servers, 'server')}"
+    wish = ""
+    if found.needed_runs is not None and found.needed_s is not None:
+        wish = f"use --runs {found.needed_runs}, about {format_span(found.needed_s)}"
+
+    if found.factor is not None:
+        separates = f"this plan can separate p99 that differ by {_percent(found.factor)} or more"
+        further = f"; for {_percent(PLANNED_FACTOR)} {wish}" if wish else ""
+        return [f"{separates}, at the usual spread between runs ({of_servers}{further})"]
+    if wish:
+        few = f"{of_servers}, and it takes {FEWEST_RUNS} to see how runs differ"
+        return [f"this plan cannot separate servers from chance: {few} ({wish})"]
+    return []
+
+
+def _percent(factor: float) -> str:
+    return f"{100 * (factor - 1):.0f} %"

@@ -1,0 +1,163 @@
+"""What a plan can conclude, before it is carried out."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from wsgiload.analysis.preflight import Preflight, detectable_factor, preflight
+from wsgiload.cli import run
+from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.plan import Experiment
+from wsgiload.experiment.public_options import ServerOptions, SweepOptions
+from wsgiload.experiment.settings import resolve_servers
+from wsgiload.loads.public_options import LoadOptions
+from wsgiload.report import preflight_lines
+from wsgiload.statistics.effect import paired_effect, runs_needed
+
+TWO = ("gunicorn-sync", "waitress")
+
+
+def _experiment(rate: float, duration: float, runs: int, **others: object) -> Experiment:
+    spec = SweepSpec(
+        rates=[10 * rate, rate],
+        servers=TWO,
+        duration=duration,
+        options=SweepOptions(runs=runs),
+        **others,  # type: ignore[arg-type]
+    )
+    return experiment_of(spec)
+
+
+def _found(experiment: Experiment) -> Preflight:
+    return preflight(experiment, resolve_servers(experiment))
+
+
+def test_a_plan_that_suffices_says_what_it_can_separate() -> None:
+    found = _found(_experiment(200, 10, 6))
+    assert (found.needed_duration_s, found.needed_runs) == (None, None)
+    assert preflight_lines(found) == [
+        "this plan can separate p99 that differ by 23 % or more, at the usual spread between runs "
+        "(6 runs of 2 servers)"
+    ]
+
+
+def test_the_duration_that_suffices_is_named() -> None:
+    found = _found(_experiment(50, 10, 6))
+    assert (found.fewest_requests, found.needed_duration_s) == (500, 22)
+    assert preflight_lines(found)[0] == (
+        "this plan cannot give p99 at the lowest rate: about 500 requests, and p99 needs 1,000 "
+        "(use --duration 22s)"
+    )
+    assert _found(_experiment(50, 22, 6)).needed_duration_s is None
+
+
+@pytest.mark.parametrize("rate", [7.0, 100.0, 333.0])
+def test_poisson_arrivals_get_room_for_their_chance_and_constant_ones_need_none(
+    rate: float,
+) -> None:
+    poisson = _found(_experiment(rate, 1, 6))
+    constant = _found(_experiment(rate, 1, 6, load=LoadOptions(arrivals="constant")))
+    assert constant.needed_duration_s == math.ceil(1000 / rate)
+    assert poisson.needed_duration_s is not None
+    assert poisson.needed_duration_s > 1000 / rate
+
+    # The number of arrivals is Poisson: hardly any load falls short of a thousand.
+    expected = rate * poisson.needed_duration_s
+    draw = random.Random(1)
+    short = sum(draw.gauss(expected, math.sqrt(expected)) < 1000 for _ in range(10_000))
+    assert short <= 40
+
+
+def test_a_single_run_separates_nothing_and_the_runs_that_do_are_named_with_their_time() -> None:
+    found = _found(_experiment(200, 10, 1))
+    assert (found.factor, found.needed_runs) == (None, 6)
+    # Two servers at two rates, six times: 13 s of load, 2 s around it and 5 s for a quiet host.
+    assert found.needed_s == 24 * 20
+    assert preflight_lines(found) == [
+        "this plan cannot separate servers from chance: 1 run of 2 servers, and it takes 4 to see "
+        "how runs differ (use --runs 6, about 8 min)"
+    ]
+
+
+def test_a_plan_that_separates_less_says_by_how_much() -> None:
+    [line] = preflight_lines(_found(_experiment(200, 10, 4)))
+    assert re.fullmatch(
+        r"this plan can separate p99 that differ by 37 % or more, at the usual spread between runs "
+        r"\(4 runs of 2 servers; for 30 % use --runs 6, about \d min\)",
+        line,
+    )
+
+
+def test_one_server_has_nothing_to_be_compared_with() -> None:
+    experiment = replace(_experiment(200, 10, 1), servers=TWO[:1])
+    found = _found(experiment)
+    assert (found.factor, found.needed_runs) == (None, None)
+    assert preflight_lines(found) == []
+
+
+def test_servers_with_different_apps_are_not_counted_as_pairs() -> None:
+    spec = SweepSpec(
+        rates=[200.0],
+        servers=TWO[:1],
+        server=ServerOptions(grid={"app": ["hello", "cpu"]}),
+        options=SweepOptions(runs=1),
+    )
+    assert preflight_lines(_found(experiment_of(spec))) == []
+
+
+def test_of_a_closed_loop_only_the_number_of_runs_is_judged() -> None:
+    spec = SweepSpec(connections=[10], servers=TWO, options=SweepOptions(runs=4))
+    assert preflight_lines(_found(experiment_of(spec))) == []
+    quick = replace(experiment_of(spec), runs=1)
+    [line] = preflight_lines(_found(quick))
+    assert "cannot separate" in line and "--runs 6" in line
+
+
+@pytest.mark.parametrize("servers", [2, 3, 8])
+def test_the_needed_runs_find_the_planned_difference_and_fewer_do_not(servers: int) -> None:
+    pairs = servers * (servers - 1) // 2
+    runs = runs_needed(pairs)
+    factor = detectable_factor(runs, pairs)
+    assert factor is not None
+    assert factor <= 1.3
+    if runs > 6:
+        fewer = detectable_factor(runs - 1, pairs)
+        assert fewer is not None
+        assert fewer > 1.3
+
+
+@pytest.mark.parametrize("runs", [5, 6, 10])
+def test_the_difference_that_is_named_is_found_about_every_other_time(runs: int) -> None:
+    factor = detectable_factor(runs, 1)
+    assert factor is not None
+    draw = random.Random(runs)
+    found = 0
+    for _ in range(1000):
+        effect = paired_effect([draw.gauss(math.log(factor), 0.2) for _ in range(runs)])
+        found += effect.p < 0.05
+    assert 0.4 < found / 1000 < 0.65
+
+
+def test_a_larger_spread_hides_more() -> None:
+    known, usual = detectable_factor(6, 1, 0.4), detectable_factor(6, 1, 0.2)
+    assert known is not None
+    assert usual is not None
+    assert known > usual > 1
+
+
+def test_a_dry_run_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sweep", "--servers", ",".join(TWO), "--rates", "50", "--dry-run"]
+    assert run(words) == 0
+    duration, runs = json.loads(capsys.readouterr().out)["conclusions"]
+    assert "--duration 22s" in duration
+    assert "--runs 6" in runs
+
+    assert run([*words, "--slo", "p99<50ms", "--duration", "22s"]) == 0
+    [line] = json.loads(capsys.readouterr().out)["conclusions"]
+    assert line.startswith("this plan can separate")
