@@ -41,7 +41,7 @@ def test_each_says_what_when_and_what_to_do(name: str, capsys: pytest.CaptureFix
     assert run(["explain", name]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(" ")[0] == name
-    assert [line.split(" ")[0] for line in lines[2:5]] == ["Looks", "Fires", "Fix:"]
+    assert [line.split(" ")[0] for line in lines[2:5]] == ["Tests:", "Fires", "Fix:"]
     for key, limit in explanation_of(name).thresholds.items():
         assert f"Threshold: --check-threshold {name}.{key}={limit:g}" in lines
 

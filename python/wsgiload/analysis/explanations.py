@@ -1,4 +1,4 @@
-"""What each check and alarm looks at, when it fires, and what to do.
+"""What each check and alarm tests, when it fires, and how to fix it.
 
 The generator explains its own checks; those that need the server, the host or several cells are
 explained here.
@@ -67,14 +67,14 @@ _OF_SWEEPS = (
     _one(
         "app-calls",
         "the calls that a bundled app counted, against the generator's requests and responses",
-        "The two accounts differ. One of them is wrong, so the figures are in doubt.",
-        "report it with the run directory",
+        "The two counts differ. One of them is wrong, so the figures are in doubt.",
+        "file a bug and attach the run directory",
     ),
     _one(
         "kernel-drops",
-        "the kernel's counters of overflowing and dropped connections during the load",
-        "A listening socket turned connections away. Each is retried after 1, 3 and 7 s, which "
-        "shows among the slowest requests.",
+        "the kernel's listen-queue overflow and drop counters during the load",
+        "A listening socket dropped connection attempts. The kernel retries each after 1, 3 and "
+        "7 s, which shows among the slowest requests.",
         "raise the backlog of the server, or lower the rate",
     ),
     _one(
@@ -85,7 +85,7 @@ _OF_SWEEPS = (
     ),
     _one(
         "settle",
-        "the host before each trial, for as long as --settle allows",
+        "whether the host becomes quiet within --settle before each trial",
         "The host did not become quiet in time.",
         _QUIET,
     ),
@@ -98,7 +98,7 @@ _OF_SWEEPS = (
     _one(
         "contaminated",
         "CPU time of other processes, and the time the server waited for a core",
-        "Others used the machine during the measurement.",
+        "Other processes used the machine during the measurement.",
         _QUIET,
     ),
     _one(
@@ -112,50 +112,50 @@ _OF_SWEEPS = (
 _OF_CAPACITY = (
     _one(
         "search",
-        "the course of a capacity search",
+        "whether a capacity search found a rate",
         "The search gave up before it found a rate.",
         "see the message; repeat the search",
     ),
     _one(
         "not-met",
         "the trials at the lowest rates",
-        "The server met the objective at no rate that was tried.",
+        "The server missed the objective at every rate tested.",
         "relax the objective (--slo), or give the server more resources",
     ),
     _one(
         "no-upper-bound",
         "the trials at the highest rates",
-        "No trial missed the objective, so the capacity may be larger.",
+        "No trial missed the objective, so the capacity may be higher.",
         "use more generator threads (--threads), or a second machine",
     ),
     _one(
         "not-confirmed",
-        "the confirming trials at the rate found",
+        "the confirmation trials at the rate found",
         "Too few of them met the objective.",
         "repeat the search on a quieter host",
     ),
     _one(
         "unconfirmed",
-        "whether there were confirming trials",
-        "There were none (--confirmations 0), so the rate is a guess.",
+        "whether there were confirmation trials",
+        "There were none (--confirmations 0), so the rate is an unconfirmed lower bound.",
         "leave --confirmations out",
     ),
     _one(
         "unfinished",
-        "whether the search ended by itself",
+        "whether the search completed",
         "It was interrupted or ran out of time.",
         "run it again",
     ),
     _one(
         "discarded",
-        "the trials that generator or host spoiled",
-        "Some were repeated; more than 20 % leave no result that stands.",
+        "the trials invalidated by the generator or the host",
+        "Some were repeated; if more than 20 % were, the result is invalid.",
         _QUIET,
     ),
     _one(
         "lower-bound",
         "trials near the capacity that missed the objective while the host was disturbed",
-        "The disturbances may have decided them, so the capacity may be larger.",
+        "The disturbances may have caused the misses, so the capacity may be higher.",
         _QUIET,
     ),
     _one(
@@ -170,38 +170,38 @@ _ALARMS = (
     _one(
         "wrong-responses",
         "responses with an unexpected status or body",
-        "Any was wrong. A fast error is not a fast response.",
+        "At least one response was incorrect. A fast error is not a fast response.",
         "look at what the server returns before comparing speeds",
     ),
     _one(
         "littles-law",
         "a closed loop: throughput x (response time + think time) against the number of users",
-        "The product is not the number of users: some were never served, and the times leave "
-        "them out.",
-        "compare at a rate (--rate), or use as many users as the server serves at once",
+        "The product is not the number of users: some were never served, and the response "
+        "times do not include them.",
+        "compare at a rate (--rate), or use no more users than the server's concurrency",
     ),
     _one(
         "uneven-connections",
         "a closed loop: how many requests each connection carried",
         "Some connections carried most requests, or hardly any.",
-        "compare at a rate (--rate), or use as many users as the server serves at once",
+        "compare at a rate (--rate), or use no more users than the server's concurrency",
     ),
     _one(
         "dead-interval",
         "every interval of the measurement",
         "Requests were due in an interval and none got a correct response.",
-        "find out why the server stopped responding before using its means",
+        "find out why the server stopped responding before using the mean values",
     ),
     _one(
         "network-resources",
-        "local ports, file descriptors and the kernel's table of tracked connections",
-        "One of them ran short, so the client's kernel refused connections.",
-        "use --keepalive on, more --source addresses, or raise the limit that the message names",
+        "local ports, file descriptors and the conntrack table",
+        "One of them is nearly or fully used, so the client's kernel may refuse connections.",
+        "use --keepalive on, more --source-addresses, or raise the limit that the message names",
     ),
     _one(
         "no-keepalive",
-        "connections per request, where keep-alive was asked for",
-        "The server closed (nearly) every connection after one response, so its times include "
+        "connections per request, where keep-alive was requested",
+        "The server closed nearly every connection after one response, so its times include "
         "connection setup.",
         "compare it with --keepalive off for all servers, or turn keep-alive on in the server",
     ),
@@ -215,25 +215,26 @@ _ALARMS = (
     _one(
         "idle-server",
         "the server's CPU use where it falls behind",
-        "It falls behind and leaves half of its CPU limit unused: it waits for something else.",
+        "It falls behind and leaves half of its CPU limit unused: the bottleneck is not "
+        "CPU (threads, connections or a backend).",
         "add workers or threads, or speed up what the app waits for",
     ),
     _one(
         "rate-not-reached",
         "responses per second against the offered rate",
-        "Fewer responses came than requests were offered, so the latency is not that of the rate.",
-        "lower the rate; `wsgiload capacity` finds the largest one that holds",
+        "Throughput is below the offered rate; the latency does not describe that rate.",
+        "lower the rate; `wsgiload capacity` finds the highest sustainable rate",
     ),
     _one(
         "run-spread",
         "the throughput of several runs of one cell",
         "Runs differ by more than 10 %.",
-        "make more runs, on a quieter host",
+        "run more repetitions (--runs), on a quieter host",
     ),
     _one(
         "flat-throughput",
         "throughput over at least three numbers of users",
-        "It stays the same while the users double: the server serves a fixed number at once.",
+        "It stays the same while the users double: the server's concurrency is fixed.",
         "compare at a rate (--rate), below the capacity",
     ),
 )

@@ -1,4 +1,4 @@
-"""``wsgiload explain``: what a check or alarm looks at, why it fires, and what to do."""
+"""``wsgiload explain``: what a check or alarm tests, when it fires, and how to fix it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _explained(one: Explanation) -> Iterator[str]:
     code = f" ({one.code})" if one.code is not None else ""
     yield f"{one.name}{code}"
     yield ""
-    yield f"Looks at {one.looks_at}."
+    yield f"Tests: {one.looks_at}."
     yield f"Fires when: {one.fires_when}"
     if one.fix is not None:
         yield f"Fix: {one.fix}."

@@ -59,23 +59,23 @@ pub(crate) static TIMESTAMP_ORDER: CheckInfo = CheckInfo {
     code: Some("C1"),
     looks_at: "the timestamps of each response",
     fires_when: "Any response has timestamps out of order. That is a defect of the generator.",
-    fix: Some("report it with the JSON of this load"),
+    fix: Some("file a bug and attach the JSON report of this load"),
 };
 
 pub(crate) static IN_SYSTEM_COUNT: CheckInfo = CheckInfo {
     name: "in-system-count",
     code: Some("C16"),
-    looks_at: "the mean number of requests in the system, from arrivals and departures and from \
-        the time each request stayed",
+    looks_at: "the mean number of requests in the system, counted by arrivals and departures, \
+        against the sum of their times in the system",
     fires_when: "The two differ (Little's law). That is a defect of the generator.",
-    fix: Some("report it with the JSON of this load"),
+    fix: Some("file a bug and attach the JSON report of this load"),
 };
 
 pub(crate) static INTERRUPTED: CheckInfo = CheckInfo {
     name: "interrupted",
     code: None,
     looks_at: "whether the load ran to its end",
-    fires_when: "The load was stopped early. What was measured is kept.",
+    fires_when: "The load was stopped early. The results so far are kept.",
     fix: Some("run it again to its end"),
 };
 
@@ -83,9 +83,9 @@ pub(crate) static ARRIVAL_COUNT: CheckInfo = CheckInfo {
     name: "arrival-count",
     code: Some("C2"),
     looks_at: "the number of scheduled arrivals, against the rate and the duration",
-    fires_when: "A Poisson schedule is off by more than four standard errors, an even one by more \
-        than one arrival, a trace by any.",
-    fix: Some("try another --seed; if it recurs, report it"),
+    fires_when: "A Poisson schedule is off by more than four standard errors, a constant one by \
+        more than one arrival, a trace by any.",
+    fix: Some("try another --seed; if it recurs, file a bug"),
 };
 
 pub(crate) static NO_ARRIVAL: CheckInfo = CheckInfo {
@@ -101,7 +101,7 @@ pub(crate) static NO_RESPONSE: CheckInfo = CheckInfo {
     code: None,
     looks_at: "whether any correct response arrived",
     fires_when: "None did, so there is no latency to report.",
-    fix: Some("check that the server answers this URL, and which response counts as correct"),
+    fix: Some("check that the server responds to this URL, and which response counts as correct"),
 };
 
 pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
@@ -116,11 +116,11 @@ pub(crate) static CLIENT_THROTTLING: CheckInfo = CheckInfo {
 pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
     name: "send-lag",
     code: Some("C4"),
-    looks_at: "each quantile of the response time with and without the generator's own lateness, \
-        request by request",
-    fires_when: "The generator's lateness lengthened a quantile by more than a share and more than \
-        a time. Up to p99 that can make the load invalid; above, it concerns that figure alone. \
-        Smaller effects are diagnostics, and in the error budget of each figure.",
+    looks_at: "each quantile of the response time, against the same quantile after subtracting \
+        each request's send lag",
+    fires_when: "Send lag lengthened a quantile by more than the relative and the absolute limit. \
+        Up to p99 that can make the load invalid; above p99, it concerns that figure alone. \
+        Smaller effects are diagnostics, and part of the error budget of each figure.",
     fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
 };
 
@@ -129,7 +129,7 @@ pub(crate) static SEND_LAG_ABSOLUTE: CheckInfo = CheckInfo {
     code: Some("C5"),
     looks_at: "the send lag itself: how late requests left the generator",
     fires_when: "p99 or p99.9 of the send lag exceeds its threshold. A diagnostic only: send-lag \
-        judges what it did to the figures.",
+        shows the effect on the figures.",
     fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
 };
 
@@ -137,26 +137,26 @@ pub(crate) static CLIENT_STALLS: CheckInfo = CheckInfo {
     name: "client-stalls",
     code: Some("C11"),
     looks_at: "stalls of the generator's event loop of more than 5 ms, and the requests they \
-        touched, as a share of those beyond p99",
-    fires_when: "Stalls touched enough requests to move p99, for long enough to matter. Requests \
-        that became due are judged by send-lag; responses that waited to be read without a kernel \
-        timestamp make the load invalid.",
+        affected, as a share of those beyond p99",
+    fires_when: "Stalls affected enough requests to move p99, for long enough to matter. Requests \
+        due during a stall are covered by send-lag; responses that waited to be read without a \
+        kernel timestamp make the load invalid.",
     fix: Some("stop other work on the machine, or give the generator a core of its own"),
 };
 
 pub(crate) static MISSED_SENDS: CheckInfo = CheckInfo {
     name: "missed-sends",
     code: Some("C3"),
-    looks_at: "the share of requests sent within the measurement, of those that could be",
-    fires_when: "Requests left after the end of the measurement, or past their deadline, because \
-        the generator was late.",
+    looks_at: "the share of the requests that could be sent and were sent within the measurement",
+    fires_when: "Requests were sent after the end of the measurement, or missed their deadline, \
+        because the generator was late.",
     fix: Some("lower the rate, or use more threads (--threads)"),
 };
 
 pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
     name: "client-cpu",
     code: Some("C7"),
-    looks_at: "how busy the busiest generator thread was, busy-waiting excluded",
+    looks_at: "CPU use of the busiest generator thread, excluding busy-waiting",
     fires_when: "The thread is so busy that its own queueing delays requests.",
     fix: Some("use more threads (--threads), or lower the rate"),
 };
@@ -164,16 +164,16 @@ pub(crate) static CLIENT_CPU: CheckInfo = CheckInfo {
 pub(crate) static RUN_QUEUE_WAIT: CheckInfo = CheckInfo {
     name: "run-queue-wait",
     code: Some("C8"),
-    looks_at: "the share of time that a generator thread was runnable without a core",
-    fires_when: "Other processes kept the generator from running. A diagnostic only: send-lag judges \
-        what it did to the figures.",
+    looks_at: "the share of time that a generator thread waited for a core",
+    fires_when: "Other processes kept the generator from running. A diagnostic only: send-lag \
+        shows the effect on the figures.",
     fix: Some("stop other work on the machine, or give the generator a core of its own"),
 };
 
 pub(crate) static STEAL: CheckInfo = CheckInfo {
     name: "steal",
     code: Some("C10"),
-    looks_at: "the share of the host's CPU time that the hypervisor gave to others",
+    looks_at: "the share of the host's CPU time that the hypervisor took (steal time)",
     fires_when: "The hypervisor took CPU time from this virtual machine. That can only lengthen \
         response times, so the figures are upper bounds.",
     fix: Some("repeat on a quieter host, or on a dedicated machine"),
@@ -184,9 +184,9 @@ pub(crate) static CLIENT_RESOURCES: CheckInfo = CheckInfo {
     code: Some("C12"),
     looks_at: "requests that failed inside the generator",
     fires_when: "The generator ran out of file descriptors, local ports or memory. The load is \
-        invalid if more than one request in a thousand failed by that, or more than one in a \
-        hundred waited for a connection.",
-    fix: Some("raise `ulimit -n`, add --source addresses, or cap --max-connections"),
+        invalid if more than one request in a thousand failed for that reason, or more than one in \
+        a hundred waited for a connection.",
+    fix: Some("raise `ulimit -n`, add --source-addresses, or cap --max-connections"),
 };
 
 pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
@@ -195,13 +195,13 @@ pub(crate) static POISSON_GAPS: CheckInfo = CheckInfo {
     looks_at: "up to 10,000 consecutive send times, against the requested Poisson process",
     fires_when: "Inter-arrival times deviate from the exponential distribution. A diagnostic only: \
         at high rates serial sends alone cause that, with no effect on the latency.",
-    fix: Some("look at send-lag first: it has the effect on the figures"),
+    fix: Some("check send-lag first: it shows the effect on the figures"),
 };
 
 pub(crate) static THREAD_AGREEMENT: CheckInfo = CheckInfo {
     name: "thread-agreement",
     code: Some("C20"),
-    looks_at: "p99 of each generator thread against p99 of all",
+    looks_at: "p99 of each generator thread, against the overall p99",
     fires_when: "Threads differ by more than chance, by more than 10 % and by more than 100 µs, \
         although they share one schedule.",
     fix: Some("pin the generator to idle cores (--client-cpus), or use one thread"),
@@ -211,8 +211,8 @@ pub(crate) static NOISE_FLOOR: CheckInfo = CheckInfo {
     name: "noise-floor",
     code: Some("C6"),
     looks_at: "each quantile against the noise floor of this machine, if it was calibrated",
-    fires_when: "A quantile is less than three times what the generator measures of a server that \
-        responds at once, so it is an upper bound only. Up to ten times it is a diagnostic.",
+    fires_when: "A quantile is less than three times the noise floor, so it is only an upper \
+        bound. Less than ten times is a diagnostic.",
     fix: Some("compare servers by CPU per request instead, or use a quieter machine"),
 };
 
@@ -222,7 +222,7 @@ pub(crate) static BACKLOG_GROWTH: CheckInfo = CheckInfo {
     looks_at: "the number of requests in the system over the measurement, and full queues",
     fires_when: "The backlog grew: the offered rate exceeds the capacity, and every quantile grows \
         with the duration.",
-    fix: Some("lower the rate; `wsgiload capacity` finds the largest one that holds"),
+    fix: Some("lower the rate; `wsgiload capacity` finds the highest sustainable rate"),
 };
 
 pub(crate) static CAPPED: CheckInfo = CheckInfo {
@@ -237,7 +237,7 @@ pub(crate) static SHED: CheckInfo = CheckInfo {
     name: "shed",
     code: None,
     looks_at: "arrivals that were dropped before they were sent",
-    fires_when: "Any was dropped; each counts as a failed request.",
+    fires_when: "At least one was dropped; each counts as a failed request.",
     fix: Some("lower the rate, or raise --max-pending"),
 };
 
@@ -245,7 +245,8 @@ pub(crate) static FAILED: CheckInfo = CheckInfo {
     name: "failed",
     code: None,
     looks_at: "requests without a correct response",
-    fires_when: "Any failed. Quantiles over all offered requests count them as never answered.",
+    fires_when: "At least one failed. Quantiles over all offered requests count them as infinitely \
+        slow.",
     fix: Some("see the outcomes and the server's log"),
 };
 
@@ -261,7 +262,7 @@ pub(crate) static MIXED_RATES: CheckInfo = CheckInfo {
     name: "mixed-rates",
     code: None,
     looks_at: "whether one rate was offered throughout",
-    fires_when: "The rate varied, so the quantiles mix loads and hold for no single rate.",
+    fires_when: "The rate varied, so the quantiles do not describe any single rate.",
     fix: Some("measure each rate by itself, or use `wsgiload sweep`"),
 };
 

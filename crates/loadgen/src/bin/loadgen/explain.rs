@@ -24,7 +24,7 @@ pub fn explanation(name: &str) -> Result<String, String> {
     let code = check
         .code
         .map_or(String::new(), |code| format!(" ({code})"));
-    let mut text = format!("{}{code}\n\nLooks at {}.", check.name, check.looks_at);
+    let mut text = format!("{}{code}\n\nTests: {}.", check.name, check.looks_at);
     let _ = write!(text, "\nFires when: {}", check.fires_when);
     if let Some(fix) = check.fix {
         let _ = write!(text, "\nFix: {fix}.");
