@@ -135,7 +135,7 @@ SERVER = Server(
             uses_threads=False,
             notes=(
                 *NOTES,
-                "answers are collected and get a Content-Length; WSGI is not tornado's native "
+                "responses are collected and get a Content-Length; WSGI is not tornado's native "
                 "interface",
             ),
             stock_notes=STOCK_NOTES,

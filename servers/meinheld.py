@@ -77,7 +77,7 @@ SERVER = Server(
                 "each worker listens on its own socket (SO_REUSEPORT)",
             ),
             stock_keepalive=False,
-            stock_notes=(f"one process, closes after each answer, logs each request ({SOURCE})",),
+            stock_notes=(f"one process, closes after each response, logs each request ({SOURCE})",),
             helpers=1,
         ),
         Variant(

@@ -37,7 +37,7 @@ SERVER = Server(
             notes=(
                 f"workers as budgeted; they are threads ({REFERENCE})",
                 "max_reuse_count stays 0, which closes: with more, the second request of a "
-                "connection is not answered "
+                "connection gets no response "
                 f"({REFERENCE})",
                 "our runner creates the socket, as a service manager would, with the backlog "
                 "of the run "

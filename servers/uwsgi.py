@@ -13,7 +13,7 @@ GEVENT = "https://uwsgi-docs.readthedocs.io/en/latest/Gevent.html"
 
 NOTES = (
     f"--master --die-on-term --no-orphans: by default SIGTERM reloads ({THINGS})",
-    f"--need-app: without it a server with no app answers 500 to everything ({THINGS})",
+    f"--need-app: without it a server with no app responds to everything with 500 ({THINGS})",
     f"--enable-threads: threads of the app run even where --threads is 1 ({THINGS})",
     f"--single-interpreter: one app, so no sub-interpreters ({OPTIONS}#single-interpreter)",
     f"--disable-logging: by default every request is logged ({OPTIONS}#disable-logging)",
@@ -32,7 +32,7 @@ STOCK_NOTES = (
 )
 ROUTER_STOCK_NOTES = (
     *STOCK_NOTES,
-    f"the router closes after each answer, without saying so ({HTTP})",
+    f"the router closes after each response, without announcing it ({HTTP})",
 )
 
 

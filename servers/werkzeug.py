@@ -31,7 +31,7 @@ def _variant(name: str, summary: str, framing: str) -> Variant:
         notes=(
             f"the logger 'werkzeug' to ERROR: by default every request is logged ({REFERENCE})",
             f"LISTEN_QUEUE = backlog (default 128; {REFERENCE})",
-            "always answers Connection: close",
+            "always sends Connection: close",
         ),
         stock_notes=(f"a line of log for every request, backlog 128 ({REFERENCE})",),
         framing="close" if framing == "close" else "chunked",

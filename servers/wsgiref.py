@@ -39,7 +39,7 @@ SERVER = Server(
                 "(https://docs.python.org/3/library/socketserver.html)",
                 "log_message silenced: by default every request is written to standard error "
                 f"({SOURCE})",
-                "answers with HTTP/1.0 and closes; without Content-Length the body ends with "
+                "responds with HTTP/1.0 and closes; without Content-Length the body ends with "
                 "the connection",
             ),
             stock_notes=("backlog 5, logs every request to standard error",),

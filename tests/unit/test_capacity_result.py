@@ -226,7 +226,7 @@ def test_short_trials_say_what_they_cost() -> None:
     said = server_result(course(FOUND), OBJECTIVE, 5 * NS_PER_S)
     (remark,) = remarks_of(said)
     assert (
-        "p99 rests on the 5 slowest of 500 requests and says nothing certain; --duration 100s "
+        "p99 rests on the 5 slowest of 500 requests and is unreliable; --duration 100s "
         "gives it 100" in remark
     )
     assert said.verdict.status == "warn"
@@ -248,7 +248,7 @@ def test_invalid_trials_are_listed_and_too_many_of_them_invalidate_the_search() 
         course(FOUND, *[judged(result())] * 9, disturbed), OBJECTIVE, 120 * NS_PER_S
     )
     assert few.verdict.status == "warn"
-    assert "discarded and made again: waitress@100#1" in " ".join(remarks_of(few))
+    assert "discarded and repeated: waitress@100#1" in " ".join(remarks_of(few))
     many = server_result(
         course(FOUND, *[judged(result())] * 3, disturbed), OBJECTIVE, 120 * NS_PER_S
     )
@@ -319,7 +319,9 @@ def test_a_server_that_does_not_start_has_no_figures() -> None:
 def test_a_search_that_was_cut_off_is_not_valid(trials: int, says: str) -> None:
     said = server_result(course(None, *[judged(result())] * trials), OBJECTIVE, 120 * NS_PER_S)
     assert (said.verdict.status, said.verdict.blame) == ("invalid", "method")
-    assert remarks_of(said) == [f"waitress: the search was cut off {says} (unfinished, invalid)"]
+    assert remarks_of(said) == [
+        f"waitress: the search was interrupted {says} (unfinished, invalid)"
+    ]
     assert is_unfinished(said)
     assert schema_errors(said) == []
     assert exit_code("interrupted", [said]) == 130

@@ -212,7 +212,7 @@ def test_a_rate_of_sessions_is_no_share_of_a_capacity() -> None:
         assert {entry.load_share is not None for entry in one.comparisons or ()} == {is_known}
     assert {entry.load_share for entry in compare_runs(cells, cells, of_sessions=True)} == {None}
     said = " ".join(text for text, _ in comparison_lines(of_sessions))
-    assert "is not known, for the rates are those of sessions;" in said
+    assert "is unknown: the rates are rates of sessions;" in said
 
 
 def test_a_server_that_answers_nothing_or_everything_has_no_known_capacity() -> None:

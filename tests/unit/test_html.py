@@ -137,16 +137,15 @@ def test_no_identifier_is_used_twice(page: Page) -> None:
 
 def test_the_verdict_is_said_in_words(page: Page) -> None:
     assert (
-        "Which of 8 servers has the lowest p99 at 3,000/s inside 2 CPUs and 512 MiB? In 1 run, "
+        "Which of 8 servers has the lowest p99 at 3,000/s with 2 CPUs and 512 MiB? In 1 run, "
         "gunicorn-gevent had the lowest p99 at 3,000/s, 5.31 ms [5.15 ms, 5.53 ms]."
     ) in page.text
-    assert "wsgiref falls behind first, at 2,000/s." in page.text
-    assert "answered, but the generator or the host was too disturbed to judge: uwsgi" in page.text
-    assert "No inference between servers possible from 1 run." in page.text
+    assert "wsgiref saturates first, at 2,000/s." in page.text
+    assert "no valid result (generator or host too noisy): uwsgi" in page.text
+    assert "One run cannot rank servers; use --compare." in page.text
     assert (
-        "kept up with 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s it answered 77.9 % of "
-        "the requests "
-        "correctly (2,332/s), p99 >= 1.00 s; that coincided with throttling in 41.4 % of the "
+        "sustained 2,000/s (p99 12.9 ms, 1.60 CPU cores); at 3,000/s 77.9 % of the requests got a "
+        "correct response (2,332/s), p99 >= 1.00 s; that coincided with throttling in 41.4 % of the "
         "CPU periods."
     ) in page.text
     assert (
@@ -320,7 +319,7 @@ def test_runs_and_an_interruption_are_shown(tmp_path: Path) -> None:
     store_summary(run, replace(only(summary, *of_one), status="interrupted"))
     page = Page(write_html(run).read_text(encoding="utf-8"))
     assert "interrupted: some cells were not measured" in page.text
-    assert "No inference" not in page.text
+    assert "cannot rank" not in page.text
 
 
 def with_limits(cell: CellResult, **changes: object) -> CellResult:
@@ -334,8 +333,8 @@ def with_limits(cell: CellResult, **changes: object) -> CellResult:
     [
         ({"cpus": None, "memory_bytes": None, "pids": None}, "", ""),
         ({"backend": "none", "not_enforced": ("cpus", "memory", "pids")}, "", ""),
-        ({"not_enforced": ("memory",)}, " inside 2 CPUs", " of 2"),
-        ({"not_enforced": ("cpus",)}, " inside 512 MiB", ""),
+        ({"not_enforced": ("memory",)}, " with 2 CPUs", " of 2"),
+        ({"not_enforced": ("cpus",)}, " with 512 MiB", ""),
     ],
 )
 def test_only_limits_that_held_are_named(
@@ -394,8 +393,8 @@ def test_a_sweep_without_any_result_still_has_a_page(tmp_path: Path) -> None:
         (run / name).unlink()
     text = Page(write_html(run).read_text(encoding="utf-8")).text
     assert (
-        "How does cheroot answer at 3,000/s inside 2 CPUs and 512 MiB? "
-        "No server kept up with any level: 1 failed." in text
+        "How does cheroot perform at 3,000/s with 2 CPUs and 512 MiB? "
+        "No server sustained any tested load: 1 failed." in text
     )
     assert "intervals.csv (not written by this run)" in text
 
@@ -404,7 +403,7 @@ def test_a_closed_loop_has_connections_on_its_axis(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", closed_loop=True)
     text = Page(write_html(run).read_text(encoding="utf-8")).text
     assert "hello /: 8 servers, 100 to 300 connections" in text
-    assert "A closed loop offers no rate" in text
+    assert "A closed loop has no offered rate" in text
 
 
 def test_a_directory_that_is_no_run_is_named(tmp_path: Path) -> None:

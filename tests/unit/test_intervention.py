@@ -90,7 +90,9 @@ def test_three_pairs_have_no_bounds_and_an_endless_quantile_is_no_pair() -> None
     assert effect is not None and (effect.low, effect.high, effect.pairs) == (None, None, 3)
     assert "too few for bounds" in sentences(pairs((100, 40)), effect)[0]
     assert effect_of(pairs((None, 40))) is None
-    assert sentences(pairs((None, 40)), None)[0].startswith("Nothing can be said")
+    assert sentences(pairs((None, 40)), None)[0].startswith(
+        "The effect of lifting the CPU limit is unknown"
+    )
 
 
 @pytest.mark.parametrize(("scheduled", "quantile"), [(1000, 0.99), (999, 0.9), (20, 0.5), (8, 0.5)])
@@ -115,10 +117,10 @@ def test_a_pair_with_an_invalid_run_is_left_out(half: Half) -> None:
         0.99,
         pytest.approx(0.5),
     )
-    assert "was there in 1 of 1 runs with the CPU limit" in sentences(made, effect)[1]
+    assert "occurred in 1 of 1 runs with the CPU limit" in sentences(made, effect)[1]
     assert effect_of([spoiled] * 6) is None
     assert sentences([spoiled] * 6, None) == [
-        "Nothing can be said about lifting the CPU limit: no pair of valid runs has a finite "
+        "The effect of lifting the CPU limit is unknown: no pair of valid runs has a finite "
         "quantile on both sides."
     ]
 
@@ -131,7 +133,7 @@ def test_the_words_of_an_intervention() -> None:
         == "Lifting the CPU limit changed p99 by a factor 0.41 [0.40, 0.42] in 6 pairs of runs."
     )
     assert gone == (
-        "Throttling, which every request overlapped, was there in 6 of 6 runs with the CPU "
+        "Throttling, which every request overlapped, occurred in 6 of 6 runs with the CPU "
         "limit and disappeared when "
         "it was lifted."
     )

@@ -203,7 +203,7 @@ def test_c17_is_a_doubt_of_the_generator(
     ("one", "seen", "reason"),
     [
         (load(), None, "the app did not count"),
-        (load(answered=0), 5, "no request was answered"),
+        (load(answered=0), 5, "no request got a response"),
         (load(http_status=1), 999, "another status"),
     ],
 )

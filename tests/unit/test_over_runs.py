@@ -94,7 +94,7 @@ ENTRY = Comparison(
         (
             {"finding": "undecided", "aa_factor": 1.5},
             "gthread and sync: no difference shown in p99 at 500/s (1.31× [1.22, 1.41], p 0.031); "
-            "one server under two names differed by 1.50× itself",
+            "one server under an alias differed by 1.50× itself",
         ),
         (
             {"finding": "no inference", "reason": "not met in 1 of 6 runs"},
@@ -139,7 +139,7 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
     assert lines[3].startswith(
         "With 6 rounds and 3 pairs of servers, a difference of 1.3× between two of them is found "
     )
-    assert lines[4].startswith("How near to its capacity each server was is not known")
+    assert lines[4].startswith("How close each server was to its capacity is unknown")
     enough = replace(ENTRY, rounds=7)
     assert len(compared(enough, enough, enough)) == 3
 
@@ -150,25 +150,22 @@ def test_too_few_rounds_and_an_unknown_capacity_are_said_beside_the_sentences() 
         (
             [(1100, 1.1, 0.95)],
             [
-                "a answered at most 1,000/s correctly; its goodput held at 1,100/s (110 % of it).",
+                "a had a goodput of at most 1,000/s; it held at 1,100/s (110 % of it).",
                 "No",
             ],
         ),
         (
             [(1600, 1.6, 0.7)],
-            [
-                "a answered at most 1,000/s correctly; its goodput fell to 70.0 % of that at "
-                "1,600/s (160"
-            ],
+            ["a had a goodput of at most 1,000/s; it fell to 70.0 % of that at 1,600/s (160"],
         ),
         (
             [(1050, 1.05, 1.0), (3000, 3.0, 0.2)],
-            ["a answered at most 1,000/s correctly; its goodput collapsed to 20.0 %"],
+            ["a had a goodput of at most 1,000/s; it collapsed to 20.0 %"],
         ),
         (
             [(1050, 1.05, 1.0)],
             [
-                "a answered at most 1,000/s correctly.",
+                "a had a goodput of at most 1,000/s.",
                 "No server was offered 150 % of its capacity;",
             ],
         ),
@@ -197,7 +194,7 @@ def test_where_power_is_largest_is_said_as_lying_between_the_rates_next_to_it() 
     assert lines[0].startswith(
         "a has its largest power between 400/s and 600/s, at 500/s of those measured. Power is"
     )
-    assert lines[1:] == ["The rate of the largest power is not known of b, c: at an end."]
+    assert lines[1:] == ["The rate of the largest power is unknown for b, c: at an end."]
     assert power_lines(summary_of()) == power_lines(replace(summary_of(), efficiency=())) == []
 
 

@@ -88,7 +88,7 @@ def test_the_setting_that_holds_the_largest_rate_is_recommended_with_interval_an
     assert found.interval[0] < 60e6 < found.interval[1]
     said = recommendation_words(found, "p99<100ms")
     assert said.startswith(
-        "Recommended: large, which holds p99<100ms at 200/s (p99 60.2 ms, 95 % interval 58.8 ms to "
+        "Recommended: large, which meets p99<100ms at 200/s (p99 60.2 ms, 95 % interval 58.8 ms to "
     )
     assert "it used 128 MiB of memory at most, which leaves 75.0 % of 512 MiB" in said
 
@@ -108,9 +108,12 @@ def test_a_quantile_that_rests_on_few_requests_is_marked() -> None:
     assert isinstance(many, RecommendedSetting)
     assert isinstance(few, RecommendedSetting)
     assert (many.fewest_beyond, few.fewest_beyond) == (50, 6)
-    told = "p99 rests on 6 requests in one of its runs, and a longer --duration would make it surer"
+    told = (
+        "only 6 requests lay beyond p99 in one of its runs, and a longer --duration makes it more "
+        "certain"
+    )
     assert told in recommendation_words(few, "p99<100ms")
-    assert "rests on" not in recommendation_words(many, "p99<100ms")
+    assert "lay beyond" not in recommendation_words(many, "p99<100ms")
 
 
 def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
@@ -120,7 +123,10 @@ def test_at_the_same_rate_the_clearly_quicker_one_is_recommended() -> None:
 
 def test_overlapping_intervals_carry_no_recommendation() -> None:
     refusal = refused(runs("one", {100: 30.0}) + runs("other", {100: 30.5}))
-    assert "both hold 100/s, with overlapping intervals and similar memory" in refusal.why
+    assert (
+        "both meet the objective at 100/s, with overlapping intervals and similar memory"
+        in refusal.why
+    )
     assert "higher --rates" in refusal.needs
 
 
@@ -132,9 +138,7 @@ def test_of_those_that_cannot_be_told_apart_the_one_with_the_least_memory_is_rec
     found = recommended(cells)
     assert (found.server, found.tied) == ("lean", ("large",))
     said = recommendation_words(found, "p99<100ms")
-    assert said.endswith(
-        " large holds it as well as far as can be told, with more memory, workers or threads."
-    )
+    assert said.endswith(" large performs equally well but needs more memory, workers or threads.")
 
 
 def test_of_one_server_that_needs_no_less_memory_the_size_with_fewer_workers_and_threads_is_recommended() -> (
@@ -211,7 +215,7 @@ def test_one_that_may_hold_more_carries_no_recommendation_of_one_that_holds_the_
     refusal = refused(
         runs("sure", {100: 30.0, 200: 400.0}) + undecided_at_200("maybe", p99_ms, **changes)
     )
-    assert refusal.why == "maybe at 200/s is undecided: held in 5 of 6 runs"
+    assert refusal.why == "maybe at 200/s is undecided: met in 5 of 6 runs"
 
 
 def test_the_one_that_is_recommended_may_hold_more_itself() -> None:
@@ -228,8 +232,8 @@ def test_what_holds_while_disturbed_holds_and_the_sentence_says_it() -> None:
     assert (found.server, found.rate_per_s, found.disturbed) == ("large", 200, 6)
     said = recommendation_words(found, "p99<100ms")
     assert (
-        "generator or host were disturbed in 6 of the 6 runs, which can only have made answers "
-        "later" in said
+        "generator or host were disturbed in 6 of the 6 runs, which can only have "
+        "lengthened response times" in said
     )
 
 
@@ -246,7 +250,7 @@ def test_what_misses_while_disturbed_is_undecided() -> None:
 def test_a_miss_in_a_short_run_is_a_miss_too() -> None:
     short = {"outcomes": outcomes(500)}
     near = [cell("short", 50, run, 90.0 if run <= 4 else 110.0, **short) for run in range(1, 7)]
-    assert "short at 50/s is undecided: held in 4 of 6 runs" in refused(near).why
+    assert "short at 50/s is undecided: met in 4 of 6 runs" in refused(near).why
 
 
 def test_disturbed_and_clean_misses_are_told_apart() -> None:
@@ -294,7 +298,7 @@ def test_the_interval_of_every_quantile_counts_in_any_order_and_that_of_the_high
     assert safe.interval[0] < 60e6 < safe.interval[1]
     near = recommend(with_medians((3.0, 6.9, 4.0, 6.8, 6.9, 6.9)), objective)
     assert isinstance(near, NoRecommendation)
-    assert "held in all 6 runs, but the interval of p50 exceeds p50<7ms" in near.why
+    assert "met in all 6 runs, but the interval of p50 exceeds p50<7ms" in near.why
 
 
 def test_failures_under_load_are_misses_and_not_invalid() -> None:
@@ -309,7 +313,7 @@ def test_failures_under_load_are_misses_and_not_invalid() -> None:
 def test_where_nothing_holds_the_objective_is_missed() -> None:
     refusal = refused(runs("one", {100: 300.0}) + runs("other", {100: 200.0}))
     assert refusal.is_missed
-    assert "no setting holds p99<100ms and error_rate<=0.1% at 100/s" in recommendation_words(
+    assert "no setting meets p99<100ms and error_rate<=0.1% at 100/s" in recommendation_words(
         refusal, ""
     )
 
@@ -359,7 +363,7 @@ def test_of_capacities_the_largest_is_recommended_unless_intervals_overlap() -> 
     found = recommend_capacity([low, high])
     assert isinstance(found, RecommendedSetting)
     assert (found.server, found.runner_up) == ("high", "low")
-    assert "holds p99<50ms at 200/s (95 % interval of the limit 190 to 205" in recommendation_words(
+    assert "meets p99<50ms at 200/s (95 % interval of the limit 190 to 205" in recommendation_words(
         found, "p99<50ms"
     )
     near = recommend_capacity([searched("near", 195.0, (185.0, 199.0)), high])
@@ -373,7 +377,7 @@ def test_a_rate_that_may_be_larger_carries_none_for_another() -> None:
     other = searched("other", 200.0, (190.0, 210.0), verdict=doubtful)
     found = recommend_capacity([clean, other])
     assert isinstance(found, NoRecommendation)
-    assert "other may hold more than was found" in found.why
+    assert "other may have a higher capacity" in found.why
     assert isinstance(
         recommend_capacity(
             [replace(clean, verdict=doubtful), replace(other, verdict=clean.verdict)]

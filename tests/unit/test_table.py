@@ -152,12 +152,9 @@ def test_the_cell_that_is_farthest_beyond_a_limit_is_told(
 
 
 def test_one_run_allows_no_inference_and_six_do(run_dir: Path, tmp_path: Path) -> None:
-    assert sweep_lines(read_summary(run_dir))[-1] == (
-        "No inference between servers possible from 1 run. "
-        "This is a quick look; --compare makes as many runs as it takes."
-    )
+    assert sweep_lines(read_summary(run_dir))[-1] == ("One run cannot rank servers; use --compare.")
     lines = sweep_lines(read_summary(write_run(tmp_path / "six", runs=6)))
-    assert not any("No inference" in line for line in lines)
+    assert not any("cannot rank" in line for line in lines)
     assert "waitress at 3,000 (runs 2, 3 and 6)" in " ".join(lines)
 
 
@@ -197,7 +194,7 @@ def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:
     lines = load_lines(read_load(run_dir, WAITRESS), width=100)
     assert lines[0] == "verdict: valid"
     assert lines[1] == (
-        "offered 3,014/s, sent 3,014/s, answered correctly 2,993/s (99.3 % of offered), "
+        "offered 3,014/s, sent 3,014/s, goodput 2,993/s (99.3 % of offered), "
         "p99 of all offered 83.9 ms (95 % interval 81.4 ms to 87.2 ms)"
     )
     assert lines[2] == "Times of the correct responses (99.3 %):"

@@ -62,7 +62,7 @@ def requests_seen(
     if seen is None:
         return NotChecked(check="app-calls", reason=NO_COUNT)
     if responses is None or sent is None:
-        return NotChecked(check="app-calls", reason="no request was answered")
+        return NotChecked(check="app-calls", reason="no request got a response")
     if load.outcomes.http_status:
         return NotChecked(check="app-calls", reason=WRONG_STATUSES)
 

@@ -1,8 +1,8 @@
 """All servers at each level, the best first, and which of them the data cannot tell apart. Pure,
 from the cells of a summary.
 
-p99 over all offered requests ranks an open loop, goodput a closed one. A server that answered and
-could not be judged is not one that failed, and neither is ranked.
+p99 over all offered requests ranks an open loop, goodput a closed one. A server that responded
+without a valid measurement is not one that failed, and neither is ranked.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from wsgiload.statistics.effect import mean_interval as t_interval
 
 P99 = "0.99"
 P50 = "0.5"
-# A server keeps up if it answers this share of all requests correctly, and this share of the
-# scheduled ones in time.
+# A server sustains a level if it responds to this share of all requests correctly, and to this
+# share of the scheduled ones in time.
 KEPT_UP_RATIO = 0.99
 KEPT_UP_GOODPUT = 0.95
 # Goodputs of fewer than four runs that differ by less are not told apart.

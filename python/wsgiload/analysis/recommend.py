@@ -1,4 +1,4 @@
-"""Which setting to run: the one that holds an objective at the largest rate, with its interval, or
+"""Which setting to run: the one that meets an objective at the highest rate, with its interval, or
 why none is named.
 
 Pure, from the cells of a summary or from the document of a capacity search. A recommendation is
@@ -82,7 +82,7 @@ class SettingRecord:
     requested: RequestedCounts
 
     def largest(self, *states: State) -> AtRate | None:
-        """The largest rate up to which it is in one of these states."""
+        """The highest rate up to which it is in one of these states."""
         last = None
         for at in self.at:
             if at.state not in states:
@@ -139,7 +139,7 @@ def _none_holds(records: Sequence[SettingRecord], objective: Objective) -> NoRec
     lowest = min(at.rate_per_s for record in records for at in record.at)
     text = " and ".join(objective.texts)
     return _refusal(
-        f"no setting holds {text} at {lowest:g}/s",
+        f"no setting meets {text} at {lowest:g}/s",
         "use lower --rates, or a looser objective",
         is_missed=True,
     )
@@ -187,8 +187,8 @@ def _best_of(
     if chosen is None:
         one, other = near[0][0].server, near[1][0].server
         return _refusal(
-            f"{one} and {other} both hold {near[0][1].rate_per_s:g}/s, with overlapping intervals "
-            "and similar memory",
+            f"{one} and {other} both meet the objective at {near[0][1].rate_per_s:g}/s, with "
+            "overlapping intervals and similar memory",
             "use higher --rates, more --runs or `wsgiload capacity`",
         )
 
@@ -352,8 +352,8 @@ def _state(judgements: Sequence[Judgement], planned: int) -> tuple[State, str]:
         why = f"{len(disturbances)} of them disturbed: {disturbances[-1]}"
         return "unknown", f"missed in {len(missed)} of {runs} runs, {why}"
     if missed:
-        return "unknown", f"held in {runs - len(missed)} of {runs} runs"
-    return "holds", f"held in all {runs} runs"
+        return "unknown", f"met in {runs - len(missed)} of {runs} runs"
+    return "holds", f"met in all {runs} runs"
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -448,7 +448,7 @@ def _doubtful_capacity(
     for other in others:
         if other.failure is None and is_lower_bound(other):
             return _refusal(
-                f"{other.server} may hold more than was found, because disturbed trials missed",
+                f"{other.server} may have a higher capacity, because disturbed trials missed",
                 "repeat the search on a quieter host",
             )
         if other.failure is None and _may_reach(other, first):

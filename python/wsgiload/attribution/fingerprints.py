@@ -67,9 +67,8 @@ def contention(evidence: Evidence) -> FingerprintResult | None:
     return FingerprintResult(
         name="contention",
         sentence=(
-            f"for {_percent(ratio)} of the time the server wanted to run and nothing of it "
-            f"did, which neither throttling nor a lack of memory explains: {who} had its "
-            "cores"
+            f"for {_percent(ratio)} of the time the server was runnable but got no CPU, which "
+            f"neither throttling nor memory pressure explains: {who} had its cores"
         ),
         rule=f"such time is {_percent(LEAST_WAIT_RATIO)} or more",
         source=(
@@ -104,7 +103,7 @@ def pause(evidence: Evidence) -> FingerprintResult | None:
         name="pause",
         sentence=(
             f"{times}, for {length_ns / 1e9:.1f} s in all, connections waited to be "
-            "accepted while the server neither ran nor wanted to: a pause inside its "
+            "accepted while the server was neither running nor runnable: a pause inside its "
             "processes, such as a lock, a collection or a slow resource behind them"
         ),
         rule=(

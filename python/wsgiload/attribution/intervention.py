@@ -161,7 +161,7 @@ def sentences(pairs: Sequence[Pair], effect: Effect | None) -> list[str]:
     if effect is None:
         both = "a finite quantile on both sides"
         return [
-            f"Nothing can be said about lifting the CPU limit: no pair of valid runs has {both}."
+            f"The effect of lifting the CPU limit is unknown: no pair of valid runs has {both}."
         ]
     said = (
         f"Lifting the CPU limit changed p{effect.quantile * 100:g} by a factor "
@@ -187,7 +187,7 @@ def _disappearances(pairs: Sequence[Runs]) -> list[str]:
         else f"{min(shares, default=0):.0%} or more of all requests"
     )
     overlap = f", which {every} overlapped," if shares else ""
-    there = f"was there in {sum(with_limit)} of {len(pairs)} runs with the CPU limit"
+    there = f"occurred in {sum(with_limit)} of {len(pairs)} runs with the CPU limit"
     return [f"Throttling{overlap} {there} and disappeared when it was lifted."]
 
 

@@ -1,1 +1,1 @@
-"""The search for the largest rate that meets an objective, per server."""
+"""The search for the highest rate that meets an objective, per server."""

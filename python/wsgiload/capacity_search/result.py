@@ -182,7 +182,7 @@ def _open_bracket(found: Found) -> list[BlamedReason]:
         message = f"the objective was missed even at {high:g}/s"
         return [("server", reason_of("not-met", "warn", message, high, None))]
     if high is None:
-        message = f"the objective held at every rate up to {low:g}/s: there is no upper bound"
+        message = f"the objective was met at every rate up to {low:g}/s: there is no upper bound"
         return [("method", reason_of("no-upper-bound", "warn", message, low, None))]
     return []
 
@@ -193,7 +193,7 @@ def _unconfirmed(found: Found) -> list[BlamedReason]:
         message = (
             "not confirmed: on fresh trials the objective was missed at "
             f"{found.confirmations[0].rate_per_s:g}/s and "
-            f"still at {last.rate_per_s:g}/s; longer trials scatter less (--duration)"
+            f"still at {last.rate_per_s:g}/s; longer trials vary less (--duration)"
         )
         passed, of = last.passed, last.of
         return [("method", reason_of("not-confirmed", "warn", message, passed, of))]
@@ -212,7 +212,7 @@ def _unfinished(course: Course) -> list[BlamedReason]:
     when = (
         "before its first trial" if not count else f"after {count} trial{'s' if count > 1 else ''}"
     )
-    message = f"the search was cut off {when}"
+    message = f"the search was interrupted {when}"
     return [("method", reason_of(UNFINISHED, "invalid", message, count, None))]
 
 
@@ -258,7 +258,7 @@ def _disturbed(course: Course) -> list[BlamedReason]:
     message = (
         f"{len(missed)} of the {len(counted)} trials up to the upper bound missed while "
         "generator or host were disturbed, which can only make responses later: the rate is a "
-        "lower bound, and on a quiet host it may be larger"
+        "lower bound, and on a quiet host it may be higher"
     )
     share = len(missed) / len(counted)
     return [("host", reason_of(LOWER_BOUND, "warn", message, share, 0))]
@@ -276,7 +276,7 @@ def _brevity(found: Found, objective: Objective, duration_ns: int) -> list[Blame
         return []
 
     needed_s = ENOUGH_BEYOND / (1 - quantile) / found.lower_per_s
-    weak = "says nothing certain" if beyond < FEWEST_BEYOND else "differs from trial to trial"
+    weak = "is unreliable" if beyond < FEWEST_BEYOND else "varies from trial to trial"
     message = (
         f"in trials of {duration_ns / NS_PER_S:g} s p{quantile * 100:g} rests on the "
         f"{beyond:.0f} slowest of "

@@ -1,4 +1,4 @@
-"""The largest rate that holds an objective, per server: guess, search, confirm, each trial kept in
+"""The highest rate that meets an objective, per server: guess, search, confirm, each trial kept in
 a run directory.
 
 The searches of several servers go side by side, in a new random order each time round, so that what

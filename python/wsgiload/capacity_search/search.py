@@ -1,4 +1,4 @@
-"""The search for the largest rate that holds an objective. Pure: it asks for trials and is told how
+"""The search for the highest rate that meets an objective. Pure: it asks for trials and is told how
 they ended.
 
 Loads are classified as in RFC 9971 (MLRsearch), with "loss" meaning that a trial missed the
@@ -18,7 +18,7 @@ Class = Literal["lower", "upper"]
 
 FIRST_SHARE = 0.1
 BRACKET_FACTOR = 2.0
-# Of the confirmation's runs, five of six must hold the objective.
+# Of the confirmation's runs, five of six must meet the objective.
 CONFIRMED_SHARE = 5 / 6
 STEPS_DOWN = 3
 

@@ -1,4 +1,4 @@
-"""``wsgiload capacity``: the largest rate that meets an objective, per server."""
+"""``wsgiload capacity``: the highest rate that meets an objective, per server."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _trial_text(trial: JudgedTrial) -> str:
         is_flag=True,
         help="Allow 1 failure in 100,000 requests instead of 1 in 1,000 (RFC 9411).",
     ),
-    option("Server", "--url", help="Search a server that is already running."),
+    option("Server", "--url", help="Search on a server that is already running."),
     option(
         "Load",
         "-d",
@@ -193,20 +193,20 @@ def _trial_text(trial: JudgedTrial) -> str:
         "--width",
         type=Parsed("share", _parse_width),
         default="2%",
-        help="Stop when the bounds are within this share of each other.",
+        help="Stop when the bracket is narrower than this fraction of the rate.",
     ),
     option(
         "Procedure",
         "--confirmations",
         type=click.IntRange(0, 99),
         default=6,
-        help="Fresh trials at the found rate; five of six must meet the objective.",
+        help="Confirmation trials at the rate found; at least 5 in 6 must meet the objective.",
     ),
     option(
         "Procedure",
         "--confirm-duration",
         type=DURATION,
-        help="Duration of each confirmation.  [default: four times --duration]",
+        help="Duration of each confirmation trial.  [default: four times --duration]",
     ),
     option(
         "Procedure",
@@ -230,10 +230,10 @@ def capacity(
     dry_run: bool,
     **flags: Unpack[CapacityFlags],
 ) -> int:
-    """Find the largest rate that meets --slo, per server, and confirm it with fresh trials.
+    """Find the highest rate that meets --slo, per server, and confirm it with fresh trials.
 
-    APP is as for `wsgiload sweep`; without APP, the bundled app hello. With --url the search uses a
-    running server; its limits are unknown and it is not restarted between trials.
+    See `wsgiload sweep --help` for APP; without APP, the bundled app hello is measured. With --url
+    the search uses a running server; its limits are unknown and it is not restarted between trials.
     """
     check_destinations(json_file)
     thresholds = [parse_threshold(text, CAPACITY_FIGURES) for text in threshold]

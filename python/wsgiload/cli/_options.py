@@ -211,7 +211,7 @@ request_options = together(
         "Request",
         "--expect-body-file",
         type=FILE,
-        help="Expected body: exactly this file.",
+        help="File with the exact expected body.",
     ),
     option(
         "Request",
@@ -263,7 +263,7 @@ load_options = together(
         "--precision",
         type=PRECISION,
         metavar="[QUANTILE:]PERCENT",
-        help=f"{_load('precision').removesuffix('.')}; reports the duration it needs.",
+        help=f"{_load('precision').removesuffix('.')}; reports the duration needed to reach it.",
     ),
     option("Load", "--threads", type=int, default=1, help=_load("threads")),
     option(
@@ -294,7 +294,10 @@ json_option = option(
 )
 
 verbose_option = option(
-    "Output", "--verbose", is_flag=True, help="Every cell, check and note instead of the answer."
+    "Output",
+    "--verbose",
+    is_flag=True,
+    help="Show every cell, check and note instead of the summary.",
 )
 
 output_options = together(

@@ -37,13 +37,13 @@ schedule_options = together(
         "Load",
         "--ramp",
         type=Parsed("from:to[@time]", parse_ramp),
-        help="Open loop with a linear ramp over the measurement, or over TIME and then constant.",
+        help="Open loop with a linear ramp over TIME (default: the whole measurement), then constant.",
     ),
     option(
         "Load",
         "--steps",
         type=Parsed("rate@time,...", parse_steps),
-        help="Open loop with one rate after another; their sum is the duration.",
+        help="Open loop with stepped rates; the times add up to the duration.",
     ),
     option(
         "Load",

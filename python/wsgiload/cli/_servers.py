@@ -39,7 +39,9 @@ def _interpreter(python: str | None, python_version: str | None) -> AppInterpret
 
 
 def _python(function: Decorated) -> Decorated:
-    python = option("Server", "--python", help="Interpreter of the servers.  [default: wsgiload's]")
+    python = option(
+        "Server", "--python", help="Python interpreter for the servers.  [default: wsgiload's]"
+    )
     version = option("Server", "--python-version", help="Installed Python version, such as 3.13.")
     decorated: Decorated = python(version(function))
     return decorated

@@ -105,7 +105,7 @@ _level_options = together(
         "--rate",
         "rates",
         type=RATES,
-        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo measured first]",
+        help="Offered rates per second, a,b,c or from:to:step.  [default: 1000,2000,3000; with --slo: determined by an initial measurement]",
     ),
     option(
         "Load",
@@ -133,7 +133,7 @@ _level_options = together(
         "--seed",
         type=click.IntRange(0, 2**64 - 1),
         default=1,
-        help="Random seed of the arrivals and the cell order.",
+        help="Random seed for arrivals and cell order.",
     ),
 )
 
@@ -201,7 +201,7 @@ _procedure_options = together(
         "--resume",
         type=FOLDER,
         metavar="RUN",
-        help="Resume this interrupted run from its stored plan, in its order.",
+        help="Resume this interrupted run with its stored plan and cell order.",
     ),
     option("Procedure", "--intervene", type=click.Choice(["cpu"]), help=_sweep("intervene")),
     option(

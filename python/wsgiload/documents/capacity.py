@@ -69,7 +69,7 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     interval_95: tuple[NonNegativeFloat | None, NonNegativeFloat | None] | None
     """Its 95 % confidence interval. Unit: 1/s. Null: not known; an end: unbounded."""
     strict_per_s: PositiveFloat | None
-    """The largest rate below which no trial missed the objective. Unit: 1/s. Null: none."""
+    """The highest rate below which no trial missed the objective. Unit: 1/s. Null: none."""
     at_rate: UseAtCapacity | None
     """What the server used at the confirmed rate. Null: `--url`, or no confirmed rate."""
     failure: CellFailure | None
@@ -94,7 +94,7 @@ class CapacityResult(Document, frozen=True, kw_only=True):
     duration_s: PositiveFloat
     """Length of a searching trial. Unit: s."""
     confirm_duration_s: PositiveFloat
-    """Length of a confirming trial. Unit: s."""
+    """Duration of a confirmation trial. Unit: s."""
     width: PositiveFloat
     """Relative width of the bracket at which the search ends."""
     url: str | None

@@ -241,7 +241,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     """How long before a send the generator busy-waits. Unit: ns. Null: chosen by rate and
     cores."""
     shares_cores: bool = False
-    """Whether others work on the generator's cores: then nothing spins unless asked for."""
+    """Whether other processes use the generator's cores: then nothing spins unless requested."""
     receive_stamps: ReceiveStamps | None = None
     """Whose receive timestamps are reported. Null: the kernel's in an open loop."""
     check: ResponseCheck = ResponseCheck()
@@ -253,7 +253,7 @@ class LoadPlan(Document, frozen=True, kw_only=True):
     tls: TlsOptions = TlsOptions()
     """Whom to trust over TLS."""
     source_addresses: tuple[str, ...] = ()
-    """Local addresses that connections come from in turn; empty for the kernel's choice."""
+    """Source addresses of connections, used round-robin; empty for the kernel's choice."""
     floor: NoiseFloor | None = None
     """The noise floor of this machine. Null: not measured."""
     precision: PrecisionTarget | None = None

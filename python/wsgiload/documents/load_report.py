@@ -43,7 +43,7 @@ class Reason(Document, frozen=True, kw_only=True):
 
 
 class Verdict(Document, frozen=True, kw_only=True):
-    """Whether the figures can be trusted, and who is to blame if not."""
+    """Whether the figures can be trusted, and the cause if not."""
 
     status: Literal["valid", "warn", "invalid"]
     """`valid`, `warn` or `invalid`. Source: checks."""
@@ -92,7 +92,7 @@ class Outcomes(Document, frozen=True, kw_only=True):
     connect_timeout: NonNegativeInt
     """No connection within the timeout. Unit: requests. Source: generator."""
     timeout: NonNegativeInt
-    """Sent, but not answered within the timeout. Unit: requests. Source: generator."""
+    """Sent, but no response within the timeout. Unit: requests. Source: generator."""
     dropped: NonNegativeInt
     """Never sent: the queue was full (`--max-pending`), every connection was busy (`--on-busy
     shed`), or the deadline passed while it waited. Unit: requests. Source: generator."""
@@ -334,7 +334,7 @@ class LocalPorts(Document, frozen=True, kw_only=True):
     """The local ports that connections come from."""
 
     source_addresses: tuple[str, ...] | None
-    """Local addresses that connections came from in turn. Source: plan, or chosen over loopback.
+    """Source addresses of connections, used round-robin. Source: plan, or chosen over loopback.
     Null: the kernel chose."""
     free: NonNegativeInt
     """Ports that were free for connections to this server. Unit: ports. Source:
@@ -412,7 +412,7 @@ class RequestCounts(Document, frozen=True, kw_only=True):
     """Requests of this kind in the measurement; those of all kinds add up to the load's. Unit:
     requests. Source: generator."""
     ok: NonNegativeInt
-    """Of these, answered correctly. Unit: requests. Source: generator."""
+    """Of these, with a correct response. Unit: requests. Source: generator."""
     failed: NonNegativeInt
     """Of these, all others. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
@@ -433,9 +433,9 @@ class SessionCounts(Document, frozen=True, kw_only=True):
     """Sessions that began in the measurement; the sum of the next three. Unit: sessions. Source:
     generator."""
     completed: NonNegativeInt
-    """Every request was answered correctly. Unit: sessions. Source: generator."""
+    """Every request got a correct response. Unit: sessions. Source: generator."""
     failed: NonNegativeInt
-    """A request was not, which ended the session; or it was dropped before its first. Unit:
+    """A request got none, which ended the session; or it was dropped before its first. Unit:
     sessions. Source: generator."""
     unfinished: NonNegativeInt
     """Under way when the load ended. Unit: sessions. Source: generator."""
@@ -460,7 +460,7 @@ class Interval(Document, frozen=True, kw_only=True):
     sent: NonNegativeInt
     """Of those, sent. Unit: requests. Source: generator."""
     ok: NonNegativeInt
-    """Of those, answered correctly. Unit: requests. Source: generator."""
+    """Of those, with a correct response. Unit: requests. Source: generator."""
     failed: NonNegativeInt
     """Of those, failed. Unit: requests. Source: generator."""
     p50_ns: NonNegativeInt | None
@@ -589,7 +589,7 @@ class GeneratorUsage(Document, frozen=True, kw_only=True):
     Null: at ordinary priority, and where it may not be taken back: there they sleep instead
     (`curtailed_spins`)."""
     spin: SpinUse
-    """`window_ns`: how long before a send the generator looks at its sockets again and again
+    """`window_ns`: how long before a send the generator polls its sockets
     instead of sleeping; `reason`: `asked`, `automatic`, `off_at_this_rate` (it would cost
     more than a fifth of a core, or there is no rate, as in a closed loop) or
     `off_on_shared_cores` (the plan says that others work there, as a sweep's does where the

@@ -24,7 +24,7 @@ class ProcessorFacts(Document, frozen=True, kw_only=True):
 
 
 class HostFacts(Document, frozen=True, kw_only=True):
-    """The machine, as far as a result depends on it. Null where the machine does not say."""
+    """The machine, as far as a result depends on it. Null: not known."""
 
     kernel: str | None = None
     """Release of the kernel. Source: uname."""

@@ -158,7 +158,7 @@ class AggregateFigure(Document, frozen=True, kw_only=True):
     cells. Null: see `reason`, a goodput, or a run without an interval of its own."""
     trimmed_mean: NonNegativeFloat | None
     """Plain mean without the lowest and the highest run. Unit: ns, or 1/s. Source: values. Null:
-    not asked for (`--aggregate trim`), or fewer than three runs."""
+    not requested (`--aggregate trim`), or fewer than three runs."""
     reason: str | None
     """Why there is no interval. Source: values. Null: there is one."""
 
@@ -257,19 +257,19 @@ class Efficiency(Document, frozen=True, kw_only=True):
     """Every rate that was measured. Source: cells."""
     reason: str | None
     """Why the rate is not known: the largest is at an end of the rates that were measured, in
-    the median or in some run, or hardly anything was answered. Source: cells. Null: it is
+    the median or in some run, or there were hardly any responses. Source: cells. Null: it is
     known."""
 
 
 class NoRecommendation(Document, frozen=True, kw_only=True):
-    """Why nothing is recommended, and what would settle it."""
+    """Why nothing is recommended, and what would decide it."""
 
     why: str
     """What the cells do not say. Source: cells."""
     needs: str
-    """What would settle it. Source: cells."""
+    """What would decide it. Source: cells."""
     is_missed: bool
-    """The cells say that no setting holds the objective; the command ends with 99. Source:
+    """The cells say that no setting meets the objective; the command ends with 99. Source:
     cells."""
 
 
@@ -308,10 +308,10 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     command: tuple[str, ...]
     """The command as it was executed. Source: catalogue."""
     workers: PositiveInt | None
-    """Number of worker processes that were asked for. Source: plan, catalogue. Null: the server
+    """Number of worker processes requested. Source: plan, catalogue. Null: the server
     has none, or its default applies."""
     threads: PositiveInt | None
-    """Number of threads for each worker that were asked for. Source: plan, catalogue. Null: the
+    """Number of threads requested for each worker. Source: plan, catalogue. Null: the
     server has none, or its default applies."""
     backlog: NonNegativeInt | None
     """Length of the accept queue. Unit: connections. Source: kernel. Null: it could not be
@@ -423,7 +423,7 @@ class AttributionResult(Document, frozen=True, kw_only=True):
     slowest_ratio: Share | None
     """Their share of all. Unit: 0 to 1. Source: load. Null: the same."""
     resolution_ns: NonNegativeInt
-    """How exactly stretches are told apart: one CPU period. Unit: ns. Source: control group."""
+    """Time resolution of the events: one CPU period. Unit: ns. Source: control group."""
     exposures: tuple[ExposureResult, ...]
     """How many requests overlapped each signal that was there. Source: samples, `flights`."""
     fingerprints: tuple[FingerprintResult, ...]
@@ -457,7 +457,7 @@ class CellResult(Document, frozen=True, kw_only=True):
     """That of the experiment, or its own of a grid. Source: plan."""
     size: str | None = None
     """Workers, threads, profile, keep-alive, version of Python and bundled app that a grid or a
-    flag asked for, as `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: the profile
+    flag set, as `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: the profile
     decided."""
     app: str | None = None
     """`module:callable` that it served. Source: plan."""
@@ -619,7 +619,7 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     server: str
     """The setting, as in the identifiers of its cells. Source: cells."""
     rate_per_s: PositiveFloat
-    """The largest rate at which every setting was measured and this one holds the objective.
+    """The highest rate at which every setting was measured and this one meets the objective.
     Unit: 1/s. Source: cells."""
     figure: str
     """What its interval is of: the highest quantile of the objective, or `error_rate`. Source:
@@ -640,7 +640,7 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     runner_up: str | None
     """The next best setting. Source: cells. Null: there is none."""
     tied: tuple[str, ...]
-    """Settings that hold the objective as well as far as can be told, and need more memory,
+    """Settings that meet the objective equally well, within the noise, and need more memory,
     workers or threads. Source: cells."""
     fewest_beyond: NonNegativeInt | None
     """Requests beyond the quantile in the run with the fewest; below ten the sentence says so.
@@ -672,14 +672,14 @@ class DiscardedTrial(Document, frozen=True, kw_only=True):
 
 
 class SessionJudgement(Document, frozen=True, kw_only=True):
-    """Which trials were discarded, and whether so many that nothing stands."""
+    """Which trials were discarded, and whether so many that the experiment is invalid."""
 
     status: Literal["valid", "invalid"]
     """`invalid` where more than a fifth of the trials were discarded. Source: cells."""
     trials: NonNegativeInt
     """All trials, reruns included. Unit: trials. Source: cells."""
     discarded: tuple[DiscardedTrial, ...]
-    """`id` and `reason` of each that generator, host or plan spoiled. Source: cells."""
+    """`id` and `reason` of each that generator, host or plan invalidated. Source: cells."""
 
 
 class RankingEntry(Document, frozen=True, kw_only=True):
@@ -716,8 +716,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     threads: PositiveInt | None
     """As in its settings. Source: settings. Null: as there."""
     tied_with: tuple[str, ...]
-    """Ranked servers of this level from which it cannot be told apart. Source: comparisons, or
-    overlapping intervals with fewer than four runs."""
+    """Ranked servers of this level from which it does not differ by more than the noise. Source:
+    comparisons, or overlapping intervals with fewer than four runs."""
 
 
 class RankingLevel(Document, frozen=True, kw_only=True):
@@ -736,7 +736,7 @@ class RankingLevel(Document, frozen=True, kw_only=True):
 
 
 class Answer(Document, frozen=True, kw_only=True):
-    """What the experiment says to whoever asked."""
+    """What the experiment concludes."""
 
     question: str
     """What was asked. Source: plan."""
@@ -749,7 +749,7 @@ class Answer(Document, frozen=True, kw_only=True):
     """The command that starts the recommended server with its settings. Source: settings. Null:
     nothing is recommended, or an older version measured it."""
     needs: str | None
-    """What would settle it. Null: it is settled."""
+    """What would decide it. Null: it is decided."""
     cautions: tuple[str, ...]
     """What could change the answer, the most important first."""
     ranking: tuple[RankingLevel, ...]
@@ -794,4 +794,4 @@ class Summary(Document, frozen=True, kw_only=True):
     not ended, or an older version measured it."""
     interventions: tuple[InterventionResult, ...] | None = None
     """What lifting a limit changed, for each server and load. Source: `--intervene`. Null: it
-    was not asked for."""
+    was not requested."""

@@ -39,8 +39,8 @@ class ResourceLimits:
         memory_bytes: Memory limit of the server (swap disabled).
         pids: Maximum number of processes and threads of the server.
         policy: What to do when a limit cannot be enforced.
-        server_cpus: Cores of the server, such as 1 or 2-3.
-        client_cpus: Cores of the load generator.
+        server_cpus: Cores to pin the server to, such as 1 or 2-3.
+        client_cpus: Cores to pin the load generator to.
     """
 
     cpus: float | None = 1.0

@@ -25,15 +25,15 @@ class ServerOptions:
 
     Args:
         profile: tuned: equal budgets for all servers; stock: each server's defaults.
-        workers: Processes of each server. Default: by the profile.
-        server_threads: Threads per server process. Default: by the profile.
+        workers: Processes of each server. Default: set by the profile.
+        server_threads: Threads per server process. Default: set by the profile.
         grid: Factors to combine: workers=1,2,4 threads=1,4,8 profile=tuned,stock keepalive=on,off;
             for bundled apps also app=hello,cpu python=3.11,3.13.
         app_name: A bundled app instead of APP: hello, json1k, cpu or sleep.
         chdir: Directory from which APP is imported.
-        python: Interpreter of APP. Default: an active or local .venv, else wsgiload's.
+        python: Python interpreter for APP. Default: an active or local .venv, else wsgiload's.
         python_version: Installed Python version for a bundled app, such as 3.13.
-        port: Port of the server. Default: a free one.
+        port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
     """
 
@@ -55,20 +55,20 @@ class SweepOptions:
     seconds.
 
     Args:
-        name: Name of the run directory. Default: the app's.
+        name: Name of the run directory. Default: the app's name.
         runs: Repetitions, each with fresh processes, in random order. Default: 1; with --compare 6
             or more.
         compare: Use the number of runs needed to compare these servers, at least 6.
         aggregate: How runs are combined: mean with confidence interval, or additionally a trimmed
             mean.
-        slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the largest
+        slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the highest
             rate. Implies --compare.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
-        reruns: How often to repeat a trial that the generator or the host made invalid. Default: 0
+        reruns: Maximum retries of a trial invalidated by the generator or the host. Default: 0
             with one run, else 3.
         intervene: Repeat each cell in pairs with and without its CPU limit: 6 pairs, or as many as
             --runs.
-        sample_interval: Sampling interval of the server's resources.
+        sample_interval: Interval for sampling the server's resource usage.
     """
 
     name: str | None = None

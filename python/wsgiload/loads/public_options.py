@@ -35,12 +35,11 @@ class LoadOptions:
         on_busy: What to do with a request when every connection is busy.
         max_connections: Maximum number of connections of an open loop.
         max_pending: Maximum number of requests waiting for a connection; more are dropped.
-            Default: 10 s of the rate, at least 10 per connection.
+            Default: 10 s worth of requests, at least 10 per connection.
         think_time: Mean think time of the users of a closed loop.
         keepalive: Connection reuse: on, off, or the number of requests per connection.
-        timeout: Request timeout, including the connect.
-        deadline: Deadline from the scheduled send time; a request that misses it while waiting is
-            dropped.
+        timeout: Request timeout, including connection setup.
+        deadline: Drop a request that is still waiting this long after its scheduled send time.
         precision: Target precision (half-width of the 95 % CI) of p99 or another quantile, such as
             5% or p99.9:2%.
         max_duration: Double the duration until the precision is reached, up to this limit.
@@ -168,8 +167,8 @@ class TransportOptions:
 
     Args:
         unix_socket: Connect to this Unix socket instead of the URL's host.
-        source_addresses: Source addresses for connections, used in turn: 127.0.0.2-127.0.0.50,
-            127.0.0.0/24.
+        source_addresses: Source addresses for connections, used round-robin:
+            127.0.0.2-127.0.0.50, 127.0.0.0/24.
         http2: Use HTTP/2, one request at a time per connection.
         insecure: Do not verify TLS certificates.
         ca_file: PEM file of trusted certificate authorities, instead of the system's.

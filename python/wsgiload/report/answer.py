@@ -1,7 +1,7 @@
-"""The answer to the question of an experiment, in words: the first thing a user reads.
+"""The experiment's conclusion as text: the first thing a user reads.
 
-Pure, from a summary. It decides nothing that ``analysis`` did not: it names the best, its ties, and
-what could change that.
+Pure, from a summary. All decisions are made in ``analysis``; this names the best server, its ties,
+and what could change that.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def answer_of(summary: Summary) -> Answer:
 
 
 def by_app(ranking: Sequence[RankingLevel]) -> list[tuple[RankingLevel, ...]]:
-    """The levels of each app; nobody has the choice between two apps."""
+    """The levels of each app; apps are never ranked against each other."""
     apps = dict.fromkeys(level.app for level in ranking)
     return [tuple(level for level in ranking if level.app == app) for app in apps] or [()]
 
@@ -87,13 +87,13 @@ def _of_several_apps(
 
 
 def main_level(ranking: Sequence[RankingLevel]) -> RankingLevel | None:
-    """The highest level with which a server kept up."""
+    """The highest level that any server sustained."""
     with_ranked = (level for level in ranking if ranked(level))
     return next(with_ranked, None)
 
 
 def ranked(level: RankingLevel) -> list[RankingEntry]:
-    """The servers that kept up and could be judged, the best first."""
+    """The servers that sustained the level in a valid measurement, the best first."""
     return [entry for entry in level.entries if entry.status == "ranked"]
 
 
@@ -106,22 +106,22 @@ def question_of(summary: Summary, level: RankingLevel | None) -> str:
     inside = _inside(summary)
     if experiment.slo:
         objective = " and ".join(experiment.slo)
-        return f"Which server, with which settings, holds {objective} at the highest rate{inside}?"
+        return f"Which server, with which settings, meets {objective} at the highest rate{inside}?"
     where = f" at {level.level}" if level is not None else ""
     count = len({entry.label for entry in level.entries}) if level is not None else 0
     figure = "the most requests per second" if level and level.rate is None else "the lowest p99"
     if count == 1 and level is not None:
-        return f"How does {level.entries[0].label} answer{where}{inside}?"
+        return f"How does {level.entries[0].label} perform{where}{inside}?"
     which = f"Which of {count} servers" if count else "Which server"
     return f"{which} has {figure}{where}{inside}?"
 
 
 def _inside(summary: Summary) -> str:
-    """The limits that held; what was only asked for is no condition of a result."""
+    """Only limits that were enforced; a requested limit alone does not qualify a result."""
     cpus, memory = _held(summary.cells, "cpus"), _held(summary.cells, "memory_bytes")
     limits = [f"{cpus:g} CPU{'' if cpus == 1 else 's'}"] if cpus is not None else []
     limits += [words.format_bytes(memory)] if memory is not None else []
-    return f" inside {words.join_words(limits)}" if limits else ""
+    return f" with {words.join_words(limits)}" if limits else ""
 
 
 def _held(cells: Sequence[CellResult], name: Literal["cpus", "memory_bytes"]) -> float | None:
@@ -130,7 +130,7 @@ def _held(cells: Sequence[CellResult], name: Literal["cpus", "memory_bytes"]) ->
     return held.pop() if len(held) == 1 else None
 
 
-# --- without an objective: the best at the highest level that anybody kept up with
+# --- without an objective: the best at the highest level that any server sustained
 
 
 def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: RankingLevel) -> Answer:
@@ -165,7 +165,7 @@ def _and_ties(entry: RankingEntry) -> set[str]:
 
 
 def leanest(entries: Sequence[RankingEntry]) -> RankingEntry:
-    """Among ties the one with the least memory; of nearly equal ones the best stays."""
+    """Among ties the one with the least memory; if that is nearly equal, the better-ranked one."""
     best = entries[0]
     for entry in entries[1:]:
         if entry.memory_peak_bytes and best.memory_peak_bytes:
@@ -191,7 +191,7 @@ def interval_words(entry: RankingEntry) -> str:
 
 
 def size_words(entry: RankingEntry) -> str:
-    """`` (2 workers, 4 threads)``, as far as they were set."""
+    """`` (2 workers, 4 threads)``, if set."""
     sizes = [words.plural(entry.workers, "worker")] if entry.workers is not None else []
     sizes += [words.plural(entry.threads, "thread")] if entry.threads is not None else []
     return f" ({', '.join(sizes)})" if sizes else ""
@@ -206,7 +206,7 @@ def _alone(best: RankingEntry, main: RankingLevel) -> str:
     only = "Only " if others else ""
     figure = "" if main.rate is None else f" with p99 {figure_words(best, main)}"
     runs = words.plural(len(best.cell_ids), "run")
-    return f"{only}{best.label}{size_words(best)} keeps up with {main.level}{figure} ({runs})."
+    return f"{only}{best.label}{size_words(best)} sustains {main.level}{figure} ({runs})."
 
 
 def _quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[RankingEntry]) -> str:
@@ -217,10 +217,11 @@ def _quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Ran
     )
     tied = [entry for entry in contenders if entry.label in best.tied_with]
     if tied:
+        differences = "the difference from" if len(tied) == 1 else "the differences from"
+        verb = "is" if len(tied) == 1 else "are"
         names = _names([entry.label for entry in tied])
-        return f"{lead}; {names} cannot be told from it.{_lean_words(best, tied)}"
-    near = "within 10 % of it" if main.rate is None else "within its interval"
-    return f"{lead}. No other was {near}, but so few runs do not say how runs differ."
+        return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
+    return f"{lead}. No other server was within the noise, but {runs} cannot show how runs vary."
 
 
 def _winner(
@@ -234,7 +235,7 @@ def _winner(
     runs = words.plural(len(best.cell_ids), "run")
     return (
         f"{best.label}{size_words(best)} has {_aim(main)} at {main.level}: "
-        f"{figure_words(best, main)}, {factor} {second.label} ({runs} each)."
+        f"{figure_words(best, main)}{factor} ({runs} each)."
     )
 
 
@@ -244,17 +245,20 @@ def _factor_words(
     main: RankingLevel,
     comparisons: Sequence[Comparison],
 ) -> str:
-    """``1.31 times [1.22, 1.41] lower than``."""
+    """``; that of waitress is 1.31× [1.22, 1.41] as high``."""
     figure, direction = ("goodput", "more than") if main.rate is None else ("p99", "lower than")
     found = _comparison(best.label, second.label, main, figure, comparisons)
     if found is None or found.factor is None or found.interval_95 is None:
-        return direction
+        return f", {direction} {'' if main.rate is None else 'that of '}{second.label}"
     factor, ends = found.factor, found.interval_95
     # The comparison is of the first over the second, in the order of the plan.
     is_inverted = (found.first == best.label) == (figure == "p99")
     if is_inverted:
         factor, ends = 1 / factor, (1 / ends[1], 1 / ends[0])
-    return f"{factor:.2f} times [{ends[0]:.2f}, {ends[1]:.2f}] {direction}"
+    times = f"{factor:.2f}× [{ends[0]:.2f}, {ends[1]:.2f}]"
+    if main.rate is None:
+        return f", {times} as many as {second.label}"
+    return f"; that of {second.label} is {times} as high"
 
 
 def _tie(
@@ -271,17 +275,18 @@ def _tie(
         for one in found
         if one is not None and one.interval_95 is not None and min(one.interval_95) > 0
     ]
-    within = f" within {math.expm1(max(margins)) * 100:.0f} %" if margins else ""
+    margin = f"differ by at most {math.expm1(max(margins)) * 100:.0f} %" if margins else ""
     return (
-        f"{_names([best.label, *(one.label for one in tied)])} are tied{within} for {_aim(main)} "
-        f"at {main.level}: {best.label} has {figure_words(best, main)}.{_lean_words(best, tied)}"
+        f"{best.label}{size_words(best)} has {_aim(main)} at {main.level}, "
+        f"{figure_words(best, main)}, but is tied with {_names([one.label for one in tied])}: they "
+        f"{margin or 'show no difference'}.{_lean_words(best, tied)}"
     )
 
 
 def _lean_words(best: RankingEntry, tied: Sequence[RankingEntry]) -> str:
-    """Whose command line follows, where that is not the best by the figure."""
+    """Names the server whose command line follows, if it is not the best-ranked."""
     lean = leanest([best, *tied])
-    return "" if lean is best else f" {lean.label} needs the least memory of them."
+    return "" if lean is best else f" Of these, {lean.label} uses the least memory."
 
 
 def _comparison(
@@ -306,7 +311,7 @@ def _needs(summary: Summary, servers: int) -> str:
     cell_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
     cells = len({(cell.id.rpartition("#")[0]) for cell in summary.cells})
     span = words.format_span(runs * cells * (cell_s + 2))
-    return f"add --compare, which makes {runs} runs of each (about {span})"
+    return f"add --compare ({runs} runs per server, about {span})"
 
 
 # --- with an objective
@@ -336,7 +341,9 @@ def _of_objective(
 
 def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answer:
     counts = _counts(ranking[-1].entries if ranking else ())
-    sentence = f"No server kept up with any level: {counts}." if counts else "Nothing was measured."
+    sentence = (
+        f"No server sustained any tested load: {counts}." if counts else "Nothing was measured."
+    )
     return Answer(
         question=question_of(summary, ranking[0] if ranking else None),
         status="undecided",
@@ -350,8 +357,8 @@ def _nothing_ranked(summary: Summary, ranking: tuple[RankingLevel, ...]) -> Answ
 
 def _counts(entries: Iterable[RankingEntry]) -> str:
     names = {
-        "overloaded": "fell behind",
-        "unjudged": "answered but could not be judged",
+        "overloaded": "saturated",
+        "unjudged": "without a valid measurement",
         "failed": "failed",
     }
     statuses = [entry.status for entry in entries]
@@ -370,8 +377,8 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
     for level in rising:
         behind = [entry.label for entry in level.entries if entry.status == "overloaded"]
         if behind:
-            verb = "falls" if len(behind) == 1 else "fall"
-            return f"{_names(behind)} {verb} behind first, at {level.level}."
+            verb = "saturates" if len(behind) == 1 else "saturate"
+            return f"{_names(behind)} {verb} first, at {level.level}."
     if not rising or not ranked(rising[-1]):
         return ""
 
@@ -387,13 +394,14 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
     capacity, label = min(known)
     suggested = _round_up(capacity * BEYOND_CAPACITY)
     return (
-        f"No server is saturated at {top.level}; by its CPU use {label} would be the first, near "
-        f"{words.format_per_s(_two_digits(capacity))} (try --rates {suggested:g})."
+        f"No server is saturated at {top.level}; extrapolating from CPU use, {label} would "
+        f"saturate first, near {words.format_per_s(_two_digits(capacity))} "
+        f"(try --rates {suggested:g})."
     )
 
 
 def _capacity_per_s(entry: RankingEntry, level: RankingLevel, summary: Summary) -> float | None:
-    """The rate at which its CPU limit is used up, if CPU per request stays what it is."""
+    """The rate at which its CPU limit is used up, assuming constant CPU time per request."""
     cores, limit = entry.cpu_cores_mean, summary.experiment.cpus
     if not cores or level.rate is None or limit is None:
         return None
@@ -436,8 +444,7 @@ def _not_ranked(ranking: Sequence[RankingLevel]) -> list[str]:
         by_status.setdefault(status, []).append(f"{label}{where}")
     texts = {
         "failed": "failed: {}",
-        "unjudged": "answered, but the generator or the host was too disturbed to judge: {}; "
-        "repeat",
+        "unjudged": "no valid result (generator or host too noisy): {}; repeat",
     }
     return [text.format(_names(by_status[key])) for key, text in texts.items() if key in by_status]
 
@@ -457,7 +464,7 @@ def _upper_bounds(cells: Sequence[CellResult]) -> list[str]:
     )
     count = words.plural(len(bound), "cell")
     return [
-        f"p99 of {count} is an upper bound: the generator was late there and may have added up to "
+        f"p99 of {count} is an upper bound: the generator's delay may account for up to "
         f"{words.format_duration_ns(added)}"
     ]
 
@@ -467,7 +474,7 @@ _ABOUT_SERVERS = {
     "nagle-delay": "delayed by Nagle's algorithm with delayed ACKs",
     "failed": "failed requests",
     "stationarity": "response times changed during the measurement",
-    "app-calls": "the app was called another number of times than requests were sent",
+    "app-calls": "the app's call count does not match the requests sent",
 }
 _ABOUT_HOST = {
     "contaminated": "other processes used the machine",
@@ -476,12 +483,12 @@ _ABOUT_HOST = {
     "shared-cores": "server and generator share cores",
     "limits": "a limit was not enforced",
     "client-stalls": "the generator stalled",
-    "send-lag": "the generator was late",
+    "send-lag": "the generator sent late",
 }
 
 
 def _reasons(cells: Sequence[CellResult]) -> list[str]:
-    """What holds for servers, by server; what the host did, by number of cells."""
+    """Server-related reasons by server; host-related reasons by number of cells."""
     servers: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
     for cell in cells:

@@ -31,7 +31,7 @@ def conditions(document: CapacityResult) -> str:
     """What was searched, under which policy: without these the rate means nothing."""
     trials = words.format_seconds(document.duration_s)
     return (
-        f"Largest rate with {words.join_words(document.slo)} over all offered requests; "
+        f"Highest rate with {words.join_words(document.slo)} over all offered requests; "
         f"{document.arrivals.capitalize()} arrivals, keep-alive {document.keepalive}; "
         f"trials of {trials}, to {words.format_ratio(document.width)}"
     )
@@ -101,5 +101,5 @@ def remarks_of(server: ServerCapacity) -> list[str]:
     ]
     discarded = [trial.cell for trial in server.trials if trial.discarded]
     if discarded:
-        remarks.append(f"{server.server}: discarded and made again: {', '.join(discarded)}")
+        remarks.append(f"{server.server}: discarded and repeated: {', '.join(discarded)}")
     return remarks

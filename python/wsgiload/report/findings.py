@@ -30,12 +30,15 @@ NOTABLE_GROWTH = 1.05
 
 
 def kept_up_meaning(sweep: Sweep) -> str:
-    """What the words "kept up" promise."""
+    """What the word "sustained" means."""
     share = f"{KEPT_UP_RATIO * 100:g} % correct responses"
     if not sweep.open_loop:
-        return f"“Kept up”: every run is valid with at least {share}. A closed loop offers no rate."
+        return (
+            f"“Sustained” means: valid with at least {share}, in every run. A closed loop has no "
+            "offered rate."
+        )
     goodput = f"a goodput of at least {KEPT_UP_GOODPUT * 100:g} % of the scheduled rate"
-    return f"“Kept up” means: valid, at least {share}, and {goodput}, in every run."
+    return f"“Sustained” means: valid, at least {share}, and {goodput}, in every run."
 
 
 def _ranges(sweep: Sweep, values: list[tuple[float, str]], subject: str) -> str:
@@ -81,7 +84,7 @@ def server_sentence(sweep: Sweep, label: str) -> str:
         cores = median_of(cells, _mean_cores)
         used = f", {words.format_cores(cores)} CPU cores" if cores is not None else ""
         reach = "every load, up to " if kept == len(sweep.loads) > 1 else ""
-        parts.append(f"kept up with {reach}{sweep.load_words(load)} (p99 {p99}{used})")
+        parts.append(f"sustained {reach}{sweep.load_words(load)} (p99 {p99}{used})")
     if kept < len(sweep.loads):
         load = sweep.loads[kept]
         parts.append(f"at {sweep.load_words(load)} {_shortfall(sweep.at(label, load))}")
@@ -101,7 +104,7 @@ def _shortfall(cells: tuple[Cell, ...]) -> str:
     if cell.status == "invalid":
         return f"the measurement is {cell.verdict_words()} and says nothing about the server"
     text = (
-        f"it answered {words.format_ratio(cell.ok_ratio)} of the requests correctly "
+        f"{words.format_ratio(cell.ok_ratio)} of the requests got a correct response "
         f"({words.format_per_s(cell.goodput_per_s)}), p99 {cell.quantile_words(0.99)}"
     )
     throttled = cell.used.throttled_period_ratio
@@ -209,7 +212,7 @@ def _stalls(clients: Sequence[GeneratorUsage]) -> list[str]:
 
 
 def limit_facts(sweep: Sweep) -> list[str]:
-    """Which limits held, and which asked-for ones did not."""
+    """Which limits were enforced, and which requested ones were not."""
     applied = [cell.result.limits for cell in sweep.cells if cell.result.limits is not None]
     missing = sorted({name for limits in applied for name in limits.not_enforced})
     if not missing and not any(_has_limit(limits) for limits in applied):
@@ -290,7 +293,7 @@ def goodput_caption(sweep: Sweep) -> str:
         return "Nothing was measured."
     load = sweep.loads[-1]
     kept = [label for label in sweep.labels if kept_up(sweep.at(label, load))]
-    text = f"{len(kept)} of {len(sweep.labels)} servers kept up with {sweep.load_words(load)}."
+    text = f"{len(kept)} of {len(sweep.labels)} servers sustained {sweep.load_words(load)}."
     unmeasured = [label for label in sweep.labels if not _any_usable(sweep.at(label, load))]
     peaks = []
     for label in (label for label in sweep.labels if label not in unmeasured):

@@ -19,8 +19,8 @@ from wsgiload.report.answer import answer_of, by_app, interval_words, main_level
 
 _STYLES = {"decided": "bold green", "tie": "bold", "undecided": "bold yellow"}
 _NOT_RANKED = {
-    "overloaded": "fell behind",
-    "unjudged": "not judged",
+    "overloaded": "saturated",
+    "unjudged": "invalid",
     "failed": "failed",
 }
 # Narrower terminals get fewer columns; server names and the figures at the main level stay.

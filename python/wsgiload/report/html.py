@@ -294,8 +294,8 @@ def _mark(cells: tuple[Cell, ...]) -> Mark:
     endless = next((cell for cell in cells if cell.upper_ns(0.99) == math.inf), cells[0])
     value = words.format_duration_ns(middle) if middle is not None else endless.quantile_words(0.99)
     if findings.kept_up(cells):
-        return Mark("kept", value, "kept up", "✓")
-    return Mark("behind", value.partition(" (")[0], "did not keep up", "✗")
+        return Mark("kept", value, "sustained", "✓")
+    return Mark("behind", value.partition(" (")[0], "not sustained", "✗")
 
 
 def _worst(sweep: Sweep) -> str:

@@ -211,7 +211,7 @@ def _why_undecided(entry: Comparison) -> str:
     is_clear = factor.p_adjusted < SIGNIFICANT and not factor.low <= 1 <= factor.high
     if not is_clear or entry.aa_factor is None:
         return ""
-    return f"; one server under two names differed by {_times(entry.aa_factor)} itself"
+    return f"; one server under an alias differed by {_times(entry.aa_factor)} itself"
 
 
 def _factor_words(entry: Comparison) -> str:
@@ -258,13 +258,9 @@ def _cautions(entries: Sequence[Comparison], *, of_sessions: bool) -> Iterator[s
 
     unknown = any(entry.load_share is None and entry.rate is not None for entry in entries)
     if unknown and entries[0].figure != GOODPUT:
-        why = (
-            "the rates are those of sessions"
-            if of_sessions
-            else "not every one was driven into saturation"
-        )
+        why = "the rates are rates of sessions" if of_sessions else "not every server was saturated"
         yield (
-            f"How near to its capacity each server was is not known, for {why}; "
+            f"How close each server was to its capacity is unknown: {why}; "
             f"above {CAUTIOUS_SHARE * 100:.0f} % of it small drifts look like large differences."
         )
 
@@ -287,7 +283,7 @@ def overload_lines(summary: Summary) -> list[str]:
 
 
 def _overload_sentence(entry: Overload) -> str:
-    text = f"{entry.server} answered at most {words.format_per_s(entry.capacity_per_s)} correctly"
+    text = f"{entry.server} had a goodput of at most {words.format_per_s(entry.capacity_per_s)}"
     beyond = [point for point in entry.points if point.load_share >= OVERLOADS[0]]
     if not beyond:
         return f"{text}."
@@ -295,10 +291,10 @@ def _overload_sentence(entry: Overload) -> str:
     worst = min(beyond, key=lambda point: point.kept_ratio)
     where = f"{words.format_per_s(worst.rate)} ({worst.load_share * 100:.0f} % of it)"
     if worst.kept_ratio >= HELD:
-        return f"{text}; its goodput held at {where}."
+        return f"{text}; it held at {where}."
     ending = "collapsed" if worst.kept_ratio < COLLAPSED else "fell"
     kept = words.format_ratio(worst.kept_ratio)
-    return f"{text}; its goodput {ending} to {kept} of that at {where}."
+    return f"{text}; it {ending} to {kept} of that at {where}."
 
 
 def power_lines(summary: Summary) -> list[str]:
@@ -312,7 +308,7 @@ def power_lines(summary: Summary) -> list[str]:
     reasons = dict.fromkeys(entry.reason for entry in entries if entry.reason is not None)
     for reason in reasons:
         servers = ", ".join(entry.server for entry in entries if entry.reason == reason)
-        lines.append(f"The rate of the largest power is not known of {servers}: {reason}.")
+        lines.append(f"The rate of the largest power is unknown for {servers}: {reason}.")
     return lines
 
 

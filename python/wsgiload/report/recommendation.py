@@ -27,11 +27,11 @@ def recommendation_lines(entries: Sequence[Recommendation]) -> list[str]:
 
 def recommendation_words(found: RecommendedSetting | NoRecommendation, objective: str) -> str:
     """``Recommended: …`` with interval and headroom, or ``No recommendation: …`` with what would
-    settle it."""
+    decide it."""
     if isinstance(found, NoRecommendation):
         return f"No recommendation: {found.why}; {found.needs}."
     return (
-        f"Recommended: {found.server}, which holds {objective} at "
+        f"Recommended: {found.server}, which meets {objective} at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
         f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{_runner_up(found)}"
     )
@@ -39,8 +39,11 @@ def recommendation_words(found: RecommendedSetting | NoRecommendation, objective
 
 def _runner_up(found: RecommendedSetting) -> str:
     if found.tied:
-        hold = f"{words.join_words(found.tied)} {'hold' if len(found.tied) > 1 else 'holds'}"
-        return f" {hold} it as well as far as can be told, with more memory, workers or threads."
+        performs, needs = ("perform", "need") if len(found.tied) > 1 else ("performs", "needs")
+        return (
+            f" {words.join_words(found.tied)} {performs} equally well but {needs} more memory, "
+            "workers or threads."
+        )
     return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
 
 
@@ -50,7 +53,7 @@ def _disturbed(found: RecommendedSetting) -> str:
     runs = words.plural(found.runs, "run")
     return (
         f"; generator or host were disturbed in {found.disturbed} of the {runs}, which can "
-        "only have made answers later"
+        "only have lengthened response times"
     )
 
 
@@ -59,8 +62,8 @@ def _thin(found: RecommendedSetting) -> str:
         return ""
     requests = words.plural(found.fewest_beyond, "request")
     return (
-        f"; {found.figure} rests on {requests} in one of its runs, and a longer --duration "
-        "would make it surer"
+        f"; only {requests} lay beyond {found.figure} in one of its runs, and a longer --duration "
+        "makes it more certain"
     )
 
 
@@ -70,7 +73,8 @@ def _interval(found: RecommendedSetting) -> str:
     low, high = found.interval
     if found.figure == "capacity":
         span = f"{words.format_rate(low)} to {words.format_rate(high)}"
-        return f" (95 % interval of the limit {span}, {words.plural(found.runs, 'confirming run')})"
+        runs = words.plural(found.runs, "confirmation run")
+        return f" (95 % interval of the limit {span}, {runs})"
     span = f"{words.format_duration_ns(low)} to {words.format_duration_ns(high)}"
     return (
         f" ({found.figure} {words.format_duration_ns(found.centre)}, 95 % interval {span}, "

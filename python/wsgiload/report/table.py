@@ -135,7 +135,7 @@ def print_servers(rows: Iterable[object], console: Console | None = None) -> Non
 
 
 def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = None) -> None:
-    """What would spoil a measurement here, the worst first, each with its fix."""
+    """What would disturb a measurement here, the worst first, each with its fix."""
     table = _table("level", "check", "value", "finding")
     for finding in sorted(findings, key=lambda finding: _LEVELS[finding.level][0]):
         message = Text(finding.message)
@@ -237,12 +237,9 @@ def _remarks(sweep: Sweep) -> list[RenderableType]:
 
 def no_inference(runs: int) -> str:
     """What fewer than four runs do not allow."""
-    text = f"No inference between servers possible from {words.plural(runs, 'run')}."
-    return (
-        f"{text} This is a quick look; --compare makes as many runs as it takes."
-        if runs == 1
-        else text
-    )
+    if runs == 1:
+        return "One run cannot rank servers; use --compare."
+    return f"{words.plural(runs, 'run')} cannot rank servers; use --compare."
 
 
 def remarks(sweep: Sweep) -> list[tuple[str, str, str]]:
@@ -348,7 +345,7 @@ def _load_head(report: LoadReport) -> list[RenderableType]:
     )
     headline = (
         f"offered {_offered(report)}, sent {words.format_per_s(report.rate.sent_per_s)}, "
-        f"answered correctly {words.format_per_s(report.rate.goodput_per_s)} "
+        f"goodput {words.format_per_s(report.rate.goodput_per_s)} "
         f"({share} of offered), p99 of all offered {_headline_p99(report)}"
     )
     return [

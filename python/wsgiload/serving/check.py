@@ -306,7 +306,7 @@ def _check_backlog(subject: _Subject, result: CheckResult) -> None:
     queue = read_listen_queue(subject.port)
     result.backlog = queue.backlog // queue.sockets if queue else None
     asked = subject.backlog
-    complaint = f"its listen queue holds {result.backlog}, asked for were {asked}"
+    complaint = f"its listen queue holds {result.backlog}, requested were {asked}"
     result.backlog_as_asked = result.record(asked is None or result.backlog == asked, complaint)
 
 

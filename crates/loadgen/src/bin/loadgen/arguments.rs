@@ -18,14 +18,14 @@ use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_target
 /// Ten seconds, unless the schedule has a length of its own.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
 
-/// Generates load on a URL and prints a JSON report. Latency is measured from the scheduled send
-/// time.
+/// Generates load against a URL and prints a JSON report. Latency is measured from the scheduled
+/// send time.
 ///
 /// With --rate, --ramp, --steps or --replay the load is an open loop: requests follow a schedule,
 /// whatever the server does. Otherwise it is a closed loop: each of the --connections users waits
 /// for its response before its next request.
 ///
-/// Exit codes: 0 done and valid, 2 usage, 97 no correct response, 98 measurement
+/// Exit codes: 0 valid result, 2 usage error, 97 no correct response, 98 measurement
 /// invalid, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "loadgen", version, max_term_width = 100)]
@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<String>,
-    /// Local addresses that connections come from, in turn: 127.0.0.2, 127.0.0.2-127.0.0.50,
+    /// Source addresses for connections, used round-robin: 127.0.0.2, 127.0.0.2-127.0.0.50,
     /// 127.0.0.0/24
     #[arg(long, value_delimiter = ',', value_name = "LIST", alias = "source")]
     source_addresses: Vec<String>,
@@ -51,11 +51,11 @@ pub struct Arguments {
     /// Open loop at this rate, in requests per second
     #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
     rate: Option<f64>,
-    /// Open loop with a linear ramp FROM:TO[@TIME], over the measurement, or over TIME and then
-    /// constant
+    /// Open loop with a linear ramp FROM:TO[@TIME] over TIME (default: the whole measurement),
+    /// then constant at TO
     #[arg(long, value_parser = values::ramp, conflicts_with = "rate")]
     ramp: Option<Ramp>,
-    /// Open loop with one rate after another: RATE@TIME,...; their sum is the duration
+    /// Open loop with stepped rates RATE@TIME,...; the times add up to the duration
     #[arg(
         long,
         value_delimiter = ',',
@@ -82,7 +82,7 @@ pub struct Arguments {
     #[arg(short, long, value_parser = parse_duration_ns, short_alias = 'z')]
     duration: Option<u64>,
     /// Target precision (half-width of the 95 % CI): 5% of p99, or another quantile, such as
-    /// p99.9:2%. The load continues until it is reached
+    /// p99.9:2%. Extends the run until the precision is reached
     #[arg(long, value_parser = values::precision, requires = "max_duration")]
     precision: Option<(f64, f64)>,
     /// Upper limit for --precision; the duration doubles until the precision is reached
@@ -91,7 +91,7 @@ pub struct Arguments {
     /// Load before the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     warmup: u64,
-    /// Load after the measurement, not measured
+    /// Cool-down: load after the measurement
     #[arg(long, default_value = "0s", value_parser = parse_duration_ns)]
     cooldown: u64,
     /// Mean think time of the users of a closed loop
@@ -106,7 +106,7 @@ pub struct Arguments {
     /// Request body
     #[arg(short, long, conflicts_with = "body_file")]
     body: Option<String>,
-    /// File that holds the request body
+    /// File with the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
     /// File of weighted requests (vegeta's format with options, see docs/requests.md)
@@ -125,10 +125,10 @@ pub struct Arguments {
         conflicts_with_all = ["targets", "body", "body_file", "method"]
     )]
     sessions: Option<std::path::PathBuf>,
-    /// Request timeout, including the connect
+    /// Request timeout, including connection setup
     #[arg(long, default_value = "10s", value_parser = parse_duration_ns)]
     timeout: u64,
-    /// Deadline from the scheduled send time; a request that misses it while waiting is dropped
+    /// Drop a request that is still waiting this long after its scheduled send time
     #[arg(long, value_parser = parse_duration_ns)]
     deadline: Option<u64>,
     /// Inter-arrival distribution
@@ -140,12 +140,12 @@ pub struct Arguments {
     /// What to do with a request when every connection is busy
     #[arg(long, value_enum, default_value_t = OnBusyFlag::Grow)]
     on_busy: OnBusyFlag,
-    /// Maximum number of connections of an open loop [default: 4,096, or what file descriptors and
-    /// ports allow]
+    /// Maximum number of connections of an open loop [default: 4,096, fewer if file descriptors or
+    /// ephemeral ports run out]
     #[arg(long)]
     max_connections: Option<usize>,
-    /// Maximum number of requests waiting for a connection; more are dropped [default: 10 s of the
-    /// rate, at least 10 per connection]
+    /// Maximum number of requests waiting for a connection; more are dropped [default: 10 s
+    /// worth of requests, at least 10 per connection]
     #[arg(long)]
     max_pending: Option<usize>,
     /// Generator threads
@@ -154,7 +154,7 @@ pub struct Arguments {
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Length of a report interval [default: 1s, longer for long loads]
+    /// Length of a report interval [default: 1s, longer for long runs]
     #[arg(long, value_parser = parse_duration_ns)]
     interval: Option<u64>,
     /// How long to busy-wait before a send [default: depends on the rate and the cores]
@@ -166,7 +166,7 @@ pub struct Arguments {
     /// Accepted status codes
     #[arg(long, value_delimiter = ',', default_value = "200")]
     expect_status: Vec<u16>,
-    /// Expected body: exactly this file
+    /// File with the exact expected body
     #[arg(long)]
     expect_body_file: Option<std::path::PathBuf>,
     /// Expected body length in bytes
@@ -181,17 +181,16 @@ pub struct Arguments {
     /// HTTP implementation: native, or hyper as a cross-check
     #[arg(long, value_enum, default_value_t = WireFlag::Native)]
     wire: WireFlag,
-    /// CHECK.KEY=LIMIT: overrides a threshold of a check, such as send-lag.warn=0.02; may be
-    /// repeated
+    /// Override a check's threshold, such as send-lag.warn=0.02 (repeatable)
     #[arg(long = "check-threshold", value_name = "CHECK.KEY=LIMIT")]
     check_thresholds: Vec<String>,
     /// Write the report to this file; - is standard output
     #[arg(long, num_args = 0..=1, default_missing_value = "-", value_name = "FILE")]
     pub json: Option<String>,
-    /// Prints the JSON Schema of the report
+    /// Print the JSON Schema of the report
     #[arg(long, exclusive = true)]
     pub schema: bool,
-    /// Prints what a check looks at, when it fires, and what to do
+    /// Explain a check: what it tests, when it fires, how to fix it
     #[arg(long, exclusive = true, value_name = "CHECK")]
     pub explain: Option<String>,
     /// No warnings on standard error

@@ -80,8 +80,8 @@ pub(super) fn resources_sufficed(evidence: &Evidence, _: &Thresholds) -> Finding
             Level::Warn
         };
         let message = format!(
-            "{} of the requests waited for one of {} connections: the generator may open no more \
-            file descriptors",
+            "{} of the requests waited for one of {} connections: the generator reached its \
+            file descriptor limit",
             percent(waited_share),
             evidence.max_connections
         );

@@ -93,7 +93,7 @@ pub(super) fn threads_agree(evidence: &Evidence, thresholds: &Thresholds) -> Fin
     };
     let limits = thresholds.threads;
     let message = format!(
-        "p99 of {differing} generator threads differs from that of all by more than chance"
+        "p99 of {differing} generator threads differs from the overall p99 by more than chance"
     );
     if differing >= limits.invalid {
         Finding::doubt(

@@ -162,8 +162,8 @@ pub(super) fn one_rate_was_offered(evidence: &Evidence, _: &Thresholds) -> Findi
     };
     let [from, to] = [lowest, highest].map(|rate| (rate * 100.0).round() / 100.0);
     let message = format!(
-        "the offered rate varied between {from} and {to}/s, so the quantiles hold for no single \
-        rate"
+        "the offered rate varied between {from} and {to}/s, so the quantiles do not describe any \
+        single rate"
     );
     Finding::warn_above(Blame::Method, highest, lowest, message)
 }
