@@ -13,6 +13,8 @@ A message has a cause and, if known, a fix: the command or the flag that helps.
 
 from __future__ import annotations
 
+from wsgiload.foreign_text import message, tail
+
 EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_SERVER = 97
@@ -27,9 +29,10 @@ class WsgiloadError(Exception):
     exit_code = EXIT_USAGE
 
     def __init__(self, cause: str, fix: str | None = None) -> None:
-        super().__init__(cause, fix)
-        self.cause = cause
-        self.fix = fix
+        # Either may quote what an app raised or a server sent.
+        self.cause = message(cause)
+        self.fix = None if fix is None else message(fix)
+        super().__init__(self.cause, self.fix)
 
     def __str__(self) -> str:
         return f"{self.cause}; {self.fix}" if self.fix else self.cause
@@ -53,7 +56,7 @@ class ServerError(WsgiloadError):
     ) -> None:
         super().__init__(cause, fix)
         self.step = step
-        self.log_tail = log_tail
+        self.log_tail = tail(log_tail)
 
 
 class ProvisionError(ServerError):

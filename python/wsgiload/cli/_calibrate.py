@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Unpack
 
 import click
-from rich.console import Console
 
 from wsgiload.calibration.run import CalibrationPlan, calibrate
 from wsgiload.cli._flags import CalibrateFlags
 from wsgiload.cli._help import option
 from wsgiload.cli._options import FILE, ConfiguredCommand, together
-from wsgiload.cli._output import check_destinations, tell, write_json
+from wsgiload.cli._output import check_destinations, say, tell, write_json
 from wsgiload.cli._sweep import sweep
 from wsgiload.errors import EXIT_INVALID, EXIT_OK
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, parse_cpu_list
@@ -22,7 +21,7 @@ from wsgiload.loads.options import Level, load_plan
 from wsgiload.loads.public_options import LoadOptions
 from wsgiload.loads.reference_server import find_reference_server
 from wsgiload.loads.request import Request
-from wsgiload.report import print_calibration
+from wsgiload.report import print_calibration, terminal
 from wsgiload.units import seconds_to_ns
 
 _AS_IN_SWEEP = {
@@ -81,8 +80,8 @@ def calibrate_command(
 
     document, path = calibrate(plan, (lambda text: None) if quiet else tell)
     if json_file != "-":
-        print_calibration(document, Console())
-        click.echo(f"stored in {path}")
+        print_calibration(document, terminal())
+        say(f"stored in {path}")
     if json_file is not None:
         write_json(document, json_file)
     return EXIT_INVALID if document.verdict.status == "invalid" else EXIT_OK

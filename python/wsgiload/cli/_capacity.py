@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
 
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.threshold import (
@@ -27,7 +26,7 @@ from wsgiload.cli._flags import CapacityFlags
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
 from wsgiload.cli._options import DURATION, Parsed, together
-from wsgiload.cli._output import check_destinations, complain, tell, write_json
+from wsgiload.cli._output import check_destinations, complain, say, tell, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
 from wsgiload.documents.capacity import ServerCapacity
@@ -40,7 +39,7 @@ from wsgiload.host.cpus import available_cpus, named_cores
 from wsgiload.limits import enter_scope
 from wsgiload.loads.generator import require_possible
 from wsgiload.loads.options import Level, load_plan
-from wsgiload.report import print_capacity
+from wsgiload.report import print_capacity, terminal
 from wsgiload.report.words import format_per_s, format_span, plural, verdict_words
 from wsgiload.sweeps.sweep import plan_cpus
 from wsgiload.units import seconds_to_ns
@@ -320,8 +319,8 @@ def _print(result: CapacityResult, thresholds: list[Threshold], json_file: str |
     """The table, the requested JSON, and the exit code."""
     document = result.document
     if json_file != "-":
-        print_capacity(document, Console())
-        click.echo(f"run: {result.run_dir}")
+        print_capacity(document, terminal())
+        say(f"run: {result.run_dir}")
         tell_recommendations(document.recommendations, EXIT_OK)
     if json_file is not None:
         write_json(document, json_file)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from wsgiload.analysis.aggregate import FIGURES
 from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_hosts
@@ -17,7 +16,7 @@ from wsgiload.documents.codec import SCHEMA_VERSION, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import plain
-from wsgiload.report import print_comparison, write_change
+from wsgiload.report import print_comparison, terminal, write_change
 
 EXAMPLES = (
     "wsgiload compare .wsgiload/runs/BEFORE .wsgiload/runs/AFTER",
@@ -48,7 +47,7 @@ def compare(
     check_destinations(json_file, html)
     change = _change(run_a, run_b, figure)
     if json_file != "-":
-        print_comparison(change.comparisons, change.unlike, Console())
+        print_comparison(change.comparisons, change.unlike, terminal())
     if json_file is not None:
         write_json({"schema_version": SCHEMA_VERSION} | plain(change), json_file)
     if html is not None:

@@ -8,7 +8,6 @@ from typing import Unpack, get_args
 
 import click
 import msgspec
-from rich.console import Console
 
 from wsgiload.analysis.alarms import alarms_of_load
 from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
@@ -39,7 +38,7 @@ from wsgiload.loads.build import LoadSpec, plan_of
 from wsgiload.loads.handle import Handle, Report
 from wsgiload.loads.precision import parse_precision, precision_sentence
 from wsgiload.loads.public_options import LoadOptions
-from wsgiload.report import print_load
+from wsgiload.report import print_load, terminal
 
 # After Ctrl-C the generator has only to add up what it has.
 STOP_TIMEOUT_S = 1.0
@@ -134,7 +133,7 @@ def _print(load: LoadReport, precision: str | None, *, quiet: bool, is_json: boo
     if not is_json:
         # rich exits where nobody reads; the exit code is still ours to decide.
         with suppress(SystemExit, BrokenPipeError):
-            print_load(load, Console())
+            print_load(load, terminal())
     if not quiet:
         _print_connect_failures(load)
         for alarm in alarms_of_load(load):

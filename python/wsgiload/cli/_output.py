@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from wsgiload.errors import UsageError
+from wsgiload.foreign_text import visible, visible_json
 
 # ``http://…`` and ``host:8000/…``, but not the time of day in the name of a file.
 _URL = re.compile(r"://|^[^/]+:\d+(/|$)")
@@ -19,7 +20,10 @@ _URL = re.compile(r"://|^[^/]+:\d+(/|$)")
 
 def write_json(data: object, destination: str) -> None:
     """To standard output for ``-``, else to the file."""
-    text = msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=1).decode()
+    from wsgiload.documents.codec import encode_bytes  # not for every start of a command
+
+    text = msgspec.json.format(encode_bytes(data, enc_hook=str), indent=1).decode()
+    text = visible_json(text)
     if destination == "-":
         click.echo(text)
         return
@@ -50,10 +54,15 @@ def check_destinations(json_file: str | None, *others: Path | None) -> None:
             )
 
 
+def say(text: str, *, aside: bool = False) -> None:
+    """A line of the result on standard output, or aside on standard error."""
+    click.echo(visible(text), err=aside)
+
+
 def tell(text: str, *, is_whole: bool = True) -> None:
     """A line on standard error, or its beginning; that nobody reads it is no reason to end."""
     try:
-        click.echo(text, err=True, nl=is_whole)
+        click.echo(visible(text), err=True, nl=is_whole)
     except OSError:
         # What was not written would be tried again at the very end, and fail there.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until then

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import option
+from wsgiload.cli._output import say
 from wsgiload.documents.summary import Recommendation
 from wsgiload.errors import EXIT_OK, EXIT_THRESHOLD
 from wsgiload.experiment.public_options import SweepOptions
@@ -26,6 +25,6 @@ def tell_recommendations(
     """Print the sentence of each app unless that is done, ``aside`` where standard output is JSON,
     and return the exit code: an objective that no setting meets has failed."""
     for sentence in () if is_told else recommendation_lines(recommendations):
-        click.echo(sentence, err=aside)
+        say(sentence, aside=aside)
     is_missed = any(one.refused is not None and one.refused.is_missed for one in recommendations)
     return EXIT_THRESHOLD if is_missed and code == EXIT_OK else code

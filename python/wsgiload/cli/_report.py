@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import get_args
 
 import click
-from rich.console import Console
 
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FOLDER, verbose_option
+from wsgiload.cli._output import say
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.documents.codec import read
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import EXIT_OK
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import SweepOptions
-from wsgiload.report import print_first_screen, print_sweep, with_answer, write_html
+from wsgiload.report import print_first_screen, print_sweep, terminal, with_answer, write_html
 
 EXAMPLES = (
     "wsgiload report .wsgiload/runs/20261125T101500Z-hello-1a2b",
@@ -47,10 +47,10 @@ def report(
     for run in runs:
         summary = with_answer(analyse(read_summary(run), aggregate, texts))
         if verbose:
-            print_sweep(summary, Console())
+            print_sweep(summary, terminal())
         else:
-            print_first_screen(summary, Console())
-        click.echo(f"report: {write_html(run, aggregate, texts)}")
+            print_first_screen(summary, terminal())
+        say(f"report: {write_html(run, aggregate, texts)}")
         code = tell_recommendations(summary.recommendations or (), code, is_told=not verbose)
     return code
 

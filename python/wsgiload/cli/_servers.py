@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import get_args
 
 import click
-from rich.console import Console
 
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.names import Catalogue, catalogue_rows, load_catalogue
@@ -20,7 +19,7 @@ from wsgiload.environments.versions import find_version
 from wsgiload.errors import EXIT_OK, EXIT_SERVER, WsgiloadError
 from wsgiload.experiment.public_options import ServerOptions
 from wsgiload.limits import enter_scope
-from wsgiload.report import print_checks, print_server, print_servers
+from wsgiload.report import print_checks, print_server, print_servers, terminal
 from wsgiload.report.catalogue import markdown_catalogue
 from wsgiload.serving.check import check_servers
 from wsgiload.serving.check_store import read_checks, store_checks
@@ -78,10 +77,10 @@ def show(names: tuple[str, ...]) -> None:
     machine."""
     variants = load_catalogue().select(names or ("all",))
     for variant in variants:
-        print_server(variant, Console())
+        print_server(variant, terminal())
     checked = [row for variant in variants for row in read_checks(variant)]
     if checked:
-        print_checks(checked, Console())
+        print_checks(checked, terminal())
 
 
 @servers.command(cls=HelpfulCommand)
@@ -147,7 +146,7 @@ def check(
     if json_file is not None:
         write_json([result.to_dict() for result in results], json_file)
     else:
-        print_checks(results, Console())
+        print_checks(results, terminal())
     if markdown is not None:
         markdown.write_text(markdown_catalogue(catalogue, results), encoding="utf-8")
     return EXIT_OK if all(result.passed for result in results) else EXIT_SERVER

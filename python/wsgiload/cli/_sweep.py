@@ -10,7 +10,6 @@ from typing import Unpack, get_args
 import click
 import msgspec
 from click.core import ParameterSource
-from rich.console import Console
 
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.objective import parse_objective
@@ -41,7 +40,7 @@ from wsgiload.cli._options import (
     together,
     verbose_option,
 )
-from wsgiload.cli._output import check_destinations, complain, write_json
+from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.cli._without_effect import check_and_warn
@@ -60,7 +59,7 @@ from wsgiload.limits import enter_scope
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.loads.public_options import LoadOptions
-from wsgiload.report import preflight_lines, print_first_screen, print_sweep
+from wsgiload.report import preflight_lines, print_first_screen, print_sweep, terminal
 from wsgiload.results.stored_plan import read_plan
 from wsgiload.results.summary import exit_code
 from wsgiload.sweeps.intervene import further_runs, require_liftable
@@ -355,15 +354,15 @@ def _print(
     summary = result.summary
     if json_file != "-":
         if verbose:
-            print_sweep(summary, Console())
+            print_sweep(summary, terminal())
             for alarm in alarms_over_cells(summary.cells):
-                click.echo(finding_text(alarm.reason()))
+                say(finding_text(alarm.reason()))
         else:
-            print_first_screen(summary, Console())
-            click.echo(f"details: wsgiload report --verbose {result.run_dir}")
-        click.echo(f"run: {result.run_dir}")
+            print_first_screen(summary, terminal())
+            say(f"details: wsgiload report --verbose {result.run_dir}")
+        say(f"run: {result.run_dir}")
         if result.report is not None:
-            click.echo(f"report: {result.report}")
+            say(f"report: {result.report}")
     if json_file is not None:
         write_json(summary, json_file)
     if html is not None and result.report is not None:

@@ -24,6 +24,7 @@ from wsgiload.documents.migration import (
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
+from wsgiload.foreign_text import visible, visible_json
 
 SCHEMA_VERSION = 2
 _NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
@@ -63,7 +64,7 @@ def decode(kind: type[T], data: bytes | str, source: str) -> T:
         return msgspec.json.decode(_current(kind, data, version, source), type=kind)
     except msgspec.ValidationError as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error}") from error
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(f"{source} is not JSON: {error}") from error
 
 
@@ -80,8 +81,29 @@ def encode(
     document: LoadPlan | LoadReport | Summary | CapacityResult | RunInfo, *, indent: int = 0
 ) -> str:
     """The document as JSON."""
-    text = msgspec.json.encode(document)
-    return (msgspec.json.format(text, indent=indent) if indent else text).decode()
+    text = encode_bytes(document)
+    return visible_json((msgspec.json.format(text, indent=indent) if indent else text).decode())
+
+
+def encode_bytes(value: object, enc_hook: Callable[[object], object] | None = None) -> bytes:
+    """Anything plain as JSON. What no encoding has (half a pair, of a file name or a variable that
+    is not UTF-8) becomes an escape: a document that cannot be written would cost a whole run."""
+    try:
+        return msgspec.json.encode(value, enc_hook=enc_hook)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, enc_hook=enc_hook)
+        return msgspec.json.encode(_encodable(plain))
+
+
+def _encodable(value: object) -> object:
+    match value:
+        case str():
+            return visible(value)
+        case dict():
+            return {_encodable(name): _encodable(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_encodable(one) for one in value]
+    return value
 
 
 def to_plain(document: msgspec.Struct) -> dict[str, Any]:
@@ -103,5 +125,5 @@ def _current(kind: type[T], data: bytes | str, version: int | None, source: str)
         return data
     try:
         return msgspec.json.encode(_MIGRATIONS[kind](msgspec.json.decode(data)))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{source} is not a valid {_TITLES[kind]}: {error!r}") from error

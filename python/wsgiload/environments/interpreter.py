@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import os
 import re
 import shutil
@@ -365,7 +366,8 @@ def _import_app(
                 step="import",
                 log_tail=log.read().decode(errors="replace")[-4000:],
             )
-        return msgspec.json.decode(result.read_bytes(), type=_Imported)
+        # An exception's text may hold half a surrogate pair, which only the standard library reads.
+        return msgspec.convert(json.loads(result.read_bytes()), type=_Imported)
 
 
 def _module_missing(module: str, interpreter: AppInterpreter, folder: Path) -> UsageError:

@@ -16,6 +16,7 @@ import msgspec
 
 from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Profile
+from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
@@ -226,7 +227,7 @@ def _varied(values: Sequence[T]) -> T | tuple[T, ...]:
 
 def plain(value: object) -> Any:
     """The value as JSON holds it: objects by field, bytes as base64, paths as text."""
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_path_text))
+    return msgspec.json.decode(encode_bytes(value, enc_hook=_path_text))
 
 
 def _path_text(value: object) -> str:

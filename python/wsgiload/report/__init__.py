@@ -24,6 +24,7 @@ from wsgiload.report.table import (
     print_servers,
     print_sweep,
 )
+from wsgiload.report.terminal import terminal
 
 __all__ = [
     "preflight_lines",
@@ -38,6 +39,7 @@ __all__ = [
     "print_servers",
     "print_sweep",
     "recommendation_lines",
+    "terminal",
     "with_answer",
     "write_change",
     "write_html",

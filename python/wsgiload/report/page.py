@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wsgiload.foreign_text import visible
 from wsgiload.report import svg
 
 Palette = list[tuple[int, str, str]]
@@ -18,7 +19,7 @@ def render(template: str, page: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(page=page)
+    return visible(environment.get_template(template).render(page=page))
 
 
 def palette() -> Palette:

@@ -39,6 +39,7 @@ from wsgiload.report.cells import (
     quantile_ns,
     read_sweep,
 )
+from wsgiload.report.terminal import terminal
 from wsgiload.statistics.effect import FEWEST_RUNS
 
 FULL_WIDTH = 150
@@ -131,7 +132,7 @@ def print_servers(rows: Iterable[object], console: Console | None = None) -> Non
         variant = words.MISSING if row.variant is None else row.variant
         profiles = ", ".join(row.profiles)
         table.add_row(row.name, variant, profiles, row.python, Text(status + reason))
-    _print(console or Console(), table)
+    _print(console or terminal(), table)
 
 
 def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = None) -> None:
@@ -144,7 +145,7 @@ def print_doctor(findings: Iterable[DoctorFinding], console: Console | None = No
         value = words.NOT_MEASURED if finding.value is None else str(finding.value)
         level = Text(finding.level, style=_LEVELS[finding.level][1])
         table.add_row(level, finding.check, value, message)
-    _print(console or Console(), table)
+    _print(console or terminal(), table)
 
 
 def sweep_table(sweep: Sweep, left_out: Sequence[str] = ()) -> Table:

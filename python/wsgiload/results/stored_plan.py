@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from wsgiload.documents.codec import read
+from wsgiload.documents.codec import encode_bytes, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
@@ -56,7 +56,7 @@ def stored_plan(
 
 def raw_plan(plan: object) -> msgspec.Raw:
     """Any plan as run.json holds it."""
-    return msgspec.Raw(msgspec.json.encode(plain(plan)))
+    return msgspec.Raw(encode_bytes(plain(plan)))
 
 
 def read_plan(run_dir: Path) -> tuple[Experiment, list[str], HostFacts]:

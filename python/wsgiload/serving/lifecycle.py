@@ -21,6 +21,7 @@ from wsgiload.limits import Backend, Enforcement, Janitor, LimitedGroup, Limits
 from wsgiload.scratch import scratch_folder
 from wsgiload.serving import readiness
 from wsgiload.serving.launch import ServerExit, ServerProcess
+from wsgiload.serving.log import legible_log
 from wsgiload.serving.readiness import Expectation
 
 
@@ -69,7 +70,11 @@ def serving(
 ) -> Iterator[ServerProcess]:
     """A server that gives correct responses, for as long as the block lasts. Raises ServerError if
     it never does."""
-    with scratch_folder() as scratch, fresh_group(label, place) as group:
+    with (
+        legible_log(service.log_path),
+        scratch_folder() as scratch,
+        fresh_group(label, place) as group,
+    ):
         served.enforcement = group.enforcement
         server = ServerProcess(service.found, group, service.log_path)
         launch_context = context(scratch)

@@ -1,0 +1,62 @@
+"""The boundary for text that a server, an app or a stored file brought: what could steer a
+terminal, reorder a line or not be encoded is shown as an escape, and no text is longer than anybody
+reads."""
+
+from __future__ import annotations
+
+import re
+
+# As much of a message as tells what it is about; the log has the whole.
+MOST_MESSAGE_CHARACTERS = 2_000
+MOST_TAIL_CHARACTERS = 4_000
+
+_STEERING = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of writing
+    "\u2028\u2029"  # ends of a line to some readers
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible
+    "\ud800-\udfff"  # halves of a pair, which no encoding has
+    "]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with everything invisible that does more than stand there as an escape: ``\\x1b``,
+    ``\\u202e``, ``\\udc80``. Lines and tabs stay."""
+    return _STEERING.sub(_escape, text)
+
+
+def visible_json(text: str) -> str:
+    """JSON with the same in its strings written as JSON writes it: it reads back unchanged."""
+    return _STEERING.sub(_json_escape, text)
+
+
+def message(text: str) -> str:
+    """A message that may quote somebody: visible, and its middle left out when it is too long."""
+    return _shortened(visible(_shortened(text)))
+
+
+def tail(text: str) -> str:
+    """The end of a log, which holds the cause more often than the beginning."""
+    return visible(text[-MOST_TAIL_CHARACTERS:])[-MOST_TAIL_CHARACTERS:]
+
+
+def _shortened(text: str) -> str:
+    left_out = len(text) - MOST_MESSAGE_CHARACTERS
+    if left_out <= 0:
+        return text
+    half = MOST_MESSAGE_CHARACTERS // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", errors="surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -1,0 +1,35 @@
+"""The terminal: rich's console, through which no control character of others passes."""
+
+from __future__ import annotations
+
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
+
+from wsgiload.foreign_text import visible
+
+
+class _Visible:
+    """Anything rich can show, with the text that it ends up as escaped."""
+
+    def __init__(self, shown: ConsoleRenderable) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._shown, options):
+            is_text = segment.control is None
+            yield Segment(visible(segment.text), segment.style) if is_text else segment
+
+
+class _EscapeForeignText(RenderHook):
+    """What ``Console.print`` lets everything pass through. rich adds its colors after that."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Each of them, escaped."""
+        return [_Visible(one) for one in renderables]
+
+
+def terminal() -> Console:
+    """Standard output, for tables that may hold text of servers and of stored files."""
+    console = Console()
+    console.push_render_hook(_EscapeForeignText())
+    return console

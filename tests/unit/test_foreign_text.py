@@ -1,0 +1,161 @@
+"""Hostile text of servers, apps and stored files: nowhere does it arrive as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from wsgiload.cli._output import complain, say, tell, write_json
+from wsgiload.documents.codec import encode, read, to_plain
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.summary import CellFailure, Summary
+from wsgiload.errors import ServerError, WsgiloadError
+from wsgiload.foreign_text import (
+    MOST_MESSAGE_CHARACTERS,
+    MOST_TAIL_CHARACTERS,
+    visible,
+    visible_json,
+)
+from wsgiload.report import print_first_screen, print_sweep, terminal, write_html
+from wsgiload.results.record import failure_of
+
+from .report_fixture import write_run
+
+TITLE = "\x1b]0;owned\x07"
+HOSTILE = {
+    "terminal title": TITLE,
+    "colour": "\x1b[31m",
+    "C1 control": "\x9b31m",
+    "carriage return": "\rfine",
+    "backspace": "\b\b",
+    "delete": "\x7f",
+    "NUL": "\x00",
+    "right to left": "\u202egnp.exe",
+    "isolate": "\u2066x",
+    "line separator": "\u2028",
+    "lone surrogate": "\udc80",
+    "tag": "\U000e0041",
+}
+EVERYTHING = "".join(HOSTILE.values())
+RAW = [text[0] for text in HOSTILE.values() if text != "\rfine"] + ["\r"]
+
+
+def planted_in(text: str) -> list[str]:
+    return [raw for raw in RAW if raw in text]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_each_is_an_escape_that_names_it(name: str) -> None:
+    shown = visible(f"a{HOSTILE[name]}b")
+    assert shown.startswith("a\\") and shown.endswith("b")
+    assert not planted_in(shown)
+
+
+@pytest.mark.parametrize("text", ["plain", "two\nlines\tand a tab", "Grüße, 漢字, עברית, 🙂", "–"])
+def test_ordinary_text_stays(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_json_reads_back_unchanged() -> None:
+    text = json.dumps({"a": EVERYTHING.replace("\udc80", "")}, ensure_ascii=False)
+    shown = visible_json(text)
+    assert not planted_in(shown)
+    assert json.loads(shown) == json.loads(text)
+
+
+def test_errors_are_visible_and_short() -> None:
+    error = ServerError(
+        EVERYTHING + "x" * 5_000_000, "see " + TITLE, log_tail=TITLE + "y" * 5_000_000
+    )
+    assert not planted_in(str(error) + error.log_tail + str(error.args))
+    assert len(error.cause) < MOST_MESSAGE_CHARACTERS + 100
+    assert len(error.log_tail) <= MOST_TAIL_CHARACTERS
+
+
+def test_the_failure_of_a_cell_can_be_stored() -> None:
+    failure = failure_of(ServerError(EVERYTHING, log_tail=EVERYTHING))
+    assert not planted_in(msgspec.json.encode(failure).decode())
+
+
+def test_what_the_commands_say_is_visible(capsys: pytest.CaptureFixture[str]) -> None:
+    say(EVERYTHING)
+    tell(EVERYTHING)
+    complain(str(WsgiloadError(EVERYTHING)))
+    write_json({"a": EVERYTHING.replace("\udc80", "")}, "-")
+    write_json({"a": EVERYTHING}, "-")
+    shown = capsys.readouterr()
+    assert not planted_in(shown.out + shown.err)
+
+
+def test_tables_are_visible(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(EVERYTHING)
+    table.add_row(Text(EVERYTHING))
+    console = terminal()
+    console.print(table)
+    console.print(EVERYTHING)
+    assert not planted_in(capsys.readouterr().out)
+
+
+def plant(document: Any) -> Any:
+    """The document with the strings at the end of every text that is not of a fixed kind."""
+    planted = EVERYTHING.replace("\udc80", "")
+    match document:
+        case dict():
+            return {name: plant_at(name, one, planted) for name, one in document.items()}
+        case list():
+            return [plant(one) for one in document]
+    return document
+
+
+FREE = {
+    "message",
+    "fix",
+    "log_tail",
+    "notes",
+    "sentence",
+    "question",
+    "needs",
+    "command_line",
+}
+
+
+def plant_at(name: str, value: Any, planted: str) -> Any:
+    if name in FREE and isinstance(value, str):
+        return value + planted
+    if name in FREE and isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return [one + planted for one in value] or [planted]
+    return plant(value)
+
+
+def test_nothing_planted_in_a_run_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run")
+    for name, kind in (("summary.json", Summary), ("load", LoadReport)):
+        for path in [run / name] if name != "load" else (run / name).glob("*.json"):
+            stored = plant(json.loads(path.read_text()))
+            path.write_text(json.dumps(stored))
+            read(kind, path)
+
+    print_sweep(read(Summary, run / "summary.json"), terminal())
+    print_first_screen(read(Summary, run / "summary.json"), terminal())
+    page = write_html(run).read_text()
+
+    shown = capsys.readouterr().out
+    assert "\\x1b" in shown and "\\x1b]0;owned" in page
+    assert not planted_in(shown) and not planted_in(page)
+
+
+def test_half_a_pair_does_not_cost_a_run(tmp_path: Path) -> None:
+    failure = CellFailure(step="start", message="a\udc80", log_tail=HOSTILE["right to left"])
+    run = read(Summary, write_run(tmp_path / "run") / "summary.json")
+    cell = msgspec.structs.replace(run.cells[0], failure=failure)
+    text = encode(msgspec.structs.replace(run, cells=(cell,)))
+    assert not planted_in(text)
+    assert to_plain(msgspec.json.decode(text, type=Summary))["cells"][0]["failure"]["message"] == (
+        "a\\udc80"
+    )
