@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wsgiload.cli._output import tell
 from wsgiload.documents.summary import CellResult
 from wsgiload.experiment.plan import Cell
@@ -20,6 +22,8 @@ class Progress(SweepEvents):
     """The events of a sweep, printed as they happen."""
 
     def __init__(self) -> None:
+        self.conclusions: Sequence[str] = ()
+        """What the plan allows to conclude; said when the first trial is about to begin."""
         self._is_line_open = False
         self._left = ""
 
@@ -30,7 +34,8 @@ class Progress(SweepEvents):
         text = f"{plural(count, 'trial')}, about {format_span(seconds)}"
         if longest_seconds > seconds:
             text += f"; up to {format_span(longest_seconds)} if the host is busy"
-        tell(text)
+        for line in (text, *self.conclusions):
+            tell(line)
 
     def estimated(self, seconds: float) -> None:
         self._left = f" (about {format_span(seconds)} left)" if seconds else ""

@@ -274,9 +274,8 @@ def sweep(
     events = SweepEvents() if quiet else Progress()
     if is_rateless:
         experiment = _with_found_rates(experiment, events)
-    if resume is None:
-        for line in _conclusions(experiment):
-            events.message(line)
+    if isinstance(events, Progress) and resume is None:
+        events.conclusions = _conclusions(experiment)
     result = (
         run_sweep(experiment, events)
         if resume is None
