@@ -53,7 +53,7 @@ impl PrecisionReport {
             |half_width| format!("{name} is known to ± {:.1} %", half_width * 100.0),
         );
         if self.is_reached {
-            format!("{told}; {asked_for} was asked for")
+            format!("{told}; the target was {asked_for}")
         } else {
             format!(
                 "precision of {asked_for} not reached: {told}; a larger --max-duration may reach it"
@@ -138,7 +138,7 @@ mod tests {
         };
         assert_eq!(
             told(Some(0.042), true),
-            "p99 is known to ± 4.2 %; ± 5.0 % was asked for"
+            "p99 is known to ± 4.2 %; the target was ± 5.0 %"
         );
         let missed = told(Some(0.08), false);
         assert!(

@@ -329,7 +329,7 @@ fn explained(error: &Error) -> io::Error {
         Error::AlertReceived(alert) => format!("the server refused the TLS handshake ({alert:?})"),
         Error::InvalidMessage(_) => {
             format!(
-                "the server does not answer in TLS ({error}); perhaps the URL should begin \
+                "the server does not speak TLS ({error}); perhaps the URL should begin \
                 with http://"
             )
         }

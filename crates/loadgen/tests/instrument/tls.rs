@@ -241,7 +241,7 @@ fn a_handshake_that_breaks_off_is_a_reset_and_one_that_is_none_a_refusal() {
     let report = fifty(&plain, certificate.trusted(), |plan| plan);
     only(&report, Outcome::Refused);
     assert!(
-        cause(&report).contains("does not answer in TLS"),
+        cause(&report).contains("does not speak TLS"),
         "{}",
         cause(&report)
     );

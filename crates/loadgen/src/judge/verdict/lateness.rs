@@ -79,7 +79,7 @@ pub(super) fn lengthened_no_quantile(evidence: &Evidence, thresholds: &Threshold
 
 fn lengthened(impact: &LagImpact) -> String {
     format!(
-        "the generator's lateness lengthened p{} by {} ({})",
+        "the generator's delay lengthened p{} by {} ({})",
         impact.quantile * 100.0,
         milliseconds(impact.added_ns),
         percent(impact.share())
