@@ -343,6 +343,16 @@ def test_a_threshold_that_fails_is_named_and_ends_with_99_where_the_measurement_
     assert told == ["wsgiload: threshold goodput>=1000000 failed"]
 
 
+def test_a_threshold_that_three_requests_cannot_decide_ends_with_98(
+    target: CountingServer, command: Command
+) -> None:
+    words = ("load", target.url, "-R", 3, "-d", "1s", "--arrivals", "constant")
+    done = command.run(*words, "--threshold", "p99.9<500ms")
+    assert done.code == 98
+    (told,) = [line for line in done.complaints if "threshold" in line]
+    assert told.startswith("wsgiload: threshold p99.9<500ms undecided: p99.9 needs 10,000 requests")
+
+
 def test_a_target_that_refuses_everything_is_97(command: Command) -> None:
     done = command.run(
         "load", f"http://127.0.0.1:{unused_port()}/", "-R", 100, "-d", "300ms", "--json", "--quiet"

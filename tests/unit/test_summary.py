@@ -342,6 +342,14 @@ def test_a_failed_threshold_is_99_and_only_where_nothing_worse_holds(
     assert exit_code(summary_of(causes[97]), thresholds_failed=True) == 97
 
 
+def test_an_undecided_threshold_is_98_even_beside_one_that_failed(
+    causes: dict[int, CellRecord],
+) -> None:
+    assert exit_code(summary_of(causes[0]), thresholds_undecided=True) == 98
+    assert exit_code(summary_of(causes[0]), thresholds_undecided=True, thresholds_failed=True) == 98
+    assert exit_code(summary_of(causes[97]), thresholds_undecided=True) == 97
+
+
 def test_of_several_causes_the_first_in_the_documented_order_counts(
     causes: dict[int, CellRecord],
 ) -> None:

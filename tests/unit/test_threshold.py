@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
+from wsgiload.analysis.threshold import (
+    Threshold,
+    failed_thresholds,
+    parse_threshold,
+    undecided_thresholds,
+)
 from wsgiload.documents.load_report import Bounds
 from wsgiload.errors import UsageError
 
@@ -106,3 +111,49 @@ def test_each_failure_is_a_sentence_that_names_its_cell() -> None:
     ]
     assert failed_thresholds(thresholds, [("", RESULT)]) == ["threshold p99<50ms failed"]
     assert failed_thresholds([], [("", RESULT)]) == []
+
+
+@pytest.mark.parametrize(
+    ("figure", "needed"),
+    [("p50", 20), ("p99", 1_000), ("p99.9", 10_000), ("p99.99", 100_000)],
+)
+def test_a_quantile_needs_ten_requests_beyond_it(figure: str, needed: int) -> None:
+    threshold = parse_threshold(f"{figure}<1h")
+    fast = {key: exactly(1_000) for key in ("0.5", "0.9", "0.95", "0.99", "0.999", "0.9999")}
+    for requests, is_decided in ((needed, True), (needed - 1, False)):
+        cell = filled_cell(outcomes=outcomes(requests, requests), offered_quantiles_ns=fast)
+        assert threshold.is_decided(cell) is is_decided
+        assert (undecided_thresholds([threshold], [("", cell)]) == []) is is_decided
+        assert failed_thresholds([threshold], [("", cell)]) == []
+
+
+def test_what_is_undecided_names_the_requests_that_it_needs() -> None:
+    few = filled_cell(outcomes=outcomes(3, 3), offered_quantiles_ns={"0.999": exactly(1_000)})
+    thresholds = [parse_threshold("p99.9<500ms"), parse_threshold("error_rate<=0")]
+    assert undecided_thresholds(thresholds, [("wsgiref@3#1", few)]) == [
+        "threshold p99.9<500ms undecided for wsgiref@3#1: p99.9 needs 10,000 requests, and there "
+        "were 3; measure longer, or choose a lower quantile"
+    ]
+    assert failed_thresholds(thresholds, [("", few)]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_failed"),
+    [
+        ("p99.9<30ms", True),  # p99 is 40 ms at least
+        ("p99.9<50ms", False),  # p99 may be 40 ms
+        ("p99.9>30ms", False),
+    ],
+)
+def test_a_lower_quantile_decides_a_higher_one_only_against_it(text: str, is_failed: bool) -> None:
+    threshold = parse_threshold(text)
+    assert bool(failed_thresholds([threshold], [("", RESULT)])) is is_failed
+    assert bool(undecided_thresholds([threshold], [("", RESULT)])) is not is_failed
+
+
+def test_more_failures_than_a_lower_quantile_leaves_room_for_decide_a_higher_one() -> None:
+    cell = filled_cell(
+        outcomes=outcomes(1000, 500, http_status=500),
+        offered_quantiles_ns={"0.9": Bounds(low=None, high=None)},
+    )
+    assert failed_thresholds([parse_threshold("p99.9<10s")], [("", cell)])

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from wsgiload.analysis.disturbance import disturbance_of
-from wsgiload.analysis.threshold import QUANTILES, Measured, Threshold, parse_threshold
+from wsgiload.analysis.threshold import (
+    FEWEST_BEYOND,
+    QUANTILES,
+    Measured,
+    Threshold,
+    parse_threshold,
+)
 from wsgiload.documents.load_report import Reason, Verdict
 from wsgiload.errors import UsageError
 from wsgiload.units import NS_PER_S
@@ -16,8 +22,6 @@ from wsgiload.units import NS_PER_S
 USUAL_FAILURES = "error_rate<=0.1%"
 # RFC 9411: one failed transaction in 100,000.
 STRICT_FAILURES = "error_rate<=0.001%"
-# Requests beyond a quantile, below which it is not even printed.
-FEWEST_BEYOND = 10
 SPARE = 1.2
 # A disturbed trial within this factor of a limit, on either side, may have been decided by the
 # disturbance.
@@ -93,7 +97,7 @@ class Objective:
         requests = result.outcomes.scheduled if result.outcomes is not None else 0
         # To meet a quantile with few requests is harder than with many; to miss it takes one slow
         # request.
-        if all(_rests_on_few(threshold, requests) for threshold in missed):
+        if all(requests < threshold.requests_needed for threshold in missed):
             return Judgement(
                 None, f"missed {texts} by fewer than {FEWEST_BEYOND} requests", is_too_short=True
             )
@@ -124,11 +128,6 @@ def _judge_invalid(verdict: Verdict) -> Judgement:
     if verdict.blame == "server":
         return Judgement(False, reason)
     return Judgement(None, f"invalid ({verdict.blame}): {reason}")
-
-
-def _rests_on_few(threshold: Threshold, requests: int) -> bool:
-    quantile = QUANTILES.get(threshold.figure)
-    return quantile is not None and requests * (1 - float(quantile)) < FEWEST_BEYOND - 1e-9
 
 
 def is_unstable(reason: Reason) -> bool:

@@ -30,6 +30,8 @@ QUANTILES = {
     "p99.9": "0.999",
     "p99.99": "0.9999",
 }
+# Requests beyond a quantile, below which it is not even printed.
+FEWEST_BEYOND = 10
 # What is reported of a load, and what is reported of a search.
 LOAD_FIGURES = (*QUANTILES, "error_rate", "goodput")
 CAPACITY_FIGURES = ("capacity",)
@@ -54,6 +56,32 @@ class Threshold:
         known does not."""
         value = _value(self.figure, result)
         return value is not None and _COMPARE[self.comparison](value, self.limit)
+
+    @property
+    def requests_needed(self) -> int:
+        """Requests of which enough lie beyond the quantile to judge it; 0 for other figures."""
+        quantile = QUANTILES.get(self.figure)
+        return 0 if quantile is None else _requests_needed(quantile)
+
+    def is_decided(self, result: Measured | ServerCapacity) -> bool:
+        """Whether there are enough requests to judge it, or a lower quantile already misses it."""
+        requests = _scheduled(result)
+        return requests == 0 or requests >= self.requests_needed or self._is_missed_below(result)
+
+    def _is_missed_below(self, result: Measured | ServerCapacity) -> bool:
+        """No quantile is smaller than a lower one."""
+        if isinstance(result, ServerCapacity) or self.comparison not in ("<", "<="):
+            return False
+
+        requests = _scheduled(result)
+        below = [
+            bounds.low
+            for quantile, bounds in (result.offered_quantiles_ns or {}).items()
+            if float(quantile) < float(QUANTILES[self.figure])
+            and requests >= _requests_needed(quantile)
+        ]
+        # Where more failed than a quantile leaves room for, it has no bound.
+        return any(low is None or not _COMPARE[self.comparison](low, self.limit) for low in below)
 
 
 def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Threshold:
@@ -98,6 +126,15 @@ def _value(figure: str, result: Measured | ServerCapacity) -> float | None:
     return _error_rate(result) if figure == "error_rate" else None
 
 
+def _requests_needed(quantile: str) -> int:
+    return round(FEWEST_BEYOND / (1 - float(quantile)))
+
+
+def _scheduled(result: Measured | ServerCapacity) -> int:
+    outcomes = None if isinstance(result, ServerCapacity) else result.outcomes
+    return 0 if outcomes is None else outcomes.scheduled
+
+
 def _rates(result: Measured) -> Rates | None:
     return result.rate_result if isinstance(result, CellResult) else result.rate
 
@@ -112,10 +149,24 @@ def _error_rate(result: Measured) -> float | None:
 def failed_thresholds(
     thresholds: Sequence[Threshold], results: Sequence[tuple[str, Measured | ServerCapacity]]
 ) -> list[str]:
-    """A sentence for each threshold that a named result does not meet."""
+    """A sentence for each threshold that a named result certainly does not meet."""
     return [
         f"threshold {threshold.text} failed{f' by {name}' if name else ''}"
         for name, result in results
         for threshold in thresholds
-        if not threshold.holds(result)
+        if threshold.is_decided(result) and not threshold.holds(result)
+    ]
+
+
+def undecided_thresholds(
+    thresholds: Sequence[Threshold], results: Sequence[tuple[str, Measured | ServerCapacity]]
+) -> list[str]:
+    """A sentence for each threshold that a named result has too few requests to judge."""
+    return [
+        f"threshold {threshold.text} undecided{f' for {name}' if name else ''}: "
+        f"{threshold.figure} needs {threshold.requests_needed:,} requests, and there were "
+        f"{_scheduled(result):,}; measure longer, or choose a lower quantile"
+        for name, result in results
+        for threshold in thresholds
+        if not threshold.is_decided(result)
     ]

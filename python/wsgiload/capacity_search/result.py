@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from wsgiload.analysis.effective_limit import held_memory_bytes
-from wsgiload.analysis.objective import FEWEST_BEYOND, Judgement, Objective
+from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
+from wsgiload.analysis.threshold import FEWEST_BEYOND
 from wsgiload.capacity_search.fit import fit_threshold
 from wsgiload.capacity_search.search import Found, Phase
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapacity

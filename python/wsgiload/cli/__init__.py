@@ -18,8 +18,8 @@ from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, WsgiloadError
 EXIT_CODES = """\b
 Exit codes: 0 done and valid (warnings allowed), 2 usage or configuration,
 97 a server could not start, died, was OOM-killed or gave no correct
-response, 98 measurement invalid, 99 a threshold failed, 130 interrupted
-(partial results are kept)."""
+response, 98 measurement invalid or threshold undecided, 99 a threshold
+failed, 130 interrupted (partial results are kept)."""
 
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",

@@ -10,7 +10,12 @@ import click
 import msgspec
 
 from wsgiload.analysis.alarms import alarms_of_load
-from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
+from wsgiload.analysis.threshold import (
+    Threshold,
+    failed_thresholds,
+    parse_threshold,
+    undecided_thresholds,
+)
 from wsgiload.calibration.noise_floor import floor_of_plan
 from wsgiload.cli._attach import attach_options, attached
 from wsgiload.cli._descriptions import described
@@ -102,10 +107,8 @@ def load(
         complain("interrupted before the measurement; no report")
         return EXIT_INTERRUPTED
     _print(report.document, flags["precision"], quiet=quiet, is_json=json_file == "-")
-    failed = _failed(thresholds, report.document)
-    if is_interrupted:
-        return EXIT_INTERRUPTED
-    return _exit_code(report.document, is_failed=failed)
+    code = _judge(thresholds, report.document)
+    return EXIT_INTERRUPTED if is_interrupted else code
 
 
 def _plan(ctx: click.Context, url: str, flags: LoadCommandFlags) -> LoadPlan:
@@ -149,19 +152,18 @@ def _print_connect_failures(load: LoadReport) -> None:
         complain(f"{count} connections failed: {cause}")
 
 
-def _failed(thresholds: list[Threshold], load: LoadReport) -> bool:
-    sentences = failed_thresholds(thresholds, [("", load)])
-    for sentence in sentences:
+def _judge(thresholds: list[Threshold], load: LoadReport) -> int:
+    """The thresholds that do not hold, on standard error, and the exit code."""
+    failed = failed_thresholds(thresholds, [("", load)])
+    undecided = undecided_thresholds(thresholds, [("", load)])
+    for sentence in (*failed, *undecided):
         complain(sentence)
-    return bool(sentences)
 
-
-def _exit_code(load: LoadReport, *, is_failed: bool) -> int:
     if load.outcomes.ok == 0 < load.outcomes.scheduled:
         return EXIT_SERVER
-    if load.verdict.status == "invalid":
+    if load.verdict.status == "invalid" or undecided:
         return EXIT_INVALID
-    return EXIT_THRESHOLD if is_failed else EXIT_OK
+    return EXIT_THRESHOLD if failed else EXIT_OK
 
 
 def _measure(

@@ -305,7 +305,7 @@ output_options = together(
         "Output",
         "--threshold",
         multiple=True,
-        help="Threshold, such as 'p99<50ms', 'error_rate<0.1%', 'goodput>=1000'; exit code 99 if it fails.",
+        help="Threshold, such as 'p99<50ms', 'error_rate<0.1%', 'goodput>=1000'; exit code 99 if it fails, 98 if there are too few requests.",
     ),
     json_option,
     option("Output", "--quiet", is_flag=True, help="No progress on standard error."),

@@ -15,7 +15,12 @@ from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.objective import parse_objective
 from wsgiload.analysis.over_cells import last_attempts
 from wsgiload.analysis.preflight import preflight
-from wsgiload.analysis.threshold import Threshold, failed_thresholds, parse_threshold
+from wsgiload.analysis.threshold import (
+    Threshold,
+    failed_thresholds,
+    parse_threshold,
+    undecided_thresholds,
+)
 from wsgiload.capacity_search.rates import SHARES, find_levels, require_rates
 from wsgiload.capacity_search.trials import require_closed_loop
 from wsgiload.catalogue.contract import Profile
@@ -367,12 +372,12 @@ def _print(
     if html is not None and result.report is not None:
         shutil.copyfile(result.report, html)
 
-    failed = failed_thresholds(
-        thresholds, [(cell.id, cell) for cell in last_attempts(summary.cells)]
-    )
-    for sentence in failed:
+    cells = [(cell.id, cell) for cell in last_attempts(summary.cells)]
+    failed = failed_thresholds(thresholds, cells)
+    undecided = undecided_thresholds(thresholds, cells)
+    for sentence in (*failed, *undecided):
         complain(sentence)
-    code = exit_code(summary, thresholds_failed=bool(failed))
+    code = exit_code(summary, thresholds_failed=bool(failed), thresholds_undecided=bool(undecided))
     if code == EXIT_INTERRUPTED:
         complain(f"interrupted; partial results are in {result.run_dir}")
     return code

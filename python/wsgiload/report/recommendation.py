@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wsgiload.analysis.objective import FEWEST_BEYOND
+from wsgiload.analysis.threshold import FEWEST_BEYOND
 from wsgiload.documents.summary import (
     MemoryHeadroom,
     NoRecommendation,

@@ -282,9 +282,11 @@ def _not_checked(record: CellRecord, setting: Setting) -> tuple[NotChecked, ...]
     return (*record.load.not_checked, *own)
 
 
-def exit_code(summary: Summary, *, thresholds_failed: bool = False) -> int:
-    """The documented exit code: interrupted before failed server before invalid measurement before
-    threshold."""
+def exit_code(
+    summary: Summary, *, thresholds_failed: bool = False, thresholds_undecided: bool = False
+) -> int:
+    """The documented exit code: interrupted before failed server before invalid measurement or
+    undecided threshold before failed threshold."""
     cells = last_attempts(summary.cells)
     if summary.status == "interrupted":
         return EXIT_INTERRUPTED
@@ -293,6 +295,8 @@ def exit_code(summary: Summary, *, thresholds_failed: bool = False) -> int:
     if summary.session is not None and summary.session.status == "invalid":
         return EXIT_INVALID
     if any(cell.verdict is None or cell.verdict.status == "invalid" for cell in cells):
+        return EXIT_INVALID
+    if thresholds_undecided:
         return EXIT_INVALID
     return EXIT_THRESHOLD if thresholds_failed else EXIT_OK
 
