@@ -16,7 +16,7 @@ from wsgiload.documents.load_report import Bounds
 from wsgiload.errors import UsageError
 
 from .canned_load import canned_load
-from .filled import exactly, filled_cell, outcomes, rates
+from .filled import distribution, exactly, filled_cell, outcomes, rates
 
 FIGURES: dict[str, Any] = {
     "offered_quantiles_ns": {
@@ -157,3 +157,25 @@ def test_more_failures_than_a_lower_quantile_leaves_room_for_decide_a_higher_one
         offered_quantiles_ns={"0.9": Bounds(low=None, high=None)},
     )
     assert failed_thresholds([parse_threshold("p99.9<10s")], [("", cell)])
+
+
+@pytest.mark.parametrize(
+    ("requests", "failures", "max_ns", "is_decided"),
+    [
+        (299, 0, 49_000_000, True),
+        (298, 0, 49_000_000, False),
+        (299, 0, 51_000_000, False),
+        (299, 1, 49_000_000, False),
+    ],
+)
+def test_if_every_request_meets_it_fewer_are_enough(
+    requests: int, failures: int, max_ns: int, is_decided: bool
+) -> None:
+    cell = filled_cell(
+        outcomes=outcomes(requests, requests - failures, timeout=failures),
+        offered_quantiles_ns={"0.99": exactly(2_000_000)},
+        response_time_ns=distribution(max=max_ns),
+    )
+    threshold = parse_threshold("p99<50ms")
+    assert threshold.is_decided(cell) is is_decided
+    assert failed_thresholds([threshold], [("", cell)]) == []

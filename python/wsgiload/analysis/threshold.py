@@ -32,6 +32,7 @@ QUANTILES = {
 }
 # Requests beyond a quantile, below which it is not even printed.
 FEWEST_BEYOND = 10
+MOST_CHANCE = 0.05
 # What is reported of a load, and what is reported of a search.
 LOAD_FIGURES = (*QUANTILES, "error_rate", "goodput")
 CAPACITY_FIGURES = ("capacity",)
@@ -64,9 +65,25 @@ class Threshold:
         return 0 if quantile is None else _requests_needed(quantile)
 
     def is_decided(self, result: Measured | ServerCapacity) -> bool:
-        """Whether there are enough requests to judge it, or a lower quantile already misses it."""
+        """Whether there are enough requests to judge it, or fewer leave no doubt: a lower quantile
+        misses it already, or every request meets it."""
         requests = _scheduled(result)
-        return requests == 0 or requests >= self.requests_needed or self._is_missed_below(result)
+        is_enough = requests == 0 or requests >= self.requests_needed
+        return is_enough or self._is_missed_below(result) or self._is_met_by_all(result)
+
+    def _is_met_by_all(self, result: Measured | ServerCapacity) -> bool:
+        """Whether all requests are within the limit, and so many that this is no chance: if the
+        true quantile q were beyond it, n requests would all be within it with probability q^n."""
+        if isinstance(result, ServerCapacity) or self.comparison not in ("<", "<="):
+            return False
+
+        times, outcomes = result.response_time_ns, result.outcomes
+        if times is None or times.max is None or outcomes is None:
+            return False
+        is_within = outcomes.ok == outcomes.scheduled
+        is_within &= _COMPARE[self.comparison](times.max, self.limit)
+        chance = float(QUANTILES[self.figure]) ** outcomes.scheduled
+        return is_within and chance <= MOST_CHANCE
 
     def _is_missed_below(self, result: Measured | ServerCapacity) -> bool:
         """No quantile is smaller than a lower one."""
