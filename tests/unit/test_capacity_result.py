@@ -23,9 +23,9 @@ from wsgiload.capacity_search.search import Confirmation, Found, Trial
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.schema import load_schema
-from wsgiload.documents.summary import CellFailure, CellResult
+from wsgiload.documents.summary import AttributionResult, CellFailure, CellResult, FingerprintResult
 from wsgiload.errors import UsageError
-from wsgiload.report.capacity import memory_words, rate_words, remarks_of
+from wsgiload.report.capacity import answer_of, memory_words, rate_words, remarks_of
 from wsgiload.units import NS_PER_S
 
 from .filled import exactly, filled_cell, limits, outcomes, rates, reason, resources, verdict
@@ -220,6 +220,81 @@ def test_a_confirmed_search_is_valid_and_has_everything_of_the_contract() -> Non
     assert exit_code("complete", [said]) == 0
     assert schema_errors(said) == []
     assert len(schema_errors(said, surprise=1, rate_per_s=0)) == 2
+
+
+def test_the_confirmed_rate_lies_inside_the_interval() -> None:
+    """Its confirmations met the objective, although the curve through all trials says otherwise."""
+    trials = tuple(trial(rate < 330, rate) for rate in (320.0, 325.0, 335.0, 340.0, 345.0) * 4)
+    for rate_per_s in (400.0, 250.0):
+        confirmations = (Confirmation(rate_per_s, 5, 6),)
+        found = replace(FOUND, trials=trials, confirmations=confirmations)
+        said = server_result(course(found), OBJECTIVE, 120 * NS_PER_S)
+        assert said.interval_95 is not None and said.rate_per_s is not None
+        low, upper = said.interval_95
+        assert low is not None and upper is not None
+        assert low <= said.rate_per_s <= upper
+
+
+FULL = resources(cpu_cores_mean=0.95, listen_queue_peak=9)
+WAITING = resources(cpu_cores_mean=0.3, listen_queue_peak=9)
+
+
+def fingerprint(name: str) -> AttributionResult:
+    found = FingerprintResult(name=name, sentence="", rule="", source="", value=1, limit=1)
+    return AttributionResult(
+        **dict.fromkeys(AttributionResult.__struct_fields__) | {"fingerprints": (found,)}  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit", "words"),
+    [
+        ({"resources": FULL, "limits": limits(cpus=1.0)}, "cpu_limit", "its CPU limit"),
+        (
+            {"resources": resources(throttled_period_ratio=0.2), "limits": limits(cpus=1.0)},
+            "cpu_limit",
+            "its CPU limit",
+        ),
+        (
+            {"resources": FULL, "limits": limits(cpus=4.0)},
+            "cpu_per_process",
+            "one CPU core per process",
+        ),
+        (
+            {"resources": WAITING, "limits": limits(cpus=1.0)},
+            "workers",
+            "its workers: connections waited although CPU time was left",
+        ),
+        (
+            {"resources": resources(cpu_cores_mean=0.3, listen_queue_peak=9, listen_drops=2)},
+            "accept_queue",
+            "a full accept queue",
+        ),
+        (
+            {"resources": FULL, "attribution": fingerprint("memory_pressure")},
+            "memory",
+            "its memory",
+        ),
+        ({"resources": resources(cpu_cores_mean=0.3)}, None, None),
+        ({"resources": None}, None, None),
+    ],
+)
+def test_the_answer_names_what_limits_the_server(
+    changes: dict[str, Any], limit: str | None, words: str | None
+) -> None:
+    missed = [judged(result(p99_ms=60.0, rate=rate, **changes)) for rate in (102.0, 105.0, 125.0)]
+    far_above = judged(result(p99_ms=900.0, rate=400.0, resources=FULL))
+    met = judged(result(resources=FULL))
+    said = server_result(course(FOUND, met, *missed, far_above), OBJECTIVE, 120 * NS_PER_S)
+    assert said.limited_by == limit
+    answer = answer_of(said)
+    assert answer is not None and answer.startswith("waitress: 100/s (95 % interval ")
+    assert answer.endswith(f", limited by {words}" if words else ")")
+
+
+def test_without_a_rate_there_is_no_answer() -> None:
+    failed = server_result(course(replace(FOUND, confirmations=(Confirmation(100.0, 2, 6),))), OBJECTIVE, 120 * NS_PER_S)
+    assert answer_of(failed) is None
 
 
 def test_short_trials_say_what_they_cost() -> None:

@@ -547,6 +547,7 @@ def test_so_has_each_app_of_a_capacity_search(capsys: pytest.CaptureFixture[str]
             verdict=verdict(),
             estimate_per_s=101.0,
             interval_95=(99.0, 103.0),
+            limited_by=None,
             strict_per_s=None,
             at_rate=None,
             failure=None,

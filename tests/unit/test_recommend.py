@@ -350,6 +350,7 @@ def searched(
         verdict=verdict(),
         estimate_per_s=rate,
         interval_95=interval,
+        limited_by=None,
         strict_per_s=None,
         at_rate=used,
         failure=None,

@@ -10,7 +10,8 @@ from wsgiload.analysis.effective_limit import held_memory_bytes
 from wsgiload.analysis.objective import Judgement, Objective
 from wsgiload.analysis.recommend import LOWER_BOUND, is_lower_bound
 from wsgiload.analysis.threshold import FEWEST_BEYOND
-from wsgiload.capacity_search.fit import fit_threshold
+from wsgiload.capacity_search.fit import Threshold, fit_threshold
+from wsgiload.capacity_search.limit import limit_of
 from wsgiload.capacity_search.search import Found, Phase
 from wsgiload.documents.capacity import CapacityTrial, ServerCapacity, UseAtCapacity
 from wsgiload.documents.load_report import Blame, Verdict
@@ -128,12 +129,28 @@ def server_result(course: Course, objective: Objective, duration_ns: int) -> Ser
         confirmed=(confirmation.passed, confirmation.of) if confirmation is not None else None,
         verdict=_verdict(_reasons(course, objective, duration_ns)),
         estimate_per_s=fit.rate_per_s if fit is not None else None,
-        interval_95=(fit.low_per_s, fit.high_per_s) if fit is not None else None,
+        interval_95=_interval(fit, rate_per_s) if fit is not None else None,
+        limited_by=limit_of(_missed(course), found.upper_per_s) if found is not None else None,
         strict_per_s=found.strict_per_s if found is not None else None,
         at_rate=_at_rate(course, rate_per_s),
         failure=course.failure,
         trials=tuple(trial.document() for trial in course.trials),
     )
+
+
+def _interval(fit: Threshold, rate_per_s: float | None) -> tuple[float, float]:
+    """That of the fit, wide enough for the confirmed rate: the server met the objective there in
+    trials of its own, whatever the curve through all of them says."""
+    rates = (fit.low_per_s, fit.high_per_s, *(() if rate_per_s is None else (rate_per_s,)))
+    return min(rates), max(rates)
+
+
+def _missed(course: Course) -> list[CellResult]:
+    return [
+        trial.cell
+        for trial in course.trials
+        if not trial.is_discarded and trial.judgement is not None and trial.judgement.met is False
+    ]
 
 
 def _at_rate(course: Course, rate_per_s: float | None) -> UseAtCapacity | None:

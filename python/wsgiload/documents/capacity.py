@@ -14,6 +14,8 @@ from wsgiload.documents.base import (
 from wsgiload.documents.load_report import Verdict
 from wsgiload.documents.summary import CellFailure, Recommendation
 
+LimitedBy = Literal["cpu_limit", "cpu_per_process", "memory", "workers", "accept_queue"]
+
 
 class UseAtCapacity(Document, frozen=True, kw_only=True):
     """What a server used at its confirmed rate."""
@@ -67,7 +69,12 @@ class ServerCapacity(Document, frozen=True, kw_only=True):
     """The rate at which half of the trials meet the objective. Unit: 1/s. Source: fit over all
     trials. Null: not enough trials."""
     interval_95: tuple[NonNegativeFloat | None, NonNegativeFloat | None] | None
-    """Its 95 % confidence interval. Unit: 1/s. Null: not known; an end: unbounded."""
+    """Its 95 % confidence interval, extended to the confirmed rate where that lies outside. Unit:
+    1/s. Null: not known; an end: unbounded."""
+    limited_by: LimitedBy | None
+    """What held the server back in the trials that missed the objective just above the rate: the
+    CPU limit, one core per process, memory, workers (connections wait although CPU time is left),
+    or a full accept queue. Source: control group, kernel. Null: none of these, or not sampled."""
     strict_per_s: PositiveFloat | None
     """The highest rate below which no trial missed the objective. Unit: 1/s. Null: none."""
     at_rate: UseAtCapacity | None

@@ -49,7 +49,10 @@ def migrate_run(run: Json) -> Json:
 
 def migrate_capacity(capacity: Json) -> Json:
     """A capacity.json of version 1."""
-    servers = [one | {"verdict": _verdict(one["verdict"])} for one in capacity["servers"]]
+    servers = [
+        one | {"verdict": _verdict(one["verdict"]), "limited_by": None}
+        for one in capacity["servers"]
+    ]
     recommendations = [_recommendation(one) for one in capacity["recommendations"]]
     return capacity | {
         "schema_version": 2,

@@ -11,10 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from wsgiload.analysis.recommend import is_lower_bound
-from wsgiload.documents.capacity import CapacityResult, ServerCapacity, UseAtCapacity
+from wsgiload.documents.capacity import CapacityResult, LimitedBy, ServerCapacity, UseAtCapacity
 from wsgiload.report import words
 from wsgiload.report.table import FULL_WIDTH
 
+_LIMITS: dict[LimitedBy, str] = {
+    "cpu_limit": "its CPU limit",
+    "cpu_per_process": "one CPU core per process",
+    "memory": "its memory",
+    "workers": "its workers: connections waited although CPU time was left",
+    "accept_queue": "a full accept queue",
+}
 _STYLES = {"valid": "green", "warn": "yellow", "invalid": "red"}
 
 
@@ -22,9 +29,10 @@ def print_capacity(document: CapacityResult, console: Console) -> None:
     """The conditions, a row per server, and what must be known of each."""
     if not console.is_terminal and console.width < FULL_WIDTH:
         console.width = FULL_WIDTH
+    answers = [Text(text) for server in document.servers if (text := answer_of(server))]
     remarks = [Text(sentence) for server in document.servers for sentence in remarks_of(server)]
     head = Text(conditions(document), style="dim")
-    console.print(Group(head, _table(document.servers), *remarks))
+    console.print(Group(head, _table(document.servers), *answers, *remarks))
 
 
 def conditions(document: CapacityResult) -> str:
@@ -69,6 +77,19 @@ def rate_words(server: ServerCapacity) -> str:
     """The rate, marked where trials near it missed for reasons that may not be the server's."""
     mark = "≥ " if server.rate_per_s is not None and is_lower_bound(server) else ""
     return mark + words.format_per_s(server.rate_per_s)
+
+
+def answer_of(server: ServerCapacity) -> str | None:
+    """The rate, its interval and what limits the server there, as one sentence; None without a
+    rate."""
+    if server.rate_per_s is None:
+        return None
+    answer = f"{server.server}: {rate_words(server)}"
+    if server.interval_95 is not None:
+        answer += f" (95 % interval {_interval(server.interval_95)})"
+    if server.limited_by is not None:
+        answer += f", limited by {_LIMITS[server.limited_by]}"
+    return answer
 
 
 def _bracket(bounds: Sequence[float | None]) -> str:

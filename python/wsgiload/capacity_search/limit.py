@@ -1,0 +1,80 @@
+"""What held a server back where it missed the objective. Pure: it reads the cells of the trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.documents.capacity import LimitedBy
+from wsgiload.documents.summary import CellResult
+
+# Trials farther above the answer drove the server into an overload that says little about it.
+NEAR = 1.25
+# A tenth of a core's time is lost between requests even where the queue is never empty, and a
+# quota that throttles one period in twenty is felt in the tail.
+BUSY_SHARE = 0.9
+THROTTLED_SHARE = 0.05
+_SHORT_OF_MEMORY = {"oom_kill", "memory_pressure"}
+
+
+def limit_of(cells: Sequence[CellResult], upper_per_s: float | None) -> LimitedBy | None:
+    """The limit that most trials met which missed the objective just above the answer; None where
+    there was none, or nothing was sampled.
+
+    Memory first: a server short of it spends CPU time to find some. Then the CPU, the workers, and
+    the accept queue, which fills up as a consequence of the others.
+    """
+    missed = [
+        cell
+        for cell in cells
+        if cell.rate is not None and upper_per_s is not None and cell.rate <= NEAR * upper_per_s
+    ]
+    for limit, is_met in _LIMITS.items():
+        if missed and sum(map(is_met, missed)) > len(missed) / 2:
+            return limit
+    return None
+
+
+def _memory(cell: CellResult) -> bool:
+    found = cell.attribution.fingerprints if cell.attribution is not None else ()
+    return any(one.name in _SHORT_OF_MEMORY for one in found)
+
+
+def _cpu_limit(cell: CellResult) -> bool:
+    cores, limit = _cores(cell), held_limit(cell.limits, "cpus")
+    throttled = cell.resources.throttled_period_ratio if cell.resources is not None else None
+    is_full = cores is not None and limit is not None and cores >= BUSY_SHARE * limit
+    return is_full or (throttled is not None and throttled >= THROTTLED_SHARE)
+
+
+def _one_core_per_process(cell: CellResult) -> bool:
+    """Every worker process uses the core that its interpreter's lock allows it."""
+    cores, workers = _cores(cell), cell.settings.workers if cell.settings is not None else None
+    return cores is not None and cores >= BUSY_SHARE * (workers or 1)
+
+
+def _workers(cell: CellResult) -> bool:
+    """Connections wait to be accepted while the CPU is not used up."""
+    queue = cell.resources.listen_queue_peak if cell.resources is not None else None
+    return bool(queue) and not _drops(cell)
+
+
+def _accept_queue(cell: CellResult) -> bool:
+    return _drops(cell) > 0
+
+
+def _drops(cell: CellResult) -> int:
+    return (cell.resources.listen_drops or 0) if cell.resources is not None else 0
+
+
+def _cores(cell: CellResult) -> float | None:
+    return cell.resources.cpu_cores_mean if cell.resources is not None else None
+
+
+_LIMITS: dict[LimitedBy, Callable[[CellResult], bool]] = {
+    "memory": _memory,
+    "cpu_limit": _cpu_limit,
+    "cpu_per_process": _one_core_per_process,
+    "accept_queue": _accept_queue,
+    "workers": _workers,
+}
