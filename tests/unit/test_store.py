@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import re
+import stat
 import threading
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.limits.model import Counters
+from wsgiload.results.integrity import damages
 from wsgiload.results.store import RunDirectory
 from wsgiload.sampling.sampler import Sample
 
@@ -201,3 +204,65 @@ def test_what_is_written_is_synced_before_the_next_cell(
 def test_a_server_log_is_named_after_its_cell(directory: RunDirectory) -> None:
     assert directory.server_log("a@1#1") == directory.path / "server" / "a@1#1.log"
     assert directory.server_log("a@1#1").parent.is_dir()
+
+
+def test_only_its_owner_can_read_it(directory: RunDirectory) -> None:
+    assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
+
+
+def test_its_manifest_holds_the_checksum_of_every_file(directory: RunDirectory) -> None:
+    directory.server_log("a@1#1").write_text("started\n")
+    directory.write_cell("a@1#1", measured_load(), [Sample(10, 0, Counters(cpu_usage_ns=7))])
+    directory.write_summary(filled_summary({}, [filled_cell(id="a@1#1")]))
+    directory.write_run(run_info(directory))
+    listed = json.loads((directory.path / "manifest.json").read_text())["files"]
+    files = {str(path.relative_to(directory.path)) for path in directory.path.rglob("*.*")}
+    assert listed.keys() == files - {"manifest.json"}
+    assert damages(directory.path) == []
+
+
+@pytest.mark.parametrize("name", ["intervals.csv", "latency.hlog", "server/a@1#1.log"])
+def test_a_file_that_lost_its_end_is_named(directory: RunDirectory, name: str) -> None:
+    directory.server_log("a@1#1").write_text("started\nserving\n")
+    directory.write_cell("a@1#1", measured_load(), [])
+    directory.write_run(run_info(directory))
+    path = directory.path / name
+    path.write_bytes(path.read_bytes()[:-4])
+    [damage] = damages(directory.path)
+    assert damage.startswith((f"{path} is truncated: ", f"{path} is damaged"))
+
+
+def test_a_cell_that_was_under_way_is_no_damage(directory: RunDirectory) -> None:
+    directory.write_run(run_info(directory))
+    directory.write_cell("a@1#1", measured_load(), [])
+    assert damages(directory.path) == []
+
+
+def test_a_reopened_run_goes_on_with_its_manifest(directory: RunDirectory) -> None:
+    directory.write_cell("a@1#1", measured_load(), [])
+    directory.write_cell("b@1#1", measured_load(), [])
+    directory.write_run(run_info(directory))
+    again = RunDirectory.reopen(directory.path, {"a@1#1"})
+    again.write_cell("c@1#1", measured_load(), [])
+    again.write_run(run_info(directory))
+    assert damages(directory.path) == []
+    assert "load/b@1#1.json" not in (directory.path / "manifest.json").read_text()
+
+
+def test_a_full_disk_names_the_file_and_leaves_whole_lines(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (directory.path / "resources.csv").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    says = r"cannot write .*resources.csv: No space left on device; every cell before"
+    with pytest.raises(UsageError, match=says):
+        directory.write_cell("a@1#1", None, [Sample(10, 0, Counters())])
+    with pytest.raises(UsageError, match=r"cannot write .*run.json: No space left"):
+        directory.write_run(run_info(directory))
+    monkeypatch.undo()
+    assert (directory.path / "resources.csv").read_bytes() == before
+    assert not list(directory.path.glob("*.unfinished"))

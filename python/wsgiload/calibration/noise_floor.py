@@ -155,7 +155,7 @@ def _read() -> dict[str, Calibration]:
     """What was stored; nothing where it cannot be read, or another version wrote it."""
     try:
         return msgspec.json.decode(_file().read_bytes(), type=dict[str, Calibration])
-    except (OSError, ValueError):
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
         return {}
 
 

@@ -11,7 +11,7 @@ from wsgiload.analysis.comparison import Change, compare_runs, unlike, unlike_ho
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FILE, FOLDER, json_option
 from wsgiload.cli._output import check_destinations, write_json
-from wsgiload.cli._report import read_summary
+from wsgiload.cli._report import read_summary, sensible
 from wsgiload.documents.codec import SCHEMA_VERSION, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.errors import UsageError
@@ -45,7 +45,8 @@ def compare(
     between them is part of the difference.
     """
     check_destinations(json_file, html)
-    change = _change(run_a, run_b, figure)
+    with sensible(run_a, run_b):
+        change = _change(run_a, run_b, figure)
     if json_file != "-":
         print_comparison(change.comparisons, change.unlike, terminal())
     if json_file is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -12,14 +14,21 @@ from wsgiload.analysis.over_cells import analyse
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._help import HelpfulCommand, option
 from wsgiload.cli._options import FOLDER, verbose_option
-from wsgiload.cli._output import say
+from wsgiload.cli._output import complain, say
 from wsgiload.cli._recommend import slo_option, tell_recommendations
 from wsgiload.documents.codec import read
 from wsgiload.documents.summary import Summary
-from wsgiload.errors import EXIT_OK
+from wsgiload.errors import EXIT_OK, UsageError
 from wsgiload.experiment.procedure import Method
 from wsgiload.experiment.public_options import SweepOptions
-from wsgiload.report import print_first_screen, print_sweep, terminal, with_answer, write_html
+from wsgiload.report import (
+    print_first_screen,
+    print_sweep,
+    terminal,
+    with_answer,
+    write_html,
+)
+from wsgiload.results.integrity import damages
 
 EXAMPLES = (
     "wsgiload report .wsgiload/runs/20261125T101500Z-hello-1a2b",
@@ -43,16 +52,45 @@ def report(
 ) -> int:
     """Print the answers of stored RUNS and rebuild their report.html."""
     texts = parse_objective(slo).texts if slo else []
-    code = EXIT_OK
+    code, unreadable = EXIT_OK, EXIT_OK
     for run in runs:
-        summary = with_answer(analyse(read_summary(run), aggregate, texts))
-        if verbose:
-            print_sweep(summary, terminal())
-        else:
-            print_first_screen(summary, terminal())
-        say(f"report: {write_html(run, aggregate, texts)}")
+        for damage in damages(run):
+            complain(damage)
+        try:
+            with sensible(run):
+                summary = _report_one(run, aggregate, texts, verbose)
+        except UsageError as error:
+            complain(str(error))
+            unreadable = error.exit_code
+            continue
         code = tell_recommendations(summary.recommendations or (), code, is_told=not verbose)
-    return code
+    return unreadable or code
+
+
+def _report_one(
+    run: Path, aggregate: Method | None, texts: Sequence[str], verbose: bool
+) -> Summary:
+    summary = with_answer(analyse(read_summary(run), aggregate, texts))
+    if verbose:
+        print_sweep(summary, terminal())
+    else:
+        print_first_screen(summary, terminal())
+    say(f"report: {write_html(run, aggregate, texts)}")
+    return summary
+
+
+@contextmanager
+def sensible(*runs: Path) -> Iterator[None]:
+    """Stored documents can be of the right shape and hold what no run has: a cell twice, a time
+    before its beginning."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        files = " or ".join(str(run / "summary.json") for run in runs)
+        raise UsageError(
+            f"{files} holds values that no run has ({type(error).__name__}: {error})",
+            "restore it, or measure again",
+        ) from error
 
 
 def read_summary(run: Path) -> Summary:

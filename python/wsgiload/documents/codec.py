@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.foreign_text import visible, visible_json
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION: Final = 2
 _NAME_A_RUN = "name a run directory, such as .wsgiload/runs/<run>"
 
 T = TypeVar("T", LoadReport, Summary, CapacityResult, RunInfo)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,12 +17,15 @@ from typing import TypeVar
 import msgspec
 
 from wsgiload.analysis.over_cells import analyse
-from wsgiload.documents.codec import read
+from wsgiload.documents.codec import SCHEMA_VERSION, read
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import Summary
+from wsgiload.errors import UsageError
 from wsgiload.experiment.procedure import Method
+from wsgiload.report import words
 from wsgiload.report.answer import with_answer
+from wsgiload.results.integrity import finite, read_load
 
 
 class IntervalRow(msgspec.Struct, frozen=True):
@@ -60,18 +64,39 @@ class RunFiles:
 
 
 def read_run(directory: Path, method: Method | None = None, slo: Sequence[str] = ()) -> RunFiles:
-    """Read one run directory; run.json and summary.json must be there. What cells say together is
-    computed anew."""
+    """Read one run directory; summary.json must be there. What cells say together is computed
+    anew, and ``results.integrity`` names what is damaged and so left out."""
     summary = with_answer(analyse(read(Summary, directory / "summary.json"), method, slo))
     paths = {cell.id: directory / "load" / f"{cell.id}.json" for cell in summary.cells}
     return RunFiles(
         directory=directory,
-        run=read(RunInfo, directory / "run.json"),
+        run=_run_of(directory / "run.json"),
         summary=summary,
         intervals=_rows_by_cell(IntervalRow, directory / "intervals.csv"),
         samples=_rows_by_cell(SampleRow, directory / "resources.csv"),
-        loads={cell: read(LoadReport, path) for cell, path in paths.items() if path.is_file()},
+        loads={cell: load for cell, path in paths.items() if (load := _load_of(path)) is not None},
     )
+
+
+def _run_of(path: Path) -> RunInfo:
+    """run.json, or one that knows nothing."""
+    try:
+        return read(RunInfo, path)
+    except UsageError:
+        return RunInfo(
+            schema_version=SCHEMA_VERSION,
+            started_utc=words.MISSING,
+            status="failed",
+            plan=msgspec.Raw(b"{}"),
+            host=HostFacts(),
+        )
+
+
+def _load_of(path: Path) -> LoadReport | None:
+    try:
+        return read_load(path) if path.is_file() else None
+    except UsageError:
+        return None
 
 
 def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:
@@ -81,10 +106,11 @@ def _rows_by_cell(kind: type[Row], path: Path) -> dict[str, list[Row]]:
         return rows
 
     needed = {field.name for field in msgspec.structs.fields(kind) if field.required}
-    with path.open(newline="", encoding="utf-8") as file:
+    names = {field.name for field in msgspec.structs.fields(kind)}
+    with path.open(newline="", encoding="utf-8", errors="replace") as file, suppress(csv.Error):
         for line in csv.DictReader(file):
-            cell = line.pop("cell")
-            known = {name: int(float(text)) for name, text in line.items() if text}
-            if needed <= known.keys():
+            fields = {name: line.get(name) or "" for name in names}
+            known = {name: value for name in names if (value := finite(fields[name])) is not None}
+            if needed <= known.keys() and (cell := line.get("cell")):
                 rows[cell].append(msgspec.convert(known, kind))
     return rows

@@ -7,20 +7,23 @@ whole lines, and synced, so that a crash never costs more than the cell under wa
 from __future__ import annotations
 
 import csv
+import io
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Self
 
 from wsgiload.documents.capacity import CapacityResult
-from wsgiload.documents.codec import encode, read
+from wsgiload.documents.codec import encode, encode_bytes, read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
-from wsgiload.results import interval_log
+from wsgiload.results import interval_log, manifest
+from wsgiload.results.manifest import Digests
 from wsgiload.sampling.processes import CLIENT_COLUMNS, PROCESS_COLUMNS, ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import RESOURCE_COLUMNS, Sample
 
@@ -36,6 +39,12 @@ INTERVAL_COLUMNS = (
     "p99_ns",
     "max_ns",
 )
+CSV_COLUMNS = {
+    "intervals.csv": INTERVAL_COLUMNS,
+    "resources.csv": RESOURCE_COLUMNS,
+    "processes.csv": PROCESS_COLUMNS,
+    "client.csv": CLIENT_COLUMNS,
+}
 
 
 class RunDirectory:
@@ -46,17 +55,18 @@ class RunDirectory:
         stamp = self.started_utc.strftime("%Y%m%dT%H%M%SZ")
         self.path = (folder / f"{stamp}-{name}-{secrets.token_hex(2)}").absolute()
         try:
-            (self.path / "server").mkdir(parents=True)
+            # What an app logs and is sent is nobody else's business.
+            self.path.mkdir(parents=True, mode=0o700)
+            (self.path / "server").mkdir()
             (self.path / "load").mkdir()
         except OSError as error:
             raise UsageError(
                 f"cannot make the run directory {self.path}: {error.strerror}",
                 "choose a folder with --out",
             ) from error
-        self._append_csv("intervals.csv", [INTERVAL_COLUMNS])
-        self._append_csv("resources.csv", [RESOURCE_COLUMNS])
-        self._append_csv("processes.csv", [PROCESS_COLUMNS])
-        self._append_csv("client.csv", [CLIENT_COLUMNS])
+        self._digests = Digests()
+        for name, columns in CSV_COLUMNS.items():
+            self._append_csv(name, [columns])
         self._has_latency_log = False
 
     @classmethod
@@ -67,14 +77,15 @@ class RunDirectory:
         """
         directory = cls.__new__(cls)
         directory.path = path.absolute()
-        started = read(RunInfo, path / "run.json").started_utc
-        directory.started_utc = datetime.fromisoformat(started)
+        directory._digests = Digests()
+        directory.started_utc = _started(path / "run.json")
         for name, cell_of in _CELL_OF_LINE.items():
             directory._keep_lines(name, cell_of, kept)
         for file in [*(path / "load").glob("*.json"), *(path / "server").glob("*.log")]:
             if file.stem not in kept:
                 file.unlink()
         directory._has_latency_log = (path / "latency.hlog").is_file()
+        directory._take_digests()
         return directory
 
     def _keep_lines(
@@ -84,7 +95,7 @@ class RunDirectory:
         if not path.is_file():
             return
         cell, lines = None, []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in _text_of(path).splitlines():
             cell = cell_of(line) or cell  # a line that names no cell belongs to the one before it
             if cell is None or cell in kept:
                 lines.append(line)
@@ -102,14 +113,32 @@ class RunDirectory:
     def write_run(self, run: RunInfo) -> None:
         """run.json: the plan, the host, the status."""
         self._replace("run.json", encode(run, indent=1))
+        self._write_manifest()
 
     def write_summary(self, summary: Summary) -> None:
         """summary.json, as a whole."""
         self._replace("summary.json", encode(summary, indent=1))
+        self._write_manifest()
 
     def write_capacity(self, document: CapacityResult) -> None:
         """capacity.json: what a search found."""
         self._replace("capacity.json", encode(document, indent=1))
+        self._write_manifest()
+
+    def _write_manifest(self) -> None:
+        for log in (self.path / "server").glob("*.log"):
+            if self._digests.size_bytes(f"server/{log.name}") != log.stat().st_size:
+                self._digests.take(self.path, f"server/{log.name}")
+        text = encode_bytes(self._digests.manifest()).decode()
+        self._replace(manifest.NAME, text)
+        self._digests.forget(manifest.NAME)
+
+    def _take_digests(self) -> None:
+        """Of what is there already."""
+        found = [self.path / name for name in (*_CELL_OF_LINE, "summary.json", "run.json")]
+        for path in [*found, *(self.path / "load").glob("*.json")]:
+            if path.is_file():
+                self._digests.take(self.path, str(path.relative_to(self.path)))
 
     def write_cell(
         self,
@@ -142,27 +171,48 @@ class RunDirectory:
         self._append("latency.hgrm", interval_log.percentile_text(cell_id, load))
 
     def _append_csv(self, name: str, rows: Iterable[Sequence[object]]) -> None:
-        with (self.path / name).open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-            _sync(file)
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self._append(name, text.getvalue())
 
     def _append(self, name: str, text: str) -> None:
-        with (self.path / name).open("a", encoding="utf-8") as file:
-            file.write(text)
-            _sync(file)
+        data, path = text.encode(), self.path / name
+        before_bytes = path.stat().st_size if path.exists() else 0
+        try:
+            with path.open("ab") as file:
+                file.write(data)
+                _sync(file)
+        except OSError as error:
+            with suppress(OSError):
+                os.truncate(path, before_bytes)  # whole lines or none
+            raise self._not_written(path, error) from error
+        self._digests.appended(name, data)
 
     def _replace(self, name: str, text: str) -> None:
         final = self.path / name
         unfinished = final.with_name(final.name + ".unfinished")
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            _sync(file)
-        unfinished.rename(final)
+        data = (text + "\n").encode()
+        try:
+            with unfinished.open("wb") as file:
+                file.write(data)
+                _sync(file)
+            unfinished.rename(final)
+        except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise self._not_written(final, error) from error
+        self._digests.replaced(name, data)
         folder = os.open(final.parent, os.O_RDONLY)
         try:
             os.fsync(folder)  # the rename itself
         finally:
             os.close(folder)
+
+    def _not_written(self, path: Path, error: OSError) -> UsageError:
+        return UsageError(
+            f"cannot write {path}: {error.strerror}; every cell before this one is stored",
+            f"make room, then go on with `wsgiload sweep --resume {self.path}`",
+        )
 
 
 def _cell_of_row(line: str) -> str | None:
@@ -188,6 +238,21 @@ _CELL_OF_LINE: dict[str, Callable[[str], str | None]] = {
 }
 
 
-def _sync(file: IO[str]) -> None:
+def _started(path: Path) -> datetime:
+    started = read(RunInfo, path).started_utc
+    try:
+        return datetime.fromisoformat(started)
+    except ValueError as error:
+        raise UsageError(f"{path} has no time of its start: {error}", "start a new run") from error
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeError as error:
+        raise UsageError(f"{path} is damaged: {error}", "start a new run") from error
+
+
+def _sync(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())

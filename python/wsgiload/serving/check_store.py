@@ -39,7 +39,7 @@ def _read() -> dict[str, StoredCheck]:
     version."""
     try:
         return msgspec.json.decode(_file().read_bytes(), type=dict[str, StoredCheck])
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError):
         return {}
 
 

@@ -1,0 +1,92 @@
+"""What is damaged in a run directory, one line for each file, so that the rest can be reported."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from wsgiload.documents.capacity import CapacityResult
+from wsgiload.documents.codec import read
+from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.run_info import RunInfo
+from wsgiload.documents.summary import Summary
+from wsgiload.errors import UsageError
+from wsgiload.results.manifest import changed_files
+from wsgiload.results.store import CSV_COLUMNS
+
+
+def damages(folder: Path) -> list[str]:
+    """Each damaged file; a summary.json that cannot be read is left to whoever reads it."""
+    found = {name: f"{folder / name} {complaint}" for name, complaint in changed_files(folder)}
+    for name, cause in [*_documents(folder), *_tables(folder)]:
+        found[name] = cause  # what is wrong in the file says more than its checksum
+    try:
+        read(Summary, folder / "summary.json")
+    except UsageError:
+        found.pop("summary.json", None)
+    return [found[name] for name in sorted(found)]
+
+
+def _documents(folder: Path) -> Iterator[tuple[str, str]]:
+    try:
+        read(RunInfo, folder / "run.json")
+    except UsageError as error:
+        yield "run.json", error.cause
+    if (folder / "capacity.json").is_file():
+        try:
+            read(CapacityResult, folder / "capacity.json")
+        except UsageError as error:
+            yield "capacity.json", error.cause
+    for path in sorted((folder / "load").glob("*.json")):
+        try:
+            read_load(path)
+        except UsageError as error:
+            yield f"load/{path.name}", error.cause
+
+
+def read_load(path: Path) -> LoadReport:
+    """A load report whose histogram can be read. Raises UsageError, which names the file."""
+    load = read(LoadReport, path)
+    try:
+        histogram_of(load.response_time_ns)
+    except ValueError as error:
+        raise UsageError(f"{path} has a damaged histogram: {error}") from error
+    return load
+
+
+def _tables(folder: Path) -> Iterator[tuple[str, str]]:
+    for name, columns in CSV_COLUMNS.items():
+        path = folder / name
+        try:
+            complaint = _table_complaint(path, columns) if path.exists() else None
+        except (OSError, UnicodeError, csv.Error) as error:
+            complaint = f"cannot be read: {error}"
+        if complaint is not None:
+            yield name, f"{path} {complaint}"
+
+
+def _table_complaint(path: Path, columns: tuple[str, ...]) -> str | None:
+    """The first line that is none of this table; older runs have fewer columns."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.reader(file)
+        heading = next(rows, None)
+        if heading is None or heading[:1] != ["cell"] or not set(heading) <= set(columns):
+            return "has no line of column names"
+        for row in rows:
+            if len(row) != len(heading) or not all(map(_is_number_or_empty, row[1:])):
+                return f"is damaged at line {rows.line_num}; what can be read of it is shown"
+    return None
+
+
+def _is_number_or_empty(text: str) -> bool:
+    return not text or finite(text) is not None
+
+
+def finite(text: str) -> int | None:
+    """The whole number of a field; None where it is none."""
+    try:
+        return int(float(text))
+    except (ValueError, OverflowError):
+        return None

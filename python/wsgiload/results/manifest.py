@@ -1,0 +1,106 @@
+"""Keeps manifest.json up to date while a run directory is written, and says which files are no
+longer what was written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from wsgiload.documents.manifest import FileDigest, Manifest
+
+NAME = "manifest.json"
+PIECE_BYTES = 1 << 20
+SCHEMA_VERSION = 1
+
+
+class Digests:
+    """The checksums of the files, each taken on while its file grows."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, int] = {}
+        self._sha256: dict[str, hashlib._Hash] = {}
+
+    def replaced(self, name: str, data: bytes) -> None:
+        """The file is this now."""
+        self._sha256[name], self._bytes[name] = hashlib.sha256(data), len(data)
+
+    def appended(self, name: str, data: bytes) -> None:
+        """The file has this added."""
+        self._sha256.setdefault(name, hashlib.sha256()).update(data)
+        self._bytes[name] = self._bytes.get(name, 0) + len(data)
+
+    def take(self, folder: Path, name: str) -> None:
+        """The file as it is found."""
+        self._sha256[name], self._bytes[name] = _digest(folder / name, None)
+
+    def size_bytes(self, name: str) -> int | None:
+        """How much of the file the checksum covers; None where it has none."""
+        return self._bytes.get(name)
+
+    def forget(self, name: str) -> None:
+        """The file has no checksum."""
+        self._sha256.pop(name, None)
+        self._bytes.pop(name, None)
+
+    def manifest(self) -> Manifest:
+        """manifest.json as it stands."""
+        files = {
+            name: FileDigest(bytes=self._bytes[name], sha256=digest.hexdigest())
+            for name, digest in sorted(self._sha256.items())
+        }
+        return Manifest(schema_version=SCHEMA_VERSION, files=files)
+
+
+def changed_files(folder: Path) -> Iterator[tuple[str, str]]:
+    """Each file that is not what was written, and what is wrong with it; none where a run has no
+    manifest."""
+    path = folder / NAME
+    if not path.is_file():
+        return
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (OSError, ValueError, msgspec.MsgspecError, RecursionError) as error:
+        yield NAME, f"is damaged, so changes to other files cannot be found ({error})"
+        return
+    if manifest.schema_version != SCHEMA_VERSION:
+        yield NAME, f"has schema version {manifest.schema_version}; this version reads 1"
+        return
+    for name, written in manifest.files.items():
+        if (complaint := _complaint(folder, name, written)) is not None:
+            yield name, complaint
+
+
+def _complaint(folder: Path, name: str, written: FileDigest) -> str | None:
+    path = folder / name
+    try:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            return "is not in this run, though its manifest lists it"
+        if not path.is_file():
+            return "is missing"
+        digest, size_bytes = _digest(path, written.bytes)
+    except ValueError as error:
+        return f"is no name of a file: {error}"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if size_bytes < written.bytes:
+        return f"is truncated: {size_bytes:,} of {written.bytes:,} bytes are left"
+    if digest.hexdigest() != written.sha256:
+        return "was changed after it was written: its checksum is another"
+    return None
+
+
+def _digest(path: Path, most_bytes: int | None) -> tuple[hashlib._Hash, int]:
+    """Of the whole file, or its first bytes; and of how many."""
+    digest, size_bytes = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while most_bytes is None or size_bytes < most_bytes:
+            left = PIECE_BYTES if most_bytes is None else min(PIECE_BYTES, most_bytes - size_bytes)
+            piece = file.read(left)
+            if not piece:
+                break
+            digest.update(piece)
+            size_bytes += len(piece)
+    return digest, size_bytes
