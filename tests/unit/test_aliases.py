@@ -37,3 +37,10 @@ def test_the_second_name_is_the_label() -> None:
 def test_a_name_that_could_be_mistaken_is_refused(name: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         load_catalogue().select([name])
+
+
+def test_one_name_for_two_servers_is_refused_and_twice_the_same_is_one() -> None:
+    says = "the alias 'again' names waitress and cheroot; give each an alias of its own"
+    with pytest.raises(UsageError, match=says):
+        load_catalogue().select(["again=waitress", "again=cheroot"])
+    assert len(load_catalogue().select(["again=waitress", "again=waitress"])) == 1

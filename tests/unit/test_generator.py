@@ -77,6 +77,26 @@ def test_a_generator_that_dies_is_an_error_with_its_last_words(
         drive(plan(), CPU_PLAN)
 
 
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("kill -9 $$", "was ended by SIGKILL without a report: it gave no reason"),
+        ("exit 0", "exited with code 0 without a report: it gave no reason"),
+        ("echo '{'; exit 0", "exited with code 0 with 2 bytes of an unfinished report"),
+    ],
+)
+def test_a_generator_that_says_nothing_is_described(
+    monkeypatch: pytest.MonkeyPatch, script: str, says: str
+) -> None:
+    class Dying(subprocess.Popen[bytes]):
+        def __init__(self, words: list[str], **options: Any) -> None:
+            super().__init__(["/bin/sh", "-c", script], **options)
+
+    monkeypatch.setattr(driving.subprocess, "Popen", Dying)
+    with pytest.raises(LoadError, match=says):
+        drive(plan(), CPU_PLAN)
+
+
 def test_what_is_possible_is_decided_by_the_generator() -> None:
     require_possible(plan())
     with pytest.raises(UsageError, match="plan: threads must"):

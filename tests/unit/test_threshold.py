@@ -56,6 +56,9 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(
         ("p98<50ms", "'p98<50ms': unknown figure 'p98'; choose one of p50, p90, p95, p99"),
         ("p99<fast", "'fast' is not a duration"),
         ("goodput>much", "'goodput>much': 'much' is not a number"),
+        ("error_rate<nan", "'error_rate<nan': 'nan' is no limit that a figure can be compared"),
+        ("goodput>=inf", "'goodput>=inf': 'inf' is no limit"),
+        ("error_rate<-1%", "'error_rate<-1%': '-1%' is no limit"),
         (
             "goodput>=95%",
             "'goodput>=95%': goodput is a rate per second, not a share; for a share write "

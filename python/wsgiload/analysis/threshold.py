@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -127,6 +128,8 @@ def parse_threshold(text: str, figures: tuple[str, ...] = LOAD_FIGURES) -> Thres
         number = float(limit.removesuffix("%"))
     except ValueError:
         raise UsageError(f"{text!r}: {limit!r} is not a number", fix) from None
+    if not (math.isfinite(number) and number >= 0):
+        raise UsageError(f"{text!r}: {limit!r} is no limit that a figure can be compared with", fix)
     return Threshold(text, figure, comparison, number * (0.01 if is_share else 1.0))
 
 

@@ -119,7 +119,7 @@ class Catalogue:
         selected: dict[str, ServerVariant] = {}
         for name in given:
             for variant in self._meant_by(name):
-                selected.setdefault(variant.id, variant)
+                _require_one_meaning(variant, selected.setdefault(variant.id, variant))
         return list(selected.values())
 
     def servers_named(self, names: Sequence[str] | None = None) -> list[Server]:
@@ -177,6 +177,16 @@ class Catalogue:
                 f"server {name!r} cannot be run: {variant.reason}", "see `wsgiload servers list`"
             )
         return variant
+
+
+def _require_one_meaning(variant: ServerVariant, earlier: ServerVariant) -> None:
+    """An alias that names two servers would leave one of them out."""
+    if variant.alias is not None and variant != earlier:
+        first, second = replace(earlier, alias=None).id, replace(variant, alias=None).id
+        raise UsageError(
+            f"the alias {variant.alias!r} names {first} and {second}",
+            f"give each an alias of its own: {variant.alias}-2={second}",
+        )
 
 
 def _is_usual(variant: ServerVariant) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,12 @@ from wsgiload.loads.generator import OnStart, ShouldStop, ignore, never
 POLL_S = 0.5
 # After a stop the generator has only to add up what it has.
 STOP_TIMEOUT_S = 30.0
+# The end of what a dying generator wrote holds the cause.
+MOST_COMPLAINT_BYTES = 16 << 10
+DEATH_FIX = (
+    "see with `dmesg` whether the kernel killed it for memory, and with `df` whether the folder "
+    "for temporary files is full"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +131,8 @@ def _result(
     text = output.read()
     try:
         error = msgspec.json.decode(text, type=Failure).error
-    except msgspec.MsgspecError:
-        raise LoadError(_death(process, complaints)) from None
+    except (msgspec.MsgspecError, UnicodeError):
+        raise LoadError(_death(process, len(text), complaints), DEATH_FIX) from None
     if error is not None:
         raise LoadError(error)
     try:
@@ -134,8 +141,19 @@ def _result(
         raise LoadError(damaged.cause) from damaged
 
 
-def _death(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> str:
-    complaints.seek(0)
+def _death(process: subprocess.Popen[bytes], report_bytes: int, complaints: IO[bytes]) -> str:
+    """How a generator ended that left no report, and what it said last."""
+    complaints.seek(0, os.SEEK_END)
+    complaints.seek(max(0, complaints.tell() - MOST_COMPLAINT_BYTES))
     last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
     code = process.returncode
-    return f"the load generator exited with code {code} without a report: {' '.join(last)}"
+    end = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+    left = f"with {report_bytes:,} bytes of an unfinished" if report_bytes else "without a"
+    return f"the load generator {end} {left} report: {' '.join(last) or 'it gave no reason'}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

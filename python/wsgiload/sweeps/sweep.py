@@ -173,9 +173,8 @@ class _Sweep:
 def check_loads(experiment: Experiment) -> None:
     """Refuse a load that the generator could not carry out, before anything is started for it."""
     for level in experiment.levels:
-        plan = load_plan(
-            "http://127.0.0.1/", experiment.request, experiment.load, level, experiment.seed
-        )
+        url = f"http://127.0.0.1{experiment.request.path}"
+        plan = load_plan(url, experiment.request, experiment.load, level, experiment.seed)
         try:
             check_plan(encode(plan))
         except ValueError as error:
