@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TypeVar
 
 from wsgiload.errors import UsageError
@@ -24,15 +25,21 @@ _SIZE_BYTES = {
     "": 1,
     "b": 1,
     "k": 1024,
+    "ki": 1024,
     "kib": 1024,
     "kb": 1000,
     "m": 1024**2,
+    "mi": 1024**2,
     "mib": 1024**2,
     "mb": 1000**2,
     "g": 1024**3,
+    "gi": 1024**3,
     "gib": 1024**3,
     "gb": 1000**3,
 }
+# A rate is per one of these.
+_RATE_UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)", re.IGNORECASE)
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 Number = TypeVar("Number", int, float)
 
@@ -56,11 +63,30 @@ def _whole(amount: float, text: str) -> int:
 
 
 def parse_duration_ns(text: str) -> int:
-    """``30s``, ``250ms``, ``1.5``, ``2m``: seconds without a unit. Nanoseconds."""
+    """``30s``, ``250ms``, ``1m30s``, ``1.5``: seconds without a unit. Nanoseconds."""
+    compound_ns = _compound_ns(text.strip())
+    if compound_ns is not None:
+        return _whole(compound_ns, text)
+
     quantity = _quantity(text)
     if quantity is None or (quantity[1] and quantity[1] not in _DURATION_NS):
         raise UsageError(f"{text!r} is not a duration", "write it like 30s, 250ms or 1.5")
     return _whole(quantity[0] * _DURATION_NS[quantity[1] or "s"], text)
+
+
+def _compound_ns(text: str) -> float | None:
+    """``1h30m``: several numbers, each with a smaller unit than the one before it; None for
+    anything else."""
+    parts = _DURATION_PART.findall(text)
+    scales_ns = [_DURATION_NS[unit.lower()] for _, unit in parts]
+    is_whole_text = "".join(number + unit for number, unit in parts) == text
+    is_descending = all(larger > smaller for larger, smaller in pairwise(scales_ns))
+    if len(parts) < 2 or not is_whole_text or not is_descending:
+        return None
+
+    return sum(
+        float(number) * scale_ns for (number, _), scale_ns in zip(parts, scales_ns, strict=True)
+    )
 
 
 def seconds_to_ns(seconds: float) -> int:
@@ -87,10 +113,27 @@ def parse_cpus(text: str) -> float:
     return quantity[0] * scale
 
 
+def parse_rate(text: str) -> float:
+    """``500``, ``500/s``, ``3000/m``: per second without a unit. Per second."""
+    try:
+        return rate_per_s(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a rate", "write it like 500, 500/s or 3000/m") from None
+
+
+def rate_per_s(text: str) -> float:
+    """As :func:`parse_rate`, but ``ValueError`` for what is no rate."""
+    number, slash, unit = text.partition("/")
+    unit_s = _RATE_UNIT_S.get(unit.strip().lower()) if slash else 1.0
+    if unit_s is None:
+        raise ValueError(text)
+    return float(number) / unit_s
+
+
 def parse_rates(text: str) -> tuple[float, ...]:
-    """``1000,2000`` and ``1000:5000:500`` (both ends included): requests per second, each above
-    0."""
-    return _parse_levels(text, float, "rate", "1000,2000,3000 or 1000:5000:500")
+    """``1000,2000``, ``500/s,1000/s`` and ``1000:5000:500`` (both ends included): requests per
+    second, each above 0."""
+    return _parse_levels(text, rate_per_s, "rate", "1000,2000,3000 or 1000:5000:500")
 
 
 def parse_connections(text: str) -> tuple[int, ...]:

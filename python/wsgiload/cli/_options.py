@@ -27,6 +27,7 @@ from wsgiload.units import (
     parse_connections,
     parse_cpus,
     parse_duration_ns,
+    parse_rate,
     parse_rates,
     parse_size_bytes,
 )
@@ -70,6 +71,7 @@ def _checked_precision(text: str) -> str:
 DURATION = Parsed("duration", _seconds)
 SIZE = Parsed("size", parse_size_bytes)
 CPUS = Parsed("cpus", parse_cpus)
+RATE = Parsed("rate", parse_rate)
 RATES = Parsed("rates", parse_rates)
 CONNECTIONS = Parsed("connections", parse_connections)
 KEEPALIVE = Parsed("on|off|K", parse_keepalive)

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadCommandFlags
 from wsgiload.cli._help import option
-from wsgiload.cli._options import DURATION, FILE, Parsed, together
+from wsgiload.cli._options import DURATION, FILE, RATE, Parsed, together
 from wsgiload.errors import UsageError
 from wsgiload.loads.options import Level
 from wsgiload.loads.public_options import LoadOptions
@@ -30,7 +30,7 @@ schedule_options = together(
         "--rate",
         "--qps",
         "rate",
-        type=float,
+        type=RATE,
         help="Open loop at this rate per second.",
     ),
     option(

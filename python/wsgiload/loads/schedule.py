@@ -19,7 +19,7 @@ from wsgiload._loadgen import parse_trace
 from wsgiload.documents import load_plan
 from wsgiload.documents.load_plan import OpenLoop
 from wsgiload.errors import UsageError, require
-from wsgiload.units import NS_PER_S, parse_duration_ns, seconds_to_ns
+from wsgiload.units import NS_PER_S, parse_duration_ns, rate_per_s, seconds_to_ns
 
 DEFAULT_DURATION_NS = 10 * NS_PER_S
 
@@ -159,7 +159,7 @@ def parse_ramp(text: str) -> Ramp:
     rates, at, time = text.partition("@")
     start, _, end = rates.partition(":")
     try:
-        from_per_s, to_per_s = float(start), float(end)
+        from_per_s, to_per_s = rate_per_s(start), rate_per_s(end)
     except ValueError:
         raise UsageError(
             f"{text!r} is not a ramp", "write it like 1000:3000 or 1000:3000@30s"
@@ -175,7 +175,7 @@ def parse_steps(text: str) -> Steps:
 def _step(text: str) -> tuple[float, float]:
     rate, _, time = text.partition("@")
     try:
-        return float(rate), parse_duration_ns(time) / NS_PER_S
+        return rate_per_s(rate), parse_duration_ns(time) / NS_PER_S
     except (ValueError, UsageError):
         raise UsageError(f"{text!r} is not a step", "write steps like 1000@10s,2000@10s") from None
 

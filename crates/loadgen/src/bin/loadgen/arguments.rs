@@ -49,7 +49,13 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", alias = "cacert")]
     ca_file: Option<String>,
     /// Open loop at this rate, in requests per second
-    #[arg(short = 'R', long, visible_alias = "qps", short_alias = 'q')]
+    #[arg(
+        short = 'R',
+        long,
+        value_parser = values::rate_per_s,
+        visible_alias = "qps",
+        short_alias = 'q'
+    )]
     rate: Option<f64>,
     /// Open loop with a linear ramp FROM:TO[@TIME] over TIME (default: the whole measurement),
     /// then constant at TO

@@ -3,12 +3,22 @@
 use loadgen::parse_duration_ns;
 use loadgen::plan::{Keepalive, Ramp, Step};
 
-/// A number that a rate can be.
+/// A finite number, per second unless it says otherwise: `500`, `500/s`, `3000/m`.
 fn rate(text: &str) -> Option<f64> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|rate: &f64| rate.is_finite())
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let unit_s = match unit.trim() {
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        _ => return None,
+    };
+    let number: f64 = number.trim().parse().ok()?;
+    number.is_finite().then_some(number / unit_s)
+}
+
+/// `500`, `500/s` or `3000/m`.
+pub fn rate_per_s(text: &str) -> Result<f64, String> {
+    rate(text).ok_or_else(|| format!("{text:?} is not a rate; write it like 500, 500/s or 3000/m"))
 }
 
 /// `1000:3000` or `1000:3000@30s`.
@@ -89,6 +99,16 @@ mod tests {
         assert_eq!(keepalive("off"), Ok(Keepalive::Off));
         assert_eq!(keepalive("10"), Ok(Keepalive::Requests(10)));
         assert!(keepalive("maybe").is_err());
+    }
+
+    #[test]
+    fn a_rate_is_per_second_unless_it_says_otherwise() {
+        assert_eq!(rate_per_s("500"), Ok(500.0));
+        assert_eq!(rate_per_s("500/s"), Ok(500.0));
+        assert_eq!(rate_per_s("3000/m"), Ok(50.0));
+        for text in ["", "fast", "5/", "5/d", "nan", "5/s/s"] {
+            assert!(rate_per_s(text).is_err(), "{text}");
+        }
     }
 
     #[test]
