@@ -110,7 +110,8 @@ class RequestOptions:
         method: Request method.
         headers: Header fields.
         body: Request body.
-        targets: File of weighted requests (vegeta's format with options; see docs/requests.md).
+        targets: File of weighted requests: vegeta's format with options, its JSON lines, or URLs;
+            - is standard input.
         sessions: File of sessions: sequences of requests with think times and cookies. The rate is
             then in sessions per second.
         expect_status: Accepted status codes.

@@ -3,6 +3,7 @@
 
 pub mod catalogue;
 pub(crate) mod floor;
+pub(crate) mod json_target;
 pub(crate) mod mix;
 pub(crate) mod open;
 pub(crate) mod phases;
@@ -11,6 +12,7 @@ pub(crate) mod profile;
 pub(crate) mod protocol;
 pub(crate) mod rate_curve;
 pub(crate) mod requests_file;
+pub(crate) mod requests_text;
 pub(crate) mod text;
 pub(crate) mod thresholds;
 pub(crate) mod trace;

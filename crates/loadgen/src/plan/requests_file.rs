@@ -1,4 +1,5 @@
-//! Targets and sessions as files that can be written by hand: vegeta's HTTP format, with options.
+//! Targets and sessions as files: vegeta's HTTP format with options, which can be written by hand,
+//! vegeta's JSON lines, and lists of URLs.
 //!
 //! For command lines; a load itself reads no file. `docs/requests.md` describes the format.
 
@@ -11,8 +12,9 @@ use crate::base::duration::parse_duration_ns;
 use crate::base::error::LoadError;
 use crate::plan::mix::default_weight;
 use crate::plan::{RequestPlan, ResponseCheck, SessionPlan, StepPlan, WeightedRequest};
+use crate::plan::{default_method, json_target, requests_text};
 
-/// Reads a file of weighted requests. Body files are looked for beside it.
+/// Reads a file of weighted requests; `-` is standard input. Body files are looked for beside it.
 ///
 /// # Errors
 /// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
@@ -25,7 +27,7 @@ pub fn read_targets(path: &Path) -> Result<Vec<WeightedRequest>, LoadError> {
     Ok(parsed.targets.into_iter().map(weighted).collect())
 }
 
-/// Reads a file of sessions. Body files are looked for beside it.
+/// Reads a file of sessions; `-` is standard input. Body files are looked for beside it.
 ///
 /// # Errors
 /// [`LoadError::RequestsFile`] naming the file, the line and what is wrong with it.
@@ -47,10 +49,9 @@ struct Found {
 }
 
 fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
-    let shown = path.display();
+    let shown = requests_text::shown(path);
     let refused = LoadError::RequestsFile;
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| refused(format!("cannot read {shown}: {error}")))?;
+    let text = requests_text::read(path).map_err(refused)?;
     let mut parser = Parser::new(kind, path.parent().unwrap_or(Path::new("")));
     for (line, number) in text.lines().zip(1..) {
         parser
@@ -107,8 +108,16 @@ impl<'a> Parser<'a> {
         if let Some(path) = line.strip_prefix('@') {
             return self.take_body_file(path.trim());
         }
+        if line.starts_with('{') {
+            return self.begin_request(json_target::request_of(line)?);
+        }
+        if is_path_or_url(line) {
+            return self.begin_request(bare_request(default_method(), line));
+        }
         match line.split_once(char::is_whitespace) {
-            Some((method, url)) if !method.contains(':') => self.begin_request(method, url.trim()),
+            Some((method, url)) if !method.contains(':') => {
+                self.begin_request(bare_request(method.to_owned(), url.trim()))
+            }
             _ => self.take_header(line),
         }
     }
@@ -135,24 +144,21 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn begin_request(&mut self, method: &str, url: &str) -> Result<(), String> {
+    fn begin_request(&mut self, request: RequestPlan) -> Result<(), String> {
         self.end_request();
         if self.kind == Kind::Sessions && self.sessions.is_empty() {
             return Err("a session begins with [name], before its first request".to_owned());
         }
-        if !url.starts_with('/') && !url.starts_with("http://") && !url.starts_with("https://") {
+        let url = &request.url;
+        if !is_path_or_url(url) {
             return Err(format!(
                 "{url:?} is neither a path nor a URL; write for example: GET /index.html"
             ));
         }
-        let request = RequestPlan {
-            name: None,
-            method: method.to_owned(),
-            url: url.to_owned(),
-            headers: Vec::new(),
-            body_base64: None,
-            check: None,
-        };
+        if url.contains(char::is_whitespace) {
+            return Err(format!("{url:?} has a space; write it as %20"));
+        }
+
         self.open = Some(Found {
             request,
             weight: default_weight(),
@@ -296,6 +302,23 @@ impl<'a> Parser<'a> {
     }
 }
 
+fn is_path_or_url(text: &str) -> bool {
+    ["/", "http://", "https://"]
+        .iter()
+        .any(|start| text.starts_with(start))
+}
+
+fn bare_request(method: String, url: &str) -> RequestPlan {
+    RequestPlan {
+        name: None,
+        method,
+        url: url.to_owned(),
+        headers: Vec::new(),
+        body_base64: None,
+        check: None,
+    }
+}
+
 fn statuses(text: &str) -> Result<Vec<u16>, String> {
     let one = |code: &str| {
         code.trim()
@@ -372,6 +395,43 @@ mod tests {
     }
 
     #[test]
+    fn json_lines_url_lists_carriage_returns_and_a_mark_are_read() {
+        let folder = Folder::new("formats");
+        let shape = |text: &str| {
+            let targets = read_targets(&folder.write("formats", text)).expect(text);
+            let one = |target: WeightedRequest| {
+                let request = target.request;
+                (
+                    request.method,
+                    request.url,
+                    request.headers.len(),
+                    target.weight,
+                )
+            };
+            targets.into_iter().map(one).collect::<Vec<_>>()
+        };
+        let get = |url: &str| ("GET".to_owned(), url.to_owned(), 0, 1.0);
+
+        assert_eq!(shape("\u{feff}GET http://h/a\n"), [get("http://h/a")]);
+        assert_eq!(
+            shape("http://h/a\nhttps://h/b?c=d\n/e\n"),
+            [get("http://h/a"), get("https://h/b?c=d"), get("/e")]
+        );
+        assert_eq!(
+            shape("/a\nX-One: 1\n--weight 2\n/b\n"),
+            [("GET".to_owned(), "/a".to_owned(), 1, 2.0), get("/b")]
+        );
+        assert_eq!(
+            shape("GET /a\r\nX-One: 1\r\n\r\nGET /b\r\n"),
+            [("GET".to_owned(), "/a".to_owned(), 1, 1.0), get("/b")]
+        );
+        assert_eq!(
+            shape("{\"method\":\"PUT\",\"url\":\"/a\",\"header\":{\"A\":[\"1\"]}}\n/b\n"),
+            [("PUT".to_owned(), "/a".to_owned(), 1, 1.0), get("/b")]
+        );
+    }
+
+    #[test]
     fn sessions_have_names_weights_and_think_times() {
         let folder = Folder::new("sessions");
         let path = folder.write(
@@ -417,6 +477,8 @@ mod tests {
             ("GET /\n--weight 0\n", 2, "above 0"),
             ("GET /\n--weight\n", 2, "needs a value"),
             ("GET index.html\n", 1, "neither a path nor a URL"),
+            ("http://h/a b\n", 1, "write it as %20"),
+            ("/a\n{\"method\": 1}\n", 2, "not a target in JSON"),
             ("GET /\nnonsense\n", 2, "is not a request"),
             ("GET /\n--expect-status ok\n", 2, "status code"),
             ("GET /\n--body a\n--body b\n", 3, "two bodies"),

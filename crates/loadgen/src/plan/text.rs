@@ -26,7 +26,7 @@ impl LoadPlan {
 }
 
 /// Without the line and the column: whoever made the text with a program knows neither.
-fn in_words(error: &serde_json::Error) -> String {
+pub(crate) fn in_words(error: &serde_json::Error) -> String {
     error
         .to_string()
         .split(" at line ")

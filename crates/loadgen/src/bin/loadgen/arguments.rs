@@ -115,7 +115,8 @@ pub struct Arguments {
     /// File with the request body
     #[arg(long)]
     body_file: Option<std::path::PathBuf>,
-    /// File of weighted requests (vegeta's format with options, see docs/requests.md)
+    /// File of weighted requests: vegeta's format with options, its JSON lines, or URLs; - is
+    /// standard input
     #[arg(
         long,
         value_name = "FILE",

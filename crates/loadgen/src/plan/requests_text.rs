@@ -1,0 +1,67 @@
+//! The text of a file of targets or sessions, or of standard input.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+/// Stands for standard input where a file is expected.
+const STANDARD_INPUT: &str = "-";
+
+/// How messages name the file.
+pub(crate) fn shown(path: &Path) -> String {
+    if is_standard_input(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// The whole text, without a byte-order mark.
+///
+/// # Errors
+/// A sentence that says why it cannot be read.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    let text = if is_standard_input(path) {
+        read_standard_input()?
+    } else {
+        std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?
+    };
+
+    Ok(without_mark(&text).to_owned())
+}
+
+fn read_standard_input() -> Result<String, String> {
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        // Nobody could interrupt the wait from Python.
+        return Err(
+            "standard input is a terminal; pipe a file into it, or name the file".to_owned(),
+        );
+    }
+    std::io::read_to_string(input).map_err(|error| format!("cannot read standard input: {error}"))
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new(STANDARD_INPUT)
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_only_at_the_start() {
+        assert_eq!(without_mark("\u{feff}GET /"), "GET /");
+        assert_eq!(without_mark("GET /\u{feff}"), "GET /\u{feff}");
+    }
+
+    #[test]
+    fn standard_input_has_a_name() {
+        assert_eq!(shown(Path::new("-")), "standard input");
+        assert_eq!(shown(Path::new("a/-")), "a/-");
+    }
+}

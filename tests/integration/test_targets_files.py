@@ -1,0 +1,99 @@
+"""Targets in the formats that people have already: vegeta's two, lists of URLs, files made on
+Windows, and standard input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .command import SCRIPT, Command
+from .target import CountingServer
+
+INPUTS = Path(__file__).parent / "traffic"
+# The address that the files were written for.
+WRITTEN_FOR = b"127.0.0.1:18400"
+BRIEFLY = ("--rate", "100", "--duration", "500ms")
+
+
+@pytest.fixture
+def inputs(command: Command, target: CountingServer) -> Path:
+    """The files, beside one another, for the server of this test."""
+    for path in INPUTS.iterdir():
+        content = path.read_bytes().replace(WRITTEN_FOR, _address(target).encode())
+        (command.folder / path.name).write_bytes(content)
+    return command.folder
+
+
+def _address(target: CountingServer) -> str:
+    return f"127.0.0.1:{target.server_address[1]}"
+
+
+def _kinds(target: CountingServer) -> set[tuple[str, str, bytes]]:
+    """The different requests that arrived."""
+    return {(method, path, body) for method, path, _, body in target.seen}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("crlf.targets", {("GET", "/a", b""), ("POST", "/b", b'{"a":1}')}),
+        ("bom.targets", {("GET", "/a", b"")}),
+        ("lines.json", {("GET", "/a", b""), ("POST", "/b", b'{"a":1}')}),
+        ("urls.txt", {("GET", "/a", b""), ("GET", "/b", b"")}),
+    ],
+)
+def test_each_format_is_recognised_by_its_content(
+    command: Command,
+    target: CountingServer,
+    inputs: Path,
+    name: str,
+    expected: set[tuple[str, str, bytes]],
+) -> None:
+    done = command.run("load", target.url, *BRIEFLY, "--targets", name, cwd=inputs)
+    assert done.code != 2, done.err
+    assert _kinds(target) == expected
+
+
+def test_header_fields_come_with_their_request(
+    command: Command, target: CountingServer, inputs: Path
+) -> None:
+    command.run("load", target.url, *BRIEFLY, "--targets", "crlf.targets", cwd=inputs)
+    fields = {path: headers for _, path, headers, _ in target.seen}
+    assert fields["/a"]["x-one"] == "1"
+    assert fields["/b"]["content-type"] == "application/json"
+    target.seen.clear()
+    command.run("load", target.url, *BRIEFLY, "--targets", "lines.json", cwd=inputs)
+    fields = {path: headers for _, path, headers, _ in target.seen}
+    assert fields["/b"]["content-type"] == "application/json"
+
+
+def test_a_dash_is_standard_input(command: Command, target: CountingServer, inputs: Path) -> None:
+    words = " ".join(("load", target.url, *BRIEFLY, "--targets", "-"))
+    done = command.run(program=["/bin/sh", "-c", f"exec {SCRIPT} {words} < crlf.targets"])
+    assert done.code != 2, done.err
+    assert _kinds(target) == {("GET", "/a", b""), ("POST", "/b", b'{"a":1}')}
+
+
+def test_a_mistake_in_standard_input_is_named_with_its_line(
+    command: Command, target: CountingServer
+) -> None:
+    (command.folder / "wrong").write_text("GET /\n--wieght 3\n")
+    words = " ".join(("load", target.url, *BRIEFLY, "--targets", "-"))
+    done = command.run(program=["/bin/sh", "-c", f"exec {SCRIPT} {words} < wrong"])
+    assert done.code == 2
+    assert done.complaints == [
+        "wsgiload: standard input:2: unknown option --wieght; see docs/requests.md"
+    ]
+
+
+def test_two_hosts_are_refused_before_anything_is_sent(
+    command: Command, target: CountingServer, inputs: Path
+) -> None:
+    done = command.run("load", target.url, *BRIEFLY, "--targets", "two-hosts.targets", cwd=inputs)
+    assert done.code == 2
+    (complaint,) = done.complaints
+    assert "127.0.0.1:18401/other" in complaint
+    assert f"its host is not {_address(target)}" in complaint
+    assert "a file of its own" in complaint
+    assert not target.seen
