@@ -100,6 +100,18 @@ class TwoWrites(_Handler):
     wbufsize = 0
 
 
+class SomeInTwoWrites(_Handler):
+    """Every fifth response like that, whatever connection asks for it."""
+
+    disable_nagle_algorithm = False
+
+    def end_headers(self) -> None:
+        """The head, at once for every fifth response."""
+        super().end_headers()
+        if self.server.answered % 5 == 0:
+            self.wfile.flush()
+
+
 def unused_port() -> int:
     """A port of the loopback interface on which nothing listens."""
     with socket.socket() as probe:

@@ -26,10 +26,14 @@ from wsgiload.loads.reference_server import BUILT
 from .catalogue import catalogue_server
 from .command import SCRIPT, Command, Done, until
 from .reference import inconclusive, needs_reference, reference
-from .target import CountingServer, TwoWrites
+from .target import CountingServer, SomeInTwoWrites, TwoWrites
 
 BRIEFLY = ("--duration", "3s", "--warmup", "0s", "--cooldown", "0s", "--quiet")
-ALARMS = {name for name, code in CODES.items() if code.startswith("V")}
+ALARMS = {name for name, code in CODES.items() if code.startswith("V")} | {
+    "cached-response",
+    "closed-loop-stalls",
+    "memory-growth",
+}
 on_servers = [pytest.mark.servers, pytest.mark.limits]
 # What these tests claim is far larger than a disturbed host makes it, so that no trial is given up
 # for that.
@@ -61,6 +65,28 @@ SLOWER_EACH_START = """
 
     def app(environ, start_response):
         time.sleep(HOLD_S)
+        start_response("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+"""
+CACHES = """
+    from functools import cache
+    import time
+
+    @cache
+    def page(path, query):
+        time.sleep(0.020)
+        return b"ok"
+
+    def app(environ, start_response):
+        body = page(environ["PATH_INFO"], environ["QUERY_STRING"])
+        start_response("200 OK", [("Content-Length", "2")])
+        return [body]
+"""
+LEAKS = """
+    kept = []
+
+    def app(environ, start_response):
+        kept.append(b"x" * 20_000)
         start_response("200 OK", [("Content-Length", "2")])
         return [b"ok"]
 """
@@ -134,6 +160,25 @@ def test_v7_a_head_and_a_body_in_two_writes(command: Command) -> None:
     if alarms(done) != {"nagle-delay"} and "run-queue-wait" in done.out:
         inconclusive(done.out.splitlines()[1])
     assert alarms(done) == {"nagle-delay"}
+
+
+def test_v7_every_fifth_body_in_a_write_of_its_own(command: Command) -> None:
+    """The median response does not wait."""
+    with CountingServer(SomeInTwoWrites) as server:
+        done = load(command, server.url, "--connections", 2)
+    if alarms(done) != {"nagle-delay"} and "run-queue-wait" in done.out:
+        inconclusive(done.out.splitlines()[1])
+    assert alarms(done) == {"nagle-delay"}
+    assert "in 20 % of the responses" in done.err or "in 19 %" in done.err, done.err
+
+
+@needs_reference
+def test_stalls_that_one_user_hardly_sees(command: Command) -> None:
+    with reference("--hold", "5ms", "--stall", "300ms/3s") as url:
+        done = command.run("load", url, "--connections", 1, "--duration", "7s")
+        assert alarms(done) == {"closed-loop-stalls"}, done.err
+        done = command.run("load", url, "--rate", 100, "--duration", "4s")
+        assert "closed-loop-stalls" not in alarms(done), done.err
 
 
 @needs_reference
@@ -275,6 +320,22 @@ class TestOnServers:
         )
         done = command.run("sweep", *words, *BRIEFLY)
         assert checks(done) >= {"idle-server", "rate-not-reached"}, checks(done)
+
+    def test_an_app_that_caches_the_only_url(self, command: Command) -> None:
+        words = ("--servers", "waitress", "--rates", 100, *BRIEFLY)
+        done = command.run("sweep", write_app(command, CACHES), *words)
+        assert checks(done) & ALARMS == {"cached-response"}, checks(done)
+        done = command.run(
+            "sweep", write_app(command, HOLDS_ITS_THREAD), "-c", 1, *words[:2], *BRIEFLY
+        )
+        assert checks(done) & ALARMS == set(), checks(done)
+
+    def test_an_app_that_keeps_something_of_every_request(self, command: Command) -> None:
+        words = ("--servers", "waitress", "--rates", 200, *BRIEFLY, "--duration", "8s")
+        done = command.run("sweep", write_app(command, LEAKS), *words)
+        assert checks(done) & ALARMS == {"memory-growth"}, checks(done)
+        said = " ".join(done.out.split())
+        assert "MB in 8 s and did not level off (20." in said, said
 
     def test_v10_a_server_that_is_slower_at_each_start(self, command: Command) -> None:
         words = (

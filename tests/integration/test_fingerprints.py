@@ -69,6 +69,29 @@ HUNGRY_ONCE = """
 """
 
 
+COLLECTS_GARBAGE = """
+    import gc, time
+
+    gc.disable()
+    everything = []
+    length_s = 0.0
+    while length_s < 0.15:
+        everything += [[n] for n in range(200_000)]
+        began_s = time.perf_counter()
+        gc.collect()
+        length_s = time.perf_counter() - began_s
+    count = 0
+
+    def app(environ, start_response):
+        global count
+        count += 1
+        if count % 100 == 0:
+            gc.collect()
+        start_response("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+"""
+
+
 def write_app(command: Command, text: str) -> str:
     (command.folder / "made.py").write_text(textwrap.dedent(text))
     return "made:app"
@@ -192,6 +215,15 @@ def test_a_worker_that_is_stopped(command: Command) -> None:
     attribution = require_only(done, "pause")
     (paused,) = [one for one in attribution["exposures"] if one["signal"] == "paused"]
     assert paused["slowest"]["value"] > 0.9 > paused["all"]["value"]
+
+
+def test_a_server_that_collects_garbage(command: Command) -> None:
+    app = write_app(command, COLLECTS_GARBAGE)
+    words = ("--servers", "waitress", "--rates", 50, "--duration", "9s")
+    done = command.run("sweep", app, *words, *BRIEFLY)
+    (paused,) = require_only(done, "busy_pause")["fingerprints"]
+    assert 3 <= paused["value"] <= 5
+    assert "garbage collection" in paused["sentence"]
 
 
 def test_a_backlog_of_one(command: Command) -> None:

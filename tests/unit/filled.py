@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import msgspec
 
+from wsgiload._loadgen import Histogram
 from wsgiload.documents.load_report import (
     Bounds,
     Distribution,
@@ -50,6 +52,17 @@ def distribution(**known: Any) -> Distribution:
     empty = dict.fromkeys(Distribution.__struct_fields__)
     plain = {"count": 0, "quantiles": {}, "intervals_95": {}}
     return Distribution(**empty | plain | known)
+
+
+def times(*values_ns: int) -> Distribution:
+    """A distribution of exactly these, with its histogram and median."""
+    histogram = Histogram.from_values(list(values_ns))
+    return distribution(
+        count=len(values_ns),
+        mean=sum(values_ns) / len(values_ns),
+        quantiles={"0.5": histogram.quantile(0.5)},
+        hdr_v2=base64.b64encode(histogram.to_hdr_v2()).decode(),
+    )
 
 
 def exactly(value_ns: float | None) -> Bounds:

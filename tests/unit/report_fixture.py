@@ -490,6 +490,7 @@ class _Maker:
             "pool_wait_ns": self._histogram(0.01),
             "connect_time_ns": None,
             "first_byte_ns": self._histogram(0.75),
+            "transfer_ns": self._histogram(0.05),
             "receive_delay_ns": self._histogram(0.005),
             "offered_quantiles_ns": {
                 f"{quantile:g}": self._bounds(quantile) for quantile in QUANTILES

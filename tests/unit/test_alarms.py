@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -28,9 +29,13 @@ from wsgiload.documents.load_report import (
     TrackedConnections,
 )
 from wsgiload.documents.summary import CellResult
+from wsgiload.limits.model import Counters
+from wsgiload.sampling.memory_growth import memory_growth
+from wsgiload.sampling.sampler import Sample
+from wsgiload.serving.cache_probe import CacheProbe
 
 from .canned_load import canned_load
-from .filled import distribution, filled_cell, verdict
+from .filled import distribution, filled_cell, times, verdict
 from .filled import outcomes as counts
 from .filled import rates as some_rates
 
@@ -61,7 +66,6 @@ def sound(closed: int | None = None, **changes: Any) -> LoadReport:
         "rate": replace(rates(100.0), offered_per_s=None if closed else 100.0),
         "response_time_ns": distribution(count=1_000, mean=mean_ns, quantiles=median),
         "service_time_ns": distribution(quantiles=median),
-        "first_byte_ns": distribution(quantiles={"0.5": mean_ns - 100_000}),
         "connections": ConnectionCounts(
             opened=closed or 4,
             reused=996,
@@ -296,3 +300,91 @@ def test_over_cells_runs_of_one_level_and_levels_of_one_server_are_compared() ->
     ]
     invalid = replace(varied[0], verdict=verdict("invalid", "host"))
     assert alarms_over_cells([invalid, varied[1]]) == []
+
+
+def stalling(*stalls_ms: int) -> LoadReport:
+    """One user who gets 5 ms a thousand times, and these stalls."""
+    responses = times(*[5 * NS_PER_MS] * 1_000, *(ms * NS_PER_MS for ms in stalls_ms))
+    return sound(closed=1, response_time_ns=replace(responses, mean=100.0 * NS_PER_MS))
+
+
+def test_a_closed_loop_hides_stalls() -> None:
+    alarm = next(
+        one for one in alarms_of_load(stalling(300, 300)) if one.check == "closed-loop-stalls"
+    )
+    # 0.6 of 5.6 s, and 2 of 1,002 responses.
+    assert alarm.value == pytest.approx(0.107, abs=0.001)
+    assert "stalls of up to 30" in alarm.message
+    assert "11 % of the users' time" in alarm.message
+    assert "0.2 % of the responses" in alarm.message
+    assert alarm.fix == "measure at a rate (-R)"
+
+
+@pytest.mark.parametrize(
+    "stalls_ms", [(), (45, 45), (90,), (300,) * 30], ids=["none", "short", "rare", "in the p99"]
+)
+def test_what_the_p99_shows_or_hardly_takes_time_is_not_hidden(stalls_ms: tuple[int, ...]) -> None:
+    checks = {alarm.check for alarm in alarms_of_load(stalling(*stalls_ms))}
+    assert "closed-loop-stalls" not in checks
+
+
+def test_an_open_loop_hides_no_stalls() -> None:
+    load = sound(response_time_ns=times(*[5 * NS_PER_MS] * 1_000, 300 * NS_PER_MS))
+    assert alarms_of_load(load) == []
+
+
+def memory(*mebibytes: float, length_s: float = 10.0) -> list[Sample]:
+    """Samples of a group that used so much, evenly spread."""
+    step_ns = length_s * 1e9 / (len(mebibytes) - 1)
+    return [
+        Sample(round(n * step_ns), 0, Counters(memory_bytes=round(value * 2**20)))
+        for n, value in enumerate(mebibytes)
+    ]
+
+
+LEAKS = [30 + n / 2 for n in range(100)]
+FILLS = [30 + 50 * (1 - math.exp(-n / 10)) for n in range(100)]
+
+
+def test_a_leak_is_reported_with_the_time_to_the_limit() -> None:
+    growth = memory_growth(memory(*LEAKS), 28 << 20, 78 << 20)
+    assert growth is not None
+    use = ServerUse(0.5, 1.0, memory_growth=growth, memory_limit_bytes=256 << 20)
+    (alarm,) = alarms_of_cell(sound(), use)
+    assert (alarm.check, alarm.blame, alarm.value) == ("memory-growth", "server", 50 << 20)
+    assert alarm.message == (
+        "the server's memory grew by 52 MB in 10 s and did not level off (52.4 kB per response); "
+        "at this rate it reaches its limit in 35 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("samples", "before_mib", "after_mib"),
+    [
+        (memory(*FILLS), 30, 80),
+        (memory(*LEAKS), 200, 230),
+        (memory(*LEAKS), 30, 38),
+        (memory(*LEAKS, length_s=3), 30, 80),
+        (memory(*LEAKS[::10]), 30, 80),
+        ([], 30, 80),
+    ],
+    ids=["levels off", "a tenth", "little", "too short", "too few samples", "not sampled"],
+)
+def test_other_growth_is_no_leak(samples: list[Sample], before_mib: int, after_mib: int) -> None:
+    assert memory_growth(samples, before_mib << 20, after_mib << 20) is None
+
+
+def test_growth_of_unknown_memory_is_unknown() -> None:
+    assert memory_growth(memory(*LEAKS), None, 80 << 20) is None
+
+
+def test_a_cached_response_is_told_by_a_url_that_is_new() -> None:
+    use = ServerUse(0.5, 1.0, cache=CacheProbe(800_000, 24_000_000))
+    (alarm,) = alarms_of_cell(sound(), use)
+    assert (alarm.check, alarm.blame, alarm.value) == ("cached-response", "method", 30.0)
+    assert "0.8 ms for this URL and 24.0 ms for one that it has not seen" in alarm.message
+
+
+@pytest.mark.parametrize(("same_ns", "new_ns"), [(10_000_000, 25_000_000), (200_000, 900_000)])
+def test_a_little_more_time_for_a_new_url_is_no_cache(same_ns: int, new_ns: int) -> None:
+    assert alarms_of_cell(sound(), ServerUse(0.5, 1.0, cache=CacheProbe(same_ns, new_ns))) == []

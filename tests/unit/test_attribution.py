@@ -13,7 +13,7 @@ import pytest
 
 import wsgiload.attribution
 from wsgiload.attribution import Measured, attribute, foreign_cpu_ratio, stretches
-from wsgiload.attribution.evidence import Evidence, balance_of
+from wsgiload.attribution.evidence import Evidence, balance_of, stalls_of
 from wsgiload.attribution.exposure import Tail, exposure, overlaps, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints
 from wsgiload.attribution.steps import Step, steps_of
@@ -25,7 +25,7 @@ from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.sampler import Sample
 
 from .canned_load import canned_load
-from .filled import filled_cell, outcomes
+from .filled import filled_cell, outcomes, times
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -232,6 +232,10 @@ CAUSES = {
         busy(7, cpu_usage_ns=0, queue_before=1, queue_after=9),
         busy(8, cpu_usage_ns=0, queue_before=9, queue_after=19),
     ),
+    "busy_pause": evidence(
+        *(busy(index, cpu_usage_ns=95 * MS) for index in (7, 8, 27, 28)),
+        stalls=((690 * MS, 880 * MS), (2_700 * MS, 2_900 * MS)),
+    ),
     "backlog_overflow": evidence(listen_drops=3, backlog=1, late_connects=(2, 1, 0)),
     "memory_pressure": evidence(*(busy(index, psi_memory_some_ns=50 * MS) for index in range(6))),
     "worker_imbalance": evidence(
@@ -252,6 +256,10 @@ def test_each_cause_has_its_fingerprint_and_no_other(name: str) -> None:
     assert names(CAUSES[name]) == [name]
 
 
+def test_every_fingerprint_has_a_name_in_the_report() -> None:
+    assert set(coincidence.NAMES) == set(CAUSES)
+
+
 def test_throttling_in_less_than_a_hundredth_of_the_periods_is_not_told() -> None:
     rare = evidence(busy(3, nr_throttled=1))
     assert (
@@ -259,6 +267,32 @@ def test_throttling_in_less_than_a_hundredth_of_the_periods_is_not_told() -> Non
         == []
     )
     assert names(rare) == ["throttling"]
+
+
+@pytest.mark.parametrize(
+    ("cpu_ms", "stalls"),
+    [
+        (95, ((690 * MS, 880 * MS),)),
+        (50, ((690 * MS, 880 * MS), (2_700 * MS, 2_900 * MS))),
+        (95, ((690 * MS, 880 * MS), *((at * S, at * S + 150 * MS) for at in (1, 3, 4)))),
+    ],
+    ids=["once", "at its usual CPU use", "mostly at its usual CPU use"],
+)
+def test_stalls_without_more_cpu_use_are_no_busy_pauses(
+    cpu_ms: int, stalls: tuple[tuple[int, int], ...]
+) -> None:
+    odd = [busy(index, cpu_usage_ns=cpu_ms * MS) for index in (7, 8)]
+    assert names(evidence(*odd, stalls=stalls)) == []
+
+
+def test_a_stall_is_ten_times_as_slow_as_the_median() -> None:
+    every = ((0, 99 * MS), (S, S + 150 * MS), (S + 100 * MS, S + 250 * MS), (4 * S, 5 * S))
+    load = canned_load(response_time_ns=times(12 * MS), flights=Flights(slowest=every, sample=()))
+    assert stalls_of(load) == ((S, S + 250 * MS), (4 * S, 5 * S))
+    assert stalls_of(msgspec.structs.replace(load, response_time_ns=times(16 * MS))) == (
+        (4 * S, 5 * S),
+    )
+    assert stalls_of(None) == ()
 
 
 def test_balance_counts_workers_that_started_no_others() -> None:

@@ -293,7 +293,11 @@ def test_the_answer_names_what_limits_the_server(
 
 
 def test_without_a_rate_there_is_no_answer() -> None:
-    failed = server_result(course(replace(FOUND, confirmations=(Confirmation(100.0, 2, 6),))), OBJECTIVE, 120 * NS_PER_S)
+    failed = server_result(
+        course(replace(FOUND, confirmations=(Confirmation(100.0, 2, 6),))),
+        OBJECTIVE,
+        120 * NS_PER_S,
+    )
     assert answer_of(failed) is None
 
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from wsgiload.analysis.ground_truth import sent_at_most
 from wsgiload.catalogue.names import load_catalogue
 from wsgiload.documents.codec import read, to_plain
-from wsgiload.documents.load_report import Distribution, LoadReport
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.schema import load_schema
 from wsgiload.documents.summary import CellFailure, CellResult, ExitStatus, Summary
 from wsgiload.errors import LoadError, ProvisionError, ServerError, UsageError
@@ -31,7 +31,7 @@ from wsgiload.sampling.sampler import Sample
 from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
 
-from .filled import reason, verdict
+from .filled import reason, times, verdict
 from .report_fixture import write_run
 
 FOUND = {found.id: found for found in load_catalogue().select(["wsgiref", "gunicorn"])}
@@ -379,36 +379,37 @@ def test_a_generator_that_breaks_is_98_because_no_server_is_at_fault() -> None:
     assert exit_code(summary_of(broken, CellRecord(OTHER, failure=FAILURE))) == 97
 
 
-def delayed(record: CellRecord, first_byte_ns: int, service_ns: int) -> CellRecord:
-    assert record.load is not None
-    return changed(
-        record,
-        first_byte_ns=_with_median(record.load.first_byte_ns, first_byte_ns),
-        service_time_ns=_with_median(record.load.service_time_ns, service_ns),
-    )
+def transferred(record: CellRecord, *times_ns: int) -> CellRecord:
+    return changed(record, transfer_ns=times(*times_ns))
 
 
-def _with_median(times: Distribution | None, median_ns: int) -> Distribution:
-    assert times is not None
-    return msgspec.structs.replace(times, quantiles=times.quantiles | {"0.5": median_ns})
-
-
-def test_a_body_that_waits_for_a_delayed_acknowledgement_is_explained_in_words(
+def test_bodies_that_wait_for_a_delayed_acknowledgement_are_explained_in_words(
     record: CellRecord,
 ) -> None:
-    cell = summarise_cell(delayed(record, 400_000, 42_400_000), FOUND["wsgiref"], setting())
+    one_in_five = transferred(record, *[0] * 80, *[42_000_000] * 20)
+    cell = summarise_cell(one_in_five, FOUND["wsgiref"], setting())
     assert status_of(cell) == ("warn", "server")
     assert cell.verdict is not None
     [reason] = cell.verdict.reasons
-    assert (reason.check, reason.value) == ("nagle-delay", 42_000_000)
+    assert (reason.check, reason.value) == ("nagle-delay", 0.2)
+    assert "in 20 % of the responses" in reason.message
     assert "TCP_NODELAY" in reason.message
 
 
-@pytest.mark.parametrize("service_ns", [900_000, 30_400_000, 60_400_000])
+@pytest.mark.parametrize(
+    "times_ns",
+    [
+        [0] * 60 + [30_400_000] * 40,
+        [60_400_000] * 100,
+        [0] * 1_000 + [42_000_000] * 5,
+        [ms * 1_000_000 for ms in range(100)],
+    ],
+    ids=["faster", "slower", "hardly any", "of every length"],
+)
 def test_another_transfer_time_is_nobodys_delayed_acknowledgement(
-    record: CellRecord, service_ns: int
+    record: CellRecord, times_ns: list[int]
 ) -> None:
-    cell = summarise_cell(delayed(record, 400_000, service_ns), FOUND["wsgiref"], setting())
+    cell = summarise_cell(transferred(record, *times_ns), FOUND["wsgiref"], setting())
     assert checks_of(cell) == []
 
 

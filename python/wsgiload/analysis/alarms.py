@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Literal
 
+from wsgiload.analysis.alarm import Alarm
+from wsgiload.analysis.tail_alarms import delayed_acknowledgement, hidden_stalls
 from wsgiload.doctor.machine import MOST_TRACKED_SHARE
-from wsgiload.documents.check_names import code_of
-from wsgiload.documents.load_report import Distribution, LoadReport, Reason
+from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellResult
+from wsgiload.sampling.memory_growth import LEAST_GROWTH_BYTES, MemoryGrowth
+from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.units import NS_PER_S
 
-Blame = Literal["client", "server", "method"]
-
-MEDIAN = "0.5"
 # littles-law: N = X (R + Z) is an identity of a closed loop in which every user is served.
 LEAST_RESPONSE_LAW, MOST_RESPONSE_LAW = 0.9, 1.1
 # uneven-connections: one user is served this many times as often as the average one, or the least
@@ -32,13 +31,13 @@ MOST_PORT_SHARE = 0.7
 MOST_CONNECTIONS_PER_REQUEST = 0.95
 FEWEST_REQUESTS = 20
 WITHOUT_KEEPALIVE = "servers without keep-alive compared with servers that have it"
-# nagle-delay: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
-DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
 # idle-server and rate-not-reached: fewer missing responses than these may just be on their way at
 # the end.
 FEWEST_MISSING = 10
 # idle-server: a server that falls behind and leaves half of its CPU unused waits for something.
 FELL_BEHIND, IDLE_SHARE = 0.95, 0.5
+# cached-response: a URL that is new to the app takes this many times as long, and so much longer.
+LEAST_CACHE_FACTOR, LEAST_CACHE_GAIN_NS = 3.0, 1_000_000
 # rate-not-reached: of the offered rate.
 LEAST_ACHIEVED = 0.99
 # run-spread: between runs, as a coefficient of variation.
@@ -49,38 +48,16 @@ FEWEST_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
-    """One pattern that was found: in words, what to do about it, and what it would have stopped."""
-
-    check: str
-    blame: Blame
-    message: str
-    value: float
-    limit: float
-    source: str
-    fix: str | None = None
-
-    def reason(self) -> Reason:
-        """As a verdict lists it."""
-        return Reason(
-            check=self.check,
-            code=code_of(self.check),
-            level="warn",
-            message=self.message,
-            fix=self.fix,
-            value=self.value,
-            limit=self.limit,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class ServerUse:
-    """What the server used of its CPU limit, and whether it closed connections that it was to
+    """What the server used of its limits, and whether it closed connections that it was to
     keep."""
 
     cpu_cores_mean: float | None
     cpus: float | None
     refused_keepalive: bool = False
+    memory_growth: MemoryGrowth | None = None
+    memory_limit_bytes: int | None = None
+    cache: CacheProbe | None = None
 
 
 def wrong_responses(load: LoadReport) -> Alarm | None:
@@ -292,38 +269,6 @@ def refused_keepalive(use: ServerUse) -> Alarm | None:
     )
 
 
-def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
-    """The body of the median response lags behind its head by as long as Linux delays an
-    acknowledgement."""
-    first_byte_ns = _median_ns(load.first_byte_ns)
-    service_ns = _median_ns(load.service_time_ns)
-    if first_byte_ns is None or service_ns is None:
-        return None
-
-    delay_ns = service_ns - first_byte_ns
-    least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
-    if not least_ns <= delay_ns <= most_ns:
-        return None
-
-    message = (
-        f"the median body arrives {delay_ns / 1e6:.0f} ms after the head: head and body are "
-        "written separately without TCP_NODELAY, so Nagle's algorithm waits for a delayed ACK"
-    )
-    return Alarm(
-        "nagle-delay",
-        "server",
-        message,
-        delay_ns,
-        least_ns,
-        "40 ms per chunked response taken for a slow server",
-        "set TCP_NODELAY, or write head and body together",
-    )
-
-
-def _median_ns(distribution: Distribution | None) -> int | None:
-    return None if distribution is None else distribution.quantiles.get(MEDIAN)
-
-
 def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
     """The server falls behind and leaves its CPU unused: it is set up too small, not too slow.
     Wrong responses are responses here: ``wrong-responses`` reports them, and no thread is missing
@@ -350,6 +295,56 @@ def idle_though_behind(load: LoadReport, use: ServerUse) -> Alarm | None:
         IDLE_SHARE,
         "one process with one thread, shown as a slow server",
         "more workers or threads, not more CPU",
+    )
+
+
+def growing_memory(load: LoadReport, use: ServerUse) -> Alarm | None:
+    """The server's memory grew all the while: a leak, or a cache without a bound."""
+    growth = use.memory_growth
+    if growth is None:
+        return None
+
+    per_s = growth.bytes_per_s
+    message = (
+        f"the server's memory grew by {growth.grown_bytes / 1e6:,.0f} MB in "
+        f"{growth.length_ns / NS_PER_S:,.0f} s and did not level off"
+    )
+    if load.outcomes.ok:
+        message += f" ({growth.grown_bytes / load.outcomes.ok / 1e3:,.1f} kB per response)"
+    if use.memory_limit_bytes is not None:
+        left_s = max(0, use.memory_limit_bytes - growth.memory_bytes) / per_s
+        message += f"; at this rate it reaches its limit in {left_s:,.0f} s"
+    return Alarm(
+        "memory-growth",
+        "server",
+        message,
+        growth.grown_bytes,
+        LEAST_GROWTH_BYTES,
+        "a short run of a server that later runs out of memory",
+        "measure for longer (--duration); look for a leak or a cache without a bound",
+    )
+
+
+def cached_response(use: ServerUse) -> Alarm | None:
+    """Every request was for one URL, and the app has its response at hand."""
+    cache = use.cache
+    if cache is None:
+        return None
+
+    new_ns, same_ns = cache.fastest_new_ns, cache.slowest_same_ns
+    factor = new_ns / same_ns
+    if factor < LEAST_CACHE_FACTOR or new_ns - same_ns < LEAST_CACHE_GAIN_NS:
+        return None
+    return Alarm(
+        "cached-response",
+        "method",
+        "every request was for the same URL, whose response the app caches: idle, it takes "
+        f"{same_ns / 1e6:.1f} ms for this URL and {new_ns / 1e6:.1f} ms for one that it has not "
+        "seen",
+        factor,
+        LEAST_CACHE_FACTOR,
+        "the speed of a cache taken for that of the app",
+        "measure the URLs that users request (--targets FILE)",
     )
 
 
@@ -440,6 +435,7 @@ _OF_A_LOAD: tuple[Callable[[LoadReport], Alarm | None], ...] = (
     tracking_full,
     closed_after_each,
     delayed_acknowledgement,
+    hidden_stalls,
     below_the_rate,
 )
 
@@ -451,7 +447,12 @@ def alarms_of_load(load: LoadReport) -> list[Alarm]:
 
 def alarms_of_cell(load: LoadReport, use: ServerUse) -> list[Alarm]:
     """The same, and what is known of the server besides."""
-    of_server = (refused_keepalive(use), idle_though_behind(load, use))
+    of_server = (
+        refused_keepalive(use),
+        idle_though_behind(load, use),
+        growing_memory(load, use),
+        cached_response(use),
+    )
     return alarms_of_load(load) + [alarm for alarm in of_server if alarm is not None]
 
 

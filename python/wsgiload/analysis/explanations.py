@@ -207,10 +207,35 @@ _ALARMS = (
     ),
     _one(
         "nagle-delay",
-        "the time between the head and the body of the median response",
-        "The body arrives 36 to 50 ms after the head: Nagle's algorithm waits for a delayed "
-        "acknowledgement.",
+        "the time between the head and the body of each response",
+        "In at least 1 % of the responses the body arrives 36 to 50 ms after the head, three times "
+        "as many as in the windows of equal width below and above: Nagle's algorithm waits for a "
+        "delayed acknowledgement.",
         "set TCP_NODELAY in the server, or write head and body together",
+    ),
+    _one(
+        "closed-loop-stalls",
+        "closed loop: how much of the users' time responses take that are over ten times as slow "
+        "as the p99",
+        "They take at least 2 % of it. Users send nothing while they wait, so a stall is one slow "
+        "response for each of them, and the p99 hides it.",
+        "measure at a rate (-R): an open loop sends on schedule and shows every request that waits",
+    ),
+    _one(
+        "cached-response",
+        "after the load, idle: the response time of the URL that was measured, and of the same URL "
+        "with a query that no request had (a sweep of your app, one URL, GET)",
+        "The slower of them takes three times as long, and at least 1 ms longer: the app caches "
+        "the response, and nothing else was measured.",
+        "measure the URLs that users request (--targets FILE)",
+    ),
+    _one(
+        "memory-growth",
+        "the memory of the server's processes before and after the load, and of its control group "
+        "in between",
+        "It grew by at least 10 MiB and 20 % in at least 5 s, and went on growing to the end: a "
+        "leak, or a cache without a bound.",
+        "measure for longer (--duration); look for a leak or a cache without a bound",
     ),
     _one(
         "idle-server",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wsgiload.attribution import stretches
-from wsgiload.attribution.evidence import Evidence, balance_of, late_connects
+from wsgiload.attribution.evidence import Evidence, balance_of, late_connects, stalls_of
 from wsgiload.attribution.exposure import Signal, Tail, exposure, tail_of
 from wsgiload.attribution.fingerprints import find_fingerprints, wait_ratio
 from wsgiload.attribution.steps import steps_of
@@ -60,6 +60,7 @@ def attribute(measured: Measured) -> AttributionResult | None:
         backlog=measured.backlog,
         balance=balance_of(measured.processes, window),
         late_connects=late_connects(measured.load),
+        stalls=stalls_of(measured.load),
         shared_cores=measured.shared_cores,
         period_ns=period_ns,
     )

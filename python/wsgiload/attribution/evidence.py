@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wsgiload.attribution.steps import Step
+from wsgiload.attribution.stretches import Stretch, joined
 from wsgiload.documents.histograms import histogram_of
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.sampling.processes import ProcessUsage
@@ -21,6 +22,9 @@ RETRANSMISSIONS_NS = (
 )
 # A process that has used less since it was first seen is no worker that could be compared.
 LEAST_LENGTH_NS = NS_PER_S // 2
+# Ten times the median takes a queue of ten: where the server is not nearly saturated, chance alone
+# hardly makes one. A step between samples is about 100 ms long.
+STALL_FACTOR, SHORTEST_STALL_NS = 10, 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Evidence:
     balance: Balance | None = None
     # Connections that took about as long as one, two or three SYN retransmissions.
     late_connects: tuple[int, ...] = ()
+    # Stretches in which a request waited far longer than usual.
+    stalls: tuple[Stretch, ...] = ()
     shared_cores: bool = False
     period_ns: int = field(default=100_000_000)
 
@@ -68,6 +74,21 @@ def late_connects(load: LoadReport | None) -> tuple[int, ...]:
         sum(count for value, count in buckets if low <= value <= high)
         for low, high in RETRANSMISSIONS_NS
     )
+
+
+def stalls_of(load: LoadReport | None) -> tuple[Stretch, ...]:
+    """The stretches in which the slowest requests were in flight: those that took ten times the
+    median, and long enough for a step between two samples to lie inside."""
+    median_ns = (
+        None
+        if load is None or load.response_time_ns is None
+        else (load.response_time_ns.quantiles.get("0.5"))
+    )
+    if load is None or load.flights is None or median_ns is None:
+        return ()
+    least_ns = max(SHORTEST_STALL_NS, STALL_FACTOR * median_ns)
+    slow = [flight for flight in load.flights.slowest if flight[1] - flight[0] >= least_ns]
+    return tuple(joined(slow))
 
 
 def balance_of(usage: Sequence[ProcessUsage], window: tuple[int, int]) -> Balance | None:

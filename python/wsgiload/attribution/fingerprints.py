@@ -18,6 +18,7 @@ LEAST_WAIT_RATIO = 0.05
 LEAST_PAUSE_NS = 100_000_000
 LEAST_BUSY_CORES = 0.5
 LEAST_IMBALANCE = 0.5
+FEWEST_STALLS, LEAST_BUSY_SHARE = 2, 0.5
 
 
 def find_fingerprints(evidence: Evidence) -> list[FingerprintResult]:
@@ -116,6 +117,34 @@ def pause(evidence: Evidence) -> FingerprintResult | None:
     )
 
 
+def busy_pause(evidence: Evidence) -> FingerprintResult | None:
+    """Requests waited while one thread computed: a collection of garbage, or a request that keeps
+    the interpreter's lock."""
+    if len(evidence.stalls) < FEWEST_STALLS:
+        return None
+    found = stretches.busy(evidence.steps, evidence.stalls)
+    if len(found) < LEAST_BUSY_SHARE * len(evidence.stalls):
+        return None
+
+    longest_ns = max(end_ns - start_ns for start_ns, end_ns in found)
+    return FingerprintResult(
+        name="busy_pause",
+        sentence=(
+            f"{len(found)} times, for up to {longest_ns / 1e6:,.0f} ms, requests waited while the "
+            "server computed more than usual: a pause for garbage collection, or a long "
+            "computation that keeps the interpreter's lock"
+        ),
+        rule=(
+            "at least two stalls (ten times the median response time, at least 100 ms); in half "
+            f"of them CPU use of {stretches.BUSY_CORES} cores or more and "
+            f"{stretches.BUSIER} times the usual"
+        ),
+        source="the slowest requests, CPU usage of the control group",
+        value=len(found),
+        limit=FEWEST_STALLS,
+    )
+
+
 def backlog_overflow(evidence: Evidence) -> FingerprintResult | None:
     """The kernel turned connections away at a full accept queue."""
     drops = evidence.listen_drops or 0
@@ -189,6 +218,7 @@ _LOOKS: tuple[Callable[[Evidence], FingerprintResult | None], ...] = (
     throttling,
     contention,
     pause,
+    busy_pause,
     backlog_overflow,
     memory_pressure,
     worker_imbalance,

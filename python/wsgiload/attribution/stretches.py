@@ -22,6 +22,9 @@ FLAT = 0.1
 # be seen pausing.
 DOWN_TO = 0.1
 LEAST_USUAL_CORES = 0.03
+# One thread at work for more than half of a step, which a collection or a computation is; and by
+# how much that must exceed the usual.
+BUSY_CORES, BUSIER = 0.6, 1.5
 
 
 def throttled(steps: Sequence[Step], period_ns: int = CFS_PERIOD_NS) -> list[Stretch]:
@@ -85,6 +88,26 @@ def _nobody_was_accepted(step: Step) -> bool:
         and step.queue_after is not None
         and 0 < step.queue_before <= step.queue_after
     )
+
+
+def busy(steps: Sequence[Step], stalls: Sequence[Stretch]) -> list[Stretch]:
+    """Those of the stalls in which the server computed, and more than it usually does."""
+    usual = [share for step in steps if (share := step.share("cpu_usage_ns")) is not None]
+    if not usual:
+        return []
+    least = max(BUSY_CORES, BUSIER * median(usual))
+    return [stall for stall in stalls if (_most_cores_in(steps, stall) or 0.0) >= least]
+
+
+def _most_cores_in(steps: Sequence[Step], stall: Stretch) -> float | None:
+    """Cores used in the busiest step that lies inside for the most part; None without one."""
+    shares = [
+        share
+        for step in unthrottled(steps)
+        if min(step.end_ns, stall[1]) - max(step.start_ns, stall[0]) > step.length_ns / 2
+        and (share := step.share("cpu_usage_ns")) is not None
+    ]
+    return max(shares, default=None)
 
 
 def short_of_memory(steps: Sequence[Step]) -> list[Stretch]:

@@ -677,6 +677,9 @@ class LoadReport(Document, frozen=True, kw_only=True, omit_defaults=True):
     first_byte_ns: Distribution | None
     """Actual send to first byte. Unit: ns. Source: generator, socket times. Null: no correct
     response."""
+    transfer_ns: Distribution | None
+    """First to last byte; 0 for a response that arrived in one piece. Unit: ns. Source: generator,
+    socket times. Null: no correct response, or a report of version 1."""
     receive_delay_ns: Distribution | None
     """How much later than the kernel the generator had the last byte of a response. With the
     kernel timestamps (`client.receive_stamps`) it is part of the response time of no response

@@ -18,6 +18,7 @@ def migrate_load(load: Json) -> Json:
         "plan": plan | {"thresholds": thresholds},
         "verdict": _verdict(load["verdict"]),
         "diagnostics": [],
+        "transfer_ns": None,
         "not_checked": _not_checked(load["not_checked"]),
         "connections": _connections(load["connections"]),
         "client": _client(load["client"]),

@@ -28,6 +28,7 @@ DistributionName = Literal[
     "pool_wait_ns",
     "connect_time_ns",
     "first_byte_ns",
+    "transfer_ns",
     "receive_delay_ns",
 ]
 

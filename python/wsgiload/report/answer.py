@@ -472,6 +472,9 @@ def _upper_bounds(cells: Sequence[CellResult]) -> list[str]:
 _ABOUT_SERVERS = {
     "no-keepalive": "no keep-alive, so every request opens a connection",
     "nagle-delay": "delayed by Nagle's algorithm with delayed ACKs",
+    "closed-loop-stalls": "stalls that the p99 of a closed loop hides; measure at a rate",
+    "cached-response": "one URL, whose response the app caches",
+    "memory-growth": "its memory kept growing",
     "failed": "failed requests",
     "stationarity": "response times changed during the measurement",
     "app-calls": "the app's call count does not match the requests sent",

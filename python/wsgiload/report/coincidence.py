@@ -25,6 +25,7 @@ NAMES = {
     "pause": "pause inside",
     "backlog_overflow": "full accept queue",
     "memory_pressure": "memory pressure",
+    "busy_pause": "computing pause",
     "worker_imbalance": "one busy worker",
 }
 # Which stretches of time belong to a fingerprint, and what they are called.

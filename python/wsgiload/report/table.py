@@ -395,6 +395,7 @@ def _times_table(report: LoadReport) -> Table:
         "pool wait": report.pool_wait_ns,
         "connect": report.connect_time_ns,
         "first byte": report.first_byte_ns,
+        "transfer": report.transfer_ns,
     }
     for name, distribution in others.items():
         table.add_row(name, *_times(distribution, {}))

@@ -27,6 +27,7 @@ from wsgiload.sampling.listen_queue import turned_away
 from wsgiload.sampling.processes import ClientUsage, ProcessUsage
 from wsgiload.sampling.resources import NOTHING_SAMPLED, measured_window, summarise
 from wsgiload.sampling.sampler import Sample
+from wsgiload.serving.cache_probe import CacheProbe
 from wsgiload.serving.launch import ServerExit
 from wsgiload.units import NS_PER_S
 
@@ -71,6 +72,7 @@ class CellRecord:
     pss_after_bytes: int | None = None
     oom_kills: int | None = None
     keepalive_honoured: bool | None = None
+    cache: CacheProbe | None = None
     outside: OutsideCounts | None = None
     backlog: int | None = None  # as the kernel says, of one listening socket
     attribution: AttributionResult | None = None

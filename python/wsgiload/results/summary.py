@@ -27,6 +27,7 @@ from wsgiload.host.cpus import CpuPlan
 from wsgiload.loads.thresholds import of_orchestrator
 from wsgiload.results.reasons import BlamedReason, reason_of
 from wsgiload.results.record import CellRecord, Setting
+from wsgiload.sampling.memory_growth import memory_growth
 from wsgiload.units import NS_PER_S
 
 Status = Literal["complete", "interrupted", "failed"]
@@ -258,6 +259,11 @@ def _use(record: CellRecord, found: ServerVariant, setting: Setting) -> ServerUs
         cpu_cores_mean=resources.cpu_cores_mean if resources else None,
         cpus=setting.limits.cpus if is_limited else None,
         refused_keepalive=requested != "off" and record.keepalive_honoured is False,
+        memory_growth=memory_growth(
+            record.samples, record.pss_before_bytes, record.pss_after_bytes
+        ),
+        cache=record.cache,
+        memory_limit_bytes=setting.limits.memory_bytes,
     )
 
 

@@ -33,6 +33,7 @@ from wsgiload.sampling.listen_queue import read_listen_queue
 from wsgiload.sampling.processes import proportional_bytes
 from wsgiload.sampling.sampler import Sampler
 from wsgiload.serving import launch, readiness
+from wsgiload.serving.cache_probe import probe_cache
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.launch import ServerProcess
 from wsgiload.serving.lifecycle import Place, Served, Service, serving
@@ -130,6 +131,8 @@ def _measure(
             record.samples = sampler.stop()
             record.processes, record.client = sampler.processes, sampler.client
             record.pss_after_bytes = proportional_bytes(server.group.pids())
+    if not experiment.bundled:  # what those cache is known
+        record.cache = probe_cache((launch.HOST, port), request)
     if experiment.precision is not None and record.load is not None:
         record.notes.append(precision_sentence(record.load, experiment.precision))
     _require_survived(server, record)

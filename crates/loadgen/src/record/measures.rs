@@ -18,6 +18,8 @@ pub struct Measures {
     pub connect: LatencyHistogram,
     /// Actual send to first byte.
     pub first_byte: LatencyHistogram,
+    /// First to last byte.
+    pub transfer: LatencyHistogram,
     /// Delay from the kernel timestamp of the last byte to our read, if there was one.
     pub receive_delay: LatencyHistogram,
     /// Response time minus the generator's send lag: for the verdict only, never a result.
@@ -33,6 +35,7 @@ impl Measures {
         self.pool_wait.add(&other.pool_wait);
         self.connect.add(&other.connect);
         self.first_byte.add(&other.first_byte);
+        self.transfer.add(&other.transfer);
         self.receive_delay.add(&other.receive_delay);
         self.response_without_lag.add(&other.response_without_lag);
     }
@@ -47,6 +50,7 @@ pub(crate) struct Tally {
     plain: LatencyHistogram,
     service: LatencyHistogram,
     first_byte: LatencyHistogram,
+    transfer: LatencyHistogram,
     send_lag: LatencyHistogram,
     did_not_wait: u64,
     pool_wait: LatencyHistogram,
@@ -64,6 +68,7 @@ impl Tally {
         } else {
             self.service.record(parts.service_ns);
             self.first_byte.record(parts.first_byte_ns);
+            self.transfer.record(parts.service_ns - parts.first_byte_ns);
             self.response_without_lag.record(without_lag_ns);
         }
 
@@ -87,6 +92,7 @@ impl Tally {
         self.plain.add(&other.plain);
         self.service.add(&other.service);
         self.first_byte.add(&other.first_byte);
+        self.transfer.add(&other.transfer);
         self.send_lag.add(&other.send_lag);
         self.did_not_wait += other.did_not_wait;
         self.pool_wait.add(&other.pool_wait);
@@ -114,6 +120,7 @@ impl Tally {
             pool_wait: self.pool_wait.clone(),
             connect: self.connect.clone(),
             first_byte: self.first_byte.clone(),
+            transfer: self.transfer.clone(),
             receive_delay: self.receive_delay.clone(),
             response_without_lag: self.response_without_lag.clone(),
         };
@@ -125,6 +132,7 @@ impl Tally {
             measure.add(&self.plain);
         }
 
+        measures.transfer.record_many(0, self.plain.count());
         measures.pool_wait.record_many(0, self.did_not_wait);
         measures
     }
@@ -163,6 +171,7 @@ mod tests {
 
         assert_eq!(extremes(&measures.service), (2, Some(500), Some(600)));
         assert_eq!(extremes(&measures.first_byte), (2, Some(300), Some(600)));
+        assert_eq!(extremes(&measures.transfer), (2, Some(0), Some(200)));
         assert_eq!(extremes(&measures.send_lag), (2, Some(100), Some(100)));
         assert_eq!(extremes(&measures.pool_wait), (2, Some(0), Some(250)));
         assert_eq!(extremes(&measures.connect), (1, Some(150), Some(150)));

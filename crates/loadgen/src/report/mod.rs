@@ -77,6 +77,8 @@ pub struct LoadReport {
     pub connect_time_ns: Option<Distribution>,
     /// Actual send to first byte.
     pub first_byte_ns: Option<Distribution>,
+    /// First to last byte, 0 for a response that arrived in one piece.
+    pub transfer_ns: Option<Distribution>,
     /// How much later than the kernel the generator had the last byte, where the kernel was asked.
     pub receive_delay_ns: Option<Distribution>,
     /// Quantiles over all offered requests, failures counted as never answered.
@@ -347,6 +349,7 @@ impl LoadReport {
             pool_wait_ns: Distribution::of(&measures.pool_wait)?,
             connect_time_ns: Distribution::of(&measures.connect)?,
             first_byte_ns: Distribution::of(&measures.first_byte)?,
+            transfer_ns: Distribution::of(&measures.transfer)?,
             receive_delay_ns: Distribution::of(&measures.receive_delay)?,
             offered_quantiles_ns: offered,
             error_budget_ns: error_budget(plan, &measures, &checks.uncertainty),

@@ -154,6 +154,7 @@ pub fn assert_sound(report: &LoadReport) {
         ("send lag", &measures.send_lag),
         ("pool wait", &measures.pool_wait),
         ("first byte", &measures.first_byte),
+        ("transfer", &measures.transfer),
     ] {
         assert_eq!(
             histogram.count(),

@@ -1,0 +1,106 @@
+"""Alarms about what quantiles do not show: a stall in a share of the responses, or one that a
+closed loop hides. Pure; they read the histograms of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wsgiload.analysis.alarm import Alarm
+from wsgiload.documents.histograms import histogram_of
+from wsgiload.documents.load_report import LoadReport
+
+# nagle-delay: Linux delays an acknowledgement by 40 ms (TCP_DELACK_MIN), rounded to its timer.
+DELAYED_ACKNOWLEDGEMENT_NS = (36_000_000, 50_000_000)
+# A delayed acknowledgement makes a peak there. The windows below and above are equally wide; a body
+# that merely takes its time to arrive falls into them as well.
+WINDOW_NS = DELAYED_ACKNOWLEDGEMENT_NS[1] - DELAYED_ACKNOWLEDGEMENT_NS[0]
+LEAST_PEAK = 3.0
+LEAST_DELAYED_SHARE, FEWEST_DELAYED = 0.01, 5
+# closed-loop-stalls: a response this many times as slow as the p99 is a stall. Even of an
+# exponential distribution, nothing gets there: that takes 1 response in 10 ** 20.
+STALL_FACTOR = 10.0
+P99 = 0.99
+LEAST_STALLED_SHARE = 0.02
+
+Buckets = Iterable[tuple[int, int]]
+
+
+def delayed_acknowledgement(load: LoadReport) -> Alarm | None:
+    """Bodies lag behind their heads by as long as Linux delays an acknowledgement."""
+    histogram = histogram_of(load.transfer_ns)
+    if histogram is None or not len(histogram):
+        return None
+
+    buckets = histogram.buckets()
+    least_ns, most_ns = DELAYED_ACKNOWLEDGEMENT_NS
+    delayed = _count(buckets, least_ns, most_ns)
+    around = max(
+        _count(buckets, least_ns - WINDOW_NS, least_ns),
+        _count(buckets, most_ns, most_ns + WINDOW_NS),
+    )
+    share = delayed / len(histogram)
+    is_peak = delayed >= FEWEST_DELAYED and delayed >= LEAST_PEAK * around
+    if share < LEAST_DELAYED_SHARE or not is_peak:
+        return None
+
+    message = (
+        f"in {share * 100:.0f} % of the responses the body arrives {least_ns / 1e6:.0f} to "
+        f"{most_ns / 1e6:.0f} ms after the head: both are written separately without TCP_NODELAY, "
+        "so Nagle's algorithm waits for a delayed ACK"
+    )
+    return Alarm(
+        "nagle-delay",
+        "server",
+        message,
+        share,
+        LEAST_DELAYED_SHARE,
+        "40 ms per chunked response taken for a slow server",
+        "set TCP_NODELAY, or write head and body together",
+    )
+
+
+def hidden_stalls(load: LoadReport) -> Alarm | None:
+    """A closed loop sends nothing while its users wait for a stalled server, so a stall is one slow
+    response for each of them, however long it lasts.
+
+    Share of the users' waiting time that is spent in stalls: sum of x count(x) over x > 10 p99,
+    divided by the sum over all x. It is the chance that a request sent at any time meets a stall
+    (length-biased sampling), where the share of the responses is the chance that the p99 shows it.
+    """
+    if load.plan.load.closed is None:
+        return None
+    histogram = histogram_of(load.response_time_ns)
+    p99_ns = histogram.quantile(P99) if histogram is not None else None
+    if histogram is None or p99_ns is None:
+        return None
+
+    buckets = histogram.buckets()
+    stalled = [(value, count) for value, count in buckets if value > STALL_FACTOR * p99_ns]
+    share = _total_ns(stalled) / max(1, _total_ns(buckets))
+    if share < LEAST_STALLED_SHARE:
+        return None
+
+    longest_ns = max(value for value, _ in stalled)
+    responses = sum(count for _, count in stalled) / len(histogram)
+    message = (
+        f"stalls of up to {longest_ns / 1e6:,.0f} ms took {share * 100:.0f} % of the users' time "
+        f"but are {responses * 100:.2g} % of the responses, because users of a closed loop send "
+        "nothing while they wait; the p99 hides them"
+    )
+    return Alarm(
+        "closed-loop-stalls",
+        "method",
+        message,
+        share,
+        LEAST_STALLED_SHARE,
+        "the p99 of a closed loop taken for that of users who arrive at any time",
+        "measure at a rate (-R)",
+    )
+
+
+def _count(buckets: Buckets, least_ns: int, most_ns: int) -> int:
+    return sum(count for value, count in buckets if least_ns <= value < most_ns)
+
+
+def _total_ns(buckets: Buckets) -> int:
+    return sum(value * count for value, count in buckets)

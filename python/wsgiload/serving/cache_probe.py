@@ -1,0 +1,61 @@
+"""Whether an app caches the response of the one URL that was measured."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from dataclasses import dataclass, replace
+from secrets import token_hex
+
+from wsgiload.loads.request import Request
+from wsgiload.serving.exchange import exchange
+from wsgiload.units import NS_PER_S
+
+PAIRS = 3
+TIMEOUT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheProbe:
+    """Response times of an idle server, each the one that speaks least for a cache."""
+
+    slowest_same_ns: int
+    """Of the URL that was measured."""
+    fastest_new_ns: int
+    """Of the same path with a query that no request had before."""
+
+
+def probe_cache(address: tuple[str, int], request: Request) -> CacheProbe | None:
+    """Ask for the URL and for one that is new, in turn. None where that does not compare the two:
+    several URLs, another method than GET, or a server that refuses the query or is too slow.
+
+    Takes at most ``2 * PAIRS * TIMEOUT_S``.
+    """
+    if request.method != "GET" or request.targets or request.sessions:
+        return None
+
+    same: list[int] = []
+    new: list[int] = []
+    for _ in range(PAIRS):
+        for times, asked in ((same, request), (new, _with_new_query(request))):
+            taken_ns = _response_time_ns(address, asked)
+            if taken_ns is None:
+                return None
+            times.append(taken_ns)
+    return CacheProbe(max(same), min(new))
+
+
+def _with_new_query(request: Request) -> Request:
+    mark = "&" if "?" in request.path else "?"
+    return replace(request, path=f"{request.path}{mark}wsgiload={token_hex(8)}")
+
+
+def _response_time_ns(address: tuple[str, int], request: Request) -> int | None:
+    began_ns = time.monotonic_ns()
+    try:
+        response = exchange(address, request, TIMEOUT_S)
+    except (OSError, http.client.HTTPException):
+        return None
+    taken_ns = time.monotonic_ns() - began_ns
+    in_time = taken_ns <= TIMEOUT_S * NS_PER_S
+    return taken_ns if in_time and response.status in request.statuses else None
