@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from wsgiload.catalogue.contract import Server, Variant
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.schema import load_schema
-from wsgiload.environments.provision import Environment
+from wsgiload.environments.provision import LockedEnvironment
 from wsgiload.experiment.plan import Experiment, ResourceLimits
 from wsgiload.loads.options import Level, LoadSettings
 from wsgiload.loads.request import Request
@@ -67,12 +67,12 @@ def throttled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepResult:
     """20 ms of CPU time in every 100 ms for requests that need 50."""
     if not REFSRV.is_file():
         pytest.skip("target/release/refsrv is not built")
-    environment = Environment("refsrv", REFSRV, REFSRV.parent, "0", None, "", False, 0.0, (), ())
+    environment = LockedEnvironment("refsrv", REFSRV, REFSRV.parent, "0", None, "", False, 0.0, ())
     sweep = importlib.import_module(
         "wsgiload.sweeps.sweep"
     )  # the package has a function of that name
     monkeypatch.setattr(sweep, "resolve_servers", lambda experiment: {"refsrv": BURNING})
-    monkeypatch.setattr(sweep, "provide", lambda found, interpreters, log: {"refsrv": environment})
+    monkeypatch.setattr(sweep, "provide", lambda found, *_: {"refsrv": environment})
     # One run is intervened in with six pairs.
     rate, seconds, runs = (0.5, 40, 1) if IS_LONG else (2.0, 5, 2)
     experiment = Experiment(

@@ -12,7 +12,7 @@ from wsgiload.environments import provision as module
 from wsgiload.environments.interpreter import AppInterpreter, bundled_app_interpreter
 from wsgiload.environments.provision import (
     Conflict,
-    Environment,
+    LockedEnvironment,
     build_failure,
     cache_folder,
     find_conflicts,
@@ -52,9 +52,9 @@ def make_server(folder: Path, lock: str | None = "# nothing\n") -> Server:
     )
 
 
-def make_environment(**changes: object) -> Environment:
-    made = Environment(
-        "plain", Path("/e/bin/python"), Path("/e/bin"), "1", "3.11.0", "0" * 64, False, 0.0, (), ()
+def make_environment(**changes: object) -> LockedEnvironment:
+    made = LockedEnvironment(
+        "plain", Path("/e/bin/python"), Path("/e/bin"), "1", "3.11.0", "0" * 64, False, 0.0, ()
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from wsgiload.doctor.settle import Settled
 from wsgiload.documents.codec import read
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellFailure, Summary
-from wsgiload.environments.provision import Environment
+from wsgiload.environments.provision import LockedEnvironment
 from wsgiload.experiment.estimate import trial_s
 from wsgiload.experiment.plan import Cell, Experiment, expand
 from wsgiload.experiment.procedure import Procedure
@@ -36,7 +36,7 @@ __all__ = ["invented"]
 MODULE = sys.modules["wsgiload.sweeps.sweep"]
 
 VALID, CLIENT, HOST, SERVER = (None, "client", "host", "server")
-ENVIRONMENT = Environment("wsgiref", Path(), Path(), "3.11", "3.11", "", False, 0.0, (), ())
+ENVIRONMENT = LockedEnvironment("wsgiref", Path(), Path(), "3.11", "3.11", "", False, 0.0, ())
 
 
 class Reported(SweepEvents):

@@ -18,7 +18,7 @@ from wsgiload.catalogue.budget import busy_users
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.summary import CellResult, Summary
-from wsgiload.environments.provide import Environments, named_interpreters, provide
+from wsgiload.environments.provide import Environments, provide
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment, arrival_seed
 from wsgiload.experiment.settings import resolve_servers
@@ -32,7 +32,7 @@ from wsgiload.results.store import RunDirectory
 from wsgiload.results.summary import Status, facts_of, summarise_cell
 from wsgiload.serving import launch
 from wsgiload.serving.lifecycle import Place
-from wsgiload.sweeps.app_check import app_failure_of, app_interpreter
+from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.sweep import check_loads, plan_cpus
 from wsgiload.units import NS_PER_S
@@ -72,7 +72,7 @@ class ServerTrials:
     directory: RunDirectory
     cells: list[CellResult] = field(default_factory=list)
 
-    def app_of(self, server: str) -> str:
+    def app_of(self, server: str) -> str | None:
         """``module:callable`` of its own, or of the experiment."""
         return self.bench.setting.experiment.served(self.found[server].app).app
 
@@ -162,11 +162,8 @@ def _environments(
     place: Place,
     log: Callable[[str], None],
 ) -> Environments:
-    interpreter, named = app_interpreter(experiment), named_interpreters(found)
-    failure = app_failure_of(experiment, interpreter, place)
-    if failure is not None:
-        return dict.fromkeys(found, failure)
-    return provide(found, {None: interpreter} | named, log)
+    interpreters = interpreters_of(experiment, found)
+    return provide(found, interpreters, log, app_failure_of(experiment, interpreters, place))
 
 
 @dataclass(slots=True)

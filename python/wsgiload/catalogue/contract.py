@@ -34,7 +34,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from wsgiload.catalogue.own import OwnServer
 
 Profile = Literal["tuned", "stock"]
 # How a body without a Content-Length of the app is delimited on the wire.
@@ -74,7 +77,7 @@ class LaunchContext:
     @property
     def address(self) -> str:
         """``host:port``, as most servers take it."""
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def is_tuned(self) -> bool:
@@ -174,7 +177,8 @@ class Server:
     rest, and ``overrides`` replaces outdated requirements of an unmaintained project.
     ``distribution`` is the one whose version is called the server's version; None for the standard
     library, or where ``version_command`` prints it. ``reason`` says why a server cannot be run any
-    more: it is listed, and refused with that reason.
+    more: it is listed, and refused with that reason. ``own`` is what a user's own server was made
+    of, which has no file, no lock and no environment of ours; None in every file.
     """
 
     name: str
@@ -203,6 +207,7 @@ class Server:
     clean_exit_codes: tuple[int, ...] = (0, -15)  # -15: no handler, died of the SIGTERM it was sent
     legacy: bool = False
     reason: str | None = None
+    own: OwnServer | None = None
 
     @property
     def lock_path(self) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Literal, get_args
 
 from wsgiload.catalogue.contract import Needed, Profile, Server, Variant
+from wsgiload.catalogue.own import NAME, OwnServer, require_name, server_of
 from wsgiload.errors import UsageError
 
 DEFAULT_FOLDER = Path(__file__).parents[1] / "_servers"
@@ -23,7 +23,6 @@ PROFILES: tuple[Profile, ...] = get_args(Profile)
 ALL = "all"
 DEFAULT = "default"
 _KEEPALIVES: dict[str | int, str] = {"on": "keep", "off": "close"}
-_ALIAS = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,13 @@ class Catalogue:
             ServerVariant(server, variant) for server in self.servers for variant in server.variants
         ]
 
+    def with_own(self, own: Sequence[OwnServer]) -> Catalogue:
+        """This catalogue with the user's own servers, under names that no other server has."""
+        for one in own:
+            require_name(one.name)
+            self._require_free(one.name, "name")
+        return Catalogue((*self.servers, *(server_of(one) for one in own)))
+
     def select(self, names: Sequence[str] | None = None) -> list[ServerVariant]:
         """The variants meant by ``names``, in that order, each once.
 
@@ -131,7 +137,7 @@ class Catalogue:
     def _meant_by(self, name: str) -> list[ServerVariant]:
         alias, equals, meant = name.partition("=")
         if equals:
-            return [replace(self._resolve(meant.strip()), alias=self._free_name(alias.strip()))]
+            return [replace(self._resolve(meant.strip()), alias=self._free_alias(alias.strip()))]
         if name == ALL:
             return self._runnable()
         return self._default() if name == DEFAULT else [self._resolve(name)]
@@ -142,21 +148,24 @@ class Catalogue:
     def _runnable(self) -> list[ServerVariant]:
         return [variant for variant in self.variants() if variant.reason is None]
 
-    def _free_name(self, alias: str) -> str:
+    def _free_alias(self, alias: str) -> str:
+        if not NAME.fullmatch(alias):
+            raise UsageError(
+                f"{alias!r} is not a valid alias",
+                "use letters, digits and dashes: alias=waitress",
+            )
+        self._require_free(alias, "alias")
+        return alias
+
+    def _require_free(self, name: str, kind: str) -> None:
         taken = {
             ALL,
             DEFAULT,
             *(variant.id for variant in self.variants()),
             *(server.name for server in self.servers),
         }
-        if not _ALIAS.fullmatch(alias):
-            raise UsageError(
-                f"{alias!r} is not a valid alias",
-                "use letters, digits and dashes: alias=waitress",
-            )
-        if alias in taken:
-            raise UsageError(f"{alias!r} is a server's name", "choose another alias")
-        return alias
+        if name in taken:
+            raise UsageError(f"{name!r} is a server's name", f"choose another {kind}")
 
     def _resolve(self, name: str) -> ServerVariant:
         known = {variant.id: variant for variant in self.variants()}

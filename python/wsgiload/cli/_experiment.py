@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from wsgiload.catalogue.own import commands_by_name
 from wsgiload.cli._flags import ExperimentFlags, ServerFlags, SweepFlags
 from wsgiload.cli._options import load_options_of, request_options_of, sending_options_of
 from wsgiload.errors import UsageError
@@ -65,6 +66,7 @@ def _server_options(flags: ServerFlags) -> ServerOptions:
         python_version=flags["python_version"],
         port=flags["port"],
         ready_timeout=flags["ready_timeout"],
+        command=commands_by_name(flags["command"]),
     )
 
 

@@ -98,6 +98,7 @@ class ServerFlags(TypedDict):
     workers: int | None
     server_threads: int | None
     grid: tuple[str, ...]
+    command: tuple[tuple[str, str], ...]
     app_name: str | None
     path: str | None
     chdir: Path

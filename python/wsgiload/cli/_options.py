@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from wsgiload.catalogue.own import parse_command
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
 from wsgiload.cli._help import HelpfulCommand, Option, option
@@ -78,6 +79,7 @@ KEEPALIVE = Parsed("on|off|K", parse_keepalive)
 CHECK_THRESHOLD = Parsed("threshold of a check", parse_check_threshold)
 PRECISION = Parsed("precision", _checked_precision)
 HEADER = Parsed("name: value", parse_header)
+COMMAND = Parsed("[name=]command", parse_command)
 STATUSES = Parsed("codes", lambda text: tuple(int(code) for code in _whole_numbers(text)))
 NAMES = Parsed(
     "names", lambda text: tuple(name.strip() for name in text.split(",") if name.strip())

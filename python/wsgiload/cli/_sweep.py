@@ -31,6 +31,7 @@ from wsgiload.cli._flags import SweepFlags
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
 from wsgiload.cli._options import (
+    COMMAND,
     CONNECTIONS,
     CPUS,
     DURATION,
@@ -85,7 +86,7 @@ _SAYS_NOTHING_OF_THE_PLAN = {
 EXAMPLES = (
     "wsgiload sweep myapp:app --rates 500,1000,2000",
     "wsgiload sweep myapp:app --servers gunicorn,waitress --compare --slo 'p99<50ms'",
-    "wsgiload sweep --cpus 2 --memory 1GiB --grid workers=1,2,4 threads=1,4",
+    "wsgiload sweep --command 'gunicorn -c gunicorn.conf.py myapp:app --bind {address}'",
 )
 
 
@@ -147,6 +148,14 @@ _server_options = together(
         "--servers",
         type=NAMES,
         help="Servers (see `wsgiload servers list`); alias=NAME runs NAME under an alias.  [default: servers that need no system packages]",
+    ),
+    option(
+        "Server",
+        "--command",
+        multiple=True,
+        type=COMMAND,
+        metavar="[NAME=]COMMAND",
+        help=_server("command"),
     ),
     option(
         "Server",
@@ -258,7 +267,7 @@ def sweep(
     rate.
 
     APP is module:callable, imported from the current directory with the interpreter of an active or
-    local .venv. Without APP, the bundled app hello is measured.
+    local .venv. Without APP, the bundled app hello is measured, or what --command serves.
     """
     check_destinations(json_file, html)
     thresholds = [parse_threshold(text) for text in threshold]

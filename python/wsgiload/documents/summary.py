@@ -37,9 +37,10 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Name of the experiment. Source: plan. Null: not named."""
     profile: Literal["tuned", "stock"] | tuple[Literal["tuned", "stock"], ...] | None = None
     """`tuned` (equal budgets) or `stock` (each server as it comes); one for all its cells, or a
-    list where `--grid profile=` combines both. Source: plan."""
+    list where `--grid profile=` combines both. Source: plan. Null: only commands of the user's."""
     app: str | tuple[str, ...] | None
-    """`module:callable`; a list where `--grid app=` combines several. Source: plan."""
+    """`module:callable`; a list where `--grid app=` combines several. Source: plan. Null: only
+    the user's commands know."""
     path: str | tuple[str, ...] | None
     """Path requested; a list where the apps of a grid have different ones. Source:
     plan. Null: several targets."""
@@ -295,24 +296,29 @@ class Versions(Document, frozen=True, kw_only=True):
     """The versions of what ran."""
 
     server: str | None
-    """Version of the server. Source: its environment. Null: it could not be built."""
+    """Version of the server. Source: its environment. Null: it could not be built, or the
+    environment of the user's command does not say."""
     python: str | None
-    """Version of the interpreter. Source: its environment. Null: it could not be built."""
+    """Version of the interpreter. Source: its environment. Null: it could not be built, or the
+    environment of the user's command does not say."""
     packages: dict[str, str]
-    """Versions of the packages of the server, by name. Source: its lock file."""
+    """Versions of the packages of the server, by name. Source: its environment."""
 
 
 class ServerSettings(Document, frozen=True, kw_only=True):
     """The settings with which a server ran."""
 
     command: tuple[str, ...]
-    """The command as it was executed. Source: catalogue."""
+    """The command as it was executed. Source: catalogue, plan."""
+    own_command: str | None = None
+    """The command as the user gave it, with its placeholders. Source: plan. Null: a server of the
+    catalogue."""
     workers: PositiveInt | None
     """Number of worker processes requested. Source: plan, catalogue. Null: the server
-    has none, or its default applies."""
+    has none, its default applies, or the user's command does not say."""
     threads: PositiveInt | None
     """Number of threads requested for each worker. Source: plan, catalogue. Null: the
-    server has none, or its default applies."""
+    server has none, its default applies, or the user's command does not say."""
     backlog: NonNegativeInt | None
     """Length of the accept queue. Unit: connections. Source: kernel. Null: it could not be
     read."""
@@ -447,26 +453,28 @@ class CellResult(Document, frozen=True, kw_only=True):
     attempt: PositiveInt | None = None
     """1, or more for a rerun of a trial that was discarded. Source: sweep."""
     server: str
-    """Name in the catalogue. Source: catalogue."""
+    """Name in the catalogue, or of the user's command. Source: catalogue, plan."""
     variant: str | None
     """Its variant. Source: catalogue. Null: it has none."""
     alias: str | None = None
     """The name that the user gave it, as in `--servers again=waitress`. Source: plan. Null: none
     was given."""
     profile: Literal["tuned", "stock"] | None = None
-    """That of the experiment, or its own of a grid. Source: plan."""
+    """That of the experiment, or its own of a grid. Source: plan. Null: a command of the user's."""
     size: str | None = None
     """Workers, threads, profile, keep-alive, version of Python and bundled app that a grid or a
     flag set, as `w2-t4` or `stock-close-py3.13-cpu`. Source: plan. Null: the profile
     decided."""
     app: str | None = None
-    """`module:callable` that it served. Source: plan."""
+    """`module:callable` that it served. Source: plan. Null: only the user's command knows."""
     legacy: bool | None = None
     """The server, or the interpreter it needs, is no longer maintained. Source: catalogue."""
     version: str | None
-    """Version of the server that ran. Source: its environment. Null: it could not be built."""
+    """Version of the server that ran. Source: its environment. Null: it could not be built, or the
+    environment of the user's command does not say."""
     python: str | None
-    """Version of the Python that ran it. Source: its environment. Null: it could not be built."""
+    """Version of the Python that ran it. Source: its environment. Null: it could not be built, or
+    the environment of the user's command does not say."""
     rate: NonNegativeFloat | None
     """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
     connections: NonNegativeInt | None

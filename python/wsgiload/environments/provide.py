@@ -1,5 +1,5 @@
 """Which interpreter each setting of an experiment runs on, and the environments for it: each server
-installed once for each of them."""
+installed once for each of them. A server of the user's own runs in the user's environment."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.interpreter import AppInterpreter
+from wsgiload.environments.own import own_environment
 from wsgiload.environments.provision import Environment, provision_all
 from wsgiload.environments.versions import find_version, require_suited
 from wsgiload.errors import UsageError, WsgiloadError
@@ -42,13 +43,31 @@ def _found_anew(version: str, named: Mapping[str, AppInterpreter]) -> AppInterpr
 
 
 def provide(
-    found: Mapping[str, ServerVariant], interpreters: Interpreters, log: Callable[[str], None]
+    found: Mapping[str, ServerVariant],
+    interpreters: Interpreters,
+    log: Callable[[str], None],
+    app_failure: WsgiloadError | None = None,
 ) -> dict[str, Environment | WsgiloadError]:
-    """The environment of each setting, by its id, or why there is none."""
+    """The environment of each setting, by its id, or why there is none; an app that cannot be
+    imported fails every server of the catalogue."""
+    own = {
+        setting: own_environment(one.server.own)
+        for setting, one in found.items()
+        if one.server.own is not None
+    }
+    ours = {setting: one for setting, one in found.items() if setting not in own}
+    if app_failure is not None:
+        return {**own, **dict.fromkeys(ours, app_failure)}
+
     made: dict[tuple[str | None, str], Environment | WsgiloadError] = {}
     for python, interpreter in interpreters.items():
-        servers = [one.server for one in found.values() if one.python == python]
+        servers = [one.server for one in ours.values() if one.python == python]
         if servers:
             provisioned = provision_all(servers, interpreter, log=log)
             made |= {(python, name): environment for name, environment in provisioned.items()}
-    return {setting: made[one.python, one.server.name] for setting, one in found.items()}
+    return {**own, **{setting: made[one.python, one.server.name] for setting, one in ours.items()}}
+
+
+def needs_app(found: Mapping[str, ServerVariant]) -> bool:
+    """Whether a server of the catalogue imports the app; the user's own see to that themselves."""
+    return any(one.server.own is None for one in found.values())

@@ -25,9 +25,10 @@ import re
 import shutil
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
@@ -84,19 +85,29 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """A server's environment, ready to launch from; ``version`` is the server's."""
+class Environment(ABC):
+    """What a server is launched from; ``version`` is the server's, None where it does not say."""
 
     server: str
     python: Path
     bin: Path
-    version: str
+    version: str | None
     python_version: str | None  # None for a server that is no Python
+    conflicts: tuple[Conflict, ...] = field(default=(), kw_only=True)
+
+    @abstractmethod
+    def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Variables for a launch; without ``inherited`` those of this process are inherited."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedEnvironment(Environment):
+    """The environment of a server of the catalogue, made from its lock."""
+
     lock_sha256: str
     built: bool
     seconds: float
     layered_site_packages: tuple[Path, ...]
-    conflicts: tuple[Conflict, ...]
     ignored_variables: tuple[str, ...] = ()
 
     def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -122,7 +133,7 @@ def cache_folder() -> Path:
     return Path(shared).expanduser().absolute() / "wsgiload"
 
 
-def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Environment:
+def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> LockedEnvironment:
     """The environment of ``server``: from the cache, or built now. On this interpreter, or, for a
     bundled app and a server that does not run on it, on the newest one that it does run on."""
     interpreter = interpreter_for(server, interpreter)
@@ -137,7 +148,7 @@ def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Envir
             if facts is None:
                 log(f"installing {server.name} for Python {interpreter.version}")
                 facts, built = _build(server, interpreter, folder), True
-    return Environment(
+    return LockedEnvironment(
         server=server.name,
         python=folder / "bin" / "python",
         bin=folder / "bin",
@@ -154,13 +165,13 @@ def provision(server: Server, interpreter: AppInterpreter, *, log: Log) -> Envir
 
 def provision_all(
     servers: Iterable[Server], interpreter: AppInterpreter, *, log: Log
-) -> dict[str, Environment | WsgiloadError]:
+) -> dict[str, LockedEnvironment | WsgiloadError]:
     """Provision every server, several at a time; one that fails does not stop the others."""
     wanted = {server.name: server for server in servers}
     # Once, before there are threads: its look-up in the standard library is not thread-safe.
     _uv()
 
-    def attempt(server: Server) -> Environment | WsgiloadError:
+    def attempt(server: Server) -> LockedEnvironment | WsgiloadError:
         try:
             return provision(server, interpreter, log=log)
         except WsgiloadError as error:

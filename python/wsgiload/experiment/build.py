@@ -19,6 +19,7 @@ from wsgiload.experiment.grid import (
     combinations,
     refuse_beside,
 )
+from wsgiload.experiment.own_servers import own_servers_of, require_compatible_with_own
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
@@ -36,7 +37,8 @@ SWEEP_DEFAULTS = LoadOptions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSpec:
-    """Everything a user says about a sweep; ``app`` is ``module:callable``, None a bundled one."""
+    """Everything a user says about a sweep; ``app`` is ``module:callable``, None a bundled one, or
+    what only the commands of the user's own servers know."""
 
     app: str | None = None
     rates: Sequence[float] | None = None
@@ -50,6 +52,11 @@ class SweepSpec:
     options: SweepOptions = field(default_factory=SweepOptions)
     out: str | Path = ".wsgiload/runs"
 
+    @property
+    def is_bundled(self) -> bool:
+        """Whether a bundled app is measured."""
+        return self.app is None and not (self.server.command and self.server.app_name is None)
+
 
 def experiment_of(spec: SweepSpec) -> Experiment:
     """The experiment, apart from its objective."""
@@ -58,23 +65,28 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     require(load.max_duration is None, "--max-duration applies only to `wsgiload load`")
     sizes = combinations(server.workers, server.server_threads, server.grid)
     _require_compatible(spec, sizes)
+    own_servers = own_servers_of(server, _folder(spec)) if server.command else ()
+    require_compatible_with_own(spec.app, spec.servers or (), server, sizes, own_servers)
     names = apps_of(sizes) or [server.app_name or DEFAULT_APP]
     served = _served(spec, names[0])
+    if not spec.is_bundled:
+        names = [spec.app] if spec.app is not None else [one.name for one in own_servers]
 
     experiment = Experiment(
-        name=_file_name(options.name or ("-".join(names) if spec.app is None else spec.app)),
+        name=_file_name(options.name or "-".join(names)),
         app=served.app,
         app_dir=served.app_dir,
         request=served.request,
         load=load.settings(seconds_to_ns(spec.duration)),
         levels=levels_of(spec.rates, spec.connections),
-        servers=None if spec.servers is None else tuple(spec.servers),
+        servers=None if spec.servers is None and not own_servers else tuple(spec.servers or ()),
+        own_servers=own_servers,
         profile=server.profile,
         sizes=sizes,
         seed=load.seed or 0,
         limits=spec.limits,
         precision=None if load.precision is None else parse_precision(load.precision),
-        bundled=spec.app is None,
+        bundled=spec.is_bundled,
         python=server.python,
         python_version=server.python_version,
         port=server.port,
@@ -112,15 +124,19 @@ def levels_of(
 
 def _served(spec: SweepSpec, bundled_name: str) -> ServedApp:
     """The app and its request; a bundled app has a path and a correct body of its own."""
-    if spec.app is None:
+    if spec.is_bundled:
         own = bundled_app(bundled_name)
         request = spec.request.request(own.path, own.expected_body)
         return ServedApp(own.app, own.app_dir, request)
 
+    return ServedApp(spec.app, _folder(spec), spec.request.request())
+
+
+def _folder(spec: SweepSpec) -> Path:
     folder = Path(spec.server.chdir).resolve()
     fix = "name the directory of the app with --chdir"
     require(folder.is_dir(), f"directory {spec.server.chdir} does not exist", fix)
-    return ServedApp(spec.app, folder, spec.request.request())
+    return folder
 
 
 def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Profile
+from wsgiload.catalogue.own import OwnServer
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.errors import require
@@ -71,9 +72,9 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class ServedApp:
     """What a server serves: ``module:callable``, the directory that it is imported from, and its
-    request."""
+    request. None where only the commands of the user's own servers know the app."""
 
-    app: str
+    app: str | None
     app_dir: Path
     request: Request
 
@@ -83,12 +84,13 @@ class Experiment:
     """Everything one sweep measures."""
 
     name: str
-    app: str
+    app: str | None
     app_dir: Path
     request: Request
     load: LoadSettings
     levels: tuple[Level, ...]
     servers: tuple[str, ...] | None = None
+    own_servers: tuple[OwnServer, ...] = ()
     runs: int = 1
     seed: int = 1
     limits: ResourceLimits = field(default_factory=ResourceLimits)
@@ -120,6 +122,11 @@ class Experiment:
         )
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
         require(possible, "the sample interval must be between 1ms and 1s")
+
+    @property
+    def measures_catalogue(self) -> bool:
+        """Whether any server but the user's own is measured."""
+        return bool(self.servers) or not self.own_servers
 
     def served(self, name: str | None) -> ServedApp:
         """The bundled app of that name with its own request; without a name the experiment's
@@ -180,12 +187,15 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
     is_open = bool(rates)
     sizes = experiment.sizes
     served = [experiment.served(size.app) for size in sizes]
+    apps = [one.app for one in served if one.app is not None]
     load, limits, procedure = experiment.load, experiment.limits, experiment.procedure
 
     return ExperimentFacts(
         name=experiment.name,
-        profile=_varied([size.profile or experiment.profile for size in sizes]),
-        app=_varied([one.app for one in served]),
+        profile=_varied([size.profile or experiment.profile for size in sizes])
+        if experiment.measures_catalogue
+        else None,
+        app=_varied(apps) if apps else None,
         path=_varied([one.request.path for one in served]),
         method=experiment.request.method,
         targets=len(experiment.request.targets) or None,

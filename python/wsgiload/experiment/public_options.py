@@ -35,6 +35,9 @@ class ServerOptions:
         python_version: Installed Python version for a bundled app, such as 3.13.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
+        command: A server of your own, by name: the command that starts it, run in your environment.
+            {address} (or {host} and {port}) is where to listen, {workers} and {threads} its size.
+            Without servers, only your own are measured.
     """
 
     profile: Profile = "tuned"
@@ -47,6 +50,7 @@ class ServerOptions:
     python_version: str | None = None
     port: int | None = None
     ready_timeout: float = 30.0
+    command: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from wsgiload.statistics.effect import runs_needed
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
     """The servers that a sweep measures, by id: each in every requested setting that makes
     a difference to it."""
-    chosen = load_catalogue().select(experiment.servers)
+    chosen = _chosen(experiment)
     settings = [_setting(variant, size) for variant in chosen for size in experiment.sizes]
     able = [
         variant
@@ -37,14 +37,23 @@ def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
     return named
 
 
+def _chosen(experiment: Experiment) -> list[ServerVariant]:
+    """The user's own servers, and those of the catalogue that were named beside them."""
+    catalogue, named = load_catalogue().with_own(experiment.own_servers), experiment.servers
+    own = [one.name for one in experiment.own_servers]
+    return catalogue.select([*own, *(named or ())] if own else named)
+
+
 def _setting(variant: ServerVariant, size: Size) -> ServerVariant:
-    """The server in one setting; a version of Python only applies to servers in Python."""
+    """The server in one setting; a version of Python only applies to servers in Python, and
+    profiles only to servers of the catalogue."""
+    is_ours = variant.server.own is None
     return replace(
         variant.sized(size.workers, size.threads),
-        profile=size.profile,
+        profile=size.profile if is_ours else None,
         keepalive=size.keepalive,
         app=size.app,
-        python=size.python if variant.server.serves_wsgi else None,
+        python=size.python if is_ours and variant.server.serves_wsgi else None,
     )
 
 

@@ -17,10 +17,12 @@ _PORT_OPTION = re.compile(r"^--?[a-z-]*port$")
 
 
 def to_paste(settings: ServerSettings) -> str:
-    """The command with its variables, without the paths of our environments, at port 8000."""
+    """The command with its variables, without the paths of our environments, at port 8000; a
+    command of the user's as it was given."""
     port = _port(settings.command)
     words = [_renumbered(word, port) for word in settings.command]
-    words[0] = _program(words[0])
+    if settings.own_command is None:
+        words[0] = _program(words[0])
     variables = [f"{name}={value}" for name, value in sorted(settings.environment.items())]
     return shlex.join([*(["env", *variables] if variables else []), *words])
 

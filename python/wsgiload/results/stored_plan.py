@@ -136,7 +136,7 @@ def require_same_host(stored: HostFacts, now: HostFacts) -> None:
 
 
 def require_same_versions(
-    cells: Sequence[CellResult], versions: Mapping[str, tuple[str, str | None]]
+    cells: Sequence[CellResult], versions: Mapping[str, tuple[str | None, str | None]]
 ) -> None:
     """Refuse servers or interpreters of other versions; ``versions`` is (server, Python) by server
     identifier."""

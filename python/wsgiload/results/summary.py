@@ -91,7 +91,7 @@ def summarise_cell(record: CellRecord, found: ServerVariant, setting: Setting) -
         server=found.server.name,
         variant=found.variant.name,
         alias=found.alias,
-        profile=found.profile or experiment.profile,
+        profile=(found.profile or experiment.profile) if found.server.own is None else None,
         size=found.size,
         app=experiment.served(found.app).app,
         legacy=found.server.legacy,

@@ -108,9 +108,8 @@ class ServerProcess:
         self.settings = settings_of(self.found, context, argv, own, environment)
         self._log = self.log_path.open("wb")
         try:
-            self._process = self.group.spawn(
-                argv, env=variables, cwd=context.app_dir, log=self._log
-            )
+            folder = context.app_dir if server.own is None else server.own.folder
+            self._process = self.group.spawn(argv, env=variables, cwd=folder, log=self._log)
         except OSError as error:
             raise ServerError(
                 f"{self.found.id} could not be started: {error}",

@@ -27,6 +27,7 @@ def settings_of(
     variant = found.variant
     return ServerSettings(
         command=tuple(command),
+        own_command=found.server.own.command if found.server.own is not None else None,
         workers=context.workers if variant.uses_workers else None,
         threads=context.threads if variant.uses_threads else None,
         backlog=None,

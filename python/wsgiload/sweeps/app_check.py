@@ -5,14 +5,17 @@ Importing runs the app's own code, so it happens in a fresh group, of which noth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from wsgiload.catalogue.names import ServerVariant
 from wsgiload.environments.interpreter import (
     AppInterpreter,
     bundled_app_interpreter,
     check_app,
     find_app_interpreter,
 )
+from wsgiload.environments.provide import Interpreters, named_interpreters, needs_app
 from wsgiload.environments.versions import find_version
 from wsgiload.errors import AppImportError
 from wsgiload.experiment.plan import Experiment
@@ -28,12 +31,20 @@ def app_interpreter(experiment: Experiment) -> AppInterpreter:
     return bundled_app_interpreter(experiment.python)
 
 
+def interpreters_of(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Interpreters:
+    """The interpreters of all settings; that of the app only where a server of the catalogue
+    imports it."""
+    usual = {None: app_interpreter(experiment)} if needs_app(found) else {}
+    return usual | named_interpreters(found)
+
+
 def app_failure_of(
-    experiment: Experiment, interpreter: AppInterpreter, place: Place
+    experiment: Experiment, interpreters: Interpreters, place: Place
 ) -> AppImportError | None:
     """A name that does not exist is the caller's to correct; an app that breaks fails every
-    cell."""
-    if experiment.bundled:
+    cell of the catalogue's servers."""
+    interpreter = interpreters.get(None)
+    if experiment.bundled or experiment.app is None or interpreter is None:
         return None
     # What CPU time and memory it needs is seen where it is measured, and is the server's.
     unmeasured = replace(place, limits=replace(place.limits, cpus=None, memory_bytes=None))

@@ -196,7 +196,7 @@ def _context(
         bin=environment.bin,
         host=launch.HOST,
         port=port,
-        app=served.app,
+        app=served.app or "",  # an own command names its app itself
         app_dir=served.app_dir,
         scratch_dir=scratch,
         workers=budget.workers,

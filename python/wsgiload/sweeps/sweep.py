@@ -25,9 +25,9 @@ from wsgiload.doctor.settle import Settled, settle, watch_host
 from wsgiload.documents.codec import encode, read, to_plain
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import CellResult, InterventionResult, Summary
-from wsgiload.environments.provide import Environments, Interpreters, named_interpreters, provide
+from wsgiload.environments.provide import Environments, provide
 from wsgiload.environments.provision import Environment
-from wsgiload.errors import AppImportError, UsageError, WsgiloadError
+from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand
 from wsgiload.experiment.settings import resolve_servers
@@ -54,7 +54,7 @@ from wsgiload.serving import launch
 from wsgiload.serving.concurrency import Concurrency
 from wsgiload.serving.conformance import measure_concurrency
 from wsgiload.serving.lifecycle import Place
-from wsgiload.sweeps.app_check import app_failure_of, app_interpreter
+from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
 
@@ -265,19 +265,18 @@ def _carry_out(
         backend = select_backend(limits)
     if experiment.port is not None:
         launch.require_free_port(experiment.port)
-    interpreter = app_interpreter(experiment)
-    interpreters = {None: interpreter} | named_interpreters(found)
+    interpreters = interpreters_of(experiment, found)
     order = expand(experiment, tuple(found))
     status: Status = "failed" if earlier is None else "interrupted"
     with Janitor() as janitor:
-        app_failure = app_failure_of(experiment, interpreter, Place(limits, backend, janitor))
+        app_failure = app_failure_of(experiment, interpreters, Place(limits, backend, janitor))
         directory = _directory(experiment, earlier, order)
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(found, order, bench, directory, events, cells)
         sweep.write_status(status)  # what stands if nothing more can be written
         try:
-            environments = _provision(sweep, interpreters, app_failure)
+            environments = provide(found, interpreters, events.message, app_failure)
             require_same_versions(sweep.cells, _versions(environments))
             status = _run_cells(sweep, environments)
             if experiment.intervene is not None and status == "complete":
@@ -291,15 +290,7 @@ def _carry_out(
     return SweepResult(directory.path, summary, report)
 
 
-def _provision(
-    sweep: _Sweep, interpreters: Interpreters, app_failure: AppImportError | None
-) -> Environments:
-    if app_failure is not None:
-        return dict.fromkeys(sweep.found, app_failure)
-    return provide(sweep.found, interpreters, sweep.events.message)
-
-
-def _versions(environments: Environments) -> dict[str, tuple[str, str | None]]:
+def _versions(environments: Environments) -> dict[str, tuple[str | None, str | None]]:
     return {
         server: (environment.version, environment.python_version)
         for server, environment in environments.items()
@@ -409,7 +400,7 @@ def _concurrency(
     """How much a server serves at once, as it comes: measured before its first cell, because nobody
     chose it."""
     profile, setting = found.profile or sweep.experiment.profile, sweep.bench.setting
-    if profile != "stock":
+    if profile != "stock" or found.server.own is not None:
         return None
 
     # It is measured on an app of its own, whatever it serves in its cells.

@@ -1,0 +1,114 @@
+"""The environment of a server of the user's own: the user's, as it is.
+
+Nothing is installed or changed; what is known of versions is read from the environment that holds
+the program.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from wsgiload.catalogue.own import OwnServer, words_of
+from wsgiload.environments.provision import Environment
+from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
+
+_PYTHON = re.compile(r"python[\d.]*t?")
+# As venv, and as virtualenv and uv write it.
+_PYTHON_VERSION = re.compile(r"^version(?:_info)?\s*=\s*([\d.]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEnvironment(Environment):
+    """The user's environment; ``own`` is what runs in it."""
+
+    own: OwnServer
+
+    def environ(self, app_dir: Path, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The inherited variables, and where a bundled app is found."""
+        variables = dict(os.environ if inherited is None else inherited)
+        if app_dir != self.own.folder:
+            earlier = variables.get("PYTHONPATH")
+            variables["PYTHONPATH"] = os.pathsep.join([str(app_dir), *filter(None, [earlier])])
+        # Importing the app would otherwise write bytecode into the user's own folders.
+        variables.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+        # What a dying server said last must be in its log.
+        variables.setdefault("PYTHONUNBUFFERED", "1")
+        return variables
+
+
+def own_environment(own: OwnServer) -> OwnEnvironment | WsgiloadError:
+    """The environment that holds its program, or why there is none."""
+    try:
+        program = find_own_program(own)
+    except UsageError as error:
+        return ProvisionError(error.cause, error.fix, step="provision")
+    # A link such as pipx makes leads to its environment; the interpreter of one leads out of it.
+    is_inside = (program.parent.parent / "pyvenv.cfg").is_file()
+    folder = program.parent if is_inside else program.resolve().parent
+    return OwnEnvironment(
+        server=own.name,
+        python=folder / "python",
+        bin=folder,
+        version=_version(words_of(own), folder.parent),
+        python_version=_python_version(folder.parent),
+        own=own,
+    )
+
+
+def find_own_program(own: OwnServer) -> Path:
+    """The program of its command, found as a shell in its folder finds it. Raises UsageError."""
+    name = words_of(own)[0]
+    if os.sep in name:
+        path = own.folder / name
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+        raise UsageError(
+            f"{own.option}: there is no program {name} in {own.folder}",
+            "correct its path, or name the folder with --chdir",
+        )
+
+    found = shutil.which(name)
+    if found is None:
+        cause = f"{own.option}: there is no program {name!r} on your PATH"
+        raise UsageError(cause, _where_else(name, own))
+    return Path(found).absolute()
+
+
+def _where_else(name: str, own: OwnServer) -> str:
+    local = Path(".venv") / "bin" / name
+    if (own.folder / local).is_file():
+        return f"write {local}, or activate .venv first"
+    if "=" in name:
+        return f"set variables by env, as in {own.option}='env {own.command}'"
+    return "activate the environment that has it, or give its path"
+
+
+def _version(words: list[str], prefix: Path) -> str | None:
+    """The version of the distribution that brought the program, or the module after ``-m``."""
+    program = Path(words[0]).name
+    if _PYTHON.fullmatch(program):
+        module = words[words.index("-m") + 1 :][:1] if "-m" in words else []
+        if not module:
+            return None
+        program = module[0].partition(".")[0]
+
+    folders = [str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
+    for one in metadata.distributions(path=folders):
+        scripts = one.entry_points.select(group="console_scripts", name=program)
+        if scripts or (one.name or "").lower() == program.lower():
+            return one.version
+    return None
+
+
+def _python_version(prefix: Path) -> str | None:
+    try:
+        found = _PYTHON_VERSION.search((prefix / "pyvenv.cfg").read_text())
+    except (OSError, UnicodeError):
+        return None
+    return found[1].rstrip(".") if found is not None else None

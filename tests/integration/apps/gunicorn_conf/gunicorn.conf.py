@@ -1,0 +1,15 @@
+# A team's own settings: they want to know how THIS configuration does.
+workers = 3
+threads = 2
+worker_class = "gthread"
+max_requests = 200
+max_requests_jitter = 50
+preload_app = True
+keepalive = 5
+raw_env = ["POOL_URL=sqlite://"]
+
+
+def post_fork(server, worker):
+    import app
+
+    app.connect()

@@ -1,0 +1,95 @@
+"""A server of the user's own: measured with its own settings, like those of the catalogue."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .command import Command, Done, until
+from .test_user_apps import fingerprint, make_project
+
+pytestmark = [pytest.mark.servers, pytest.mark.limits]
+
+APPS = Path(__file__).parent / "apps"
+PROD = "prod=.venv/bin/gunicorn -c gunicorn.conf.py app:application --bind {address}"
+BRIEFLY = ("--rates", "50,100", "--warmup", "200ms", "--cooldown", "0s", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An app that serves only after the post_fork hook of its gunicorn.conf.py has run."""
+    folder = make_project(tmp_path_factory.mktemp("own") / "shop", "gunicorn==23.0.0")
+    shutil.copytree(APPS / "gunicorn_conf", folder, dirs_exist_ok=True)
+    return folder
+
+
+def cells_of(done: Done, server: str) -> list[dict[str, Any]]:
+    return [cell for name, cell in done.cells.items() if name.startswith(f"{server}@")]
+
+
+def test_the_users_configuration_is_measured_where_others_cannot_serve(
+    command: Command, project: Path
+) -> None:
+    """Its workers are recycled while it is measured; those of the catalogue lack its hook."""
+    before = fingerprint(project)
+    words = ("app:application", "--command", PROD, "--servers", "gunicorn-gthread,granian")
+    done = command.run("sweep", *words, *BRIEFLY, "--duration", "10s", cwd=project)
+    assert done.code == 97
+    for cell in cells_of(done, "prod"):
+        assert cell["failure"] is None
+        assert cell["outcomes"]["ok"] > 0.95 * cell["outcomes"]["scheduled"] > 0
+        assert (cell["version"], cell["app"], cell["profile"]) == (
+            "23.0.0",
+            "app:application",
+            None,
+        )
+        settings = cell["settings"]
+        assert settings["own_command"] == PROD.removeprefix("prod=")
+        assert settings["command"][:3] == [".venv/bin/gunicorn", "-c", "gunicorn.conf.py"]
+        assert settings["versions"]["packages"]["gunicorn"] == "23.0.0"
+        assert cell["limits"]["not_enforced"] == []
+        assert cell["resources"]["memory_peak_bytes"] > 0
+        assert cell["keepalive_honoured"] is True
+    log = (done.run_dir / "server" / "prod@100#1.log").read_text()
+    assert "Autorestarting worker" in log
+
+    for server in ("gunicorn-gthread", "granian"):
+        for cell in cells_of(done, server):
+            assert cell["failure"]["step"] == "readiness"
+            assert "GET / got the status 500" in cell["failure"]["message"]
+    after = fingerprint(project)
+    assert {name: after[name] for name in before} == before
+
+
+def test_two_commands_are_compared_without_naming_an_app(command: Command, project: Path) -> None:
+    new = "new=.venv/bin/gunicorn -c gunicorn.conf.py -w {workers} app:application -b {address}"
+    words = ("--command", PROD, "--command", new, "--workers", 2, "--no-verbose")
+    done = command.run("sweep", *words, *BRIEFLY, "--duration", "2s", cwd=project)
+    assert set(done.cells) == {
+        f"{name}@{rate}#1" for name in ("prod", "new-w2") for rate in (50, 100)
+    }
+    assert all(cell["failure"] is None for cell in done.cells.values())
+    assert "Which of 2 servers" in done.out
+    assert "gunicorn -c gunicorn.conf.py" in done.out
+    (again,) = {tuple(cell["settings"]["command"][3:5]) for cell in cells_of(done, "new-w2")}
+    assert again == ("-w", "2")
+    assert done.summary["experiment"]["app"] is None
+
+
+def test_an_interrupted_sweep_of_a_command_is_resumed(command: Command, project: Path) -> None:
+    words = ("--command", PROD, "--runs", 2, "--settle", "0s", "--reruns", 0, "--name", "again")
+    load = ("--rates", "50,60", "--duration", "2s", "--warmup", "0s", "--cooldown", "0s")
+    running = command.start("sweep", *words, *load, cwd=project)
+    until(lambda: "[2/4]" in running.err, "the second trial")
+    running.press_ctrl_c()
+    interrupted = running.end()
+    assert interrupted.code == 130
+    assert len(interrupted.cells) < 4
+    resumed = command.run("sweep", "--resume", interrupted.run_dir, cwd=project)
+    assert sorted(resumed.cells) == sorted(
+        f"prod@{rate}#{run}" for rate in (50, 60) for run in (1, 2)
+    )
+    assert all(cell["failure"] is None for cell in resumed.cells.values())
