@@ -13,20 +13,31 @@ from wsgiload.documents.load_report import LoadReport
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
-from wsgiload.results.manifest import changed_files
+from wsgiload.results.manifest import NAME, changed_files
 from wsgiload.results.store import CSV_COLUMNS
 
 
 def damages(folder: Path) -> list[str]:
-    """Each damaged file; a summary.json that cannot be read is left to whoever reads it."""
+    """Each damaged file; a summary.json that cannot be read is left to whoever reads it. A folder
+    that has neither this nor a manifest is no run, so that nothing in it is damaged."""
+    is_summary_readable = _is_summary_readable(folder)
+    if not is_summary_readable and not (folder / NAME).exists():
+        return []
+
     found = {name: f"{folder / name} {complaint}" for name, complaint in changed_files(folder)}
     for name, cause in [*_documents(folder), *_tables(folder)]:
         found[name] = cause  # what is wrong in the file says more than its checksum
+    if not is_summary_readable:
+        found.pop("summary.json", None)
+    return [found[name] for name in sorted(found)]
+
+
+def _is_summary_readable(folder: Path) -> bool:
     try:
         read(Summary, folder / "summary.json")
     except UsageError:
-        found.pop("summary.json", None)
-    return [found[name] for name in sorted(found)]
+        return False
+    return True
 
 
 def _documents(folder: Path) -> Iterator[tuple[str, str]]:
