@@ -28,7 +28,7 @@ def environ(variant: Variant, context: LaunchContext) -> dict[str, str]:
     """Further workers import our runner by its name."""
     return {
         "PYTHONPATH": os.pathsep.join(
-            [str(context.app_dir), str(Path(__file__).parent / "runners")]
+            [str(context.import_dir), str(Path(__file__).parent / "runners")]
         )
     }
 

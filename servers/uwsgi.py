@@ -73,7 +73,7 @@ def uwsgi(listening: list[str], variant: Variant, context: LaunchContext) -> lis
         str(context.bin / "uwsgi"),
         *listening,
         *("--virtualenv", str(context.bin.parent)),
-        *("--pythonpath", str(context.app_dir)),
+        *("--pythonpath", str(context.import_dir)),
         *("--module", context.app),
         *option("--processes", context.workers),
         *(option("--threads", context.threads) if variant.uses_threads else ()),

@@ -75,7 +75,7 @@ def test_a_module_that_is_not_there_is_named_with_its_nearest_neighbour(
 ) -> None:
     line = refused(command.run("sweep", "shp:app", *BRIEFLY))
     assert f"no module 'shp' in {project}" in line
-    assert "did you mean 'shop'?" in line
+    assert "did you mean shop:app?" in line
     assert not (project / ".wsgiload").exists()
 
 

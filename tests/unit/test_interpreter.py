@@ -1,4 +1,4 @@
-"""The app's interpreter is found in the promised order, and a broken app gets one clear line."""
+"""The app's interpreter is found in the promised order."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from wsgiload.environments import interpreter as module
 from wsgiload.environments.interpreter import (
     bundled_app_interpreter,
-    check_app,
     clean_variables,
     describe_interpreter,
     find_app_interpreter,
 )
-from wsgiload.errors import AppImportError, UsageError
+from wsgiload.errors import UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -141,85 +139,6 @@ def test_variables_that_choose_modules_are_taken_away() -> None:
         "PYTHONHASHSEED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-def check(folder: Path, app: str, text: str | None = None) -> None:
-    if text is not None:
-        (folder / "shop.py").write_text(text)
-    check_app(app, find_app_interpreter(folder), folder)
-
-
-def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
-    check(
-        tmp_path,
-        "shop:app",
-        "import threading, time\nprint('noise')\nthreading.Thread(target=time.sleep, "
-        "args=(600,)).start()\n"
-        "def app(environ, start_response): ...\n",
-    )
-
-
-@pytest.mark.parametrize(
-    ("app", "fix"),
-    [
-        ("shop", "shop:app"),
-        ("shop.py:app", "shop:app"),
-        ("src/shop.py:main", "src.shop:main"),
-        ("shop:app()", "shop:app"),
-        ("", "myapp:app"),
-    ],
-)
-def test_a_name_of_the_wrong_form_is_a_usage_error(tmp_path: Path, app: str, fix: str) -> None:
-    with pytest.raises(UsageError, match="is not module:callable") as caught:
-        check(tmp_path, app)
-    assert fix in (caught.value.fix or "")
-
-
-def test_wrong_names_get_suggestions(tmp_path: Path) -> None:
-    text = "LIMIT = 3\ndef application(environ, start_response): ...\n"
-    with pytest.raises(UsageError, match=r"no module 'shpo'.*did you mean 'shop'"):
-        check(tmp_path, "shpo:app", text)
-    with pytest.raises(UsageError, match=r"no module 'shop\.deep'"):
-        check(tmp_path, "shop.deep:app")
-    with pytest.raises(UsageError, match=r"has no 'aplication'; did you mean shop:application"):
-        check(tmp_path, "shop:aplication")
-    with pytest.raises(UsageError, match="shop:LIMIT is not callable: it is of type int"):
-        check(tmp_path, "shop:LIMIT")
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("x = 1\ndef broken(:\n", r"SyntaxError: invalid syntax at \S+shop\.py:2"),
-        (
-            "import not_there_at_all\n",
-            r"ModuleNotFoundError: .*'not_there_at_all' at \S+shop\.py:1",
-        ),
-        ("from json import nothing\n", r"ImportError: cannot import name 'nothing'"),
-        ("import json\n\njson.loads('{')\n", r"JSONDecodeError: .* at \S+shop\.py:3"),
-        ("raise SystemExit(4)\n", r"SystemExit: 4 at \S+shop\.py:1"),
-    ],
-)
-def test_an_app_that_fails_while_imported_gets_one_line(
-    tmp_path: Path, text: str, line: str
-) -> None:
-    with pytest.raises(AppImportError, match=line) as caught:
-        check(tmp_path, "shop:app", text)
-    assert "\n" not in str(caught.value)
-    assert caught.value.fix
-
-
-def test_an_app_that_ends_the_interpreter_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AppImportError, match="ended the interpreter with code 7"):
-        check(tmp_path, "shop:app", "import os\nos._exit(7)\n")
-
-
-def test_an_app_that_never_ends_importing_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "IMPORT_TIMEOUT_S", 0.5)
-    with pytest.raises(AppImportError, match="did not end within"):
-        check(tmp_path, "shop:app", "import time\ntime.sleep(600)\n")
 
 
 def test_the_description_is_asked_once_per_interpreter(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ Order of calls, for one launch of one variant:
    clock.
 4. ``Server.environ(variant, context)``: variables laid over the environment's own, after the
    inherited variables named by ``Server.ignored_variables`` were taken away.
-5. The process starts with ``context.app_dir`` as its working directory and first on ``PYTHONPATH``.
+5. The process starts with ``context.app_dir`` as its working directory and ``context.import_dir``
+   first on ``PYTHONPATH``.
    Standard output and error go to a log that, in the tuned profile, stays silent while requests are
    served.
 6. At the end ``stop_signal`` goes to the first process; after ``stop_timeout_s`` whatever is left
@@ -57,7 +58,8 @@ class LaunchContext:
     ``workers`` and ``threads`` are the budget, derived from the limits of the run. A server that
     has only one process, or only one thread, ignores what it cannot use; none may look at the
     host's core count. ``max_connections`` is the most connections the load may hold open at once.
-    In the stock profile all four are None, unless the user named them.
+    In the stock profile all four are None, unless the user named them. ``app`` is a dotted module
+    and one attribute, found in ``import_dir``: the app's folder, or one with a generated module.
     """
 
     python: Path
@@ -73,6 +75,12 @@ class LaunchContext:
     max_connections: int | None = 10_000
     run_s: float | None = None
     profile: Profile = "tuned"
+    shim_dir: Path | None = None  # where a generated module gives the app a name
+
+    @property
+    def import_dir(self) -> Path:
+        """The folder from which ``app`` is imported."""
+        return self.shim_dir or self.app_dir
 
     @property
     def address(self) -> str:

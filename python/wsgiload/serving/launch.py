@@ -104,7 +104,10 @@ class ServerProcess:
         require_system(self.found)
         argv = server.command(variant, context)
         own = server.environ(variant, context)
-        variables = environment.environ(context.app_dir) | own | dict(added)
+        variables = environment.environ(context.import_dir) | own | dict(added)
+        if context.shim_dir is not None:
+            # `python -m` would put the working directory first, before the standard library.
+            variables["PYTHONSAFEPATH"] = "1"
         self.settings = settings_of(self.found, context, argv, own, environment)
         self._log = self.log_path.open("wb")
         try:

@@ -5,14 +5,16 @@ Importing runs the app's own code, so it happens in a fresh group, of which noth
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 
 from wsgiload.catalogue.names import ServerVariant
+from wsgiload.environments.app_import import Surroundings, check_app
+from wsgiload.environments.import_messages import out_of_memory
 from wsgiload.environments.interpreter import (
     AppInterpreter,
     bundled_app_interpreter,
-    check_app,
     find_app_interpreter,
 )
 from wsgiload.environments.provide import Interpreters, named_interpreters, needs_app
@@ -20,6 +22,9 @@ from wsgiload.environments.versions import find_version
 from wsgiload.errors import AppImportError
 from wsgiload.experiment.plan import Experiment
 from wsgiload.serving.lifecycle import Place, fresh_group
+from wsgiload.units import NS_PER_S
+
+LEAST_MEMORY_BYTES = 1 << 30
 
 
 def app_interpreter(experiment: Experiment) -> AppInterpreter:
@@ -46,11 +51,17 @@ def app_failure_of(
     interpreter = interpreters.get(None)
     if experiment.bundled or experiment.app is None or interpreter is None:
         return None
-    # What CPU time and memory it needs is seen where it is measured, and is the server's.
-    unmeasured = replace(place, limits=replace(place.limits, cpus=None, memory_bytes=None))
-    with fresh_group("import", unmeasured) as group:
+    # What CPU time and memory it needs is seen where it is measured, and is the server's; here the
+    # limit only protects the host.
+    memory_bytes = max(place.limits.memory_bytes or 0, LEAST_MEMORY_BYTES)
+    unmeasured = replace(place.limits, cpus=None, memory_bytes=memory_bytes)
+    with fresh_group("import", replace(place, limits=unmeasured)) as group:
+        timeout_s = experiment.ready_timeout_ns / NS_PER_S
+        around = Surroundings(interpreter, os.environ, group.spawn, timeout_s)
         try:
-            check_app(experiment.app, interpreter, experiment.app_dir, spawn=group.spawn)
+            check_app(experiment.app, experiment.app_dir, around)
         except AppImportError as error:
+            if group.oom_kills():
+                return out_of_memory(experiment.app, memory_bytes)
             return error
     return None

@@ -20,6 +20,7 @@ from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.summary import CellFailure
+from wsgiload.environments.app_name import SHIM_APP, needs_shim, shim_folder
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
@@ -191,14 +192,18 @@ def _context(
     users = [level.connections for level in experiment.levels if level.connections is not None]
     longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
+    # A command of the user's names its app itself.
+    app = served.app or ""
+    is_shimmed = found.server.own is None and needs_shim(app, served.app_dir)
     return lambda scratch: LaunchContext(
         python=environment.python,
         bin=environment.bin,
         host=launch.HOST,
         port=port,
-        app=served.app or "",  # an own command names its app itself
+        app=SHIM_APP if is_shimmed else app,
         app_dir=served.app_dir,
         scratch_dir=scratch,
+        shim_dir=shim_folder(app, served.app_dir, scratch) if is_shimmed else None,
         workers=budget.workers,
         threads=budget.threads,
         backlog=launch.usual_backlog() if is_tuned else None,

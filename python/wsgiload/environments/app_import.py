@@ -1,0 +1,243 @@
+"""Checks that an app can be imported by its interpreter and is a WSGI app, in a process of its own.
+
+Whatever the app does there, the check ends within its time limit and has one line to say. A fix
+that names an app was tried before.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+import msgspec
+
+from wsgiload.environments import import_messages as messages
+from wsgiload.environments.app_name import (
+    AppName,
+    ImportedFrom,
+    from_here,
+    is_path,
+    modules_of_path,
+    not_an_app,
+    parse_app,
+)
+from wsgiload.environments.interpreter import AppInterpreter, clean_variables
+from wsgiload.errors import WsgiloadError
+from wsgiload.limits.launch import launch
+
+PROGRAM = Path(__file__).with_name("import_program.py")
+TIMEOUT_S = 30.0
+SUGGESTION_TIMEOUT_S = 10.0
+LOG_TAIL_BYTES = 4_000
+RESULT_BYTES = 100_000
+DRAIN_S = 0.5
+SOURCE_FOLDERS = ("src", "app", "backend")
+
+
+class Spawn(Protocol):
+    """Starts a process, its output in ``log``: ``spawn`` of a group, for example."""
+
+    def __call__(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: IO[bytes]
+    ) -> subprocess.Popen[bytes]: ...
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of importing an app (``import_program``)."""
+
+    step: Literal[
+        "done", "missing", "import", "attribute", "call", "callable", "asgi", "factory", "arguments"
+    ]
+    kind: str | None = None
+    text: str = ""
+    missing: str | None = None
+    place: str | None = None
+    file: str | None = None
+    names: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where an app is imported: by whom, with which variables, for how long at most."""
+
+    interpreter: AppInterpreter
+    variables: Mapping[str, str]
+    spawn: Spawn = launch
+    timeout_s: float = TIMEOUT_S
+
+
+def check_app(app: str, folder: Path, around: Surroundings) -> None:
+    """Import ``app`` from ``folder``.
+
+    A name that does not exist, or is no WSGI app, is a UsageError; an app that exists and fails
+    while it is imported is an AppImportError.
+    """
+    folder = folder.resolve()
+    if is_path(app):
+        raise _path_given(app, folder, around)
+    if app and ":" not in app:
+        raise _module_given(app, folder, around)
+    name = parse_app(app)
+
+    report = import_app(ImportedFrom(folder, name), around)
+    if report.step == "done":
+        return
+    if report.step == "missing":
+        raise _module_missing(name, folder, around)
+    raise messages.error_of(report, name, folder, around.interpreter)
+
+
+def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
+    """Import it in a process of its own; one that does not end, or not in the expected way, is an
+    AppImportError."""
+    variables = clean_variables(around.variables, app.folder)
+    del variables["PYTHONPATH"]  # the program sets the path once its own modules are loaded
+    with tempfile.TemporaryDirectory(prefix="wsgiload-") as scratch, _tail() as (log, tail):
+        result = Path(scratch) / "result.json"
+        argv = [str(around.interpreter.executable), "-P", str(PROGRAM)]
+        argv += [app.name.module, app.name.expression, str(result), str(app.folder)]
+        process = around.spawn([*argv, str(app.folder)], env=variables, cwd=app.folder, log=log)
+        log.close()
+        try:
+            process.wait(around.timeout_s)
+        except subprocess.TimeoutExpired:
+            raise messages.not_in_time(app.name, around.timeout_s) from None
+        finally:
+            process.kill()  # nothing, where it has ended
+            process.wait()
+        report = _read(result)
+
+    if report is None:
+        raise messages.ended_early(app, process.returncode, around.interpreter, tail.text())
+    return report
+
+
+class _Tail:
+    """The last of what a process writes into a pipe; the rest is dropped, however much it is."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._bytes = bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._stream:
+            while piece := os.read(self._stream.fileno(), 65_536):
+                self._bytes += piece
+                del self._bytes[:-LOG_TAIL_BYTES]
+
+    def text(self) -> str:
+        """What has been written so far; children that still hold the pipe are not waited for."""
+        self._thread.join(DRAIN_S)
+        return bytes(self._bytes).decode(errors="replace")
+
+
+@contextmanager
+def _tail() -> Iterator[tuple[IO[bytes], _Tail]]:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb", buffering=0) as log:
+        yield log, _Tail(os.fdopen(reading, "rb", buffering=0))
+
+
+def _read(result: Path) -> Imported | None:
+    try:
+        with result.open("rb") as stream:
+            # An app's text may hold half a surrogate pair, which only the standard library reads.
+            return msgspec.convert(json.loads(stream.read(RESULT_BYTES)), type=Imported)
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors as well
+        return None
+
+
+def _first_that_works(
+    candidates: Sequence[ImportedFrom], around: Surroundings
+) -> ImportedFrom | None:
+    """The first that imports, its name corrected where the module has another callable."""
+    until = time.monotonic() + min(SUGGESTION_TIMEOUT_S, around.timeout_s)
+    for candidate in candidates:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            break
+        try:
+            report = import_app(candidate, replace(around, timeout_s=left_s))
+        except WsgiloadError:
+            continue
+        if report.step == "done":
+            return candidate
+        if report.step == "factory":
+            return replace(candidate, name=messages.as_call(candidate.name))
+        if report.step == "attribute" and report.found:
+            return replace(candidate, name=AppName(candidate.name.module, report.found[0]))
+    return None
+
+
+def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
+    """What to type instead of a path."""
+    try:
+        candidates = modules_of_path(app, folder)
+    except (OSError, ValueError):
+        candidates = []
+    if not candidates:
+        path = app.partition(":")[0]
+        return not_an_app(app, f"{path} does not exist in {folder}; name a module, not a file")
+    found = _first_that_works(candidates, around)
+    if found is None:
+        # It exists and does not import: why is worth more than how it should be named.
+        check_app(candidates[0].name.text, candidates[0].folder, around)
+        return not_an_app(app, f"name a module, not a file: {_words(candidates[0])}")
+    return not_an_app(app, f"write it as {_words(found)}")
+
+
+def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
+    """What to type instead of a module without its callable."""
+    likely = parse_app(f"{app}:app")
+    found = _first_that_works([ImportedFrom(folder, likely)], around)
+    if found is None:
+        check_app(likely.text, folder, around)
+    return not_an_app(app, f"write it as {likely.text if found is None else _words(found)}")
+
+
+def _words(app: ImportedFrom) -> str:
+    """``--chdir`` and ``APP`` as they are typed here."""
+    words = [app.name.text]
+    if app.folder != Path.cwd():
+        words = ["--chdir", from_here(app.folder), *words]
+    text = shlex.join(words)
+    return f"`{text}`" if len(words) > 1 else text
+
+
+def _module_missing(name: AppName, folder: Path, around: Surroundings) -> WsgiloadError:
+    top, dot, rest = name.module.partition(".")
+    here = [path.stem for path in folder.glob("*.py")] + [
+        path.parent.name for path in folder.glob("*/__init__.py")
+    ]
+    close = difflib.get_close_matches(top, here, n=2)
+    candidates = [
+        ImportedFrom(folder, AppName(module + dot + rest, name.expression)) for module in close
+    ]
+    inner = name.module.replace(".", "/")
+    for base in SOURCE_FOLDERS:
+        if any((folder / base / inner).with_suffix(end).exists() for end in (".py", "")):
+            candidates.append(ImportedFrom(folder / base, name))
+    candidates += [
+        ImportedFrom(folder, AppName(f"{path.parent.name}.wsgi", "application"))
+        for path in sorted(folder.glob("*/wsgi.py"))
+        if (folder / "manage.py").is_file() and path.parent.name.isidentifier()
+    ]
+
+    found = _first_that_works(candidates, around)
+    return messages.module_missing(
+        name, folder, around.interpreter, None if found is None else _words(found)
+    )

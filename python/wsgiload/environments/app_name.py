@@ -1,0 +1,185 @@
+"""What ``APP`` names: a module, and an expression on it that yields the WSGI callable.
+
+The expression is an attribute, an attribute of an attribute, or one call of it with literal
+arguments, as gunicorn accepts it: ``shop:app``, ``site:dash.server``, ``shop:create_app("test")``.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsgiload.errors import UsageError
+
+SHIM_MODULE = "wsgiload_app"
+SHIM_APP = f"{SHIM_MODULE}:application"
+SHIM = '''"""Written by wsgiload: a name that every server accepts for an app that has none."""
+
+import importlib
+import sys
+
+sys.path.insert(0, {folder!r})
+application = importlib.import_module({module!r}).{expression}
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class AppName:
+    """A parsed ``APP``; ``expression`` is Python, with literals as its only arguments."""
+
+    module: str
+    expression: str
+
+    @property
+    def text(self) -> str:
+        """``module:expression``."""
+        return f"{self.module}:{self.expression}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a dotted module and one attribute, which every server accepts."""
+        return self.expression.isidentifier() and self.is_module_identifier
+
+    @property
+    def is_module_identifier(self) -> bool:
+        """Whether an import statement can name the module."""
+        return all(part.isidentifier() for part in self.module.split("."))
+
+
+def parse_app(app: str) -> AppName:
+    """The module and the expression of ``APP``; anything else is a UsageError."""
+    module, _, expression = app.partition(":")
+    if not _is_module(module):
+        guess = f"{module or 'myapp'}:app" if module.isidentifier() or not module else "myapp:app"
+        raise not_an_app(app, f"write it as module:callable, such as {guess}")
+    if not expression:
+        raise not_an_app(app, f"write it as module:callable, such as {module}:app")
+
+    try:
+        tree = ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = None
+    if tree is None or not _is_accepted(tree):
+        raise not_an_app(
+            app,
+            "the callable is an attribute, or a call with literal arguments, such as "
+            f"'{module}:create_app(\"test\", debug=False)'",
+        )
+    return AppName(module, ast.unparse(tree))
+
+
+def not_an_app(app: str, fix: str) -> UsageError:
+    """The error for an ``APP`` of the wrong form."""
+    return UsageError(f"APP {app!r} is not module:callable", fix)
+
+
+def is_path(app: str) -> bool:
+    """Whether ``APP`` names a file rather than a module."""
+    module = app.partition(":")[0]
+    return "/" in module or (module.endswith(".py") and module != ".py")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFrom:
+    """An app as a folder and a name: what ``--chdir`` and ``APP`` say together."""
+
+    folder: Path
+    name: AppName
+
+
+def modules_of_path(app: str, folder: Path) -> list[ImportedFrom]:
+    """How the file that ``APP`` names may be imported, the likeliest first; none if it does not
+    exist.
+
+    A file in a package is imported from the folder above its topmost package.
+    """
+    path, _, expression = app.partition(":")
+    file = (folder / path).with_suffix(".py") if not path.endswith(".py") else folder / path
+    file = file.resolve()
+    if not file.is_file():
+        return []
+
+    top = file.parent
+    while (top / "__init__.py").is_file() and top != top.parent:
+        top = top.parent
+    folders = [top]
+    if file.is_relative_to(folder) and folder != top:
+        folders.append(folder)
+    names = [".".join(file.relative_to(one).with_suffix("").parts) for one in folders]
+    return [
+        ImportedFrom(one, parse_app(f"{name}:{expression or 'app'}"))
+        for one, name in zip(folders, names, strict=True)
+    ]
+
+
+def from_here(path: Path) -> str:
+    """A path as it is typed in the current folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def shadowed_modules(folder: Path) -> list[str]:
+    """The modules of ``folder`` that are named like one of the standard library."""
+    try:
+        own = [path.stem for path in folder.glob("*.py")]
+        own += [path.parent.name for path in folder.glob("*/__init__.py")]
+    except OSError:
+        return []
+    return sorted(set(own) & sys.stdlib_module_names)
+
+
+def needs_shim(app: str, folder: Path) -> bool:
+    """Whether servers need a generated module to serve it.
+
+    ``PYTHONPATH`` goes before the standard library, so that a ``json.py`` of the app would replace
+    the server's own ``json``. A plain server adds the app's folder only after it has started, and
+    so does the generated module.
+    """
+    return not parse_app(app).is_plain or bool(shadowed_modules(folder))
+
+
+def shim_folder(app: str, folder: Path, scratch: Path) -> Path | None:
+    """A folder with the generated module, in which ``SHIM_APP`` names the app; None without
+    need."""
+    if not needs_shim(app, folder):
+        return None
+    name, shims = parse_app(app), scratch / "shim"
+    text = SHIM.format(folder=str(folder), module=name.module, expression=name.expression)
+    shims.mkdir(exist_ok=True)
+    (shims / f"{SHIM_MODULE}.py").write_text(text, encoding="utf-8")
+    return shims
+
+
+def _is_module(module: str) -> bool:
+    """Whether it can be imported; names such as ``my-app`` are no identifiers, yet import works."""
+    is_file = module.endswith(".py") or "/" in module
+    return (
+        not is_file
+        and all(part and part == part.strip() for part in module.split("."))
+        and module.isprintable()
+        and not set(module) & set(" ()[]{}\"'`$;,=")
+    )
+
+
+def _is_accepted(tree: ast.expr) -> bool:
+    if not isinstance(tree, ast.Call):
+        return _is_attribute(tree)
+    values = [*tree.args, *(keyword.value for keyword in tree.keywords)]
+    is_named = all(keyword.arg is not None for keyword in tree.keywords)
+    return is_named and _is_attribute(tree.func) and all(map(_is_literal, values))
+
+
+def _is_attribute(tree: ast.expr) -> bool:
+    while isinstance(tree, ast.Attribute):
+        tree = tree.value
+    return isinstance(tree, ast.Name)
+
+
+def _is_literal(tree: ast.expr) -> bool:
+    try:
+        ast.literal_eval(tree)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,198 @@
+"""What is said of an app that cannot be served: the cause, and a fix that can be pasted."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsgiload.environments.app_name import (
+    AppName,
+    ImportedFrom,
+    from_here,
+    shadowed_modules,
+)
+from wsgiload.environments.interpreter import AppInterpreter
+from wsgiload.errors import AppImportError, UsageError, WsgiloadError
+
+if TYPE_CHECKING:
+    from wsgiload.environments.app_import import Imported
+
+ASGI_MODULE = "wsgi_adapter"
+MIB = 1 << 20
+
+
+def error_of(
+    report: Imported, name: AppName, folder: Path, interpreter: AppInterpreter
+) -> WsgiloadError:
+    """The error for an app that was found but cannot be served."""
+    match report.step:
+        case "attribute":
+            return _attribute_missing(report, name, folder)
+        case "asgi":
+            served = as_call(name) if report.text == "()" else name
+            return _is_asgi(served, folder, interpreter)
+        case "factory":
+            return UsageError(
+                f"{name.text} is a factory: it takes {report.text} and returns the app",
+                f"call it: {shlex.quote(as_call(name).text)}",
+            )
+        case "arguments":
+            return UsageError(
+                f"{name.text} is not a WSGI app: it takes {report.text}, not "
+                "(environ, start_response)",
+                _call_by_hand(report, name),
+            )
+        case "callable":
+            return UsageError(
+                f"{name.text} is not callable: it is of type {report.kind}",
+                "name the module's WSGI callable",
+            )
+        case _:
+            return _import_failed(report, name, folder, interpreter)
+
+
+def as_call(name: AppName, arguments: str = "") -> AppName:
+    """The app that a factory of this name returns."""
+    return AppName(name.module, f"{name.expression}({arguments})")
+
+
+def not_in_time(name: AppName, timeout_s: float) -> AppImportError:
+    """The error for an import that does not end."""
+    return AppImportError(
+        f"importing {name.module} did not end within {timeout_s:g} s",
+        "raise --ready-timeout, or move what blocks (a server's run loop, a connection) out of the "
+        "module's top level",
+        step="import",
+    )
+
+
+def ended_early(
+    app: ImportedFrom, code: int, interpreter: AppInterpreter, log_tail: str
+) -> AppImportError:
+    """The error for an app that ended its interpreter."""
+    how = f"with code {code}"
+    if code < 0:
+        how = f"by {signal.Signals(-code).name}" if -code in set(signal.Signals) else how
+    return AppImportError(
+        f"importing {app.name.module} ended the interpreter {how}",
+        f"run {_by_hand(app.name, interpreter)} in {app.folder} to see why",
+        step="import",
+        log_tail=log_tail,
+    )
+
+
+def out_of_memory(app: str, limit_bytes: int) -> AppImportError:
+    """The error for an import that exceeds the memory limit."""
+    return AppImportError(
+        f"importing {app.partition(':')[0]} needs more than the memory limit of "
+        f"{limit_bytes / MIB:,.0f} MiB",
+        "raise --memory",
+        step="import",
+    )
+
+
+def module_missing(
+    name: AppName, folder: Path, interpreter: AppInterpreter, suggestion: str | None
+) -> UsageError:
+    """The error for a module that does not exist; ``suggestion`` is one that works."""
+    cause = (
+        f"no module {name.module!r} in {folder} nor in {interpreter.executable} "
+        f"({interpreter.origin})"
+    )
+    if suggestion is not None:
+        return UsageError(cause, f"did you mean {suggestion}?")
+    return UsageError(cause, "change --chdir or --python, or install it there")
+
+
+def _call_by_hand(report: Imported, name: AppName) -> str:
+    if report.found:
+        return f"if it is a factory, call it: {shlex.quote(as_call(name).text)}"
+    call = as_call(name, repr("production")).text
+    return f"if it is a factory, call it with literal arguments, such as {shlex.quote(call)}"
+
+
+def _attribute_missing(report: Imported, name: AppName, folder: Path) -> UsageError:
+    top = name.module.partition(".")[0]
+    if top in shadowed_modules(folder) and not str(report.file).startswith(str(folder)):
+        return UsageError(
+            f"module {top!r} of {folder} has the name of a standard-library module, which servers "
+            "import instead",
+            "rename it",
+        )
+    cause = f"module {name.module!r} has no {name.expression!r}"
+    if report.found:
+        found = AppName(name.module, report.found[0])
+        return UsageError(cause, f"did you mean {shlex.quote(found.text)}?")
+    return UsageError(cause, f"callables in it: {', '.join(report.names) or 'none'}")
+
+
+def _is_asgi(name: AppName, folder: Path, interpreter: AppInterpreter) -> UsageError:
+    """An adapter makes a WSGI app of it; what to type depends on what is installed."""
+    cause = f"{name.text} is an ASGI app, and wsgiload measures WSGI servers"
+    file, adapted = folder / f"{ASGI_MODULE}.py", f"measure {ASGI_MODULE}:app"
+    if file.exists():
+        return UsageError(cause, f"wrap it with a2wsgi's ASGIMiddleware in {file}, then {adapted}")
+
+    write = f"printf '%s\\n' {shlex.join(_adapter(name))} > {shlex.quote(from_here(file))}"
+    install = "" if "a2wsgi" in interpreter.distributions else _install("a2wsgi", interpreter)
+    return UsageError(cause, f"wrap it with a2wsgi: `{install}{write}`, then {adapted}")
+
+
+def _adapter(name: AppName) -> tuple[str, ...]:
+    """The lines of a module that makes a WSGI app of an ASGI app."""
+    top = name.expression.partition("(")[0].partition(".")[0]
+    adapter, wrapped = (
+        "from a2wsgi import ASGIMiddleware",
+        f"app = ASGIMiddleware({name.expression})",
+    )
+    if name.is_module_identifier:
+        return adapter, f"from {name.module} import {top}", "", wrapped
+    taken = f"{top} = importlib.import_module({name.module!r}).{top}"
+    return "import importlib", "", adapter, "", taken, wrapped
+
+
+def _install(package: str, interpreter: AppInterpreter) -> str:
+    """The command that adds a package to the app's environment, followed by ``&&``."""
+    python = shlex.quote(str(interpreter.executable))
+    if "pip" in interpreter.distributions:
+        return f"{python} -m pip install {package} && "
+    return f"uv pip install --python {python} {package} && "
+
+
+def _import_failed(
+    report: Imported, name: AppName, folder: Path, interpreter: AppInterpreter
+) -> AppImportError:
+    text = " ".join(report.text.split())
+    where = f" at {report.place}" if report.place else ""
+    fails = f"{name.module} fails while it is imported"
+    if report.step == "call":
+        fails = f"{name.text} fails"
+    cause = f"{fails}: {report.kind}: {text}{where}"
+
+    if report.missing:
+        fix = (
+            f"install what provides {report.missing!r} for {interpreter.executable}, or "
+            "change --python"
+        )
+    elif report.kind in ("SyntaxError", "IndentationError", "TabError"):
+        fix = (
+            f"correct that line, or name a newer interpreter than {interpreter.version} "
+            "with --python"
+        )
+    elif report.kind == "SystemExit":
+        fix = "move what ends the process below `if __name__ == '__main__':`"
+    else:
+        fix = f"{_by_hand(name, interpreter)} in {folder} shows the whole traceback"
+    return AppImportError(cause, fix, step="import")
+
+
+def _by_hand(name: AppName, interpreter: AppInterpreter) -> str:
+    """The import as a command, also for modules whose names are no identifiers."""
+    statement = f"import {name.module}"
+    if not name.is_module_identifier:
+        statement = f"import importlib; importlib.import_module({name.module!r})"
+    elif "(" in name.expression:
+        statement += f"; {name.module}.{name.expression}"
+    return f"`{shlex.quote(str(interpreter.executable))} -c {shlex.quote(statement)}`"

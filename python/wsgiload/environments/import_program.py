@@ -1,0 +1,224 @@
+"""Imports an app and writes what came of it as JSON. Run as a program by the app's interpreter, so
+it imports the standard library only.
+
+It starts without the app's folder on its path: what it needs itself is loaded before a module of
+the app can take its name, as in a server. The app may print, fork, start threads or change folders;
+only this process writes the result, and leaves without waiting for anyone.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import inspect
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+TEXT_CHARS = 2_000
+# Only these are called without having been asked to: ``main`` might serve until it is killed.
+FACTORY_NAME = re.compile(r"^(create|make|build|get|new)|factory|(^|_)(app|application|wsgi)$")
+USUAL = ("app", "application", "wsgi", "wsgi_app", "server", "create_app", "make_app")
+MAX_NAMES = 8
+
+Report = dict[str, object]
+
+
+def place(error: BaseException, folder: str) -> str | None:
+    """``file:line`` of the app's own code that failed."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and frame.filename != __file__
+    ]
+    own = [frame for frame in frames if frame.filename.startswith(folder + os.sep)]
+    for frame in (own or frames)[-1:]:
+        return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def failure(error: BaseException, step: str, folder: str) -> Report:
+    """What an exception says, as far as it can say it."""
+    try:
+        text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
+    except BaseException:  # an exception of the app may fail at anything
+        text = "(its text cannot be read)"
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return {
+        "step": step,
+        "kind": type(error).__name__,
+        "text": text[:TEXT_CHARS],
+        "missing": missing,
+        "place": place(error, folder),
+    }
+
+
+def is_asgi(value: object) -> bool:
+    """Whether a callable has the form of an ASGI app: a coroutine of scope, receive and send."""
+    if inspect.isclass(value) or not callable(value):
+        return False
+    call = value if inspect.isroutine(value) else type(value).__call__
+    if inspect.iscoroutinefunction(call):
+        return True
+    return [*parameters(value)][:3] == ["scope", "receive", "send"]
+
+
+def parameters(value: object) -> dict[str, inspect.Parameter]:
+    """The parameters by name; none where they cannot be told."""
+    try:
+        return dict(inspect.signature(value).parameters)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return {}
+
+
+def takes(value: object, count: int) -> bool:
+    """Whether it can be called with so many positional arguments; yes where that cannot be told."""
+    try:
+        inspect.signature(value).bind(*range(count))  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def is_wsgi(value: object) -> bool:
+    """Whether a callable can be called like a WSGI app, and its arguments are not mere options."""
+    if not callable(value) or is_asgi(value) or not takes(value, 2):
+        return False
+    kinds = parameters(value).values()
+    has_options_only = bool(kinds) and all(one.default is not one.empty for one in kinds)
+    return not has_options_only
+
+
+def called(value: Callable[[], object]) -> object:
+    """What a factory makes; None if it fails."""
+    try:
+        return value()
+    except BaseException:
+        return None
+
+
+def is_factory_name(name: str, value: object) -> bool:
+    """Whether something may be called to see what it makes."""
+    return inspect.isclass(value) or FACTORY_NAME.search(name.rpartition(".")[2]) is not None
+
+
+def works(name: str, value: object) -> str | None:
+    """What must follow a name so that it yields a WSGI app: nothing, or a call; None if nothing
+    does."""
+    if not callable(value):
+        return None
+    if is_wsgi(value):
+        return ""
+    if is_asgi(value) or not takes(value, 0) or not is_factory_name(name, value):
+        return None
+    return "()" if is_wsgi(called(value)) else None
+
+
+def suggestions(module: object, wanted: str) -> tuple[list[str], list[str]]:
+    """The names that yield a WSGI app, the likeliest first, and the callables that the module
+    defines."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and not name.startswith("_") and is_own(value, module)
+    ]
+    close = difflib.get_close_matches(wanted, own, n=3)
+    likely = [*close, *USUAL, *(name for name in own if FACTORY_NAME.search(name))]
+    found = []
+    for name in dict.fromkeys(likely):
+        suffix = works(name, getattr(module, name)) if name in own else None
+        if suffix is not None:
+            found.append(name + suffix)
+    return found, own[:MAX_NAMES]
+
+
+def is_own(value: object, module: object) -> bool:
+    """Whether a function or class was defined in the module; objects count always."""
+    if not (inspect.isroutine(value) or inspect.isclass(value)):
+        return True
+    return getattr(value, "__module__", None) == getattr(module, "__name__", None)
+
+
+def attempt(module_name: str, expression: str, folder: str) -> Report:
+    """Import the module, evaluate the expression, and judge what it yields."""
+    try:
+        module = importlib.import_module(module_name)
+    except BaseException as error:  # SystemExit included
+        report = failure(error, "import", folder)
+        missing = report["missing"]
+        if isinstance(missing, str) and (module_name + ".").startswith(missing + "."):
+            report["step"] = "missing"
+        return report
+
+    tree = ast.parse(expression, mode="eval").body
+    target = tree.func if isinstance(tree, ast.Call) else tree
+    value: object = module
+    for name in ast.unparse(target).split("."):
+        if not hasattr(value, name):
+            found, names = suggestions(module, ast.unparse(target))
+            file = getattr(module, "__file__", None)
+            return {"step": "attribute", "names": names, "found": found, "file": file}
+        value = getattr(value, name)
+    if isinstance(tree, ast.Call):
+        try:
+            value = value(  # type: ignore[operator]
+                *(ast.literal_eval(one) for one in tree.args),
+                **{str(one.arg): ast.literal_eval(one.value) for one in tree.keywords},
+            )
+        except BaseException as error:
+            return failure(error, "call", folder)
+    return judged(expression, value)
+
+
+def judged(name: str, value: object) -> Report:
+    """Whether a value can be served."""
+    kind = type(value).__name__
+    if not callable(value):
+        return {"step": "callable", "kind": kind}
+    if is_asgi(value):
+        return {"step": "asgi", "kind": kind}
+    if is_wsgi(value):
+        return {"step": "done", "kind": kind}
+    try:
+        text = str(inspect.signature(value))
+    except (TypeError, ValueError):
+        text = "(...)"
+    needs_none = takes(value, 0)
+    made = called(value) if needs_none and is_factory_name(name, value) else None
+    if is_asgi(made):
+        return {"step": "asgi", "kind": type(made).__name__, "text": "()"}
+    if callable(made):
+        return {"step": "factory", "kind": kind, "text": text[:200]}
+    step = "done" if takes(value, 2) else "arguments"
+    suffix = ("()",) if needs_none else ()
+    return {"step": step, "kind": kind, "text": text[:200], "found": suffix}
+
+
+def main() -> None:
+    """Write the report into the file named last."""
+    module_name, expression, result, folder, *path = sys.argv[1:]
+    sys.argv = [module_name]
+    itself = os.getpid()
+    sys.path[:0] = path
+    try:
+        report = attempt(module_name, expression, folder)
+    except BaseException as error:  # objects of the app may fail at any question
+        report = failure(error, "call", folder)
+    if os.getpid() == itself:  # a child that the app forked comes along here as well
+        unfinished = Path(result + ".part")
+        unfinished.write_text(json.dumps(report))
+        unfinished.rename(result)
+    os._exit(0)  # threads that the app started must not hold the check
+
+
+if __name__ == "__main__":
+    main()

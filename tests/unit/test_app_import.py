@@ -1,0 +1,316 @@
+"""An app is found by what users type, and one that cannot be served gets one clear line with a fix
+that works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from wsgiload.environments import app_import
+from wsgiload.environments.app_import import Surroundings, check_app
+from wsgiload.environments.app_name import SHIM_APP, needs_shim, parse_app, shim_folder
+from wsgiload.environments.interpreter import find_app_interpreter
+from wsgiload.errors import AppImportError, UsageError
+
+WSGI = "def app(environ, start_response): ...\n"
+FACTORY = """
+def create_app(greeting=None):
+    def application(environ, start_response): ...
+    return application
+"""
+SITE = """
+class Site:
+    @staticmethod
+    def server(environ, start_response): ...
+site = Site()
+"""
+ASGI = """
+class App:
+    async def __call__(self, scope, receive, send): ...
+app = App()
+async def function(scope, receive, send): ...
+def make(): return App()
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_active_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def check(folder: Path, app: str, text: str | None = None, timeout_s: float = 30.0) -> None:
+    if text is not None:
+        (folder / "shop.py").write_text(text)
+    interpreter = find_app_interpreter(folder)
+    check_app(app, folder, Surroundings(interpreter, os.environ, timeout_s=timeout_s))
+
+
+def test_a_good_app_passes_whatever_it_prints_or_starts(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        "shop:app",
+        "import threading, time\nprint('noise')\nthreading.Thread(target=time.sleep, "
+        "args=(600,)).start()\n"
+        "def app(environ, start_response): ...\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("app", "fix"),
+    [
+        ("shop.py:app", "shop.py does not exist"),
+        ("src/shop.py:main", "src/shop.py does not exist"),
+        ("shop:app(*range(2))", "literal arguments"),
+        ("shop:app(open)", "literal arguments"),
+        ("shop:app().other", "literal arguments"),
+        ("shop:app[0]", "literal arguments"),
+        ("shop:", "shop:app"),
+        ("shop:" + "(" * 5_000, "literal arguments"),
+        ("", "myapp:app"),
+    ],
+)
+def test_a_name_of_the_wrong_form_is_a_usage_error(tmp_path: Path, app: str, fix: str) -> None:
+    with pytest.raises(UsageError, match="is not module:callable") as caught:
+        check(tmp_path, app)
+    assert fix in (caught.value.fix or "")
+
+
+def test_wrong_names_get_suggestions(tmp_path: Path) -> None:
+    text = "LIMIT = 3\ndef application(environ, start_response): ...\n"
+    with pytest.raises(UsageError, match=r"no module 'shpo'.*did you mean shop:application\?"):
+        check(tmp_path, "shpo:app", text)
+    with pytest.raises(UsageError, match=r"no module 'shop\.deep'"):
+        check(tmp_path, "shop.deep:app")
+    with pytest.raises(UsageError, match=r"has no 'aplication'; did you mean shop:application"):
+        check(tmp_path, "shop:aplication")
+    with pytest.raises(UsageError, match="shop:LIMIT is not callable: it is of type int"):
+        check(tmp_path, "shop:LIMIT")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x = 1\ndef broken(:\n", r"SyntaxError: invalid syntax at \S+shop\.py:2"),
+        (
+            "import not_there_at_all\n",
+            r"ModuleNotFoundError: .*'not_there_at_all' at \S+shop\.py:1",
+        ),
+        ("from json import nothing\n", r"ImportError: cannot import name 'nothing'"),
+        ("import json\n\njson.loads('{')\n", r"JSONDecodeError: .* at \S+shop\.py:3"),
+        ("raise SystemExit(4)\n", r"SystemExit: 4 at \S+shop\.py:1"),
+    ],
+)
+def test_an_app_that_fails_while_imported_gets_one_line(
+    tmp_path: Path, text: str, line: str
+) -> None:
+    with pytest.raises(AppImportError, match=line) as caught:
+        check(tmp_path, "shop:app", text)
+    assert "\n" not in str(caught.value)
+    assert caught.value.fix
+
+
+def test_an_app_that_ends_the_interpreter_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AppImportError, match="ended the interpreter with code 7"):
+        check(tmp_path, "shop:app", "import os\nos._exit(7)\n")
+
+
+def test_an_app_that_never_ends_importing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AppImportError, match=r"did not end within 0.5 s; raise --ready-timeout"):
+        check(tmp_path, "shop:app", "import time\ntime.sleep(600)\n", timeout_s=0.5)
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        "shop:create_app()",
+        "shop:create_app('hi')",
+        'shop:create_app(greeting="hi")',
+        "shop:create_app({'a': [1, None, -2.5]})",
+    ],
+)
+def test_a_factory_is_called_with_literals(tmp_path: Path, app: str) -> None:
+    check(tmp_path, app, FACTORY)
+
+
+def test_hyphenated_modules_and_attributes_of_attributes_are_accepted(tmp_path: Path) -> None:
+    (tmp_path / "my-app.py").write_text(WSGI)
+    check(tmp_path, "my-app:app")
+    check(tmp_path, "shop:site.server", SITE)
+
+
+@pytest.mark.parametrize(
+    ("app", "text", "line"),
+    [
+        ("shop:create_app", FACTORY, r"is a factory.*call it: 'shop:create_app\(\)'"),
+        ("shop:app", FACTORY, r"has no 'app'; did you mean 'shop:create_app\(\)'\?"),
+        ("shop:make", "def make(config): ...\n", r"takes \(config\).*'shop:make\("),
+        ("shop:make()", "def make(): return 3\n", r"make\(\) is not callable: .* type int"),
+        ("shop:app", "def create_app(): raise ValueError\n", r"callables in it: create_app"),
+    ],
+)
+def test_a_wrong_name_gets_a_fix_that_was_tried(
+    tmp_path: Path, app: str, text: str, line: str
+) -> None:
+    with pytest.raises(UsageError, match=line):
+        check(tmp_path, app, text)
+
+
+def test_a_factory_that_fails_is_an_import_error(tmp_path: Path) -> None:
+    text = "def make():\n    raise ValueError('no database')\n"
+    line = r"shop:make\(\) fails: ValueError: no database at \S+shop\.py:2"
+    with pytest.raises(AppImportError, match=line):
+        check(tmp_path, "shop:make()", text)
+
+
+def wrapped(folder: Path, app: str) -> str:
+    """The fix for an ASGI app; the command in it is run, but for what it installs."""
+    with pytest.raises(UsageError, match=r"is an ASGI app.*a2wsgi.*wsgi_adapter:app") as caught:
+        check(folder, app)
+    fix = caught.value.fix or ""
+    subprocess.run(fix.split("`")[1].rpartition("&& ")[2], shell=True, check=True)
+    (folder / "a2wsgi.py").write_text(
+        "class ASGIMiddleware:\n"
+        "    def __init__(self, app): self.app = app\n"
+        "    def __call__(self, environ, start_response): ...\n"
+    )
+    return fix
+
+
+@pytest.mark.parametrize("app", ["shop:app", "shop:function", "shop:make", "shop:make()"])
+def test_an_asgi_app_is_recognised_and_its_adapter_named(tmp_path: Path, app: str) -> None:
+    (tmp_path / "shop.py").write_text(ASGI)
+    assert "install a2wsgi && printf" in wrapped(tmp_path, app)
+    check(tmp_path, "wsgi_adapter:app")
+
+
+def test_the_adapter_is_written_beside_the_app_and_never_over_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "back end"
+    folder.mkdir()
+    (folder / "my-shop.py").write_text(ASGI)
+    assert "> 'back end/wsgi_adapter.py'`" in wrapped(folder, "my-shop:app")
+    check(folder, "wsgi_adapter:app")
+    with pytest.raises(UsageError, match=r"ASGIMiddleware in .*/wsgi_adapter\.py, then measure"):
+        check(folder, "my-shop:app")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class App:\n    def __init__(self, environ, start_response): ...\napp = App\n",
+        "def app(*args, **kwargs): ...\n",
+        "class App:\n    def __call__(self, environ, start_response): ...\napp = App()\n",
+        "import functools\ndef f(x, e, s): ...\napp = functools.partial(f, 1)\n",
+    ],
+)
+def test_every_form_of_a_wsgi_app_is_accepted(tmp_path: Path, text: str) -> None:
+    check(tmp_path, "shop:app", text)
+
+
+def test_a_path_gets_the_words_to_type(tmp_path: Path) -> None:
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "main.py").write_text(WSGI)
+    for app in ("api/main.py:app", f"{tmp_path}/api/main:app", "api/main.py"):
+        with pytest.raises(UsageError, match=r"write it as `--chdir api main:app`"):
+            check(tmp_path, app)
+
+
+def test_a_file_of_a_package_is_imported_from_above_it(tmp_path: Path) -> None:
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "__init__.py").touch()
+    (tmp_path / "api" / "names.py").write_text("NAME = 1\n")
+    (tmp_path / "api" / "main.py").write_text("from .names import NAME\n" + WSGI)
+    with pytest.raises(UsageError, match=r"write it as api\.main:app"):
+        check(tmp_path, "api/main.py:app")
+
+
+def test_what_is_wrong_with_the_file_of_a_path_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("raise ValueError('no key')\n")
+    with pytest.raises(AppImportError, match="ValueError: no key"):
+        check(tmp_path, "shop.py:app")
+
+
+def test_a_module_below_src_is_suggested(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "web.py").write_text(WSGI)
+    with pytest.raises(UsageError, match=r"did you mean `--chdir src web:app`"):
+        check(tmp_path, "web:app")
+
+
+def test_django_is_found_by_its_manage_py(tmp_path: Path) -> None:
+    (tmp_path / "manage.py").touch()
+    (tmp_path / "site_config").mkdir()
+    (tmp_path / "site_config" / "wsgi.py").write_text("def application(environ, respond): ...\n")
+    with pytest.raises(UsageError, match=r"did you mean site_config\.wsgi:application"):
+        check(tmp_path, "mysite:application")
+
+
+def test_a_standard_library_name_does_not_break_the_check(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise ValueError('not json')\n" + WSGI)
+    (tmp_path / "inspect.py").write_text("")
+    check(
+        tmp_path,
+        "shop:app",
+        "import json, inspect\njson.dumps([inspect.signature.__name__])\n" + WSGI,
+    )
+    with pytest.raises(UsageError, match=r"name of a standard-library module.*rename it"):
+        check(tmp_path, "json:app")
+
+
+def test_a_fork_at_import_reports_once(tmp_path: Path) -> None:
+    check(tmp_path, "shop:app", "import os\nos.fork()\n" + WSGI)
+
+
+def test_a_changed_folder_does_not_lose_the_result(tmp_path: Path) -> None:
+    check(tmp_path, "shop:app", "import os\nos.chdir('/')\n" + WSGI)
+
+
+def test_endless_output_is_bounded_and_its_end_is_kept(tmp_path: Path) -> None:
+    text = "import os\nfor _ in range(20_000): print('x' * 1_000)\nprint('last', flush=True)\n"
+    with pytest.raises(AppImportError) as caught:
+        check(tmp_path, "shop:app", text + "os._exit(3)\n")
+    assert len(caught.value.log_tail) <= app_import.LOG_TAIL_BYTES
+    assert caught.value.log_tail.endswith("last\n")
+
+
+def test_a_child_that_lives_on_does_not_hold_the_check(tmp_path: Path) -> None:
+    text = "import os, subprocess\nsubprocess.Popen(['sleep', '6'])\nos._exit(3)\n"
+    started = time.monotonic()
+    with pytest.raises(AppImportError, match="with code 3"):
+        check(tmp_path, "shop:app", text)
+    assert time.monotonic() - started < 5
+
+
+def test_sys_exit_has_its_own_fix(tmp_path: Path) -> None:
+    with pytest.raises(AppImportError, match=r"SystemExit: 4.*below `if __name__"):
+        check(tmp_path, "shop:app", "raise SystemExit(4)\n")
+
+
+def test_a_generated_module_names_what_servers_cannot(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(FACTORY)
+    assert not needs_shim("shop:app", tmp_path)
+    assert shim_folder("shop:app", tmp_path, tmp_path) is None
+    assert parse_app("shop:create_app( 'a' , b = 1 )").text == "shop:create_app('a', b=1)"
+
+    folder = shim_folder("shop:create_app('hi')", tmp_path, tmp_path)
+    module, _, attribute = SHIM_APP.partition(":")
+    code = f"import {module}; print(callable({module}.{attribute}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(folder)},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "True\n"
+
+
+def test_a_module_named_like_the_standard_library_needs_one(tmp_path: Path) -> None:
+    (tmp_path / "json.py").touch()
+    assert needs_shim("shop:app", tmp_path)
