@@ -6,6 +6,8 @@ FUZZ_SECONDS ?= 600
 FUZZ := crates/loadgen/fuzz
 SWEEP_ARGUMENTS ?= --rates 1000,2000,3000
 BENCH_ARGUMENTS ?=
+FRONT_END := python/wsgiload/report/front_end/page.js
+FRONT_END_SOURCES := $(wildcard frontend/*.json frontend/*.mjs frontend/src/*.ts frontend/src/*.css)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rustfmt.toml
 export CARGO_TERM_COLOR ?= auto
 
@@ -21,7 +23,10 @@ sweep: build ## Measure the default servers and uWSGI at 1000, 2000 and 3000 req
 test: build ## Run the tests; test-long and test-vm run the rest
 	@# One test needs a library of bjoern's, and is skipped where that cannot be installed.
 	@tools/system-packages "$(PYTHON)" $$($(BIN)/python tools/server-packages bjoern) || true
+	@# The page is tried in a browser, where one is installed or can be.
+	@command -v chromium >/dev/null 2>&1 || tools/system-packages "$(PYTHON)" chromium || true
 	cargo test --release --locked --workspace --exclude wsgiload-pybind
+	npm --prefix frontend test --silent
 	$(BIN)/pytest
 
 fuzz: ## Feed the response decoder made-up bytes for FUZZ_SECONDS (600); needs a C++ compiler
@@ -36,7 +41,7 @@ test-long: build ## Prove the generator's accuracy at full size: about 35 minute
 test-vm: build ## Prove the limits under cgroup v2, as root and under systemd, in three emulated machines
 	@tools/test-vm
 
-check: build ## Formatting, lints, types, the docs of the crates and the stub of the extension
+check: build ## Formatting, lints, types, the docs of the crates, the stub of the extension and the front end
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps --document-private-items
@@ -45,11 +50,12 @@ check: build ## Formatting, lints, types, the docs of the crates and the stub of
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest wsgiload._loadgen
+	npm --prefix frontend run check --silent
 
 schemas: build ## Write the JSON Schemas and docs/metrics.md again from the types of the documents
 	$(BIN)/python -m wsgiload.documents.generate .
 
-build: $(VENV)/.built ## Make .venv with wsgiload in it, and target/release/loadgen and refsrv
+build: $(VENV)/.built $(FRONT_END) ## Make .venv with wsgiload in it, and target/release/loadgen and refsrv
 
 $(VENV)/.installed: requirements/locked.txt
 	tools/system-packages "$(PYTHON)"
@@ -62,7 +68,17 @@ $(VENV)/.built: $(VENV)/.installed $(RUST_SOURCES) pyproject.toml
 	env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --uv
 	touch $@
 
-wheel: $(VENV)/.installed ## Build an installable wheel into dist/
+# Without install scripts: none of the packages needs its own.
+frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json
+	tools/system-packages "$(PYTHON)"
+	npm --prefix frontend ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+$(FRONT_END): frontend/node_modules/.installed $(FRONT_END_SOURCES)
+	npm --prefix frontend run build --silent
+	touch $@
+
+wheel: $(VENV)/.installed $(FRONT_END) ## Build an installable wheel into dist/
 	WSGILOAD_GIT_SHA="$$(git rev-parse HEAD 2>/dev/null)" $(BIN)/maturin build --release --locked --out dist
 
 lock: $(VENV)/.installed ## Resolve the newest versions of everything again
@@ -70,6 +86,7 @@ lock: $(VENV)/.installed ## Resolve the newest versions of everything again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	  --group dev pyproject.toml --output-file requirements/locked.txt
 	$(BIN)/python tools/lock-servers
+	npm --prefix frontend update --package-lock-only --ignore-scripts --no-audit --no-fund
 
 bench: build ## Compare loadgen with other load generators; bench/install gets those, BENCH_ARGUMENTS=--quick is short
 	cargo build --release --locked --package loadgen --example floor
@@ -80,4 +97,4 @@ servers: build ## Install every server of the catalogue, with its system package
 	$(BIN)/wsgiload servers check --all $(CHECK_ARGUMENTS)
 
 clean: ## Remove everything that was built; stored runs stay
-	rm -rf $(VENV) target dist python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) target dist frontend/node_modules frontend/build frontend/src/generated $(dir $(FRONT_END)) python/wsgiload/_loadgen*.so .pytest_cache .mypy_cache .ruff_cache

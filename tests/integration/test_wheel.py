@@ -25,6 +25,8 @@ CARRIED = (
     "wsgiload/catalogue/apps/counted.py",
     "wsgiload/catalogue/apps/json1k.py",
     "wsgiload/report/template.html.j2",
+    "wsgiload/report/front_end/page.css",
+    "wsgiload/report/front_end/page.js",
     "wsgiload/documents/schema/capacity-2.json",
     "wsgiload/documents/schema/load-2.json",
     "wsgiload/py.typed",

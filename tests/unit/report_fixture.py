@@ -124,6 +124,26 @@ def store_summary(directory: Path, summary: Summary) -> None:
     (directory / "summary.json").write_text(encode(summary), encoding="utf-8")
 
 
+def write_many(directory: Path, servers: int) -> Path:
+    """Write a run of so many servers, three runs each, which all do as waitress did."""
+    write_run(directory, runs=3)
+    summary = read_summary(directory)
+    names = [f"server-number-{place}" for place in range(servers)]
+    cells = [
+        msgspec.structs.replace(cell, server=name, id=cell.id.replace("waitress", name))
+        for name in names
+        for cell in summary.cells
+        if cell.server == "waitress"
+    ]
+    store_summary(directory, msgspec.structs.replace(summary, cells=tuple(cells)))
+    for file in ("intervals.csv", "resources.csv"):
+        head, *lines = (directory / file).read_text(encoding="utf-8").splitlines()
+        own = [line for line in lines if line.startswith("waitress")]
+        copies = [line.replace("waitress", name, 1) for name in names for line in own]
+        (directory / file).write_text("\n".join([head, *copies]) + "\n", encoding="utf-8")
+    return directory
+
+
 def read_load(directory: Path, cell: str) -> LoadReport:
     """The load report of one cell."""
     return read(LoadReport, directory / "load" / f"{cell}.json")

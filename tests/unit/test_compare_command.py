@@ -75,18 +75,20 @@ def test_the_same_as_a_page_that_asks_nobody_for_anything(
     sentences = capsys.readouterr().out.splitlines()
     text = unescape(page.read_text(encoding="utf-8"))
     assert all(sentence in text for sentence in sentences)
-    assert text.count("<svg ") == 1
-    assert "a at 1,000/s" in text[text.index("<svg ") :]
-    assert [tag for tag in ("<script", "<link", "<img", "<iframe") if tag in text] == []
+    assert text.count('<div class="chart">') == 1 + 4, "the forest, and the curves of both runs"
+    assert '"servers":["a (first)","a (second)","b (first)","b (second)"]' in text
+    assert "a at 1,000/s" in text[text.index('<figure id="forest">') :].partition("</figure>")[0]
+    assert '"forest":{"title":' in text and '"name":"a at 1,000/s"' in text
+    assert [tag for tag in ("<link", "<img", "<iframe", "src=") if tag in text] == []
     assert str(runs[0]) in text and "<section id=" not in text
 
 
-def test_without_enough_runs_the_page_says_why_and_draws_nothing(tmp_path: Path) -> None:
+def test_without_enough_runs_the_page_says_why_and_has_no_factors(tmp_path: Path) -> None:
     few = [stored(tmp_path / name, experiment(1, {"a": 20e6}, runs=3)) for name in ("one", "two")]
     assert run(["compare", *map(str, few), "--html", str(tmp_path / "change.html")]) == 0
     text = (tmp_path / "change.html").read_text(encoding="utf-8")
     assert "no inference possible from 3 runs" in text
-    assert "<svg " not in text
+    assert 'id="forest"' not in text and '"forest":null' in text
 
 
 def test_runs_with_nothing_in_common_are_refused(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import html
 import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
@@ -12,8 +14,10 @@ import msgspec
 import pytest
 
 from wsgiload.documents.load_report import LoadReport, Stalls
+from wsgiload.documents.page_data import PageData
 from wsgiload.documents.summary import AppliedLimits, CellFailure, CellResult, Summary
 from wsgiload.errors import UsageError
+from wsgiload.report import page as page_of
 from wsgiload.report import write_html
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import read_sweep
@@ -24,11 +28,11 @@ from wsgiload.report.findings import (
     response_time_caption,
 )
 
-from .report_fixture import read_load, read_summary, store_summary, write_run
+from .report_fixture import read_load, read_summary, store_summary, write_many, write_run
 
 replace = msgspec.structs.replace
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-"
 
 
 def only(summary: Summary, *cells: CellResult) -> Summary:
@@ -48,10 +52,10 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        self._hidden += tag == "style"
+        self._hidden += tag in ("style", "script")
 
     def handle_endtag(self, tag: str) -> None:
-        self._hidden -= tag == "style"
+        self._hidden -= tag in ("style", "script")
 
     def handle_data(self, data: str) -> None:
         if not self._hidden:
@@ -87,8 +91,8 @@ def test_the_page_comes_in_its_order(page: Page) -> None:
     assert sections == [
         "answer",
         "verdict",
-        "validity",
         "curves",
+        "validity",
         "time",
         "errors",
         "cells",
@@ -101,33 +105,79 @@ def test_the_page_comes_in_its_order(page: Page) -> None:
 
 
 def test_the_page_asks_nobody_for_anything(source: str, page: Page) -> None:
-    policies = [
-        tag["content"]
-        for tag in page.named("meta")
-        if tag.get("http-equiv") == "Content-Security-Policy"
-    ]
-    assert policies == [POLICY]
-    assert not {"script", "link", "iframe", "object", "img"} & {tag for tag, _ in page.tags}
+    assert not {"link", "iframe", "object", "img"} & {tag for tag, _ in page.tags}
     for _, attributes in page.tags:
         assert not any(name.startswith("on") for name in attributes)
         for name in ("src", "href", "xlink:href"):
             assert (attributes.get(name) or "#").startswith(("#", "data:"))
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", source))
-    addresses = set(re.findall(r"https?://[^\s\"'<)]+", source))
-    assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert re.findall(r"https?://[^\s\"'<)]+", source) == []
     assert "@import" not in source
 
 
+def test_the_page_runs_its_own_script_and_no_other(source: str, page: Page) -> None:
+    assert page.named("script") == [{"type": "application/json", "id": "page-data"}, {}]
+    script = source.rpartition("<script>")[2].partition("</script>")[0]
+    (policy,) = [
+        tag["content"] or ""
+        for tag in page.named("meta")
+        if tag.get("http-equiv") == "Content-Security-Policy"
+    ]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == f"{POLICY}{digest}'"
+
+
+def data_of(source: str) -> PageData:
+    """What the script of a page draws."""
+    text = source.partition('id="page-data">')[2].partition("</script>")[0]
+    return msgspec.json.decode(text, type=PageData)
+
+
 def test_every_chart_has_a_finding_and_its_data(source: str) -> None:
-    for figure in re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL):
+    figures = re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL)
+    for figure in figures:
         caption = re.search(r"<figcaption><b>(.+?)</b>", figure, flags=re.DOTALL)
         assert caption and caption.group(1).endswith(".")
-        assert figure.count("<svg ") == 1
+        assert figure.count('<div class="chart">') == 1
         assert re.search(
             r"<details class=\"data\"><summary>Data</summary>.*<tbody>\s*<tr",
             figure,
             flags=re.DOTALL,
         )
+    data = data_of(source)
+    names = [chart.name for chart in (*data.charts, *data.timelines)]
+    assert [re.findall('id="([^"]*)"', figure)[0] for figure in figures] == names
+
+
+@pytest.mark.parametrize(
+    ("servers", "timelines", "most_bytes"), [(9, 81, 1_000_000), (30, 90, 3_000_000)]
+)
+def test_a_page_stays_small(tmp_path: Path, servers: int, timelines: int, most_bytes: int) -> None:
+    """Under 1 MB for nine servers and under 3 MB for thirty, also with several runs."""
+    path = write_html(write_many(tmp_path / "run", servers))
+    data = data_of(path.read_text(encoding="utf-8"))
+    assert (len(data.servers), len(data.timelines)) == (servers, timelines)
+    assert path.stat().st_size < most_bytes
+
+
+def test_text_of_a_run_cannot_end_the_script_nor_steer_the_page() -> None:
+    name = "a</script>&\x1b[2J\u202e\udc80"
+    data = PageData(servers=(name,), runs_each=1, charts=(), timelines=(), forest=None)
+    text = page_of.embedded(data)
+    assert not set("<>&") & set(text) and text.isascii()
+    shown = msgspec.json.decode(text, type=PageData).servers
+    assert shown == (r"a</script>&\x1b[2J\u202e\udc80",)
+
+
+def test_without_a_built_front_end_the_page_has_its_tables_and_says_so(
+    run_dir: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = page_of.FrontEnd("", "", "default-src 'none'")
+    monkeypatch.setattr(page_of, "front_end", lambda: bare)
+    plain = write_html(run_dir).read_text(encoding="utf-8")
+    assert "<script" not in plain and "built without its front end" in plain
+    assert plain.count("<table") == source.count("<table") > 4 + 23
+    assert "built without its front end" not in source and "<noscript>" in source
 
 
 def test_no_identifier_is_used_twice(page: Page) -> None:
@@ -279,19 +329,20 @@ def test_nothing_is_said_to_cause_anything(page: Page) -> None:
     assert "coincided with" in page.text
 
 
-def test_every_title_names_the_conditions(source: str) -> None:
-    titled = re.findall(r"aria-label=\"[^\"]*", source)
-    assert titled
+def test_every_title_names_the_conditions(source: str, page: Page) -> None:
     subtitle = (
         "Poisson arrivals · a new connection when all are busy · 20 s measured after 5 s warm-up · "
     )
-    assert source.count(subtitle + "1 run<") == 5  # the head of the page and four charts
-    assert source.count(subtitle + "run 1 · ") == 23
+    assert page.text.count(subtitle + "1 run ") == 5  # the head of the page and four charts
+    assert page.text.count(subtitle + "run 1 · ") == 23
+    assert all(subtitle in chart.label for chart in data_of(source).charts)
 
 
-def test_the_raw_files_are_inside(run_dir: Path, page: Page) -> None:
-    links = {tag["download"]: tag["href"] or "" for tag in page.named("a")}
-    assert set(links) == {"summary.json", "run.json", "intervals.csv", "resources.csv"}
+def test_the_raw_files_are_inside_while_they_are_small(run_dir: Path, page: Page) -> None:
+    links = {tag["download"]: tag["href"] or "" for tag in page.named("a") if "download" in tag}
+    assert set(links) == {"run.json", "intervals.csv"}
+    assert re.search(r"resources\.csv \([0-9.]+ KiB, beside this page\)", page.text)
+    assert re.search(r"summary\.json \([0-9.]+ KiB, beside this page\)", page.text)
     for name, link in links.items():
         kind, _, data = str(link).partition(";base64,")
         assert kind in ("data:application/json", "data:text/csv")
@@ -303,13 +354,18 @@ def test_the_page_is_the_same_twice(run_dir: Path, source: str) -> None:
     assert not (run_dir / "report.html.tmp").exists()
 
 
+HOSTILE = "</script><script>alert(1)</script><!--"
+
+
 def test_names_and_messages_are_escaped(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     summary = read_summary(run)
-    odd = replace(summary.cells[0], notes=("<script>alert(1)</script>",))
+    odd = replace(summary.cells[0], server=HOSTILE, variant=None, notes=(HOSTILE,))
     store_summary(run, only(summary, odd))
     text = write_html(run).read_text(encoding="utf-8")
-    assert "<script" not in text and "&lt;script&gt;alert(1)" in text
+    assert html.escape(HOSTILE) in text and HOSTILE not in text
+    assert text.count("<script") == text.count("</script") == 2 and "alert(1)</script" not in text
+    assert data_of(text).servers == (HOSTILE,)
 
 
 def test_runs_and_an_interruption_are_shown(tmp_path: Path) -> None:

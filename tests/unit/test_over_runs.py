@@ -209,7 +209,7 @@ def test_power_is_in_the_summary_the_terminal_and_the_page(tmp_path: Path) -> No
     assert all("".join(sentence.split()) in text for sentence in sentences)
     store_summary(directory, summary)
     page = html.unescape(write_html(directory).read_text(encoding="utf-8"))
-    assert all(f"<p>{sentence}</p>" in page for sentence in sentences)
+    assert all(f"<li>{sentence}</li>" in page for sentence in sentences)
 
 
 def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first() -> None:
@@ -220,9 +220,11 @@ def test_the_forest_has_the_pairs_that_have_a_factor_and_what_chance_shows_first
     )
     assert forest.drawable([pair, unknown, chance]) == [chance, pair]
     assert len(forest.drawable([pair] * 100)) == forest.MOST_ROWS
-    drawing = forest.forest_chart([pair, unknown, chance], "6 runs")
-    assert drawing == forest.forest_chart([pair, unknown, chance], "6 runs")
-    assert "A/A: gthread over sync at 500/s" in drawing and "6 runs" in drawing
+    drawn = forest.forest_data([pair, unknown, chance])
+    assert drawn is not None and drawn == forest.forest_data([pair, unknown, chance])
+    assert drawn.rows[0].name == "A/A: gthread over sync at 500/s"
+    assert [row.is_chance for row in drawn.rows] == [True, False]
+    assert forest.forest_data([unknown]) is None
     assert forest.caption([pair, chance]) == (
         "Of 1 comparison, 1 show a difference and 0 that both are the same within 5 %."
     )
@@ -372,8 +374,9 @@ def test_the_page_has_the_runs_together_and_a_single_run_has_not(
     assert "p99 mean, 95 % interval" in page
     assert "never because of their outcome" in page
     figure = page[page.index('<figure id="forest">') :].partition("</figure>")[0]
-    assert figure.count("<svg ") == 1
+    assert figure.count('<div class="chart">') == 1
     assert "gunicorn-gthread over gunicorn-gevent at 1,000/s" in figure
+    assert '"forest":{"title":' in page
     assert "Of 6 comparisons, " in figure
     assert '<section id="runs">' not in write_html(write_run(tmp_path / "one")).read_text(
         encoding="utf-8"

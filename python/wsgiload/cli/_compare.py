@@ -14,6 +14,7 @@ from wsgiload.cli._output import check_destinations, write_json
 from wsgiload.cli._report import read_summary, sensible
 from wsgiload.documents.codec import SCHEMA_VERSION, read
 from wsgiload.documents.run_info import HostFacts, RunInfo
+from wsgiload.documents.summary import Summary
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import plain
 from wsgiload.report import print_comparison, terminal, write_change
@@ -46,17 +47,21 @@ def compare(
     """
     check_destinations(json_file, html)
     with sensible(run_a, run_b):
-        change = _change(run_a, run_b, figure)
+        summaries = (read_summary(run_a), read_summary(run_b))
+        change = _change((run_a, run_b), summaries, figure)
     if json_file != "-":
         print_comparison(change.comparisons, change.unlike, terminal())
     if json_file is not None:
         write_json({"schema_version": SCHEMA_VERSION} | plain(change), json_file)
     if html is not None:
-        write_change(html, change)
+        write_change(html, change, summaries)
 
 
-def _change(run_a: Path, run_b: Path, figure: str | None) -> Change:
-    first, second = read_summary(run_a), read_summary(run_b)
+def _change(
+    runs: tuple[Path, Path], summaries: tuple[Summary, Summary], figure: str | None
+) -> Change:
+    run_a, run_b = runs
+    first, second = summaries
     of_sessions = any(run.experiment.sessions is not None for run in (first, second))
     comparisons = compare_runs(first.cells, second.cells, figure, of_sessions=of_sessions)
     if not comparisons:

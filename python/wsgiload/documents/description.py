@@ -8,7 +8,7 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import msgspec
 from wsgiload.documents.base import Document
 from wsgiload.documents.capacity import CapacityResult
 from wsgiload.documents.load_report import LoadReport
+from wsgiload.documents.page_data import PageData
 from wsgiload.documents.run_info import RunInfo
 from wsgiload.documents.summary import Summary
 
@@ -74,19 +75,25 @@ def all_class_texts() -> dict[str, ClassText]:
 def json_schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a stored document."""
     kind, title = DOCUMENTS[name]
-    (root,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    texts = all_class_texts()
-    for component, schema in components.items():
-        _describe(schema, texts[component])
-
-    own = components.pop(root["$ref"].rpartition("/")[2])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:wsgiload:schema:{name}",
-        **own,
-        "title": title,
-        "$defs": dict(sorted(components.items())),
+        **_schema_of(kind, title, all_class_texts()),
     }
+
+
+def page_schema() -> dict[str, Any]:
+    """The JSON Schema of the data inside a page."""
+    texts = {text.name: text for text in class_texts("page_data")}
+    return _schema_of(PageData, "PageData", texts)
+
+
+def _schema_of(kind: type[Document], title: str, texts: Mapping[str, ClassText]) -> dict[str, Any]:
+    (root,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    for component, schema in components.items():
+        _describe(schema, texts[component])
+    own = components.pop(root["$ref"].rpartition("/")[2])
+    return {**own, "title": title, "$defs": dict(sorted(components.items()))}
 
 
 def _describe(schema: dict[str, Any], text: ClassText) -> None:

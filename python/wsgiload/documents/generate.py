@@ -1,4 +1,5 @@
-"""Writes what is generated from the types: the JSON Schemas and ``docs/metrics.md``.
+"""Writes what is generated from the types: the JSON Schemas and ``docs/metrics.md``. The schema of
+the data in a page is for the front end, which makes its types of it.
 
 ``python -m wsgiload.documents.generate ROOT``, where ROOT is a checkout. A test fails where the
 files are stale.
@@ -11,8 +12,15 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from wsgiload.documents.description import DOCUMENTS, ClassText, class_texts, json_schema
+from wsgiload.documents.description import (
+    DOCUMENTS,
+    ClassText,
+    class_texts,
+    json_schema,
+    page_schema,
+)
 
+PAGE_SCHEMA = Path("frontend", "page-data.schema.json")
 _HEADER = """# Every key and what it means
 
 Generated from the types in `python/wsgiload/documents/` by `make schemas`; do not edit.
@@ -39,6 +47,11 @@ def schema_files() -> dict[str, str]:
     return {f"{name}.json": json.dumps(json_schema(name), indent=1) + "\n" for name in DOCUMENTS}
 
 
+def page_schema_text() -> str:
+    """The schema of the data in a page."""
+    return json.dumps(page_schema(), indent=1) + "\n"
+
+
 def metrics_page() -> str:
     """``docs/metrics.md``: a table for each object, then the columns of the CSV files."""
     names = ", ".join(f"`{name}`" for name in DOCUMENTS)
@@ -56,6 +69,7 @@ def write_all(root: Path) -> None:
     for name, text in schema_files().items():
         (folder / name).write_text(text, encoding="utf-8")
     (root / "docs" / "metrics.md").write_text(metrics_page(), encoding="utf-8")
+    (root / PAGE_SCHEMA).write_text(page_schema_text(), encoding="utf-8")
 
 
 def _table(text: ClassText) -> str:

@@ -1,6 +1,6 @@
 """Tables for the terminal and one offline HTML page, made from stored results only.
 
-``html`` and matplotlib are loaded when a page is asked for, so that the terminal tables stay quick.
+``html`` and jinja2 are loaded when a page is asked for, so that the terminal tables stay quick.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wsgiload.analysis.comparison import Change
+from wsgiload.documents.summary import Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report.answer import with_answer
 from wsgiload.report.calibration import print_calibration
@@ -46,11 +47,11 @@ __all__ = [
 ]
 
 
-def write_change(path: Path, change: Change) -> None:
+def write_change(path: Path, change: Change, summaries: tuple[Summary, Summary]) -> None:
     """Write the page of what changed between two stored runs."""
     from wsgiload.report import change as page
 
-    path.write_text(page.render(change), encoding="utf-8")
+    path.write_text(page.render(change, summaries), encoding="utf-8")
 
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:

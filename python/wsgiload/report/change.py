@@ -1,14 +1,21 @@
-"""The page of ``wsgiload compare``: sentences, forest plot and figures of two stored runs. Offline,
-like the report."""
+"""The page of ``wsgiload compare``: sentences, forest plot, and the curves of two stored runs over
+each other. Offline, like the report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from wsgiload.analysis.comparison import Change
-from wsgiload.documents.summary import Comparison
-from wsgiload.report import forest, page
+from wsgiload.documents.page_data import PageChart, PageData
+from wsgiload.documents.summary import Comparison, Summary
+from wsgiload.report import findings, forest, grids, page, palette, panels
+from wsgiload.report.cells import Cell, Sweep, read_sweep
 from wsgiload.report.over_runs import change_sentence, load_words
+
+_RUNS = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,32 +26,80 @@ class ChangePage:
     runs: tuple[str, str]
     sentences: list[tuple[str, str]]
     unlike: list[str]
-    forest: str
+    forest: grids.Grid | None
     reading: str
-    rows: list[tuple[str, ...]]
-    palette: page.Palette
+    charts: list[page.Chart]
+    palette: palette.Palette
 
 
-def render(change: Change) -> str:
+def render(change: Change, summaries: tuple[Summary, Summary]) -> str:
     """The whole page as text."""
-    rows = forest.drawable(change.comparisons)
-    conditions = " → ".join(change.runs)
-    drawing = (
-        forest.forest_chart(rows, conditions, "the second run over the first", _name)
-        if rows
-        else ""
-    )
+    factors = forest.forest_data(change.comparisons, "the second run over the first", _name)
+    sweep = _overlaid(summaries)
+    drawn = panels.all_charts(sweep)
     shown = ChangePage(
         title="What changed between two runs",
         runs=change.runs,
         sentences=[(change_sentence(entry), entry.finding) for entry in change.comparisons],
         unlike=list(change.unlike),
-        forest=drawing,
+        forest=None if factors is None else _factor_grid(change.comparisons),
         reading=forest.READING,
-        rows=[(_name(entry), *forest.row_numbers(entry)) for entry in rows],
-        palette=page.palette(),
+        charts=_charts(sweep, drawn),
+        palette=palette.palette(),
     )
-    return page.render("change.html.j2", shown)
+    data = PageData(
+        servers=sweep.labels, runs_each=len(_RUNS), charts=drawn, timelines=(), forest=factors
+    )
+    return page.render("change.html.j2", shown, data)
+
+
+def _overlaid(summaries: tuple[Summary, Summary]) -> Sweep:
+    """Both runs as one: every server that both have, once as of the first and once as of the
+    second."""
+    first, second = (read_sweep(summary) for summary in summaries)
+    common = [label for label in first.labels if label in second.labels]
+    cells = [
+        _of_run(cell, run)
+        for label in common
+        for sweep, run in zip((first, second), _RUNS, strict=True)
+        for cell in sweep.of(label)
+    ]
+    return replace(
+        first,
+        cells=tuple(cells),
+        labels=tuple(_label(label, run) for label in common for run in _RUNS),
+        loads=tuple(sorted({cell.load for cell in cells})),
+    )
+
+
+def _label(label: str, run: str) -> str:
+    return f"{label} ({run})"
+
+
+def _of_run(cell: Cell, run: str) -> Cell:
+    """The same cell, named after its run."""
+    alias = _label(cell.label, run)
+    return Cell(msgspec.structs.replace(cell.result, alias=alias, size=None, legacy=False))
+
+
+def _charts(sweep: Sweep, drawn: Sequence[PageChart]) -> list[page.Chart]:
+    """The curves, each with its table; what changed is said above them."""
+    said = (
+        (findings.RESPONSE_TIME_READING, grids.of_times(sweep, {})),
+        (findings.GOODPUT_READING, grids.of_columns(sweep, grids.GOODPUT_COLUMNS)),
+        (findings.RESOURCE_READING, grids.of_columns(sweep, grids.RESOURCE_COLUMNS)),
+        (findings.SPECTRUM_READING, grids.of_spectrum(sweep)),
+    )
+    return [
+        page.Chart(chart.name, chart.label, "", reading, grid)
+        for chart, (reading, grid) in zip(drawn, said, strict=True)
+    ]
+
+
+def _factor_grid(comparisons: Sequence[Comparison]) -> grids.Grid:
+    rows = forest.drawable(comparisons)
+    numbers = tuple((_name(entry), *forest.row_numbers(entry)) for entry in rows)
+    return grids.Grid(("server", *forest.HEADINGS[1:]), numbers)
 
 
 def _name(entry: Comparison) -> str:

@@ -278,13 +278,14 @@ def _growth(sweep: Sweep) -> str:
 
 RESPONSE_TIME_READING = (
     "Over all offered requests, from the intended send. Dots are runs, lines join medians over "
-    "runs. The "
-    "shaded rail holds what has no finite value: the server's marker where the quantile was "
-    "not met (a "
-    "dotted thread reaches down to the lower bound that is known), a cross where the server "
-    "failed; a number "
-    "beside it counts the runs. Hollow markers are invalid measurements."
+    "runs, and a band reaches from the lowest to the highest end of the runs' 95 % intervals. The "
+    "shaded rail holds what has no finite value: the server's marker where the quantile was not "
+    "met (a dotted thread reaches down to the lower bound that is known), a cross where the "
+    "server failed; a number beside it counts the runs. Hollow markers are invalid measurements."
 )
+
+
+GOODPUT_READING = "Only correct responses (expected status and body) count."
 
 
 def goodput_caption(sweep: Sweep) -> str:
@@ -305,6 +306,9 @@ def goodput_caption(sweep: Sweep) -> str:
         most = ", ".join(f"{label} {words.format_per_s(peak)}" for peak, label in sorted(peaks))
         text += f" Largest goodput of the other servers: {most}."
     return f"{text} {_unmeasured(unmeasured)}".strip()
+
+
+RESOURCE_READING = "From the server's cgroup. Throttled: share of CPU periods, not of time."
 
 
 def resource_caption(sweep: Sweep) -> str:
@@ -398,17 +402,14 @@ def strip_caption(strip: Strip) -> str:
         f"p99 per interval had a median of {words.format_duration_ns(middle)} and was highest, "
         f"{words.format_duration_ns(slowest)}, in the interval around {time:.1f} s"
     )
-    return text + _throttling_around(strip, time)
+    return text + _throttling_around(strip, index)
 
 
-def _throttling_around(strip: Strip, time: float) -> str:
-    half = strip.length_s / max(1, len(strip.middles_s)) / 2
+def _throttling_around(strip: Strip, place: int) -> str:
     near = [
         sample.throttled_ratio
-        for sample in strip.busy
+        for sample in strip.busy_around(place)
         if sample.throttled_ratio is not None
-        and sample.end_s > time - half
-        and sample.start_s < time + half
     ]
     overall = [
         sample.throttled_ratio for sample in strip.busy if sample.throttled_ratio is not None

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wsgiload.documents.load_report import LoadReport
-from wsgiload.report import charts, coincidence, words
+from wsgiload.report import coincidence, panels, words
 from wsgiload.report.cells import Cell, Sweep, outcome_counts, quantile_ns
-from wsgiload.report.strip import Strip
+from wsgiload.report.strip import Busy, Strip
 
 _FAILURES = {
     "http_status": "HTTP status",
@@ -105,19 +105,18 @@ def of_times(sweep: Sweep, loads: Mapping[str, LoadReport]) -> Grid:
             return words.MISSING
         return words.format_interval(load.response_time_ns.intervals_95.get(_P99))
 
-    return of_columns(
-        sweep,
-        (*_CELL_COLUMNS[1:5], ("95 % interval of p99 of correct responses, this run", interval)),
-    )
+    quantiles = [_quantile_column(quantile) for quantile in panels.HEADLINE_QUANTILES]
+    interval_column = ("95 % interval of p99 of correct responses, this run", interval)
+    return of_columns(sweep, (GOODPUT_COLUMNS[4], *quantiles, interval_column))
 
 
 def of_spectrum(sweep: Sweep) -> Grid:
     """Every cell with all quantiles of the spectrum."""
+    return of_columns(sweep, [_quantile_column(quantile) for quantile in panels.QUANTILES])
 
-    def column(quantile: float) -> Column:
-        return words.quantile_name(quantile), lambda cell: cell.quantile_words(quantile)
 
-    return of_columns(sweep, [column(quantile) for quantile in charts.SPECTRUM_QUANTILES])
+def _quantile_column(quantile: float) -> Column:
+    return words.quantile_name(quantile), lambda cell: cell.quantile_words(quantile)
 
 
 def of_cells(sweep: Sweep) -> Grid:
@@ -182,15 +181,32 @@ def _status_codes(cell: Cell, load: LoadReport | None) -> str:
 
 
 def of_strip(strip: Strip) -> Grid:
-    """The response times of one cell over time."""
-    rows = tuple(
-        (
-            f"{middle:.1f} s",
-            *(words.format_duration_ns(value) for value in times),
-            words.format_count(failed),
+    """One cell over time: response times, and what the server used meanwhile."""
+    rows = []
+    for place, middle in enumerate(strip.middles_s):
+        times = (strip.p50_ns[place], strip.p99_ns[place], strip.max_ns[place])
+        rows.append(
+            (
+                f"{middle:.1f} s",
+                *(words.format_duration_ns(value) for value in times),
+                words.format_count(strip.failed[place]),
+                *_used(strip.busy_around(place)),
+            )
         )
-        for middle, *times, failed in zip(
-            strip.middles_s, strip.p50_ns, strip.p99_ns, strip.max_ns, strip.failed, strict=True
-        )
+    headings = ("middle of interval", "p50", "p99", "max", "failed")
+    used = ("CPU", "throttled", "memory", "accept queue")
+    return Grid((*headings, *used), tuple(rows), names=0)
+
+
+def _used(busy: Sequence[Busy]) -> tuple[str, ...]:
+    """Mean CPU, and the largest of the rest."""
+    cores = [one.cores for one in busy]
+    throttled = [one.throttled_ratio for one in busy if one.throttled_ratio is not None]
+    memory = [one.memory_bytes for one in busy if one.memory_bytes is not None]
+    queue = [one.listen_queue for one in busy if one.listen_queue is not None]
+    return (
+        words.format_cores(sum(cores) / len(cores) if cores else None),
+        words.format_ratio(max(throttled, default=None)),
+        words.format_bytes(max(memory, default=None)),
+        words.format_count(max(queue, default=None)),
     )
-    return Grid(("middle of interval", "p50", "p99", "max", "failed"), rows, names=0)

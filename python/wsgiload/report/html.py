@@ -1,8 +1,9 @@
 """One offline HTML page from a run directory.
 
-Reads the store and nothing else, loads nothing from anywhere, runs no script. The order of the page
-is fixed: verdict, validity, curves with their data, the cells over time, errors, all cells, plan
-and host, raw files.
+Reads the store and nothing else, loads nothing from anywhere. Everything in words and in tables is
+in the page itself; its script only draws. The order of the page is fixed: answer, servers, curves
+with their data, all runs together, validity, the cells over time, errors, all cells, plan and host,
+raw files.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import msgspec
 
 from wsgiload.documents.codec import to_plain
 from wsgiload.documents.load_plan import KeepaliveLimit
+from wsgiload.documents.page_data import PageChart, PageData
 from wsgiload.documents.summary import Comparison, Summary
 from wsgiload.experiment.procedure import Method
 from wsgiload.report import (
-    charts,
     coincidence,
     findings,
     first_screen,
@@ -28,45 +29,29 @@ from wsgiload.report import (
     grids,
     over_runs,
     page,
-    svg,
+    palette,
+    panels,
     table,
+    timelines,
     words,
 )
 from wsgiload.report.answer import answer_of
 from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
+from wsgiload.report.page import Chart
 from wsgiload.report.run_files import RunFiles, read_run
-from wsgiload.report.strip import Strip, make_strip
-from wsgiload.report.strip_chart import strip_chart
+from wsgiload.report.strip import Strip
+from wsgiload.report.timelines import ServerStrips
 from wsgiload.statistics.effect import FEWEST_RUNS
 
-MOST_STRIPS = 48
 MOST_GRID_LOADS = 6
-LARGEST_DOWNLOAD_BYTES = 2 << 20
+# Raw files are inside the page while they are small; it stays below 1 MB for nine servers.
+LARGEST_DOWNLOAD_BYTES = 64 << 10
 _DOWNLOADS = (
     ("summary.json", "application/json"),
     ("run.json", "application/json"),
     ("intervals.csv", "text/csv"),
     ("resources.csv", "text/csv"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """One figure of the page."""
-
-    name: str
-    svg: str
-    caption: str
-    reading: str
-    data: grids.Grid
-
-
-@dataclass(frozen=True, slots=True)
-class ServerStrips:
-    """The cells of one server over time."""
-
-    label: str
-    charts: tuple[Chart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +147,7 @@ class ReportPage:
     plan: list[tuple[str, str]]
     host: list[tuple[str, str]]
     downloads: list[Download]
-    palette: page.Palette
+    palette: palette.Palette
 
 
 def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] = ()) -> Path:
@@ -177,13 +162,29 @@ def write_html(run_dir: Path, method: Method | None = None, slo: Sequence[str] =
 
 def render(files: RunFiles) -> str:
     """The whole page as text."""
-    return page.render("template.html.j2", _report_page(files))
+    sweep = _with_keepalive(read_sweep(files.summary), files)
+    strips = timelines.strips_of(sweep, files)
+    data = PageData(
+        servers=sweep.labels,
+        runs_each=1,
+        charts=panels.all_charts(sweep),
+        timelines=timelines.drawn(sweep, strips),
+        forest=forest.forest_data(files.summary.comparisons or ()),
+    )
+    shown = _report_page(files, sweep, Drawn(data.charts, strips))
+    return page.render("template.html.j2", shown, data)
 
 
-def _report_page(files: RunFiles) -> ReportPage:
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What the script draws of a run."""
+
+    charts: Sequence[PageChart]
+    strips: Sequence[Strip]
+
+
+def _report_page(files: RunFiles, sweep: Sweep, drawn: Drawn) -> ReportPage:
     summary = files.summary
-    sweep = _with_keepalive(read_sweep(summary), files)
-    strips, left_out = _strips(sweep, files)
     return ReportPage(
         title=_page_title(sweep),
         status=words.status_words(summary.status),
@@ -199,19 +200,24 @@ def _report_page(files: RunFiles) -> ReportPage:
         remarks=_remarks(sweep),
         session=over_runs.session_lines(summary),
         load_points=[*over_runs.overload_lines(summary), *over_runs.power_lines(summary)],
-        over_runs=_over_runs(summary, conditions(sweep.experiment)) if sweep.runs > 1 else None,
+        over_runs=_over_runs(summary) if sweep.runs > 1 else None,
         facts=_validity_facts(sweep, files),
-        charts=_sweep_charts(sweep, files),
-        strips=strips,
-        strips_left_out=left_out,
+        charts=_sweep_charts(sweep, files, drawn.charts),
+        strips=timelines.groups_of(sweep, drawn.strips),
+        strips_left_out=_recorded(sweep, files) - len(drawn.strips),
         errors=grids.of_errors(sweep, files.loads),
         cells=grids.of_cells(sweep),
         verdicts=[cell.status for cell in sweep.cells],
         plan=_facts(to_plain(sweep.experiment)),
         host=_facts(to_plain(files.run.host)),
         downloads=[_download(files.directory / name, kind) for name, kind in _DOWNLOADS],
-        palette=page.palette(),
+        palette=palette.palette(),
     )
+
+
+def _recorded(sweep: Sweep, files: RunFiles) -> int:
+    """How many cells could be drawn over time."""
+    return sum(bool(files.intervals.get(cell.id)) for cell in sweep.cells)
 
 
 def _grid_loads(sweep: Sweep) -> tuple[float, ...]:
@@ -275,7 +281,7 @@ def _each(value: str | tuple[str, ...]) -> str:
 def _server(sweep: Sweep, index: int, label: str) -> ServerRow:
     return ServerRow(
         label=label,
-        index=index % len(svg.PALETTE),
+        index=index % len(palette.LIGHT),
         sentence=findings.server_sentence(sweep, label),
         marks=[_mark(sweep.at(label, load)) for load in _grid_loads(sweep)],
     )
@@ -303,27 +309,31 @@ def _worst(sweep: Sweep) -> str:
     return next((status for status in ("invalid", "failed", "warn") if status in statuses), "valid")
 
 
-def _over_runs(summary: Summary, subtitle: str) -> OverRuns:
+def _over_runs(summary: Summary) -> OverRuns:
     aggregates = grids.Grid(
         over_runs.aggregate_headings(summary), tuple(over_runs.aggregate_rows(summary))
     )
     return OverRuns(
-        forest=_forest(summary.comparisons or (), subtitle),
+        forest=_forest(summary.comparisons or ()),
         aggregates=aggregates,
         note=over_runs.aggregate_note(summary),
         comparisons=over_runs.comparison_lines(summary),
     )
 
 
-def _forest(comparisons: Sequence[Comparison], subtitle: str) -> Chart | None:
+def _forest(comparisons: Sequence[Comparison]) -> Chart | None:
     """The comparisons as a chart, where there are any with a factor."""
     rows = forest.drawable(comparisons)
     if not rows:
         return None
     numbers = tuple((forest.row_name(entry), *forest.row_numbers(entry)) for entry in rows)
-    data = grids.Grid(("pair", "factor", "low", "high", "p", "p adjusted"), numbers)
-    drawing = forest.forest_chart(comparisons, subtitle)
-    return Chart("forest", drawing, forest.caption(comparisons), forest.READING, data)
+    return Chart(
+        "forest",
+        "Factors between servers",
+        forest.caption(comparisons),
+        forest.READING,
+        grids.Grid(forest.HEADINGS, numbers),
+    )
 
 
 def _remarks(sweep: Sweep) -> list[Remark]:
@@ -336,70 +346,34 @@ def _remarks(sweep: Sweep) -> list[Remark]:
     return remarks
 
 
-def _sweep_charts(sweep: Sweep, files: RunFiles) -> list[Chart]:
-    loads = charts.spectrum_loads(sweep)
-    return [
-        Chart(
-            "response-time",
-            charts.response_time_chart(sweep),
+def _sweep_charts(sweep: Sweep, files: RunFiles, drawn: Sequence[PageChart]) -> list[Chart]:
+    """The charts over the load, each with what it shows in words and its table."""
+    said = (
+        (
             findings.response_time_caption(sweep),
             findings.RESPONSE_TIME_READING,
             grids.of_times(sweep, files.loads),
         ),
-        Chart(
-            "goodput",
-            charts.goodput_chart(sweep),
+        (
             findings.goodput_caption(sweep),
-            "Only correct responses (expected status and body) count.",
+            findings.GOODPUT_READING,
             grids.of_columns(sweep, grids.GOODPUT_COLUMNS),
         ),
-        Chart(
-            "resources",
-            charts.resource_chart(sweep),
+        (
             findings.resource_caption(sweep),
-            "From the server's cgroup. Throttled: share of CPU periods, not of time.",
+            findings.RESOURCE_READING,
             grids.of_columns(sweep, grids.RESOURCE_COLUMNS),
         ),
-        Chart(
-            "spectrum",
-            charts.spectrum_chart(sweep),
-            findings.spectrum_caption(sweep, loads),
+        (
+            findings.spectrum_caption(sweep, sweep.loads),
             findings.SPECTRUM_READING,
             grids.of_spectrum(sweep),
         ),
+    )
+    return [
+        Chart(chart.name, chart.label, *words_and_data)
+        for chart, words_and_data in zip(drawn, said, strict=True)
     ]
-
-
-def _strips(sweep: Sweep, files: RunFiles) -> tuple[list[ServerStrips], int]:
-    """The cells over time; where there are very many, the first run of each stands for the
-    others."""
-    made = [
-        make_strip(cell, files.intervals.get(cell.id, ()), files.samples.get(cell.id, ()))
-        for cell in sweep.cells
-    ]
-    strips = [strip for strip in made if strip is not None]
-    chosen = strips
-    if len(chosen) > MOST_STRIPS:
-        chosen = [
-            strip for strip in chosen if strip.cell.run == min(cell.run for cell in sweep.cells)
-        ]
-    chosen = chosen[:MOST_STRIPS]
-    groups = []
-    for label in sweep.labels:
-        own = [strip for strip in chosen if strip.cell.label == label]
-        if own:
-            charts_of = tuple(
-                _strip_chart(strip, sweep, f"time-{strips.index(strip)}") for strip in own
-            )
-            groups.append(ServerStrips(label, charts_of))
-    return groups, len(strips) - len(chosen)
-
-
-def _strip_chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
-    drawing = strip_chart(strip, sweep.experiment, name)
-    fingerprints = coincidence.fingerprints(strip.cell)
-    coincided = " ".join(coincidence.sentence(strip.cell, one) for one in fingerprints)
-    return Chart(name, drawing, findings.strip_caption(strip), coincided, grids.of_strip(strip))
 
 
 def _facts(facts: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -46,6 +46,8 @@ class SampleRow(msgspec.Struct, frozen=True):
     cpu_usage_ns: int
     nr_periods: int | None = None
     nr_throttled: int | None = None
+    memory_bytes: int | None = None
+    listen_queue: int | None = None
 
 
 Row = TypeVar("Row", IntervalRow, SampleRow)

@@ -1,0 +1,58 @@
+// Builds the script and the style of the report page into the Python package, or the tests into build/.
+// Both need the types of the page's data, which are made of its JSON Schema first.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { compile } from "json-schema-to-typescript";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const output = join(here, "..", "python", "wsgiload", "report", "front_end");
+const schemaFile = join(here, "page-data.schema.json");
+
+// The compiler knows tuples by the name they had in older drafts.
+function olderTuples(part) {
+  if (part === null || typeof part !== "object") return part;
+  const { prefixItems, ...rest } = part;
+  const all = Array.isArray(part) ? part : prefixItems ? { ...rest, items: prefixItems } : rest;
+  if (Array.isArray(all)) return all.map(olderTuples);
+  return Object.fromEntries(Object.entries(all).map(([key, value]) => [key, olderTuples(value)]));
+}
+
+// It goes wherever the script goes.
+const license = readFileSync(join(here, "node_modules", "uplot", "LICENSE"), "utf-8").trim();
+const schema = JSON.parse(readFileSync(schemaFile, "utf-8"));
+const types = await compile(olderTuples(schema), "PageData", { additionalProperties: false, bannerComment: "" });
+mkdirSync(join(here, "src", "generated"), { recursive: true });
+writeFileSync(join(here, "src", "generated", "page-data.ts"), types);
+
+async function buildTests(folder, external) {
+  const tests = readdirSync(join(here, folder)).filter((name) => name.endsWith(".test.ts"));
+  await build({
+    entryPoints: tests.map((name) => join(here, folder, name)),
+    outdir: join(here, "build", folder),
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    external,
+    platform: "node",
+    format: "esm",
+    target: "node18",
+  });
+}
+
+if (process.argv.includes("--tests")) {
+  await buildTests("test", []);
+  await buildTests("browser", ["axe-core", "playwright-core"]);
+} else {
+  await build({
+    entryPoints: { page: join(here, "src", "main.ts") },
+    outdir: output,
+    bundle: true,
+    minify: true,
+    charset: "utf8",
+    legalComments: "none",
+    banner: { js: `/* Contains uPlot. ${license} */` },
+    format: "iife",
+    target: "es2020",
+  });
+}

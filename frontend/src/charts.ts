@@ -1,0 +1,164 @@
+// The figures of the page: each finds its place by name, and is drawn when it can be seen.
+import type { PageChart, PagePanel, PageTimeline } from "./data";
+import { PanelPlot, type Plot } from "./panel";
+import type { Store } from "./state";
+import { TimelinePlot } from "./timeline";
+
+const HEIGHT = 250;
+const TALL = 360;
+// On paper, where two figures are to fit on a page.
+const PRINTED_HEIGHT = 200;
+const PRINTED_TALL = 300;
+const PRINTED_WIDTH = 650;
+
+/** A figure that can be drawn again at any width. */
+export interface Figure {
+  draw(): void;
+  dim(): void;
+  fit(): void;
+  resetZoom(): void;
+}
+
+export function placeOf(name: string): HTMLElement | null {
+  return document.querySelector(`#${CSS.escape(name)} > .chart`);
+}
+
+function widthOf(element: HTMLElement): number {
+  if (isPrinting()) return element.closest(".panels:not(.one)") ? PRINTED_WIDTH / 2 - 10 : PRINTED_WIDTH;
+  return Math.max(240, element.clientWidth);
+}
+
+abstract class Drawn implements Figure {
+  protected plots: { plot: Plot; holder: HTMLElement }[] = [];
+
+  constructor(protected readonly place: HTMLElement) {
+    let width = 0;
+    new ResizeObserver(() => {
+      const isOther = Math.abs(place.clientWidth - width) > 1;
+      width = place.clientWidth;
+      if (isOther && this.plots.length && !isPrinting()) this.fit();
+    }).observe(place);
+  }
+
+  draw(): void {
+    for (const { plot } of this.plots) plot.destroy();
+    this.plots = [];
+    this.place.replaceChildren();
+    // What is folded away is drawn when it is opened.
+    if (this.place.closest("details:not([open])") === null) this.make();
+  }
+
+  dim(): void {
+    for (const { plot } of this.plots) plot.dim();
+  }
+
+  fit(): void {
+    for (const { plot, holder } of this.plots) plot.resize(widthOf(holder));
+  }
+
+  resetZoom(): void {
+    for (const { plot } of this.plots) plot.resetZoom();
+  }
+
+  protected abstract make(): void;
+}
+
+function isPrinting(): boolean {
+  return document.documentElement.classList.contains("printing");
+}
+
+export class ChartFigure extends Drawn {
+  constructor(
+    place: HTMLElement,
+    private readonly chart: PageChart,
+    private readonly store: Store,
+  ) {
+    super(place);
+  }
+
+  protected make(): void {
+    const panels = document.createElement("div");
+    panels.className = this.chart.choice === null ? "panels" : "panels one";
+    if (this.chart.choice !== null) this.place.append(this.chooser(this.chart.choice));
+    this.place.append(panels);
+    // All of them are in place before one is drawn: each is as wide as the others leave it.
+    const holders = this.shown().map((panel) => [panel, makeHolder(panel, panels)] as const);
+    for (const [panel, holder] of holders) this.fill(panel, holder);
+  }
+
+  private shown(): readonly PagePanel[] {
+    const { choice, panels } = this.chart;
+    if (choice === null) return panels;
+    const name = this.chosen(choice);
+    return panels.filter((panel) => panel.name === name);
+  }
+
+  /** What the address says, where this page has it. */
+  private chosen(choice: string): string {
+    const name = this.store.current.choices[choice];
+    return this.chart.panels.some((panel) => panel.name === name) ? (name ?? "") : this.chart.chosen;
+  }
+
+  private chooser(choice: string): HTMLElement {
+    const group = document.createElement("div");
+    group.className = "chooser";
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", choice);
+    const chosen = this.chosen(choice);
+    for (const panel of this.chart.panels) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = choice === "load" ? panel.title : panel.name;
+      button.dataset.choice = panel.name;
+      button.setAttribute("aria-pressed", String(panel.name === chosen));
+      button.addEventListener("click", () => this.choose(choice, panel.name));
+      group.append(button);
+    }
+    return group;
+  }
+
+  private choose(choice: string, name: string): void {
+    this.store.change({ choices: { ...this.store.current.choices, [choice]: name } });
+    // The buttons were made anew: the focus stays where it was.
+    this.place.querySelector<HTMLElement>(`[data-choice="${CSS.escape(name)}"]`)?.focus();
+  }
+
+  private fill(panel: PagePanel, holder: HTMLElement): void {
+    if (panel.empty !== null) {
+      holder.className = "empty";
+      holder.textContent = panel.empty;
+      return;
+    }
+    const [low, tall] = isPrinting() ? [PRINTED_HEIGHT, PRINTED_TALL] : [HEIGHT, TALL];
+    const size = { width: widthOf(holder), height: this.chart.choice === null ? low : tall };
+    const plot = new PanelPlot(panel, this.store, holder, size, this.chart.label);
+    this.plots.push({ plot, holder });
+  }
+}
+
+/** The place of a panel below its title. */
+function makeHolder(panel: PagePanel, panels: HTMLElement): HTMLElement {
+  const box = document.createElement("div");
+  box.className = "panel";
+  const title = document.createElement("div");
+  title.className = "panel-title";
+  title.textContent = panel.title;
+  const holder = document.createElement("div");
+  box.append(title, holder);
+  panels.append(box);
+  return holder;
+}
+
+export class TimelineFigure extends Drawn {
+  constructor(
+    place: HTMLElement,
+    private readonly cell: PageTimeline,
+  ) {
+    super(place);
+  }
+
+  protected make(): void {
+    const plot = new TimelinePlot(this.cell, this.place, widthOf(this.place));
+    this.plots.push({ plot, holder: this.place });
+  }
+}

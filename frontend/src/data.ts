@@ -1,0 +1,11 @@
+// The types of what a page carries, as they are generated from its schema.
+import type { PageData, PagePanel, PageRun, PageSeries, PageTimeline } from "./generated/page-data";
+
+export type { PageChart, PageForest, PageLine } from "./generated/page-data";
+export type { PageData, PagePanel, PageRun, PageSeries, PageTimeline };
+export type Unit = PagePanel["unit"];
+
+export function readData(): PageData | null {
+  const element = document.getElementById("page-data");
+  return element?.textContent ? (JSON.parse(element.textContent) as PageData) : null;
+}

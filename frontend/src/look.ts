@@ -1,0 +1,94 @@
+// How a server looks in every chart: colour, dash and marker, told apart by any colour vision.
+
+export const COLOURS = 10;
+const DASHES: readonly number[][] = [
+  [],
+  [7, 3],
+  [2, 2.5],
+  [9, 3, 2, 3],
+  [5, 2, 1.5, 2, 1.5, 2],
+  [13, 4],
+  [3, 6],
+];
+// The cross is that of a server that failed.
+export const MARKERS = [
+  "circle",
+  "square",
+  "triangle",
+  "diamond",
+  "down",
+  "plus",
+  "left",
+  "right",
+] as const;
+export type Marker = (typeof MARKERS)[number] | "cross";
+
+export interface Look {
+  colour: number;
+  dash: readonly number[];
+  marker: Marker;
+}
+
+let runsEach = 1;
+
+/** So many series that follow each other are runs of one server: one colour and marker, told apart by their dashes. */
+export function shareLooks(runs: number): void {
+  runsEach = runs;
+}
+
+/** No two of the first 280 servers look alike. */
+export function lookOf(series: number): Look {
+  const server = Math.floor(series / runsEach);
+  const dashed = runsEach > 1 ? series % runsEach : server;
+  return {
+    colour: server % COLOURS,
+    dash: DASHES[dashed % DASHES.length] ?? [],
+    marker: MARKERS[server % MARKERS.length] ?? "circle",
+  };
+}
+
+export type Role = "ink" | "chart-muted" | "chart-grid" | "chart-rail" | "chart-alert" | "page";
+
+/** A colour of the page as it is now: light, dark or printed. */
+export function colourOf(name: Role | `series-${number}`): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+export function seriesColour(server: number): string {
+  return colourOf(`series-${lookOf(server).colour}`);
+}
+
+const CORNERS: Partial<Record<Marker, readonly [number, number][]>> = {
+  square: [[-0.85, -0.85], [0.85, -0.85], [0.85, 0.85], [-0.85, 0.85]],
+  triangle: [[0, -1.1], [1, 0.8], [-1, 0.8]],
+  down: [[0, 1.1], [1, -0.8], [-1, -0.8]],
+  left: [[-1.1, 0], [0.8, -1], [0.8, 1]],
+  right: [[1.1, 0], [-0.8, -1], [-0.8, 1]],
+  diamond: [[0, -1.2], [1.2, 0], [0, 1.2], [-1.2, 0]],
+};
+const STROKES: Partial<Record<Marker, readonly [number, number][]>> = {
+  plus: [[-1.1, 0], [1.1, 0], [0, -1.1], [0, 1.1]],
+  cross: [[-0.9, -0.9], [0.9, 0.9], [-0.9, 0.9], [0.9, -0.9]],
+};
+
+/** The outline of a marker as SVG path data, which canvas understands as well. */
+export function markerPath(marker: Marker, x: number, y: number, size: number): string {
+  const at = ([dx, dy]: readonly [number, number]): string => `${x + dx * size} ${y + dy * size}`;
+  const corners = CORNERS[marker];
+  if (corners) return `M${corners.map(at).join("L")}Z`;
+  const strokes = STROKES[marker];
+  if (strokes) return strokes.map((end, place) => `${place % 2 ? "L" : "M"}${at(end)}`).join("");
+  return `M${x - size} ${y}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`;
+}
+
+/** The look of a server as a small picture for legends and tooltips. */
+export function swatch(server: number): Element {
+  const { colour, dash, marker } = lookOf(server);
+  const holder = document.createElement("template");
+  // Only numbers of this module go into the markup.
+  holder.innerHTML =
+    `<svg viewBox="0 0 34 12" class="look s${colour}" aria-hidden="true">` +
+    `<path d="M1 6H33" stroke-dasharray="${dash.join(" ")}"/>` +
+    `<path class="marker" d="${markerPath(marker, 17, 6, 3.6)}"/></svg>`;
+  return holder.content.firstElementChild ?? document.createElement("span");
+}

@@ -1,0 +1,111 @@
+// Draws the charts of a report page. Everything in words and in tables is in the page without it.
+import "uplot/dist/uPlot.min.css";
+import "./page.css";
+import { ChartFigure, placeOf, TimelineFigure, type Figure } from "./charts";
+import { makeControls } from "./controls";
+import { readData, type PageData } from "./data";
+import { drawForest } from "./forest";
+import { shareLooks } from "./look";
+import { copyButton, tableMarkdown } from "./markdown";
+import { readHash, Store } from "./state";
+
+function remember(hash: string): void {
+  try {
+    history.replaceState(null, "", hash);
+  } catch {
+    // A browser that does not allow it here; the page works without an address for the view.
+  }
+}
+
+function chartsOf(data: PageData, store: Store): Figure[] {
+  return data.charts.flatMap((chart) => {
+    const place = placeOf(chart.name);
+    return place ? [new ChartFigure(place, chart, store)] : [];
+  });
+}
+
+function timelinesOf(data: PageData): Figure[] {
+  return data.timelines.flatMap((cell) => {
+    const place = placeOf(cell.name);
+    return place ? [drawnWhenOpened(new TimelineFigure(place, cell), place)] : [];
+  });
+}
+
+function drawnWhenOpened(figure: Figure, place: HTMLElement): Figure {
+  place.closest("details")?.addEventListener("toggle", () => {
+    if (!place.hasChildNodes()) figure.draw();
+  });
+  return figure;
+}
+
+function addCopyButtons(): void {
+  for (const table of document.querySelectorAll<HTMLTableElement>("main table")) {
+    const holder = table.closest("details.data") ?? table.parentElement;
+    holder?.append(copyButton(() => tableMarkdown(table)));
+  }
+  for (const text of document.querySelectorAll<HTMLElement>("pre.markdown")) {
+    text.before(copyButton(() => text.textContent ?? ""));
+  }
+}
+
+/** A link to a figure carries the view that its reader sees. */
+function followLinks(store: Store): void {
+  document.addEventListener("click", (event) => {
+    const link = (event.target as Element).closest<HTMLAnchorElement>("a[href^='#']");
+    if (!link) return;
+    event.preventDefault();
+    const { anchor } = readHash(link.getAttribute("href") ?? "");
+    store.goTo(anchor);
+    show(anchor);
+  });
+}
+
+function show(anchor: string): void {
+  const target = anchor ? document.getElementById(anchor) : null;
+  const folded = target?.closest<HTMLDetailsElement>("details");
+  if (folded) folded.open = true;
+  // The bar of controls must not cover what was asked for.
+  const bar = document.getElementById("controls")?.offsetHeight ?? 0;
+  document.documentElement.style.scrollPaddingTop = `${bar + 8}px`;
+  target?.scrollIntoView();
+}
+
+/** Paper is light and has a width of its own. */
+function preparePrint(drawAll: () => void): void {
+  const root = document.documentElement.classList;
+  window.addEventListener("beforeprint", () => {
+    root.add("printing");
+    drawAll();
+  });
+  window.addEventListener("afterprint", () => {
+    root.remove("printing");
+    drawAll();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+}
+
+function start(): void {
+  const data = readData();
+  if (!data) return;
+  shareLooks(data.runs_each);
+  const store = new Store(data.servers, location.hash, remember);
+  const charts = chartsOf(data, store);
+  const figures = [...charts, ...timelinesOf(data)];
+  const drawAll = (): void => figures.forEach((figure) => figure.draw());
+  store.onChange(() => charts.forEach((figure) => figure.draw()));
+  store.onHighlight(() => charts.forEach((figure) => figure.dim()));
+
+  const controls = document.getElementById("controls");
+  if (controls) {
+    makeControls(store, controls, () => figures.forEach((figure) => figure.resetZoom()));
+  }
+  const forest = placeOf("forest");
+  if (data.forest && forest) drawForest(data.forest, forest);
+  drawAll();
+  addCopyButtons();
+  followLinks(store);
+  preparePrint(drawAll);
+  show(readHash(location.hash).anchor);
+}
+
+start();

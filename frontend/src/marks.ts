@@ -1,0 +1,212 @@
+// What uPlot does not draw itself: bands, runs, the rail, limits and the line of equality.
+import type uPlot from "uplot";
+import type { PagePanel, PageRun, PageSeries } from "./data";
+import { colourOf, lookOf, markerPath, seriesColour } from "./look";
+import { railOf, type Range } from "./scales";
+
+/** How strongly a server is drawn: all alike, or one of them highlighted. */
+export function strength(server: number, highlighted: number | null): number {
+  return highlighted === null || highlighted === server ? 1 : 0.14;
+}
+
+export interface Scene {
+  plot: uPlot;
+  panel: PagePanel;
+  shown: readonly PageSeries[];
+  range: Range;
+  highlighted: number | null;
+}
+
+const x = (scene: Scene, place: number): number =>
+  scene.plot.valToPos(scene.panel.x[place] ?? 0, "x", true);
+const y = (scene: Scene, value: number): number => scene.plot.valToPos(value, "y", true);
+const pixels = (css: number): number => css * (window.devicePixelRatio || 1);
+
+/** Keeps a drawing inside the axes, and its settings to itself. */
+function clipped(scene: Scene, room: number, draw: (canvas: CanvasRenderingContext2D) => void): void {
+  const { ctx, bbox } = scene.plot;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left - room, bbox.top - room, bbox.width + 2 * room, bbox.height + 2 * room);
+  ctx.clip();
+  draw(ctx);
+  ctx.restore();
+}
+
+/** Below the lines. */
+export function drawBehind(scene: Scene): void {
+  clipped(scene, 0, (canvas) => {
+    drawRail(canvas, scene);
+    for (const series of scene.shown) drawBand(canvas, scene, series);
+    for (const line of scene.panel.lines) drawLimit(canvas, scene, line.value, line.label);
+    if (scene.panel.has_equality) drawEquality(canvas, scene);
+  });
+}
+
+/** Above the lines. */
+export function drawFront(scene: Scene): void {
+  clipped(scene, pixels(6), (canvas) => {
+    for (const series of scene.shown) {
+      canvas.globalAlpha = strength(series.server, scene.highlighted);
+      for (const run of series.runs) drawRun(canvas, scene, series.server, run);
+    }
+    drawEndless(canvas, scene);
+  });
+}
+
+function drawRail(canvas: CanvasRenderingContext2D, scene: Scene): void {
+  const { high, top } = scene.range;
+  if (top <= high) return;
+  const { bbox } = scene.plot;
+  canvas.fillStyle = colourOf("chart-rail");
+  canvas.fillRect(bbox.left, bbox.top, bbox.width, y(scene, high) - bbox.top);
+  label(canvas, "not met, failed", bbox.left + pixels(6), y(scene, railOf(scene.range)) + pixels(4));
+}
+
+function label(canvas: CanvasRenderingContext2D, text: string, left: number, base: number): void {
+  canvas.fillStyle = colourOf("chart-muted");
+  canvas.font = `${pixels(11)}px system-ui, sans-serif`;
+  canvas.textAlign = "left";
+  canvas.fillText(text, left, base);
+}
+
+function drawBand(canvas: CanvasRenderingContext2D, scene: Scene, series: PageSeries): void {
+  const known = series.bands.flatMap((band, place) => (band ? [{ place, band }] : []));
+  if (!known.length) return;
+  // Many bands over each other must not become a wall.
+  const share = Math.min(1, 6 / scene.shown.length);
+  canvas.globalAlpha = 0.13 * share * strength(series.server, scene.highlighted);
+  canvas.fillStyle = seriesColour(series.server);
+  canvas.beginPath();
+  for (const { place, band } of known) canvas.lineTo(x(scene, place), y(scene, band[1]));
+  for (const { place, band } of [...known].reverse()) {
+    canvas.lineTo(x(scene, place), y(scene, band[0]));
+  }
+  canvas.fill();
+  canvas.globalAlpha = 1;
+}
+
+function dashedLine(canvas: CanvasRenderingContext2D, points: readonly [number, number][]): void {
+  canvas.strokeStyle = colourOf("chart-muted");
+  canvas.lineWidth = pixels(1);
+  canvas.setLineDash([pixels(5), pixels(4)]);
+  canvas.beginPath();
+  for (const [left, top] of points) canvas.lineTo(left, top);
+  canvas.stroke();
+  canvas.setLineDash([]);
+}
+
+function drawLimit(canvas: CanvasRenderingContext2D, scene: Scene, value: number, name: string): void {
+  const { left, width } = scene.plot.bbox;
+  const height = y(scene, value);
+  dashedLine(canvas, [[left, height], [left + width, height]]);
+  label(canvas, name, left + pixels(6), height - pixels(4));
+}
+
+function drawEquality(canvas: CanvasRenderingContext2D, scene: Scene): void {
+  const { plot } = scene;
+  const { min = 0, max = 1 } = plot.scales.x ?? {};
+  // A straight line only where the axis of the load is linear, so it is drawn in small steps.
+  const steps = Array.from({ length: 41 }, (_, place) => (min ?? 0) + ((max ?? 1) - (min ?? 0)) * (place / 40));
+  const points = steps.map((value): [number, number] => [plot.valToPos(value, "x", true), y(scene, value)]);
+  dashedLine(canvas, points);
+  const last = scene.panel.x[scene.panel.x.length - 1] ?? 0;
+  canvas.save();
+  const text = "achieved = offered";
+  canvas.font = `${pixels(11)}px system-ui, sans-serif`;
+  const width = canvas.measureText(text).width;
+  label(canvas, text, plot.valToPos(last, "x", true) - width - pixels(14), y(scene, last) - pixels(2));
+  canvas.restore();
+}
+
+function marker(
+  canvas: CanvasRenderingContext2D,
+  server: number,
+  at: readonly [number, number],
+  isHollow: boolean,
+): void {
+  const outline = new Path2D(markerPath(lookOf(server).marker, at[0], at[1], pixels(4)));
+  canvas.lineWidth = pixels(1.6);
+  canvas.strokeStyle = canvas.fillStyle = seriesColour(server);
+  if (isHollow) canvas.fillStyle = colourOf("page");
+  canvas.fill(outline);
+  canvas.stroke(outline);
+}
+
+function drawRun(canvas: CanvasRenderingContext2D, scene: Scene, server: number, run: PageRun): void {
+  if (run.value === null || run.is_endless) return;
+  const left = x(scene, run.x);
+  const [low, high] = run.interval ?? [run.low, run.value];
+  if (low !== null) {
+    whisker(canvas, server, left, [y(scene, low), y(scene, high ?? scene.range.high)]);
+  }
+  marker(canvas, server, [left, y(scene, run.value)], run.status === "invalid");
+}
+
+function whisker(
+  canvas: CanvasRenderingContext2D,
+  server: number,
+  left: number,
+  ends: readonly [number, number],
+): void {
+  canvas.strokeStyle = seriesColour(server);
+  canvas.lineWidth = pixels(1);
+  canvas.beginPath();
+  canvas.moveTo(left, ends[0]);
+  canvas.lineTo(left, ends[1]);
+  canvas.stroke();
+}
+
+/** Runs without a finite value, side by side on the rail; what is known as a lower bound hangs below them. */
+function drawEndless(canvas: CanvasRenderingContext2D, scene: Scene): void {
+  const isRepeated = scene.shown.some((series) => series.runs.some((run) => run.run > 1));
+  const step = pixels(isRepeated ? 22 : 14);
+  for (const [place] of scene.panel.x.entries()) {
+    const groups = scene.shown.flatMap((series) => endlessAt(series, place));
+    if (!groups.length) continue;
+    const first = firstOnRail(scene, x(scene, place), groups.length * step);
+    groups.forEach((group, index) => drawGroup(canvas, scene, group, first + index * step));
+  }
+}
+
+/** Where the first of several marks stands: they are centred on their load, and end inside the axes. */
+function firstOnRail(scene: Scene, middle: number, width: number): number {
+  const { left, width: room } = scene.plot.bbox;
+  const first = Math.min(middle - width / 2, left + room - width);
+  return Math.max(left, first) + pixels(7);
+}
+
+interface Group {
+  server: number;
+  status: PageRun["status"];
+  runs: PageRun[];
+}
+
+function endlessAt(series: PageSeries, place: number): Group[] {
+  const groups: Group[] = [];
+  for (const run of series.runs) {
+    if (!run.is_endless || run.x !== place) continue;
+    const status = run.status === "warn" ? "valid" : run.status;
+    const group = groups.find((one) => one.status === status);
+    if (group) group.runs.push(run);
+    else groups.push({ server: series.server, status, runs: [run] });
+  }
+  return groups;
+}
+
+function drawGroup(canvas: CanvasRenderingContext2D, scene: Scene, group: Group, left: number): void {
+  const rail = y(scene, railOf(scene.range));
+  canvas.globalAlpha = strength(group.server, scene.highlighted);
+  const lows = group.runs.flatMap((run) => (run.low === null ? [] : [run.low]));
+  if (lows.length) {
+    canvas.setLineDash([pixels(1.5), pixels(3)]);
+    whisker(canvas, group.server, left, [y(scene, Math.min(...lows)), y(scene, scene.range.high)]);
+    canvas.setLineDash([]);
+  }
+  if (group.status === "failed") {
+    canvas.strokeStyle = seriesColour(group.server);
+    canvas.lineWidth = pixels(2);
+    canvas.stroke(new Path2D(markerPath("cross", left, rail, pixels(4.5))));
+  } else marker(canvas, group.server, [left, rail], group.status === "invalid");
+  if (group.runs.length > 1) label(canvas, String(group.runs.length), left + pixels(6), rail + pixels(4));
+}

@@ -1,0 +1,89 @@
+// Ranges and ticks of the vertical axes. Pure.
+import type { PagePanel, PageSeries } from "./data";
+
+const RAIL_SHARE = 0.1;
+const ROOM = 1.12;
+
+export interface Range {
+  low: number;
+  high: number;
+  /** Above `high` lies the rail, where there is one. */
+  top: number;
+  isLog: boolean;
+}
+
+function* valuesOf(series: PageSeries, isInside: (x: number) => boolean): Generator<number> {
+  for (const [place, median] of series.medians.entries()) {
+    if (!isInside(place)) continue;
+    if (median !== null) yield median;
+    const band = series.bands[place];
+    if (band) yield* band;
+  }
+  for (const run of series.runs) {
+    if (!isInside(run.x)) continue;
+    if (run.value !== null) yield run.value;
+    if (run.low !== null) yield run.low;
+  }
+}
+
+/** The range that holds everything shown between two positions, with room for the rail if runs stand on it. */
+export function rangeOf(
+  panel: PagePanel,
+  shown: readonly PageSeries[],
+  isLog: boolean,
+  between: readonly [number, number],
+): Range {
+  const isInside = (place: number): boolean => {
+    const x = panel.x[place] ?? 0;
+    return x >= between[0] && x <= between[1];
+  };
+  const values = shown.flatMap((series) => [...valuesOf(series, isInside)]);
+  const hasRail = shown.some((series) => series.runs.some((run) => run.is_endless));
+  if (isLog) return logRange(values, hasRail);
+
+  const limits = panel.lines.map((line) => line.value);
+  const least = panel.unit === "ratio" ? 0.01 : panel.unit === "count" ? 1 : 0;
+  const high = Math.max(...values, ...limits, least, 0) * ROOM || 1;
+  return { low: 0, high, top: hasRail ? high / (1 - RAIL_SHARE) : high, isLog };
+}
+
+function logRange(values: readonly number[], hasRail: boolean): Range {
+  const positive = values.filter((value) => value > 0);
+  const [low, high] = positive.length
+    ? [Math.min(...positive) / 1.5, Math.max(...positive) * 1.6]
+    : [1e6, 1e9];
+  const decades = Math.log10(high / low);
+  const top = hasRail ? low * 10 ** (decades / (1 - RAIL_SHARE)) : high;
+  return { low, high, top, isLog: true };
+}
+
+/** The middle of the rail. */
+export function railOf(range: Range): number {
+  return range.isLog ? Math.sqrt(range.high * range.top) : (range.high + range.top) / 2;
+}
+
+/** Ticks of a logarithmic axis that read well. */
+export function logTicks(low: number, high: number): number[] {
+  const first = Math.floor(Math.log10(low));
+  const last = Math.ceil(Math.log10(high));
+  const decades = Math.log10(high / low);
+  const steps = decades <= 2 ? [1, 2, 5] : decades <= 3 ? [1, 3] : [1];
+  const ticks: number[] = [];
+  for (let power = first; power <= last; power += 1) {
+    for (const step of steps) {
+      const tick = step * 10 ** power;
+      if (tick >= low && tick <= high) ticks.push(tick);
+    }
+  }
+  return ticks;
+}
+
+/** Ticks of a linear axis from 0, about `count` of them; sizes in powers of two. */
+export function linearTicks(high: number, count: number, isBinary: boolean): number[] {
+  const rough = high / Math.max(1, count);
+  const base = isBinary ? 2 : 10;
+  const power = base ** Math.floor(Math.log(rough) / Math.log(base));
+  const steps = isBinary ? [1, 2] : [1, 2, 2.5, 5, 10];
+  const step = power * (steps.find((one) => one * power >= rough) ?? base);
+  return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, place) => place * step);
+}

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { PageForest, PagePanel, PageRun, PageSeries } from "../src/data";
+import { forestAxis } from "../src/forest";
+import { lookOf, markerPath, MARKERS, shareLooks } from "../src/look";
+import { toMarkdown } from "../src/markdown";
+import { linearTicks, logTicks, railOf, rangeOf } from "../src/scales";
+
+const RUN: PageRun = {
+  x: 0,
+  run: 1,
+  status: "valid",
+  value: 2e6,
+  is_endless: false,
+  low: null,
+  interval: null,
+};
+const SERIES: PageSeries = { server: 0, medians: [2e6, 8e6], bands: [null, [7e6, 9e6]], runs: [RUN] };
+const PANEL: PagePanel = {
+  name: "p99",
+  title: "p99",
+  unit: "ns",
+  x: [100, 200],
+  x_labels: ["100", "200"],
+  x_title: "offered rate",
+  is_x_log: false,
+  can_be_log: true,
+  has_equality: false,
+  lines: [],
+  empty: null,
+  series: [SERIES],
+};
+const EVERYWHERE = [-Infinity, Infinity] as const;
+
+test("no two of many servers look alike", () => {
+  const looks = Array.from({ length: 280 }, (_, server) => JSON.stringify(lookOf(server)));
+  assert.equal(new Set(looks).size, 280);
+  assert.equal(new Set(MARKERS.map((marker) => markerPath(marker, 0, 0, 4))).size, MARKERS.length);
+});
+
+test("the runs of one server share its colour and marker, and differ in their dashes", () => {
+  shareLooks(2);
+  const [first, second, other] = [lookOf(0), lookOf(1), lookOf(2)];
+  shareLooks(1);
+  assert.deepEqual([first.colour, first.marker], [second.colour, second.marker]);
+  assert.notDeepEqual(first.dash, second.dash);
+  assert.deepEqual(first.dash, other.dash);
+  assert.notEqual(first.colour, other.colour);
+});
+
+test("the axis holds every run, every band and every limit that is shown", () => {
+  const log = rangeOf(PANEL, [SERIES], true, EVERYWHERE);
+  assert.ok(log.low < 2e6 && log.high > 9e6);
+  assert.equal(log.top, log.high);
+  const limited = { ...PANEL, lines: [{ value: 5e7, label: "limit" }] };
+  assert.ok(rangeOf(limited, [SERIES], false, EVERYWHERE).high > 5e7);
+  assert.equal(rangeOf(PANEL, [SERIES], false, EVERYWHERE).low, 0);
+});
+
+test("the axis follows the part that is chosen, and what is hidden does not count", () => {
+  assert.ok(rangeOf(PANEL, [SERIES], true, [90, 110]).high < 8e6);
+  const nothing = rangeOf(PANEL, [], true, EVERYWHERE);
+  assert.ok(nothing.low > 0 && nothing.high > nothing.low);
+  assert.equal(rangeOf({ ...PANEL, unit: "cores" }, [], false, EVERYWHERE).high, 1);
+});
+
+test("runs without a finite value have a rail above the axis", () => {
+  const endless = { ...SERIES, runs: [RUN, { ...RUN, value: null, is_endless: true }] };
+  for (const isLog of [true, false]) {
+    const range = rangeOf(PANEL, [endless], isLog, EVERYWHERE);
+    assert.ok(range.top > range.high);
+    assert.ok(railOf(range) > range.high && railOf(range) < range.top);
+  }
+});
+
+test("ticks read well", () => {
+  assert.deepEqual(logTicks(0.9e6, 12e6), [1e6, 2e6, 5e6, 1e7]);
+  assert.deepEqual(logTicks(1e3, 1e9), [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]);
+  assert.deepEqual(linearTicks(3400, 4, false), [0, 1000, 2000, 3000]);
+  assert.deepEqual(linearTicks(2.2, 4, false), [0, 1, 2]);
+  assert.deepEqual(linearTicks(600, 4, true), [0, 256, 512]);
+  assert.ok(linearTicks(0.0134, 4, false).length > 2);
+});
+
+test("a factor of 1 is always named, and ticks do not touch", () => {
+  const row = { name: "a over b", value: 2.48, low: 2.19, high: 2.81, is_finding: true, is_chance: false };
+  const forest: PageForest = { title: "p99", margin: [1 / 1.05, 1.05], rows: [row] };
+  const { at, ticks } = forestAxis(forest);
+  assert.ok(ticks.includes(1) && ticks.length > 2);
+  assert.ok(at(1) < at(2.19) && at(2.19) < at(2.81) && at(2.81) <= 1);
+  assert.equal(at(1e9), 1);
+  const wide = forestAxis({ ...forest, rows: [{ ...row, low: 0, high: 900 }] });
+  assert.ok(wide.at(0) >= 0 && wide.ticks.includes(1));
+});
+
+test("a table becomes Markdown without breaking on what stands in it", () => {
+  const text = toMarkdown([["server", "p99"], ["a|b\\c", " 5 ms\n"]], [false, true]);
+  assert.equal(text, "| server | p99 |\n|---|---:|\n| a\\|b\\\\c | 5 ms |\n");
+});

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { known, readHash, START, Store, writeHash } from "../src/state";
+
+test("a view survives its address", () => {
+  const view = {
+    choices: { quantile: "p99.9", load: "1,000" },
+    isLinear: true,
+    highlight: "a&b=c#d",
+    hidden: ["gunicorn-gthread w=2 & more", "ünïcode"],
+  };
+  assert.deepEqual(readHash(writeHash({ anchor: "response-time", view })), {
+    anchor: "response-time",
+    view,
+  });
+});
+
+test("an address without a view is the view at the start", () => {
+  assert.deepEqual(readHash(""), { anchor: "", view: START });
+  assert.deepEqual(readHash("#cells"), { anchor: "cells", view: START });
+  assert.equal(writeHash({ anchor: "cells", view: START }), "#cells");
+});
+
+test("an address cannot name servers that are not there", () => {
+  const view = { ...START, highlight: "<script>", hidden: ["b", "constructor"] };
+  assert.deepEqual(known(view, ["a", "b"]), { ...START, hidden: ["b"] });
+});
+
+test("charts are drawn again when the view changes, and dimmed when the pointer moves", () => {
+  const addresses: string[] = [];
+  const store = new Store(["a", "b"], "#x?highlight=b", (hash) => addresses.push(hash));
+  let drawn = 0;
+  let dimmed = 0;
+  store.onChange(() => (drawn += 1));
+  store.onHighlight(() => (dimmed += 1));
+  assert.equal(store.highlighted, 1);
+
+  store.point(0);
+  store.point(0);
+  assert.deepEqual([store.highlighted, drawn, dimmed], [0, 0, 1]);
+  store.point(null);
+  assert.equal(store.highlighted, 1);
+
+  store.toggle(0);
+  assert.deepEqual([store.isHidden(0), store.isHidden(1), drawn], [true, false, 1]);
+  store.toggle(0);
+  assert.equal(store.isHidden(0), false);
+  assert.deepEqual(addresses, ["#x?highlight=b&hide=a", "#x?highlight=b"]);
+});

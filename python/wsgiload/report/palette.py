@@ -1,0 +1,40 @@
+"""The colours of the series, on a light and on a dark page.
+
+With the dashes and markers that the front end adds, no two of many servers look alike.
+"""
+
+from __future__ import annotations
+
+# None is fainter than 3:1 on its page.
+LIGHT = (
+    "#0072b2",
+    "#d55e00",
+    "#00896b",
+    "#aa4499",
+    "#332288",
+    "#8a8a1f",
+    "#882255",
+    "#5a5f69",
+    "#1b8fa8",
+    "#8c564b",
+)
+DARK = (
+    "#56b4e9",
+    "#f28e4b",
+    "#3ccfa0",
+    "#e28bd6",
+    "#a39af5",
+    "#d6d65c",
+    "#ee7ba6",
+    "#b4bac4",
+    "#7fe3e3",
+    "#cfa58f",
+)
+Palette = list[tuple[int, str, str]]
+
+
+def palette() -> Palette:
+    """The colours of the series: index, on a light page, on a dark one."""
+    return [
+        (index, light, dark) for index, (light, dark) in enumerate(zip(LIGHT, DARK, strict=True))
+    ]

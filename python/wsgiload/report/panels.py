@@ -1,0 +1,343 @@
+"""The charts over the load as numbers: what each run measured, medians, bands and limits.
+
+Concludes nothing; the sentences under the charts are made in ``findings``. A value that does not
+exist is not a number here either: it stands on the rail, or is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wsgiload.documents.page_data import (
+    PageChart,
+    PageLine,
+    PagePanel,
+    PageRun,
+    PageSeries,
+    Status,
+    Unit,
+)
+from wsgiload.documents.summary import AppliedLimits
+from wsgiload.report import words
+from wsgiload.report.cells import Cell, Sweep, conditions, median_of, median_upper_ns
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
+HEADLINE_QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
+CHOSEN_QUANTILE = 0.99
+# From this ratio between the highest and the lowest load on, a linear axis crowds the low ones.
+_LOG_RATIO = 20
+# As read back from the control group; not positive where there is none.
+_CPU_QUOTA = "cpu_quota_us"
+
+Number = Callable[[Cell], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A figure of a cell, and how its panel is drawn."""
+
+    name: str
+    title: str
+    unit: Unit
+    number: Number
+    otherwise: str = words.NOT_MEASURED
+    limit: float | None = None
+    has_equality: bool = False
+
+
+def all_charts(sweep: Sweep) -> tuple[PageChart, ...]:
+    """The charts of a page, in their order."""
+    return (
+        response_time_chart(sweep),
+        goodput_chart(sweep),
+        resource_chart(sweep),
+        spectrum_chart(sweep),
+    )
+
+
+def response_time_chart(sweep: Sweep) -> PageChart:
+    """Response time against load, one quantile at a time."""
+    return PageChart(
+        name="response-time",
+        label=_label("Response time against " + short_axis(sweep), sweep),
+        choice="quantile",
+        chosen=words.quantile_name(CHOSEN_QUANTILE),
+        panels=tuple(_quantile_panel(sweep, quantile) for quantile in HEADLINE_QUANTILES),
+    )
+
+
+def goodput_chart(sweep: Sweep) -> PageChart:
+    """Correct responses per second against load, and the share of requests that got none."""
+    # With sessions the rate is theirs, and responses are to requests.
+    has_equality = sweep.open_loop and not sweep.is_of_sessions
+    return _chart(
+        sweep,
+        "goodput",
+        "Achieved rate (goodput) against " + short_axis(sweep),
+        _Figure(
+            "goodput",
+            "correct responses per second",
+            "per_s",
+            lambda cell: cell.goodput_per_s,
+            has_equality=has_equality,
+        ),
+        _Figure(
+            "failed",
+            "share of offered requests that failed",
+            "ratio",
+            lambda cell: words.failed_ratio(cell.outcomes),
+        ),
+    )
+
+
+def resource_chart(sweep: Sweep) -> PageChart:
+    """CPU, memory, throttling and accept queue against load, with the limits that held."""
+    return _chart(
+        sweep,
+        "resources",
+        "Resources of the server against " + short_axis(sweep),
+        _Figure(
+            "cpu",
+            "CPU cores in use (mean)",
+            "cores",
+            lambda cell: cell.used.cpu_cores_mean,
+            limit=sweep.cpu_limit,
+        ),
+        _Figure(
+            "memory",
+            "memory (peak)",
+            "bytes",
+            lambda cell: cell.used.memory_peak_bytes,
+            limit=sweep.memory_limit_bytes,
+        ),
+        _Figure(
+            "throttled",
+            "CPU periods throttled",
+            "ratio",
+            lambda cell: cell.used.throttled_period_ratio,
+            otherwise=_why_none_throttled(sweep),
+        ),
+        _Figure(
+            "queue",
+            "accept queue (peak)",
+            "count",
+            lambda cell: cell.used.listen_queue_peak,
+        ),
+    )
+
+
+def spectrum_chart(sweep: Sweep) -> PageChart:
+    """Response time at each quantile, spread by 1/(1-p), one load at a time."""
+    panels = tuple(_spectrum_panel(sweep, load) for load in sweep.loads)
+    return PageChart(
+        name="spectrum",
+        label=_label("Percentile spectrum of response time", sweep),
+        choice="load",
+        chosen=panels[-1].name if panels else "",
+        panels=panels,
+    )
+
+
+def short_axis(sweep: Sweep) -> str:
+    """What the load is, in a title."""
+    if not sweep.open_loop:
+        return "connections"
+    return "offered rate of sessions" if sweep.is_of_sessions else "offered rate"
+
+
+def _label(title: str, sweep: Sweep) -> str:
+    return f"{title}. {conditions(sweep.experiment)}"
+
+
+def _chart(sweep: Sweep, name: str, title: str, *figures: _Figure) -> PageChart:
+    panels = tuple(_number_panel(sweep, figure) for figure in figures)
+    return PageChart(name=name, label=_label(title, sweep), choice=None, chosen="", panels=panels)
+
+
+def _panel(sweep: Sweep, figure: _Figure, series: tuple[PageSeries, ...]) -> PagePanel:
+    """A panel over the loads that were measured."""
+    loads = sweep.loads
+    is_empty = not any(
+        run.value is not None or run.is_endless for one in series for run in one.runs
+    )
+    limit = figure.limit
+    return PagePanel(
+        name=figure.name,
+        title=figure.title,
+        unit=figure.unit,
+        x=loads,
+        x_labels=tuple(words.format_rate(load) for load in loads),
+        x_title=sweep.axis_label,
+        is_x_log=bool(loads) and loads[0] > 0 and loads[-1] / loads[0] > _LOG_RATIO,
+        can_be_log=figure.unit == "ns",
+        has_equality=figure.has_equality,
+        lines=() if limit is None else (PageLine(value=limit, label="limit"),),
+        empty=figure.otherwise if is_empty else None,
+        series=series,
+    )
+
+
+def _number_panel(sweep: Sweep, figure: _Figure) -> PagePanel:
+    series = tuple(
+        _number_series(sweep, place, figure.number) for place in range(len(sweep.labels))
+    )
+    return _panel(sweep, figure, series)
+
+
+def _number_series(sweep: Sweep, place: int, number: Number) -> PageSeries:
+    """Every run, and at each load the median and the range of the usable ones."""
+    label = sweep.labels[place]
+    at = [sweep.at(label, load) for load in sweep.loads]
+    return PageSeries(
+        server=place,
+        medians=tuple(median_of(cells, number) for cells in at),
+        bands=tuple(_range(cells, number) for cells in at),
+        runs=tuple(
+            _run(cell, sweep.loads.index(cell.load), value)
+            for cell in sweep.of(label)
+            if (value := number(cell)) is not None
+        ),
+    )
+
+
+def _range(cells: Sequence[Cell], number: Number) -> tuple[float, float] | None:
+    known = [value for cell in cells if cell.usable and (value := number(cell)) is not None]
+    return (min(known), max(known)) if len(known) > 1 else None
+
+
+def _run(cell: Cell, place: int, value: float) -> PageRun:
+    return PageRun(
+        x=place,
+        run=cell.run,
+        status=_status(cell),
+        value=value,
+        is_endless=False,
+        low=None,
+        interval=None,
+    )
+
+
+def _status(cell: Cell) -> Status:
+    known: dict[str, Status] = {"valid": "valid", "warn": "warn", "failed": "failed"}
+    return known.get(cell.status, "invalid")
+
+
+def _quantile_panel(sweep: Sweep, quantile: float) -> PagePanel:
+    """One quantile of every run at every load; where no run has it, what it takes."""
+    counted = any(words.enough_requests(cell.scheduled, quantile) for cell in sweep.cells)
+    name = words.quantile_name(quantile)
+    figure = _Figure(
+        name,
+        f"{name} response time",
+        "ns",
+        lambda cell: cell.upper_ns(quantile),
+        otherwise=words.NOT_MEASURED if counted else words.needed_requests(quantile),
+    )
+    series = tuple(_quantile_series(sweep, place, quantile) for place in range(len(sweep.labels)))
+    return _panel(sweep, figure, series)
+
+
+def _quantile_series(sweep: Sweep, place: int, quantile: float) -> PageSeries:
+    label = sweep.labels[place]
+    at = [sweep.at(label, load) for load in sweep.loads]
+    runs = (_quantile_run(cell, sweep.loads.index(cell.load), quantile) for cell in sweep.of(label))
+    return PageSeries(
+        server=place,
+        medians=tuple(median_upper_ns(cells, quantile) for cells in at),
+        bands=tuple(_quantile_band(cells, quantile) for cells in at),
+        runs=tuple(run for run in runs if run.value is not None or run.is_endless),
+    )
+
+
+def _quantile_run(cell: Cell, place: int, quantile: float) -> PageRun:
+    upper, low = cell.upper_ns(quantile), cell.low_ns(quantile)
+    is_endless = upper is not None and math.isinf(upper)
+    return PageRun(
+        x=place,
+        run=cell.run,
+        status=_status(cell),
+        value=None if is_endless else upper,
+        is_endless=is_endless,
+        low=low if low != upper and cell.status != "failed" else None,
+        interval=interval_ns(cell, quantile),
+    )
+
+
+def interval_ns(cell: Cell, quantile: float) -> tuple[int, int | None] | None:
+    """The 95 % interval of a quantile over all offered requests inside one run."""
+    uncertainty = cell.result.uncertainty
+    if uncertainty is None or cell.bounds(quantile) is None:
+        return None
+    known = uncertainty.offered_quantiles_ns.get(f"{quantile:g}")
+    return None if known is None else known.interval_95_ns
+
+
+def _quantile_band(cells: Sequence[Cell], quantile: float) -> tuple[float, float] | None:
+    """From the lowest to the highest end of the intervals of the usable runs; a run without an
+    interval stands for its value."""
+    lows, highs = [], []
+    for cell in cells:
+        upper, interval = cell.upper_ns(quantile), interval_ns(cell, quantile)
+        if not cell.usable or upper is None:
+            continue
+        low, high = interval or (upper, upper)
+        lows.append(min(low, upper))
+        highs.append(math.inf if high is None else max(high, upper))
+    if not lows or math.isinf(max(highs)) or min(lows) == max(highs):
+        return None
+    return (min(lows), max(highs))
+
+
+def _spectrum_panel(sweep: Sweep, load: float) -> PagePanel:
+    lines = [_spectrum(sweep.at(label, load)) for label in sweep.labels]
+    longest = max((len(points) for points in lines), default=0)
+    shown = QUANTILES[:longest]
+    series = tuple(
+        PageSeries(
+            server=place,
+            medians=(*points, *[None] * (longest - len(points))),
+            bands=(None,) * longest,
+            runs=(),
+        )
+        for place, points in enumerate(lines)
+    )
+    return PagePanel(
+        name=words.format_rate(load),
+        title=f"at {sweep.load_words(load)}",
+        unit="ns",
+        x=tuple(1 / (1 - quantile) for quantile in shown),
+        x_labels=tuple(words.quantile_name(quantile) for quantile in shown),
+        x_title="quantile p, spread by 1/(1−p)",
+        is_x_log=True,
+        can_be_log=True,
+        has_equality=False,
+        lines=(),
+        empty=None if longest else "no quantile has a finite value",
+        series=series,
+    )
+
+
+def _spectrum(cells: tuple[Cell, ...]) -> list[float]:
+    """The quantiles of one server at one load, up to the first that has no finite value."""
+    points: list[float] = []
+    for quantile in QUANTILES:
+        value = median_upper_ns(cells, quantile) if any(cell.usable for cell in cells) else None
+        if value is None:
+            break
+        points.append(value)
+    return points
+
+
+def _why_none_throttled(sweep: Sweep) -> str:
+    """A limit that whole cores hold, or none, needs no quota, and without one the kernel counts no
+    periods."""
+    set_limits = [cell.result.limits for cell in sweep.cells if cell.result.limits is not None]
+    had_quota = any(_has_cpu_quota(limits) for limits in set_limits)
+    return "no CPU quota was set" if set_limits and not had_quota else words.NOT_MEASURED
+
+
+def _has_cpu_quota(limits: AppliedLimits) -> bool:
+    quota_us = limits.read_back.get(_CPU_QUOTA)
+    return isinstance(quota_us, int | float) and quota_us > 0

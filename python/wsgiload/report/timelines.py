@@ -1,0 +1,133 @@
+"""The cells over time: which are drawn, their numbers rounded to what can be seen, and what is said
+of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wsgiload.documents.page_data import PageTimeline, PageUses
+from wsgiload.report import coincidence, findings, grids, words
+from wsgiload.report.cells import Cell, Sweep, conditions
+from wsgiload.report.page import Chart
+from wsgiload.report.run_files import RunFiles
+from wsgiload.report.strip import Busy, Strip, make_strip
+
+MOST_STRIPS = 96
+
+# All timelines of a page together have about this many points, so that its size has a bound.
+_POINTS_OF_A_PAGE = 4_000
+_FEWEST_POINTS, _MOST_POINTS = 24, 120
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStrips:
+    """The cells of one server over time."""
+
+    label: str
+    charts: tuple[Chart, ...]
+
+
+def strips_of(sweep: Sweep, files: RunFiles) -> list[Strip]:
+    """The cells over time; where there are very many, the first run of each stands for the
+    others."""
+    chosen = [cell for cell in sweep.cells if files.intervals.get(cell.id)]
+    if len(chosen) > MOST_STRIPS:
+        first = min(cell.run for cell in sweep.cells)
+        chosen = [cell for cell in chosen if cell.run == first]
+    chosen = chosen[:MOST_STRIPS]
+
+    points = points_of_each(len(chosen))
+    made = (
+        make_strip(cell, files.intervals[cell.id], files.samples.get(cell.id, ()), points)
+        for cell in chosen
+    )
+    return [strip for strip in made if strip is not None]
+
+
+def drawn(sweep: Sweep, strips: Sequence[Strip]) -> tuple[PageTimeline, ...]:
+    """The numbers of these cells."""
+    return tuple(
+        timeline(strip, sweep.labels.index(strip.cell.label), _name(place))
+        for place, strip in enumerate(strips)
+    )
+
+
+def groups_of(sweep: Sweep, strips: Sequence[Strip]) -> list[ServerStrips]:
+    """The figures of these cells, by server."""
+    charts = [_chart(strip, sweep, _name(place)) for place, strip in enumerate(strips)]
+    pairs = list(zip(charts, strips, strict=True))
+    own = {
+        label: tuple(chart for chart, strip in pairs if strip.cell.label == label)
+        for label in sweep.labels
+    }
+    return [ServerStrips(label, figures) for label, figures in own.items() if figures]
+
+
+def _name(place: int) -> str:
+    return f"time-{place}"
+
+
+def _chart(strip: Strip, sweep: Sweep, name: str) -> Chart:
+    """One cell over time: its title with the conditions and the verdict, and what coincided."""
+    cell = strip.cell
+    subtitle = f"{conditions(sweep.experiment, cell.result)} · {cell.verdict_words()}"
+    said = [coincidence.sentence(cell, one) for one in coincidence.fingerprints(cell)]
+    if strip.grouped > 1:
+        said.append(
+            f"Each point stands for {strip.grouped} intervals: the median of their p50, the "
+            "highest of their p99."
+        )
+    return Chart(
+        name,
+        f"{title(cell)}. {subtitle}",
+        findings.strip_caption(strip),
+        " ".join(said),
+        grids.of_strip(strip),
+    )
+
+
+def points_of_each(timelines: int) -> int:
+    """How many points each of so many timelines may have."""
+    share = _POINTS_OF_A_PAGE // max(1, timelines)
+    return max(_FEWEST_POINTS, min(_MOST_POINTS, share))
+
+
+def timeline(strip: Strip, server: int, name: str) -> PageTimeline:
+    """One cell over time; ``name`` is the id of its figure."""
+    return PageTimeline(
+        name=name,
+        label=title(strip.cell),
+        server=server,
+        length_s=round(strip.length_s, 3),
+        middles_s=tuple(round(middle, 3) for middle in strip.middles_s),
+        p50_ns=_rounded(strip.p50_ns),
+        p99_ns=_rounded(strip.p99_ns),
+        max_ns=_rounded(strip.max_ns),
+        failed=strip.failed,
+        uses=_uses(strip.busy),
+        cpu_limit=strip.cpu_limit,
+        memory_limit_bytes=strip.cell.memory_limit_bytes,
+    )
+
+
+def title(cell: Cell) -> str:
+    """ "waitress at 1,000/s, run 1"."""
+    rate = cell.result.rate
+    load = words.format_per_s(rate) if rate is not None else f"{cell.load:,.0f} connections"
+    return f"{cell.label} at {load}, run {cell.run}"
+
+
+def _rounded(values: tuple[int | None, ...]) -> tuple[float | None, ...]:
+    return tuple(None if value is None else int(float(f"{value:.4g}")) for value in values)
+
+
+def _uses(busy: Sequence[Busy]) -> PageUses:
+    throttled = (one.throttled_ratio for one in busy)
+    return PageUses(
+        ends_s=tuple(round(one.end_s, 2) for one in busy),
+        cores=tuple(round(max(0.0, one.cores), 3) for one in busy),
+        throttled_ratio=tuple(None if share is None else round(share, 3) for share in throttled),
+        memory_bytes=tuple(one.memory_bytes for one in busy),
+        listen_queue=tuple(one.listen_queue for one in busy),
+    )

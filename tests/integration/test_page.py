@@ -1,0 +1,88 @@
+"""The page in a real browser: it draws, follows the reader, complains of nothing and asks nobody.
+
+``frontend/browser`` holds the tests; here are the pages that they open.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.unit.report_fixture import read_summary, store_summary, write_many, write_run
+from wsgiload.cli import run as run_command
+from wsgiload.documents.load_report import Bounds
+from wsgiload.documents.summary import CellResult
+from wsgiload.report import write_html
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "target" / "page"
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def write_hostile(directory: Path) -> Path:
+    """A run whose server has a name that would be markup."""
+    summary = read_summary(write_run(directory))
+    cells = [
+        msgspec.structs.replace(cell, server=HOSTILE, variant=None, notes=(HOSTILE,))
+        for cell in summary.cells
+        if cell.server == "waitress"
+    ]
+    store_summary(directory, msgspec.structs.replace(summary, cells=tuple(cells)))
+    return directory
+
+
+def longer(cell: CellResult) -> CellResult:
+    """The same cell, its response times 1.4 times as long."""
+    quantiles = {
+        quantile: Bounds(
+            low=bounds.low and round(1.4 * bounds.low),
+            high=bounds.high and round(1.4 * bounds.high),
+        )
+        for quantile, bounds in (cell.offered_quantiles_ns or {}).items()
+    }
+    return msgspec.structs.replace(cell, offered_quantiles_ns=quantiles or None)
+
+
+def write_slower(directory: Path) -> Path:
+    """A run of the same servers, all of which took longer."""
+    summary = read_summary(write_run(directory, runs=6))
+    cells = tuple(longer(cell) for cell in summary.cells)
+    store_summary(directory, msgspec.structs.replace(summary, cells=cells))
+    return directory
+
+
+def write_pages(folder: Path) -> None:
+    """The pages that the tests know by name."""
+    runs = {
+        "single": write_run(folder / "single"),
+        "repeated": write_run(folder / "repeated", runs=3),
+        "hostile": write_hostile(folder / "hostile"),
+        "nine": write_many(folder / "nine", 9),
+        "thirty": write_many(folder / "thirty", 30),
+    }
+    for name, directory in runs.items():
+        shutil.copy(write_html(directory), folder / f"{name}.html")
+    before, after = write_run(folder / "before", runs=6), write_slower(folder / "after")
+    change = folder / "change.html"
+    assert run_command(["compare", str(before), str(after), "--html", str(change)]) == 0
+
+
+@pytest.mark.timeout(400)
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    if shutil.which("chromium") is None and "CI" not in os.environ:
+        pytest.skip("needs Debian's chromium: apt-get install chromium")
+    write_pages(tmp_path)
+    done = subprocess.run(
+        ["npm", "--prefix", str(ROOT / "frontend"), "run", "--silent", "browser"],
+        env=os.environ | {"WSGILOAD_PAGES": str(tmp_path), "WSGILOAD_PICTURES": str(PICTURES)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=350,
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,322 @@
+"""The charts as numbers: every run, medians, bands and limits, without invented values."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from subprocess import run
+from typing import get_args
+
+import msgspec
+import pytest
+
+from wsgiload.documents.generate import PAGE_SCHEMA, page_schema_text
+from wsgiload.documents.page_data import PageChart, PagePanel, PageRun, Unit
+from wsgiload.documents.summary import CellResult
+from wsgiload.report import palette, panels, timelines, words
+from wsgiload.report.cells import Cell, Sweep, conditions, median_upper_ns, read_sweep
+from wsgiload.report.grids import of_strip
+from wsgiload.report.run_files import IntervalRow, RunFiles, SampleRow, read_run
+from wsgiload.report.strip import Strip, make_strip
+
+from .report_fixture import read_summary, write_run
+
+ROOT = Path(__file__).parents[2]
+MAKE = {
+    "response-time": panels.response_time_chart,
+    "goodput": panels.goodput_chart,
+    "resources": panels.resource_chart,
+    "spectrum": panels.spectrum_chart,
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
+    return read_run(write_run(tmp_path_factory.mktemp("runs") / "run"))
+
+
+@pytest.fixture(scope="module")
+def sweep(files: RunFiles) -> Sweep:
+    return read_sweep(files.summary)
+
+
+def panel(chart: PageChart, name: str) -> PagePanel:
+    return next(panel for panel in chart.panels if panel.name == name)
+
+
+def runs(one: PagePanel) -> list[tuple[int, PageRun]]:
+    return [(series.server, run) for series in one.series for run in series.runs]
+
+
+def strip_of(files: RunFiles, cell_id: str) -> Strip | None:
+    cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == cell_id)
+    return make_strip(cell, files.intervals.get(cell_id, ()), files.samples.get(cell_id, ()))
+
+
+@pytest.mark.parametrize("name", sorted(MAKE))
+def test_a_chart_is_the_same_twice_and_names_its_conditions(name: str, sweep: Sweep) -> None:
+    chart = MAKE[name](sweep)
+    assert msgspec.json.encode(chart) == msgspec.json.encode(MAKE[name](sweep))
+    assert chart.name == name and chart.label.endswith(conditions(sweep.experiment))
+    for one in chart.panels:
+        assert [series.server for series in one.series] == list(range(len(sweep.labels)))
+        for series in one.series:
+            assert len(series.medians) == len(series.bands) == len(one.x) == len(one.x_labels)
+
+
+def test_every_run_is_drawn_where_it_was_measured(sweep: Sweep) -> None:
+    p99 = panel(panels.response_time_chart(sweep), "p99")
+    drawn = {(sweep.labels[server], p99.x[run.x]): run for server, run in runs(p99)}
+    assert set(drawn) == {(cell.label, cell.load) for cell in sweep.cells}
+    for cell in sweep.cells:
+        run, upper = drawn[cell.label, cell.load], cell.upper_ns(0.99)
+        assert upper is not None and run.status == cell.status
+        assert run.is_endless == math.isinf(upper)
+        assert run.value == (None if run.is_endless else upper)
+    for series in p99.series:
+        label = sweep.labels[series.server]
+        medians = [median_upper_ns(sweep.at(label, load), 0.99) for load in sweep.loads]
+        assert list(series.medians) == medians
+
+
+def test_a_band_holds_the_intervals_of_its_runs(tmp_path: Path) -> None:
+    repeated = read_sweep(read_summary(write_run(tmp_path / "run", runs=3)))
+    p99 = panel(panels.response_time_chart(repeated), "p99")
+    seen = 0
+    for series in p99.series:
+        for place, band in enumerate(series.bands):
+            own = [run for run in series.runs if run.x == place and run.status != "invalid"]
+            if band is None:
+                continue
+            seen += 1
+            for one in own:
+                assert one.value is not None
+                low, high = one.interval or (one.value, one.value)
+                assert high is not None and band[0] <= low <= one.value <= high <= band[1]
+            median = series.medians[place]
+            assert median is not None and band[0] <= median <= band[1]
+    assert seen > 10
+
+
+def changed(cell: CellResult, **changes: dict[str, object]) -> CellResult:
+    """The same cell with changes inside these parts."""
+    parts = {
+        name: msgspec.structs.replace(getattr(cell, name), **change)
+        for name, change in changes.items()
+    }
+    return msgspec.structs.replace(cell, **parts)
+
+
+def without_limits(files: RunFiles) -> Sweep:
+    loose: dict[str, object] = {"backend": "none", "not_enforced": ("cpus", "memory", "pids")}
+    cells = tuple(changed(cell, limits=loose) for cell in files.summary.cells)
+    return read_sweep(msgspec.structs.replace(files.summary, cells=cells))
+
+
+def test_only_a_limit_that_held_is_drawn(files: RunFiles, sweep: Sweep) -> None:
+    loose = without_limits(files)
+    limits = [
+        [line.value for one in panels.resource_chart(which).panels for line in one.lines]
+        for which in (sweep, loose)
+    ]
+    assert limits == [[2.0, 512 << 20], []]
+    strips = [
+        make_strip(one.cells[0], files.intervals[one.cells[0].id], ()) for one in (sweep, loose)
+    ]
+    assert [strip.cpu_limit for strip in strips if strip is not None] == [2.0, None]
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize(
+    ("colours", "page"), [(palette.LIGHT, "#ffffff"), (palette.DARK, "#16191d")]
+)
+def test_every_series_stands_out_from_its_page(colours: tuple[str, ...], page: str) -> None:
+    assert len(set(colours)) == len(colours) == len(palette.LIGHT)
+    for colour in colours:
+        bright, faint = sorted((luminance(colour), luminance(page)), reverse=True)
+        assert (bright + 0.05) / (faint + 0.05) >= 3, colour
+
+
+def test_the_front_end_counts_as_many_colours() -> None:
+    source = (ROOT / "frontend" / "src" / "look.ts").read_text()
+    assert f"COLOURS = {len(palette.LIGHT)};" in source
+
+
+def test_failures_stand_on_the_rail(sweep: Sweep) -> None:
+    p99 = panel(panels.response_time_chart(sweep), "p99")
+    assert any(run.is_endless and run.status == "failed" for _, run in runs(p99))
+    overloaded = [run for _, run in runs(p99) if run.is_endless and run.status != "failed"]
+    assert overloaded and all(run.low is not None for run in overloaded)
+    healthy = Sweep(
+        sweep.experiment, sweep.of("gunicorn-gevent"), ("gunicorn-gevent",), sweep.loads
+    )
+    p99 = panel(panels.response_time_chart(healthy), "p99")
+    assert not any(run.is_endless for _, run in runs(p99))
+
+
+def with_cells(files: RunFiles, **changes: dict[str, object]) -> Sweep:
+    measured = [cell for cell in files.summary.cells if cell.outcomes is not None]
+    cells = tuple(changed(cell, **changes) for cell in measured)
+    return read_sweep(msgspec.structs.replace(files.summary, cells=cells))
+
+
+def test_an_empty_panel_says_why(files: RunFiles, sweep: Sweep) -> None:
+    few = panels.response_time_chart(with_cells(files, outcomes={"scheduled": 9_999}))
+    assert panel(few, "p99.9").empty == "needs 10,000 requests or more"
+    assert panel(few, "p99").empty is None
+
+    unknown: dict[str, object] = {"throttled_period_ratio": None}
+    unlimited = with_cells(files, resources=unknown, limits={"read_back": {"cpu_quota_us": -1}})
+    assert panel(panels.resource_chart(unlimited), "throttled").empty == "no CPU quota was set"
+    unread = panels.resource_chart(with_cells(files, resources=unknown))
+    assert panel(unread, "throttled").empty == "not measured"
+    assert not any(one.empty for make in MAKE.values() for one in make(sweep).panels)
+
+
+def test_the_line_of_equality_belongs_to_the_open_loop(sweep: Sweep, tmp_path: Path) -> None:
+    assert panel(panels.goodput_chart(sweep), "goodput").has_equality
+    closed = read_sweep(read_summary(write_run(tmp_path / "run", closed_loop=True)))
+    chart = panels.goodput_chart(closed)
+    assert not any(one.has_equality for one in chart.panels)
+    assert {one.x_title for one in chart.panels} == {"connections (closed loop)"}
+    assert chart.label.startswith("Achieved rate (goodput) against connections. ")
+
+
+def test_sessions_are_not_compared_with_requests(sweep: Sweep) -> None:
+    experiment = msgspec.structs.replace(sweep.experiment, sessions=2)
+    of_sessions = replace(sweep, experiment=experiment)
+    goodput = panel(panels.goodput_chart(of_sessions), "goodput")
+    assert not goodput.has_equality
+    assert goodput.x_title == "offered rate, sessions per second"
+    assert conditions(of_sessions.experiment).startswith("Poisson arrivals of sessions")
+    assert (sweep.load_heading, of_sessions.load_heading) == ("offered/s", "sessions/s")
+
+
+def test_the_spectrum_has_every_load_and_starts_at_the_highest(sweep: Sweep) -> None:
+    chart = panels.spectrum_chart(sweep)
+    assert [one.name for one in chart.panels] == ["1,000", "2,000", "3,000"]
+    assert (chart.choice, chart.chosen) == ("load", "3,000")
+    assert chart.panels[0].x == pytest.approx((2, 10, 20, 100, 1000))
+    assert chart.panels[0].x_labels == ("p50", "p90", "p95", "p99", "p99.9")
+
+
+def test_loads_that_lie_far_apart_have_a_logarithmic_axis(sweep: Sweep) -> None:
+    lowest = {sweep.loads[0]: 10}
+    cells = tuple(
+        Cell(msgspec.structs.replace(cell.result, rate=lowest.get(cell.load, cell.load)))
+        for cell in sweep.cells
+    )
+    apart = replace(sweep, cells=cells, loads=(10.0, *sweep.loads[1:]))
+    axes = [panels.goodput_chart(one).panels[0].is_x_log for one in (sweep, apart)]
+    assert axes == [False, True]
+
+
+def test_a_strip_puts_both_sources_on_one_clock(files: RunFiles) -> None:
+    strip = strip_of(files, "gunicorn-sync@1000#1")
+    assert strip is not None
+    assert strip.length_s == 20
+    assert strip.middles_s[:2] == (0.5, 1.5)
+    assert (strip.busy[0].start_s, strip.busy[-1].end_s) == (0, 20)
+    assert strip.cpu_limit == 2
+    line = timelines.timeline(strip, 0, "time-0")
+    assert line.label == "gunicorn-sync at 1,000/s, run 1"
+    assert line.uses.ends_s[-1] == 20 and line.uses.memory_bytes[0] == 96 << 20
+    assert len(line.p99_ns) == len(line.middles_s) == 20
+
+
+def test_many_intervals_are_drawn_as_fewer_points_that_hide_nothing(files: RunFiles) -> None:
+    cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == "waitress@1000#1")
+    rows = [
+        IntervalRow(
+            start_ns=place * 10**9,
+            length_ns=10**9,
+            failed=1,
+            p50_ns=10 + place,
+            p99_ns=None if place == 3 else 100 + place,
+            max_ns=1000 + place,
+        )
+        for place in range(7)
+    ]
+    samples = [SampleRow(t_ns=place * 10**8, cpu_usage_ns=place * 10**8) for place in range(70)]
+    strip = make_strip(cell, rows, samples, most_points=3)
+    assert strip is not None
+    assert (strip.grouped, strip.middles_s) == (3, (1.5, 4.5, 6.5))
+    assert strip.p50_ns == (11, 14, 16) and strip.p99_ns == (102, 105, 106)
+    assert strip.max_ns == (1002, 1005, 1006) and strip.failed == (3, 3, 1)
+    assert len(strip.busy) <= 3 and all(busy.cores == pytest.approx(1) for busy in strip.busy)
+    assert of_strip(strip).rows[0] == (
+        "1.5 s",
+        "11 ns",
+        "102 ns",
+        "1.00 µs",
+        "3",
+        "1.00",
+        "–",
+        "–",
+        "–",
+    )
+
+
+def test_all_timelines_together_have_a_bounded_number_of_points() -> None:
+    assert timelines.points_of_each(1) == 120
+    assert all(timelines.points_of_each(count) * count <= 4_000 for count in range(40, 166))
+
+
+def test_a_cell_without_intervals_has_no_strip(files: RunFiles) -> None:
+    assert strip_of(files, "cheroot@3000#1") is None
+
+
+def test_a_strip_without_samples_says_so(files: RunFiles) -> None:
+    cell = next(cell for cell in read_sweep(files.summary).cells if cell.id == "waitress@1000#1")
+    strip = make_strip(cell, files.intervals[cell.id], [])
+    assert strip is not None
+    assert timelines.timeline(strip, 0, "x").uses.ends_s == ()
+    assert {row[5:] for row in of_strip(strip).rows} == {("–",) * 4}
+
+
+def test_a_sweep_in_which_everything_failed_still_draws(sweep: Sweep) -> None:
+    failed = tuple(cell for cell in sweep.cells if cell.status == "failed")
+    alone = Sweep(sweep.experiment, failed, ("cheroot",), (3000,))
+    p99 = panel(panels.response_time_chart(alone), "p99")
+    assert p99.empty is None and [run.is_endless for _, run in runs(p99)] == [True]
+    assert panel(panels.goodput_chart(alone), "goodput").empty == "not measured"
+    assert panels.spectrum_chart(alone).panels[0].empty == "no quantile has a finite value"
+
+
+def test_the_front_end_has_the_types_of_the_page() -> None:
+    assert (ROOT / PAGE_SCHEMA).read_text() == page_schema_text(), "run make schemas"
+
+
+FORMATS = {
+    "ns": words.format_duration_ns,
+    "per_s": words.format_per_s,
+    "ratio": words.format_ratio,
+    "cores": words.format_cores,
+    "bytes": words.format_bytes,
+    "count": words.format_count,
+}
+
+
+def test_the_cases_of_the_front_end_are_those_of_the_tables() -> None:
+    """``frontend/test/format.test.ts`` reads the same file."""
+    cases = json.loads((ROOT / "tests" / "unit" / "format_cases.json").read_text())
+    assert set(cases) == set(FORMATS) == set(get_args(Unit))
+    for unit, pairs in cases.items():
+        for value, text in pairs:
+            assert FORMATS[unit](value) == text
+
+
+def test_the_tables_load_no_template_engine() -> None:
+    code = "import sys, wsgiload.report; print('jinja2' in sys.modules)"
+    done = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
