@@ -1,0 +1,303 @@
+"""A race of servers over rounds: who drops out, how it ends, and what can be said.
+
+Pure: a function of the rounds alone, so that it says the same again of stored ones. Two questions
+have two rules, both valid after every round:
+
+- *Who is measured next* is a selection. A server drops out once "the leader is ahead of it by the
+  planned factor" is ten times as likely as "both are equal"; contenders are tied once it is ten
+  times less likely. That is Wald's sequential probability ratio test ("Sequential tests of
+  statistical hypotheses", 1945), its bounds widened for an estimated variance as in S.-H. Kim and
+  B. L. Nelson, "A fully sequential procedure for indifference-zone selection in simulation", ACM
+  TOMACS 11(3), 2001. To drop out is no finding of a difference.
+- *Who is slower* is a finding (``sequential``). The last two servers run a final: they are compared
+  by the rounds since all others dropped out, because the earlier ones flatter whoever was chosen by
+  them. A winner needs a finding in the final.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+from wsgiload.statistics.effect import (
+    FEWEST_RUNS,
+    PLANNED_FACTOR,
+    SIGNIFICANT,
+    Effect,
+)
+from wsgiload.statistics.sequential import (
+    FEWEST_ROUNDS,
+    Lead,
+    Round,
+    Spread,
+    differences,
+    lead_of,
+    sequential_effect,
+    spread_of,
+)
+from wsgiload.statistics.student import t_quantile
+
+Outcome = Literal["winner", "ties", "open", "failed"]
+Pair = tuple[str, str]
+
+# How probable a wrong selection is for one pair, by the ratio of likelihoods.
+MISTAKEN = 0.1
+# A server that fails so often is not measured again.
+MOST_FAILURES = 2
+FINALISTS = 2
+# Of the error probability; the rest is for all pairs over all rounds.
+SHARE_OF_FINAL = 0.8
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a race asks, and how many rounds it has at most."""
+
+    most_rounds: int
+    factor: float = PLANNED_FACTOR
+
+    @property
+    def planned(self) -> float:
+        """The logarithm of the lead that is worth finding."""
+        return math.log(self.factor)
+
+    def looks(self, before: int = 0) -> int:
+        """At a pair, of whose rounds so many do not count."""
+        return max(1, self.most_rounds - before - FEWEST_RUNS + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Why a server is not measured again: by how much another was ahead; None if it failed."""
+
+    server: str
+    after_round: int
+    behind: str | None
+    factor: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceState:
+    """What the rounds so far say."""
+
+    outcome: Outcome
+    # The fastest first.
+    contenders: tuple[str, ...]
+    dropped: tuple[Drop, ...]
+    # All contenders are this close to the leader, 0.09 for 9 %; None if not known.
+    margin: float | None = None
+    # Of contenders, until a decision is expected; None if not known.
+    rounds_left: int | None = None
+
+    @property
+    def leader(self) -> str | None:
+        """The fastest contender."""
+        return self.contenders[0] if self.contenders else None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether further rounds would change nothing."""
+        return self.outcome != "open"
+
+
+@dataclass(frozen=True, slots=True)
+class RaceEffect:
+    """How two servers differ, and the p value adjusted for all looks and pairs."""
+
+    effect: Effect
+    p_adjusted: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """Who is left, and since which round they are two."""
+
+    contenders: tuple[str, ...]
+    drops: tuple[Drop, ...]
+    before_final: int | None
+
+
+def judge_race(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) -> RaceState:
+    """The race as it stands."""
+    field = _field(servers, rounds, rules)
+    spread = spread_of(servers, rounds)
+    if len(field.contenders) < FINALISTS or spread is None:
+        return RaceState(_without_rivals(field), field.contenders, field.drops)
+
+    effects = race_effects(servers, rounds, rules)
+    winner = _winner(field, effects)
+    if winner is not None:
+        order = (winner, *(name for name in field.contenders if name != winner))
+        return RaceState("winner", order, field.drops)
+
+    leader, *others = field.contenders
+    leads = [lead for name in others if (lead := lead_of(leader, name, rounds)) is not None]
+    is_tied = len(leads) == len(others) and _are_tied(leads, spread, rules)
+    return RaceState(
+        "ties" if is_tied else "open",
+        field.contenders,
+        field.drops,
+        _margin(field.contenders, effects),
+        None if is_tied else _rounds_left(field, leads, len(rounds), spread, rules),
+    )
+
+
+def race_effects(
+    servers: Sequence[str], rounds: Sequence[Round], rules: Rules
+) -> dict[Pair, RaceEffect | None]:
+    """Of every pair, in the order given; None where it has too few rounds. That of the finalists
+    is from the rounds of their final, once these are enough."""
+    spread = spread_of(servers, rounds)
+    pairs = list(combinations(servers, 2))
+    if spread is None:
+        return dict.fromkeys(pairs)
+
+    # A pair is one of all, also of those with too few rounds: who gets many follows from the data.
+    share = 1 - SHARE_OF_FINAL if len(servers) > FINALISTS else 1.0
+    looks, weight = rules.looks(), len(pairs) / share
+    effects = {
+        (one, other): _adjusted(differences(one, other, rounds), spread, looks, weight)
+        for one, other in pairs
+    }
+
+    field = _field(servers, rounds, rules)
+    if field.before_final and len(field.contenders) == FINALISTS:
+        one, other = sorted(field.contenders, key=servers.index)
+        fresh = differences(one, other, rounds[field.before_final :])
+        final = _adjusted(fresh, spread, rules.looks(field.before_final), 1 / SHARE_OF_FINAL)
+        effects[one, other] = final or effects[one, other]
+    return effects
+
+
+def _adjusted(
+    values: Sequence[float], spread: Spread, looks: int, weight: float
+) -> RaceEffect | None:
+    effect = sequential_effect(values, spread, looks)
+    return None if effect is None else RaceEffect(effect, min(1.0, effect.p * weight))
+
+
+def _field(servers: Sequence[str], rounds: Sequence[Round], rules: Rules) -> _Field:
+    """Replayed round by round, so that no drop is ever taken back."""
+    contenders, drops = list(servers), list[Drop]()
+    before_final = 0 if len(contenders) <= FINALISTS else None
+    for number in range(1, len(rounds) + 1):
+        seen = rounds[:number]
+        drops += _failed(contenders, seen)
+        contenders = _left(contenders, drops)
+        spread = spread_of(servers, seen)
+        if spread is not None and len(contenders) > FINALISTS:
+            drops += _outrun(contenders, seen, spread, rules)
+            contenders = _left(contenders, drops)
+        if before_final is None and len(contenders) <= FINALISTS:
+            before_final = number
+    return _Field(tuple(_fastest_first(contenders, rounds)), tuple(drops), before_final)
+
+
+def _failed(contenders: Sequence[str], seen: Sequence[Round]) -> list[Drop]:
+    """Those that failed again and are not tried any more."""
+    return [
+        Drop(name, len(seen), None, None)
+        for name in contenders
+        if sum(math.isinf(one.get(name, 0.0)) for one in seen) >= MOST_FAILURES
+    ]
+
+
+def _outrun(
+    contenders: Sequence[str], seen: Sequence[Round], spread: Spread, rules: Rules
+) -> list[Drop]:
+    """Those that the leader is clearly ahead of; it keeps its next rival, over which it must be
+    shown to be faster."""
+    leader, _, *others = _fastest_first(contenders, seen)
+    drops = []
+    for name in others:
+        lead = lead_of(leader, name, seen)
+        if lead is None or lead.rounds < FEWEST_ROUNDS:
+            continue
+        if _evidence(lead, spread, rules) >= _needed_evidence(spread):
+            drops.append(Drop(name, len(seen), leader, math.exp(lead.mean)))
+    return drops
+
+
+def _evidence(lead: Lead, spread: Spread, rules: Rules) -> float:
+    """Logarithm of how much likelier the planned lead is than none."""
+    planned = rules.planned
+    return planned * (lead.total - lead.rounds * planned / 2) / max(spread.variance, _TINY)
+
+
+def _needed_evidence(spread: Spread) -> float:
+    """For a decision; the more, the less the variance is known."""
+    return spread.degrees / 2 * (math.pow(MISTAKEN, -2 / spread.degrees) - 1)
+
+
+def _without_rivals(field: _Field) -> Outcome:
+    """Where all others failed, nobody needs a test."""
+    if not field.contenders:
+        return "failed"
+    return "winner" if len(field.contenders) == 1 and field.drops else "open"
+
+
+def _winner(field: _Field, effects: Mapping[Pair, RaceEffect | None]) -> str | None:
+    """The finalist that is shown to be faster."""
+    if len(field.contenders) != FINALISTS:
+        return None
+    pair = next(pair for pair in effects if set(pair) == set(field.contenders))
+    found = effects[pair]
+    if found is None or found.p_adjusted >= SIGNIFICANT:
+        return None
+    return pair[0] if found.effect.interval.mean < 0 else pair[1]
+
+
+def _are_tied(leads: Sequence[Lead], spread: Spread, rules: Rules) -> bool:
+    return all(
+        lead.rounds >= FEWEST_RUNS and _evidence(lead, spread, rules) <= -_needed_evidence(spread)
+        for lead in leads
+    )
+
+
+def _margin(order: Sequence[str], effects: Mapping[Pair, RaceEffect | None]) -> float | None:
+    """The outer ends of the intervals of the leader with each other contender."""
+    pairs = [(order[0], name) for name in order[1:]]
+    found = [effects.get(pair, effects.get(pair[::-1])) for pair in pairs]
+    intervals = [one.effect.interval for one in found if one is not None]
+    ends = [abs(one.mean) + one.half_95 for one in intervals]
+    return math.expm1(max(ends)) if ends and len(ends) == len(pairs) else None
+
+
+def _rounds_left(
+    field: _Field, leads: Sequence[Lead], rounds: int, spread: Spread, rules: Rules
+) -> int | None:
+    """Until the leader is ahead in the final, or all are tied, if leads and spread stay as they
+    are; None where that is beyond the last round."""
+    before = rounds if field.before_final is None else field.before_final
+    looks = rules.looks(before)
+    for further in range(1, rules.most_rounds - rounds + 1):
+        later = [Lead(lead.mean, lead.rounds + further) for lead in leads]
+        fresh = rounds + further - before
+        degrees = spread.degrees + further * len(leads)
+        critical = t_quantile(1 - SIGNIFICANT * SHARE_OF_FINAL / 2 / looks, degrees)
+        reached = critical * math.sqrt(spread.variance / fresh)
+        if fresh >= FEWEST_RUNS and min(lead.mean for lead in leads) > reached:
+            return further
+        if _are_tied(later, spread, rules):
+            return further
+    return None
+
+
+def _left(contenders: Sequence[str], drops: Sequence[Drop]) -> list[str]:
+    gone = {drop.server for drop in drops}
+    return [name for name in contenders if name not in gone]
+
+
+def _fastest_first(names: Sequence[str], rounds: Sequence[Round]) -> list[str]:
+    return sorted(names, key=lambda name: _standing(name, names, rounds))
+
+
+def _standing(name: str, names: Sequence[str], rounds: Sequence[Round]) -> float:
+    """The mean distance to the others, over the rounds that each pair shares."""
+    leads = [lead_of(name, other, rounds) for other in names if other != name]
+    known = [lead.mean for lead in leads if lead is not None]
+    return -sum(known) / len(known) if known else math.inf
