@@ -93,7 +93,7 @@ def compare_servers(
     is one of requests."""
     chosen = _chosen_figure(figure, cells)
     by_level = standing(cells)
-    kinds = _kinds(cells)
+    kinds = kinds_of(cells)
     apps = _apps(cells)
 
     rivals: dict[tuple[float | int | str | None, ...], list[Level]] = {}
@@ -204,7 +204,7 @@ def _versions(cells: Sequence[CellResult]) -> dict[str, str]:
     }
 
 
-def _kinds(cells: Sequence[CellResult]) -> dict[str, tuple[str | None, ...]]:
+def kinds_of(cells: Sequence[CellResult]) -> dict[str, tuple[str | None, ...]]:
     """What a server is, whatever its name: two names for the same are an A/A pair."""
     return {server_of(cell): (cell.server, cell.variant, cell.profile, cell.size) for cell in cells}
 
@@ -289,20 +289,21 @@ def _judged(
     aa_spread = max(chance, default=None)
 
     return [
-        _comparison(
+        comparison_of(
             pair, figure, next(adjusted) if pair.effect is not None else None, aa_spread, saturation
         )
         for pair in pairs
     ]
 
 
-def _comparison(
+def comparison_of(
     pair: Pair,
     figure: Figure,
     p_adjusted: float | None,
-    aa_spread: float | None,
-    saturation: Mapping[str, float],
+    aa_spread: float | None = None,
+    saturation: Mapping[str, float] | None = None,
 ) -> Comparison:
+    """As summary.json has it."""
     effect = pair.effect
     return Comparison(
         first=pair.first,
@@ -320,7 +321,7 @@ def _comparison(
         aa_factor=math.exp(aa_spread) if aa_spread is not None else None,
         finding=judge(effect, p_adjusted, None if pair.is_same_server else aa_spread),
         reason=pair.reason,
-        load_share=_load_share(pair, saturation),
+        load_share=_load_share(pair, saturation or {}),
     )
 
 

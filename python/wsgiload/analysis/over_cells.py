@@ -15,10 +15,12 @@ from wsgiload.analysis.comparison import compare_servers
 from wsgiload.analysis.objective import Objective, parse_objective
 from wsgiload.analysis.overload import overload_points
 from wsgiload.analysis.power import power_points
+from wsgiload.analysis.races import race_comparisons, races
 from wsgiload.analysis.recommend import recommend
 from wsgiload.analysis.recommendations import recommendations
 from wsgiload.documents.summary import (
     CellResult,
+    Comparison,
     DiscardedTrial,
     ExperimentFacts,
     Recommendation,
@@ -42,17 +44,25 @@ def analyse(summary: Summary, method: Method | None = None, slo: Sequence[str] =
     objective = parse_objective(texts) if texts else None
 
     of_sessions = bool(facts.sessions)
-    is_compared = facts.runs >= FEWEST_RUNS
     return msgspec.structs.replace(
         summary,
         experiment=_with_choices(facts, chosen, objective),
         aggregates=aggregate_cells(cells, chosen),
-        comparisons=compare_servers(cells, of_sessions=of_sessions) if is_compared else (),
+        comparisons=_comparisons(cells, facts),
+        races=races(cells, facts.runs) if facts.budget_s is not None else None,
         overload=() if of_sessions else overload_points(cells),
         efficiency=power_points(cells),
         recommendations=_recommendations(cells, objective),
         session=judge_session(cells),
     )
+
+
+def _comparisons(cells: Sequence[CellResult], facts: ExperimentFacts) -> tuple[Comparison, ...]:
+    if facts.budget_s is not None:
+        return race_comparisons(cells, facts.runs)
+    if facts.runs < FEWEST_RUNS:
+        return ()
+    return compare_servers(cells, of_sessions=bool(facts.sessions))
 
 
 def _with_choices(

@@ -46,12 +46,16 @@ class Preflight:
     # The runs, and their time, with which a ratio of 1.3 is; None where the plan suffices.
     needed_runs: int | None
     needed_s: float | None
+    # Its runs are what the budget pays for if nobody drops out.
+    is_race: bool = False
 
 
 def preflight(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Preflight:
     """Of a plan with these servers."""
     fewest, needed_duration_s = _requests(experiment)
     pairs, runs = most_pairs(found), experiment.runs
+    if experiment.budget_ns is not None:
+        return _of_race(experiment, found, (fewest, needed_duration_s))
 
     # Of the goodput of a closed loop no usual spread is known.
     is_open = any(level.rate_per_s is not None for level in experiment.levels)
@@ -67,6 +71,27 @@ def preflight(experiment: Experiment, found: Mapping[str, ServerVariant]) -> Pre
         factor=factor,
         needed_runs=needed if is_short else None,
         needed_s=_time_s(experiment, tuple(found), needed) if is_short else None,
+    )
+
+
+def _of_race(
+    experiment: Experiment,
+    found: Mapping[str, ServerVariant],
+    requests: tuple[int | None, int | None],
+) -> Preflight:
+    """It needs the time for the rounds from which anything is inferred."""
+    budget_s = (experiment.budget_ns or 0) / NS_PER_S
+    round_s = _time_s(experiment, tuple(found), 1)
+    runs = int(budget_s / round_s)
+    is_short = most_pairs(found) > 0 and runs < FEWEST_RUNS
+    return Preflight(
+        *requests,
+        servers=len(found),
+        runs=runs,
+        factor=None,
+        needed_runs=FEWEST_RUNS if is_short else None,
+        needed_s=FEWEST_RUNS * round_s if is_short else None,
+        is_race=True,
     )
 
 
@@ -100,6 +125,7 @@ def _requests(experiment: Experiment) -> tuple[int | None, int | None]:
 
 def _time_s(experiment: Experiment, servers: tuple[str, ...], runs: int) -> float:
     """What so many runs take; those of an experiment wait for a quiet host."""
-    procedure = usual_procedure(runs) if experiment.runs == 1 else experiment.procedure
+    is_quick = experiment.runs == 1 and experiment.budget_ns is None
+    procedure = usual_procedure(runs) if is_quick else experiment.procedure
     longer = replace(experiment, runs=runs, procedure=procedure)
     return experiment_s(expand(longer, servers), longer)

@@ -44,6 +44,7 @@ def sweep_spec_of(app: str | None, flags: SweepFlags, slo: tuple[str, ...]) -> S
         spec.options,
         runs=flags["runs"],
         compare=flags["compare"],
+        budget=flags["budget"],
         aggregate=flags["aggregate"],
         slo=slo,
         settle=flags["settle"],

@@ -131,6 +131,7 @@ class SweepFlags(ExperimentFlags, LoadFlags):
     warmup_requests: int | None
     runs: int | None
     compare: bool
+    budget: float | None
     aggregate: Method
     settle: float | None
     reruns: int | None

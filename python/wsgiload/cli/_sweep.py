@@ -200,6 +200,7 @@ _limit_options = together(
 _procedure_options = together(
     option("Procedure", "--runs", type=click.IntRange(1, 1000), help=_sweep("runs")),
     option("Procedure", "--compare", is_flag=True, help=_sweep("compare")),
+    option("Procedure", "--budget", type=DURATION, help=_sweep("budget")),
     option(
         "Procedure",
         "--aggregate",

@@ -88,6 +88,9 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     """Maximum wait for a quiet host before each trial. Unit: s. Source: plan. Null: not stored."""
     reruns: NonNegativeInt | None = None
     """How often a disturbed trial may be measured again. Source: plan. Null: not stored."""
+    budget_s: NonNegativeFloat | None = None
+    """Time of a race; `runs` are its most rounds. Unit: s. Source: plan. Null: every cell of the
+    plan is measured."""
     aggregate: Literal["interval", "trim"] = "interval"
     """How several runs are summed up: `interval` (confidence interval of the mean) or `trim`
     (mean without the lowest and the highest). Source: plan."""
@@ -204,6 +207,43 @@ class Comparison(Document, frozen=True, kw_only=True):
     load_share: NonNegativeFloat | None
     """The rate over the lesser of the two servers' goodput in saturation. Unit: share. Source:
     cells. Null: closed loop, sessions, or one of them was never saturated."""
+
+
+class RaceDrop(Document, frozen=True, kw_only=True):
+    """Why a server was not measured any more; this is no finding that it is slower."""
+
+    server: str
+    """The server. Source: cells."""
+    rounds: PositiveInt
+    """After so many rounds. Unit: rounds. Source: cells."""
+    behind: str | None
+    """Who was ahead. Source: cells. Null: the server failed in two rounds."""
+    factor: NonNegativeFloat | None
+    """By how much, in the rounds of both. Unit: times. Source: cells. Null: as `behind`."""
+
+
+class Race(Document, frozen=True, kw_only=True):
+    """How the servers with one app at one load raced within a budget."""
+
+    rate: NonNegativeFloat | None
+    """Offered rate. Unit: 1/s. Source: plan. Null: closed loop."""
+    connections: NonNegativeInt | None
+    """Number of connections. Unit: connections. Source: plan. Null: open loop."""
+    app: str | None
+    """What they served. Source: cells. Null: the cells name none."""
+    outcome: Literal["winner", "ties", "open", "failed"]
+    """`winner`, `ties` (further rounds would hardly separate the contenders), `open` where the
+    budget was used up before, `failed` where every server failed. Source: cells."""
+    contenders: tuple[str, ...]
+    """The servers that did not drop out, the fastest first. Source: cells."""
+    dropped: tuple[RaceDrop, ...]
+    """The others. Source: cells."""
+    margin: NonNegativeFloat | None
+    """The contenders are this close to the first with 95 % confidence, 0.09 for 9 %. Unit: share.
+    Source: cells. Null: a winner, or too few rounds."""
+    rounds_left: PositiveInt | None
+    """Rounds of the contenders until a decision is expected. Unit: rounds. Source: cells. Null:
+    decided, or not within the most rounds."""
 
 
 class OverloadPoint(Document, frozen=True, kw_only=True):
@@ -786,6 +826,9 @@ class Summary(Document, frozen=True, kw_only=True):
     comparisons: tuple[Comparison, ...] | None = None
     """Servers against each other at one load; empty with fewer than four runs. Source: cells.
     Null: the sweep has not ended: absent."""
+    races: tuple[Race, ...] | None = None
+    """How the race ended at each load. Source: cells. Null: no `--budget`, or the sweep has not
+    ended."""
     overload: tuple[Overload, ...] | None = None
     """What the servers did that were driven beyond their capacity. Source: cells. Null: the
     sweep has not ended: absent."""

@@ -21,9 +21,9 @@ from wsgiload.experiment.grid import (
 )
 from wsgiload.experiment.own_servers import own_servers_of, require_compatible_with_own
 from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
-from wsgiload.experiment.procedure import usual_procedure
+from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
-from wsgiload.experiment.settings import runs_to_compare
+from wsgiload.experiment.settings import MOST_ROUNDS, rounds_within, runs_to_compare
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
@@ -100,11 +100,30 @@ def experiment_of(spec: SweepSpec) -> Experiment:
 
 def _repeated(experiment: Experiment, options: SweepOptions) -> Experiment:
     """With the number of runs and the procedure that the options ask for."""
+    if options.budget is not None:
+        return _raced(experiment, options, seconds_to_ns(options.budget))
     compares = options.compare or bool(options.slo)
     runs = options.runs or (runs_to_compare(experiment) if compares else 1)
     settle_ns = None if options.settle is None else seconds_to_ns(options.settle)
     procedure = usual_procedure(runs, settle_ns, options.reruns, options.aggregate)
     return replace(experiment, runs=runs, procedure=procedure)
+
+
+def _raced(experiment: Experiment, options: SweepOptions, budget_ns: int) -> Experiment:
+    """As a race, of at most so many rounds as the budget pays for."""
+    refuse_beside(
+        "--budget",
+        {
+            "--runs": options.runs,
+            "--compare": options.compare or None,
+            "--slo": options.slo or None,
+            "--intervene": options.intervene,
+        },
+    )
+    settle_ns = SETTLE_IN_RACE_NS if options.settle is None else seconds_to_ns(options.settle)
+    procedure = usual_procedure(MOST_ROUNDS, settle_ns, options.reruns, options.aggregate)
+    raced = replace(experiment, procedure=procedure, budget_ns=budget_ns)
+    return replace(raced, runs=rounds_within(raced))
 
 
 def levels_of(

@@ -109,6 +109,8 @@ class Experiment:
     # The objective by which a setting is recommended, such as ``p99<50ms``; it does not change what
     # is measured.
     slo: tuple[str, ...] = ()
+    # The time of a race, which skips cells that would change nothing; None measures them all.
+    budget_ns: int | None = None
     out: Path = Path(".wsgiload/runs")
     procedure: Procedure = field(default_factory=Procedure)
 
@@ -217,6 +219,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         runs=experiment.runs,
         settle_s=procedure.settle_ns / NS_PER_S,
         reruns=procedure.reruns,
+        budget_s=None if experiment.budget_ns is None else experiment.budget_ns / NS_PER_S,
         aggregate=procedure.aggregate,
         slo=experiment.slo or None,
         cpus=limits.cpus,

@@ -11,6 +11,8 @@ Method = Literal["interval", "trim"]
 
 USUAL_SETTLE_NS = 120 * NS_PER_S
 USUAL_RERUNS = 3
+# In a race a long wait takes the time of further rounds.
+SETTLE_IN_RACE_NS = 10 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

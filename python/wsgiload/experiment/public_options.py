@@ -63,6 +63,8 @@ class SweepOptions:
         runs: Repetitions, each with fresh processes, in random order. Default: 1; with --compare 6
             or more.
         compare: Use the number of runs needed to compare these servers, at least 6.
+        budget: Time for a race of the servers: those that are clearly slower drop out, and the
+            other rounds go to the contenders.
         aggregate: How runs are combined: mean with confidence interval, or additionally a trimmed
             mean.
         slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the highest
@@ -78,6 +80,7 @@ class SweepOptions:
     name: str | None = None
     runs: int | None = None
     compare: bool = False
+    budget: float | None = None
     aggregate: Method = "interval"
     slo: Sequence[str] = ()
     settle: float | None = None

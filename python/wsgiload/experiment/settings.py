@@ -11,8 +11,13 @@ from dataclasses import replace
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.errors import UsageError
-from wsgiload.experiment.plan import Experiment, Size
-from wsgiload.statistics.effect import runs_needed
+from wsgiload.experiment.estimate import experiment_s
+from wsgiload.experiment.plan import Cell, Experiment, Size
+from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
+from wsgiload.units import NS_PER_S
+
+# Of a race; the more there are, the less of the error probability each may spend.
+MOST_ROUNDS = 20
 
 
 def resolve_servers(experiment: Experiment) -> dict[str, ServerVariant]:
@@ -72,3 +77,15 @@ def most_pairs(found: Mapping[str, ServerVariant]) -> int:
     not."""
     of_app = Counter(variant.app for variant in found.values())
     return max(math.comb(count, 2) for count in of_app.values())
+
+
+def rounds_within(experiment: Experiment) -> int:
+    """The most rounds of a race within its budget, if all but two servers drop out after the
+    fewest from which anything is inferred."""
+    servers = len(resolve_servers(experiment))
+    cells = [Cell("", level, run=1, seed=0) for level in experiment.levels]
+    affordable = int((experiment.budget_ns or 0) / NS_PER_S / experiment_s(cells, experiment))
+    before = FEWEST_RUNS * servers
+    if affordable < before:
+        return max(1, affordable // servers)
+    return min(MOST_ROUNDS, FEWEST_RUNS + (affordable - before) // min(servers, 2))

@@ -14,12 +14,14 @@ import msgspec
 
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.effective_limit import held_limit
+from wsgiload.analysis.races import race_at, ranked_by_race
 from wsgiload.analysis.ranking import rank
 from wsgiload.analysis.recommend import LEANER_BY
 from wsgiload.documents.summary import (
     Answer,
     CellResult,
     Comparison,
+    Race,
     RankingEntry,
     RankingLevel,
     Recommendation,
@@ -28,6 +30,7 @@ from wsgiload.documents.summary import (
 )
 from wsgiload.report import words
 from wsgiload.report.command_line import to_paste
+from wsgiload.report.races import NOBODY, STATUSES, dropped_words, open_words, race_needs, tie_words
 from wsgiload.report.recommendation import recommendation_lines
 from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 
@@ -46,7 +49,10 @@ def with_answer(summary: Summary) -> Summary:
 
 def answer_of(summary: Summary) -> Answer:
     """``answer`` of summary.json; without a ranked server it says what is missing."""
-    ranking = rank(summary.cells, summary.comparisons or ())
+    ranking = tuple(
+        level if (race := race_at(summary.races, level)) is None else ranked_by_race(level, race)
+        for level in rank(summary.cells, summary.comparisons or ())
+    )
     decided = [one for one in summary.recommendations or () if one.recommended is not None]
     if summary.recommendations:
         return _of_objective(summary, ranking, summary.recommendations, decided)
@@ -137,27 +143,56 @@ def _of_level(summary: Summary, ranking: tuple[RankingLevel, ...], main: Ranking
     contenders = ranked(main)
     best = contenders[0]
     can_infer = len(best.cell_ids) >= FEWEST_RUNS
+    race = race_at(summary.races, main)
+    needs = None
     status: Status
     if len(contenders) == 1:
         status, sentence = "decided", _alone(best, main)
+    elif race is not None:
+        status = STATUSES[race.outcome]
+        sentence = _raced(race, main, contenders, summary.comparisons or ())
+        needs = race_needs(race, summary.experiment) if status == "undecided" else None
     elif not can_infer:
         status, sentence = "undecided", _quick_look(best, main, contenders)
+        needs = _needs(summary, len(contenders))
     elif best.tied_with:
         status, sentence = "tie", _tie(best, main, contenders, summary.comparisons or ())
     else:
         status, sentence = "decided", _winner(best, main, contenders, summary.comparisons or ())
 
-    recommended = leanest([entry for entry in contenders if entry.label in _and_ties(best)])
+    is_leader = race is not None and status == "undecided"
+    alike = {best.label} if is_leader else _and_ties(best)
+    recommended = leanest([entry for entry in contenders if entry.label in alike])
     saturation = saturation_sentence(summary, ranking)
     return Answer(
         question=question_of(summary, main),
         status=status,
         sentence=" ".join(part for part in (sentence, saturation) if part),
         command_line=command_line(summary.cells, recommended),
-        needs=_needs(summary, len(contenders)) if status == "undecided" else None,
+        needs=needs,
         cautions=tuple(cautions(summary, ranking)),
         ranking=ranking,
     )
+
+
+def _raced(
+    race: Race,
+    main: RankingLevel,
+    contenders: Sequence[RankingEntry],
+    comparisons: Sequence[Comparison],
+) -> str:
+    left = [entry for entry in contenders if entry.label in race.contenders]
+    if not left:
+        return NOBODY
+    names = [entry.label for entry in left]
+    aim, lead = f"{_aim(main)} at {main.level}", figure_words(left[0], main)
+    if race.outcome == "winner":
+        ending = _winner(left[0], main, contenders, comparisons)
+    elif race.outcome == "ties" and len(left) > 1:
+        ending = f"{tie_words(names, race.margin, aim, lead)}{_lean_words(left[0], left[1:])}"
+    else:
+        ending = open_words(names, aim, lead)
+    return " ".join(part for part in (ending, dropped_words(race.dropped)) if part)
 
 
 def _and_ties(entry: RankingEntry) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from wsgiload.analysis.preflight import REQUESTS_FOR_P99, Preflight
 from wsgiload.report.words import format_span, plural
 from wsgiload.statistics.effect import FEWEST_RUNS, PLANNED_FACTOR
@@ -23,6 +25,8 @@ def _of_requests(found: Preflight) -> list[str]:
 
 def _of_runs(found: Preflight) -> list[str]:
     """Of one server, or where enough runs compare a figure of unknown spread, nothing."""
+    if found.is_race:
+        return _of_race(found)
     of_servers = f"{plural(found.runs, 'run')} of {plural(found.servers, 'server')}"
     wish = ""
     if found.needed_runs is not None and found.needed_s is not None:
@@ -36,6 +40,17 @@ def _of_runs(found: Preflight) -> list[str]:
         few = f"{of_servers}, and it takes {FEWEST_RUNS} to see how runs differ"
         return [f"this plan cannot separate servers from chance: {few} ({wish})"]
     return []
+
+
+def _of_race(found: Preflight) -> list[str]:
+    if found.needed_runs is None or found.needed_s is None:
+        return []
+    minutes = math.ceil(found.needed_s / 60)
+    rounds = f"{plural(found.runs, 'round')} of {plural(found.servers, 'server')}"
+    return [
+        f"this budget pays for {rounds}, and it takes {found.needed_runs} to see how runs differ "
+        f"(use --budget {minutes}m)"
+    ]
 
 
 def _percent(factor: float) -> str:

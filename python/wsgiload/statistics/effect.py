@@ -12,7 +12,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, variance
 
 from wsgiload.statistics.student import t_cumulative, t_quantile
@@ -74,6 +74,10 @@ class Effect:
         """The 95 % interval of the factor."""
         middle, half = self.interval.mean, self.interval.half_95
         return math.exp(middle - half), math.exp(middle + half)
+
+    def inverted(self) -> Effect:
+        """How much smaller they are."""
+        return replace(self, interval=replace(self.interval, mean=-self.interval.mean))
 
 
 def mean_interval(values: Sequence[float]) -> Interval:

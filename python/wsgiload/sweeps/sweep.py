@@ -57,6 +57,7 @@ from wsgiload.serving.lifecycle import Place
 from wsgiload.sweeps.app_check import app_failure_of, interpreters_of
 from wsgiload.sweeps.cell import Bench, run_cell
 from wsgiload.sweeps.intervene import further_runs, intervene, lifted, require_liftable
+from wsgiload.sweeps.race_schedule import RaceSchedule, race_schedule
 
 
 class SweepEvents:
@@ -121,6 +122,7 @@ class _Sweep:
     cells: list[CellResult]
     concurrencies: dict[str, Concurrency | None] = field(default_factory=dict)
     interventions: tuple[InterventionResult, ...] | None = None
+    race: RaceSchedule | None = None
 
     @property
     def experiment(self) -> Experiment:
@@ -254,6 +256,7 @@ def _directory(
 def _carry_out(
     experiment: Experiment, events: SweepEvents, earlier: _Earlier | None
 ) -> SweepResult:
+    began_s = time.monotonic()
     found = resolve_servers(experiment)
     check_loads(experiment)
     cpu_plan, limits = plan_cpus(experiment.limits)
@@ -274,6 +277,7 @@ def _carry_out(
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
         cells = list(earlier.cells) if earlier is not None else []
         sweep = _Sweep(found, order, bench, directory, events, cells)
+        sweep.race = race_schedule(experiment, found, cells, began_s)
         sweep.write_status(status)  # what stands if nothing more can be written
         try:
             environments = provide(found, interpreters, events.message, app_failure)
@@ -301,22 +305,51 @@ def _versions(environments: Environments) -> dict[str, tuple[str | None, str | N
 def _run_cells(sweep: _Sweep, environments: Environments) -> Status:
     left = [cell for cell in sweep.order if not sweep.is_done(cell)]
     further = further_runs(sweep.order, sweep.experiment)
-    planned = left + further
-    sweep.events.planned(
-        len(planned), experiment_s(planned, sweep.experiment), longest_s(planned, sweep.experiment)
-    )
+    _announce(sweep, left + further)
     began_s = time.monotonic()
     with pinned(sweep.bench.setting.cpu_plan.orchestrator_cpus):
         for number, cell in enumerate(left, start=1):
+            if not _is_worth(sweep, cell):
+                continue
 
             def estimate(
                 done: Sequence[Cell] = left[:number], rest: Sequence[Cell] = left[number:] + further
             ) -> float:
+                if sweep.race is not None:
+                    return sweep.race.left_s()
                 return remaining_s(done, time.monotonic() - began_s, rest, sweep.experiment)
 
             if not _run_place(sweep, cell, environments[cell.server], estimate):
                 return "interrupted"
     return "complete"
+
+
+def _announce(sweep: _Sweep, planned: Sequence[Cell]) -> None:
+    """How long it will take; of a race the time is known and the number of trials is not."""
+    experiment = sweep.experiment
+    if sweep.race is None:
+        times_s = experiment_s(planned, experiment), longest_s(planned, experiment)
+        sweep.events.planned(len(planned), *times_s)
+        return
+    sweep.events.message(
+        f"race of {len(sweep.found)} servers, at most {experiment.runs} rounds, "
+        f"{sweep.race.left_s():.0f} s of the budget left"
+    )
+
+
+def _is_worth(sweep: _Sweep, cell: Cell) -> bool:
+    """Whether the cell is to be measured: always, but in a race."""
+    if sweep.race is None:
+        return True
+    if not sweep.race.fits(cell):
+        return False
+    for text in sweep.race.news(cell, sweep.cells):
+        sweep.events.message(text)
+    return sweep.race.wants(cell, sweep.cells)
+
+
+def _may_try(sweep: _Sweep, cell: Cell) -> bool:
+    return not sweep.is_done(cell) and (sweep.race is None or sweep.race.fits(cell))
 
 
 def _run_place(
@@ -328,10 +361,13 @@ def _run_place(
     """One place of the plan, as often as it takes; False where an interrupt ended the sweep
     here."""
     place, count = sweep.order.index(cell) + 1, len(sweep.order)
-    while not sweep.is_done(cell):
+    while _may_try(sweep, cell):
         trial = replace(cell, attempt=len(sweep.attempts(cell)) + 1)
         sweep.events.cell_started(trial, place, count)
+        began_s = time.monotonic()
         record = _run_one(sweep, trial, environment)
+        if sweep.race is not None:
+            sweep.race.took(time.monotonic() - began_s)
         if record.interrupted and not record.measured:
             return False
         with uninterrupted():

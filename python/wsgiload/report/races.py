@@ -1,0 +1,69 @@
+"""How a race ended, in sentences. Pure, from a summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from wsgiload.documents.summary import ExperimentFacts, Race, RaceDrop
+from wsgiload.report import words
+
+STATUSES: dict[str, Literal["decided", "tie", "undecided"]] = {
+    "winner": "decided",
+    "ties": "tie",
+    "open": "undecided",
+    "failed": "undecided",
+}
+MOST_DROPS = 3
+# Launch, probes and the stop of a server, and the least wait for a quiet host.
+_AROUND_A_TRIAL_S = 7.0
+NOBODY = "Every server failed at this load: too many requests of each did."
+# Where no decision is in sight.
+_TIMES_AS_LONG = 2
+
+
+def tie_words(names: Sequence[str], margin: float | None, aim: str, lead: str) -> str:
+    """``a and b are tied within 21 % for the lowest p99 at 400/s: a has 5.1 ms.``"""
+    within = "" if margin is None else f" within {100 * margin:.0f} %"
+    return f"{words.join_words(names)} are tied{within} for {aim}: {names[0]} has {lead}."
+
+
+def open_words(names: Sequence[str], aim: str, lead: str) -> str:
+    """``a leads for the lowest p99 at 400/s with 5.1 ms, but b is not shown to be worse.``"""
+    leader, *others = names
+    if not others:
+        return f"{leader} is the only one left that kept up, with {lead}."
+    are = "is" if len(others) == 1 else "are"
+    rivals = words.join_words(others)
+    return f"{leader} leads for {aim} with {lead}, but {rivals} {are} not shown to be worse."
+
+
+def dropped_words(dropped: Sequence[RaceDrop]) -> str:
+    """``Dropped out: c (2.31× behind a after 2 rounds).``; nothing where nobody did."""
+    if not dropped:
+        return ""
+    shown = [f"{drop.server} ({_why(drop)})" for drop in dropped[:MOST_DROPS]]
+    more = len(dropped) - len(shown)
+    shown += [f"{more} more"] if more else []
+    return f"Dropped out: {words.join_words(shown)}."
+
+
+def _why(drop: RaceDrop) -> str:
+    if drop.factor is None:
+        return "failed twice"
+    return f"{drop.factor:.2f}× behind {drop.behind} after {words.plural(drop.rounds, 'round')}"
+
+
+def race_needs(race: Race, experiment: ExperimentFacts) -> str:
+    """The budget with which a decision is expected."""
+    if race.outcome == "failed":
+        return "add lower rates, or see the reasons below"
+    budget_s = experiment.budget_s or 0.0
+    if race.rounds_left is None:
+        minutes = math.ceil(_TIMES_AS_LONG * budget_s / 60)
+        return f"no decision is in sight within this budget; use --budget {minutes}m"
+    load_s = experiment.warmup_s + experiment.duration_s + (experiment.cooldown_s or 0.0)
+    further_s = race.rounds_left * len(race.contenders) * (load_s + _AROUND_A_TRIAL_S)
+    minutes = math.ceil((budget_s + further_s) / 60)
+    return f"about {words.plural(race.rounds_left, 'more round')}: use --budget {minutes}m"

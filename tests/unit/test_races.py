@@ -1,0 +1,193 @@
+"""Races as summary.json has them, and the answer that follows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from wsgiload.analysis.comparison import compare_servers
+from wsgiload.analysis.over_cells import analyse
+from wsgiload.cli import run
+from wsgiload.documents.summary import CellResult, Comparison, Race, Summary
+from wsgiload.report.answer import answer_of
+from wsgiload.report.first_screen import markdown, table_of
+
+from .filled import filled_summary, rates
+from .invented_cells import cell, experiment
+
+MS = 1e6
+BUDGET_S = 600.0
+
+
+def _summary(cells: Sequence[CellResult], most_rounds: int = 11) -> Summary:
+    facts = {
+        "runs": most_rounds,
+        "budget_s": BUDGET_S,
+        "duration_s": 10.0,
+        "servers": tuple(dict.fromkeys(one.id.rpartition("@")[0] for one in cells)),
+        "rates": (1000.0,),
+        "cpus": 1.0,
+    }
+    return analyse(filled_summary(facts, cells))
+
+
+def _only(summary: Summary) -> Race:
+    assert summary.races is not None
+    [race] = summary.races
+    return race
+
+
+def _raced(
+    rounds: Mapping[str, int], p99s_ms: Mapping[str, float], **more: Any
+) -> list[CellResult]:
+    """Each server in its first rounds only."""
+    whole = experiment(1, {name: p99 * MS for name, p99 in p99s_ms.items()}, 8, **more)
+    return [one for one in whole if one.run <= rounds[one.id.rpartition("@")[0]]]
+
+
+WON = _raced({"slow": 2, "near": 8, "fast": 8}, {"slow": 60, "near": 14, "fast": 10})
+TIED = _raced(dict.fromkeys(("near", "fast"), 6), {"near": 10, "fast": 10}, run_effect=0.02)
+OPEN = _raced({"slow": 2, "near": 3, "fast": 3}, {"slow": 60, "near": 11.5, "fast": 10})
+
+
+def test_a_winner_is_the_answer_and_who_dropped_out_is_said() -> None:
+    summary = _summary(WON)
+    race = _only(summary)
+    assert (race.outcome, race.contenders) == ("winner", ("fast", "near"))
+    assert [(drop.server, drop.rounds, drop.behind) for drop in race.dropped] == [
+        ("slow", 2, "fast")
+    ]
+
+    answer = answer_of(summary)
+    assert (answer.status, answer.needs) == ("decided", None)
+    assert re.match(
+        r"fast has the lowest p99 at 1,000/s: .*; that of near is 1\.\d\d× \[.*\] as high \(8 runs "
+        r"each\)\. Dropped out: slow \([56]\.\d\d× behind fast after 2 rounds\)\.",
+        answer.sentence,
+    )
+    assert answer.sentence in markdown(msgspec.structs.replace(summary, answer=answer))
+
+
+def test_the_table_has_the_contenders_first_and_who_dropped_out_last() -> None:
+    ranking = answer_of(_summary(WON)).ranking
+    _, rows = table_of(ranking[0], ranking)
+    assert [row[:2] for row in rows] == [["1", "fast"], ["2", "near"], ["3", "slow"]]
+    ranking = answer_of(_summary(OPEN)).ranking
+    _, rows = table_of(ranking[0], ranking)
+    assert [row[:2] for row in rows] == [["1=", "fast"], ["1=", "near"], ["3", "slow"]]
+
+
+def test_ties_are_named_with_the_margin_that_the_data_support() -> None:
+    race = _only(_summary(TIED))
+    assert race.outcome == "ties"
+    assert race.margin is not None
+    answer = answer_of(_summary(TIED))
+    assert answer.status == "tie"
+    leader, other = race.contenders
+    assert answer.sentence.startswith(
+        f"{leader} and {other} are tied within {100 * race.margin:.0f} % for the lowest p99 at "
+        f"1,000/s: {leader} has "
+    )
+
+
+def test_what_is_open_names_the_rounds_and_the_budget_that_would_decide_it() -> None:
+    race = _only(_summary(OPEN))
+    assert (race.outcome, set(race.contenders)) == ("open", {"fast", "near"})
+    answer = answer_of(_summary(OPEN))
+    assert answer.status == "undecided"
+    assert "but near is not shown to be worse." in answer.sentence
+    assert answer.needs is not None
+    minutes = int(re.fullmatch(r".*use --budget (\d+)m", answer.needs)[1])  # type: ignore[index]
+    assert minutes * 60 > BUDGET_S
+    assert answer.command_line is None  # the invented cells have no settings
+
+
+def test_servers_that_all_failed_have_no_winner() -> None:
+    cells = [cell(name, number, None) for number in (1, 2) for name in ("a", "b")]
+    assert _only(_summary(cells)).outcome == "failed"
+    answer = answer_of(_summary(cells))
+    assert (answer.status, answer.needs) == (
+        "undecided",
+        "add lower rates, or see the reasons below",
+    )
+    assert answer.sentence.startswith("Every server failed at this load")
+
+
+def _of_pair(found: Sequence[Comparison] | None, *names: str) -> Comparison:
+    return next(one for one in found or () if {one.first, one.second} == set(names))
+
+
+def test_comparisons_of_a_race_allow_for_looking_after_every_round() -> None:
+    raced = _of_pair(_summary(TIED).comparisons, "near", "fast")
+    fixed = _of_pair(compare_servers(TIED), "near", "fast")
+    assert raced.factor == pytest.approx(fixed.factor)
+    assert raced.p is not None and fixed.p is not None
+    assert raced.p > fixed.p
+    assert raced.interval_95 is not None and fixed.interval_95 is not None
+    assert raced.interval_95[0] < fixed.interval_95[0] < fixed.interval_95[1] < raced.interval_95[1]
+
+
+def test_only_the_rounds_of_the_final_compare_the_finalists() -> None:
+    found = _summary(WON).comparisons
+    final = _of_pair(found, "fast", "near")
+    assert (final.finding, final.rounds) == ("different", 6)
+    dropped = _of_pair(found, "fast", "slow")
+    assert (dropped.finding, dropped.reason) == (
+        "no inference",
+        "no inference possible from 2 runs",
+    )
+
+
+def test_a_closed_loop_is_raced_by_goodput() -> None:
+    cells = [
+        cell(
+            name, number, rate=None, connections=10, rate_result=rates(per_s * (1 + 0.01 * number))
+        )
+        for number in range(1, 9)
+        for name, per_s in (("less", 500.0), ("more", 1000.0 + number))
+    ]
+    summary = _summary(cells)
+    assert (_only(summary).outcome, _only(summary).contenders[0]) == ("winner", "more")
+    comparison = _of_pair(summary.comparisons, "less", "more")
+    assert comparison.figure == "goodput"
+    assert comparison.factor == pytest.approx(0.5, rel=0.02)
+
+
+def test_without_a_budget_there_is_no_race() -> None:
+    facts = {"runs": 8, "servers": ("near", "fast"), "rates": (1000.0,)}
+    assert analyse(filled_summary(facts, TIED)).races is None
+
+
+@pytest.mark.parametrize(
+    "words", [["--runs", "3"], ["--compare"], ["--slo", "p99<50ms"], ["--intervene", "cpu"]]
+)
+def test_a_budget_decides_the_number_of_runs(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sweep", "--rates", "100", "--budget", "5m", *words, "--dry-run"]) == 2
+    assert f"--budget and {words[0]} are mutually exclusive" in capsys.readouterr().err
+
+
+def _dry_run(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert run(["sweep", "--rates", "200", *words, "--dry-run"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_budget_says_how_many_rounds_it_pays_for(capsys: pytest.CaptureFixture[str]) -> None:
+    two = "--servers", "gunicorn-sync,waitress"
+    # A trial takes 20 s: 13 s of load, 5 s until the host is quiet, 2 s around it.
+    plan = _dry_run(capsys, *two, "--budget", "8m")
+    assert (plan["runs"], plan["conclusions"]) == (12, [])
+    short = _dry_run(capsys, *two, "--budget", "90s")
+    assert short["runs"] == 2
+    assert short["conclusions"] == [
+        "this budget pays for 2 rounds of 2 servers, and it takes 4 to see how runs differ "
+        "(use --budget 3m)"
+    ]
+    assert _dry_run(capsys, *two, "--budget", "3m")["conclusions"] == []
