@@ -25,7 +25,6 @@ from wsgiload.documents.load_report import (
     LoadReport,
     QuantileUncertainty,
     Reason,
-    RequestCounts,
     SessionCounts,
 )
 from wsgiload.documents.run_info import DoctorFinding
@@ -39,6 +38,7 @@ from wsgiload.report.cells import (
     quantile_ns,
     read_sweep,
 )
+from wsgiload.report.requests_table import requests_table
 from wsgiload.report.terminal import terminal
 from wsgiload.statistics.effect import FEWEST_RUNS
 
@@ -105,7 +105,7 @@ def print_load(report: LoadReport, console: Console) -> None:
         Group(
             *_load_head(report),
             _times_table(report),
-            *_targets_table(report),
+            *requests_table(report),
             _outcomes_line(report),
         ),
     )
@@ -416,27 +416,6 @@ def _times(
         shown.append(words.format_duration_ns(value_ns))
     longest = words.format_duration_ns(distribution.max)
     return [words.format_count(distribution.count), *shown, longest]
-
-
-def _targets_table(report: LoadReport) -> Iterator[Table]:
-    """One row per request, where there are several."""
-    if not report.targets:
-        return
-    table = _table("request")
-    for heading in ("scheduled", "ok", "failed", "p50", "p99", "max"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for target in report.targets:
-        table.add_row(Text(target.name), *_target_figures(target))
-    yield table
-
-
-def _target_figures(target: RequestCounts) -> list[str]:
-    counts = [words.format_count(count) for count in (target.scheduled, target.ok, target.failed)]
-    times = []
-    for quantile, value_ns in ((0.5, target.p50_ns), (_P99, target.p99_ns)):
-        enough = words.enough_requests(target.ok, quantile)
-        times.append(words.format_duration_ns(value_ns if enough else None))
-    return [*counts, *times, words.format_duration_ns(target.max_ns)]
 
 
 def _outcomes_line(report: LoadReport) -> Text:
