@@ -15,7 +15,7 @@ import wsgiload
 from wsgiload import LoadOptions, Ramp, Replay, Steps, UsageError
 from wsgiload.cli import run
 from wsgiload.documents.load_plan import OpenLoop
-from wsgiload.loads.schedule import measured_ns, parse_ramp, parse_steps, read_trace
+from wsgiload.loads.schedule import measured_ns, parse_ramp, parse_steps
 from wsgiload.units import NS_PER_S
 
 URL = "http://127.0.0.1:9/"
@@ -213,7 +213,7 @@ def test_what_makes_no_sense_is_one_line(
 )
 def test_a_trace_that_cannot_be_read_is_told_with_its_line(text: str, says: str) -> None:
     with pytest.raises(UsageError) as raised:
-        read_trace(trace(text))
+        Replay.from_file(trace(text))
     assert str(raised.value).startswith(says)
 
 

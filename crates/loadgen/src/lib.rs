@@ -50,6 +50,7 @@ pub use plan::LoadPlan;
 pub use plan::catalogue::{CheckInfo, check_catalogue_json};
 pub use plan::floor::Floor;
 pub use plan::precision::REPORTED_QUANTILES;
+pub use plan::recording::read_recording;
 pub use plan::requests_file::{read_sessions, read_targets};
 pub use plan::thresholds::Thresholds;
 pub use record::batches::Batches;

@@ -73,12 +73,10 @@ fn as_json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The offsets in a trace's text, in nanoseconds; `ValueError` names the line that is wrong.
+/// The arrivals of a trace or an access log, and the requests of the latter (JSON).
 #[pyfunction]
-fn parse_trace(text: &str) -> PyResult<Vec<u64>> {
-    loadgen::plan::Trace::parse(text)
-        .map(Vec::from)
-        .map_err(PyValueError::new_err)
+fn read_recording(path: PathBuf) -> PyResult<String> {
+    as_json(&loadgen::read_recording(&path).map_err(errors::to_python)?)
 }
 
 /// The extension module.
@@ -91,7 +89,7 @@ fn _loadgen(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(report_schema, module)?)?;
     module.add_function(wrap_pyfunction!(read_targets, module)?)?;
     module.add_function(wrap_pyfunction!(read_sessions, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(read_recording, module)?)?;
     module.add_class::<handle::LoadHandle>()?;
     module.add_class::<file_sampler::FileSampler>()?;
     module.add_class::<histogram::Histogram>()?;

@@ -9,9 +9,11 @@ from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadCommandFlags
 from wsgiload.cli._help import option
 from wsgiload.cli._options import DURATION, FILE, RATE, Parsed, together
+from wsgiload.cli._output import complain
 from wsgiload.errors import UsageError
 from wsgiload.loads.options import Level
 from wsgiload.loads.public_options import LoadOptions
+from wsgiload.loads.recording import read_recording
 from wsgiload.loads.schedule import LoadProfile, Replay, parse_ramp, parse_steps
 
 _SCHEDULES = ("rate", "ramp", "steps", "replay")
@@ -49,7 +51,8 @@ schedule_options = together(
         "Load",
         "--replay",
         type=FILE,
-        help="Open loop that replays a trace: one arrival per line, in seconds from the start.",
+        help="Open loop that replays a trace (one arrival per line, in seconds from the start) or "
+        "an access log with its requests; - is standard input.",
     ),
     option(
         "Load",
@@ -82,17 +85,21 @@ def chosen_schedule(
     """What is offered, and how long it is measured; None: as long as the schedule lasts."""
     name = _nearest(ctx)
     _refuse_senseless(ctx, name)
-    schedule = _schedule(name, flags)
+    schedule = _schedule(ctx, name, flags)
     profile = None if isinstance(schedule, Level) else schedule
     return schedule, _duration(ctx, flags, name, profile)
 
 
-def _schedule(name: str | None, flags: LoadCommandFlags) -> Level | LoadProfile:
+def _schedule(ctx: click.Context, name: str | None, flags: LoadCommandFlags) -> Level | LoadProfile:
     by_name = {"ramp": flags["ramp"], "steps": flags["steps"]}
     if name == "rate":
         return Level(rate_per_s=flags["rate"])
     if name == "replay" and flags["replay"] is not None:
-        return Replay.from_file(flags["replay"], flags["replay_speed"])
+        recording = read_recording(flags["replay"])
+        if not ctx.params["quiet"]:
+            for note in recording.notes:
+                complain(note)
+        return Replay.of(recording, flags["replay_speed"])
     profile = by_name.get(name or "")
     return profile or Level(connections=flags["connections"] or 1)
 

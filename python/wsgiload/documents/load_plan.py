@@ -36,13 +36,15 @@ class Step(Document, frozen=True, kw_only=True):
     """How long it holds. Unit: ns."""
 
 
-class Replay(Document, frozen=True, kw_only=True):
+class Replay(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Recorded arrivals, at their own speed or another."""
 
     offsets_ns: tuple[NonNegativeInt, ...]
     """Recorded arrivals since the first. Unit: ns."""
-    speed: PositiveFloat = 1.0
+    speed: PositiveFloat
     """Offsets are divided by this: 2 replays an hour in half an hour."""
+    requests: tuple[NonNegativeInt, ...] | None = None
+    """For each arrival the index of its request in `targets`. Absent: drawn by weight."""
 
 
 class OpenLoop(Document, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,7 +11,7 @@ from wsgiload.errors import require
 from wsgiload.loads.options import Level, load_plan
 from wsgiload.loads.precision import parse_precision, until_precise
 from wsgiload.loads.public_options import LoadOptions, RequestOptions, TransportOptions
-from wsgiload.loads.schedule import LoadProfile, measured_ns
+from wsgiload.loads.schedule import LoadProfile, Replay, measured_ns
 from wsgiload.loads.thresholds import require_of_generator
 from wsgiload.units import seconds_to_ns
 
@@ -50,5 +50,19 @@ def plan_of(spec: LoadSpec) -> LoadPlan:
     require_of_generator(settings.check_thresholds)
     precision = None if load.precision is None else parse_precision(load.precision)
     longest_ns = None if load.max_duration is None else seconds_to_ns(load.max_duration)
-    plan = load_plan(spec.url, spec.request.request(), settings, spec.schedule, load.seed or 0)
+    request = _requests_of(spec).request()
+    plan = load_plan(spec.url, request, settings, spec.schedule, load.seed or 0)
     return msgspec.structs.replace(plan, precision=until_precise(precision, longest_ns))
+
+
+def _requests_of(spec: LoadSpec) -> RequestOptions:
+    """What is sent: the requests of an access log come with its arrivals."""
+    if not isinstance(spec.schedule, Replay) or not spec.schedule.targets:
+        return spec.request
+    given = (spec.request.targets, spec.request.sessions, spec.request.body)
+    require(
+        all(option is None for option in given),
+        "an access log has its own requests",
+        "omit --targets, --sessions and --body",
+    )
+    return replace(spec.request, targets=tuple(spec.schedule.targets))

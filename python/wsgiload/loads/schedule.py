@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
-from pathlib import Path
 
 import msgspec
 
-from wsgiload._loadgen import parse_trace
 from wsgiload.documents import load_plan
-from wsgiload.documents.load_plan import OpenLoop
+from wsgiload.documents.load_plan import OpenLoop, WeightedRequest
 from wsgiload.errors import UsageError, require
+from wsgiload.loads.recording import Recording, read_recording
 from wsgiload.units import NS_PER_S, parse_duration_ns, rate_per_s, seconds_to_ns
 
 DEFAULT_DURATION_NS = 10 * NS_PER_S
@@ -92,10 +91,14 @@ class Replay:
     Args:
         offsets: When each request arrived, in seconds from the start and in ascending order.
         speed: Replay speed factor; 2 replays twice as fast.
+        targets: The different requests of an access log.
+        requests: For each arrival the index of its request in targets.
     """
 
     offsets: Sequence[float]
     speed: float = 1.0
+    targets: Sequence[WeightedRequest] = ()
+    requests: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         offsets = self.offsets
@@ -111,9 +114,19 @@ class Replay:
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], speed: float = 1.0) -> Replay:
-        """The trace in a file: one offset per line in seconds, or with a unit; ``#`` begins a
-        comment."""
-        return cls(tuple(offset_ns / NS_PER_S for offset_ns in read_trace(path)), speed)
+        """The trace in a file, with one offset per line in seconds or with a unit, or an access
+        log; ``-`` is standard input."""
+        return cls.of(read_recording(path), speed)
+
+    @classmethod
+    def of(cls, recording: Recording, speed: float = 1.0) -> Replay:
+        """The replay of what was read from a file."""
+        return cls(
+            tuple(offset_ns / NS_PER_S for offset_ns in recording.offsets_ns),
+            speed,
+            recording.targets,
+            recording.requests,
+        )
 
     @property
     def length_ns(self) -> int | None:
@@ -128,7 +141,8 @@ class Replay:
     def onto(self, policy: OpenLoop) -> OpenLoop:
         """The open loop of a plan, with this schedule."""
         offsets_ns = tuple(round(offset * NS_PER_S) for offset in self.offsets)
-        replay = load_plan.Replay(offsets_ns=offsets_ns, speed=self.speed)
+        requests = None if self.requests is None else tuple(self.requests)
+        replay = load_plan.Replay(offsets_ns=offsets_ns, speed=self.speed, requests=requests)
         return msgspec.structs.replace(policy, arrivals=None, replay=replay)
 
 
@@ -178,15 +192,3 @@ def _step(text: str) -> tuple[float, float]:
         return rate_per_s(rate), parse_duration_ns(time) / NS_PER_S
     except (ValueError, UsageError):
         raise UsageError(f"{text!r} is not a step", "write steps like 1000@10s,2000@10s") from None
-
-
-def read_trace(path: str | PathLike[str]) -> tuple[int, ...]:
-    """The offsets in a file, in nanoseconds."""
-    try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    try:
-        return tuple(parse_trace(text))
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error

@@ -5,13 +5,30 @@ use std::sync::Arc;
 use crate::arrivals::draw::Draw;
 use crate::arrivals::schedule::Share;
 use crate::arrivals::source::{Due, Next, Source};
+use crate::plan::Order;
 use crate::record::exchange::Completion;
 use crate::record::possible_ends::Ends;
+
+/// Which of several requests an arrival sends.
+pub(crate) enum Choice {
+    Drawn(Draw),
+    Recorded(Order),
+}
+
+impl Choice {
+    /// The request of the arrival with this index in the whole schedule.
+    fn pick(&self, place: u64) -> u32 {
+        match self {
+            Self::Drawn(draw) => draw.pick(place),
+            Self::Recorded(order) => order.at(place),
+        }
+    }
+}
 
 /// The share of a schedule that one thread sends.
 pub(crate) struct OpenSource {
     offsets_ns: Share,
-    draw: Draw,
+    choice: Choice,
     start_ns: u64,
     next_ns: Option<u64>,
     /// When the load may end before its schedule does.
@@ -19,11 +36,16 @@ pub(crate) struct OpenSource {
 }
 
 impl OpenSource {
-    pub fn new(mut offsets_ns: Share, draw: Draw, start_ns: u64, ends: Option<Arc<Ends>>) -> Self {
+    pub fn new(
+        mut offsets_ns: Share,
+        choice: Choice,
+        start_ns: u64,
+        ends: Option<Arc<Ends>>,
+    ) -> Self {
         let next_ns = offsets_ns.next().map(|offset_ns| start_ns + offset_ns);
         Self {
             offsets_ns,
-            draw,
+            choice,
             start_ns,
             next_ns,
             ends,
@@ -43,7 +65,7 @@ impl Source for OpenSource {
 
     fn take_due(&mut self) -> Option<Due> {
         let intended_ns = self.next_ns?;
-        let request = self.draw.pick(self.offsets_ns.place());
+        let request = self.choice.pick(self.offsets_ns.place());
         self.next_ns = self
             .offsets_ns
             .next()
@@ -62,5 +84,42 @@ impl Source for OpenSource {
 
     fn is_exhausted(&self, _now_ns: u64) -> bool {
         self.next_due_ns().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::{NS_PER_MS, NS_PER_S};
+    use crate::plan::{LoadModel, LoadPlan, LoadProfile, Replay, Trace};
+
+    #[test]
+    fn a_recording_names_the_request_of_each_arrival_for_any_number_of_threads() {
+        let offsets_ns: Vec<u64> = (0..1_000).map(|place| place * NS_PER_MS / 2).collect();
+        let recorded: Vec<u32> = (0..1_000).map(|place| place * place % 7).collect();
+        let mut plan = LoadPlan::open("http://h/", 1.0, NS_PER_S);
+        let LoadModel::Open(open) = &mut plan.load else {
+            unreachable!("an open loop");
+        };
+        open.profile = LoadProfile::Replay(Replay {
+            offsets_ns: Trace::new(offsets_ns.clone()).expect("sorted"),
+            speed: 1.0,
+            requests: None,
+        });
+
+        for threads in [1, 3] {
+            let mut sent: Vec<(u64, u32)> = Vec::new();
+            for thread in 0..threads {
+                let share = Share::new(open, 1, &plan.phases, thread, threads);
+                let choice = Choice::Recorded(Order::new(recorded.clone()));
+                let mut source = OpenSource::new(share, choice, 0, None);
+                while let Some(due) = source.take_due() {
+                    sent.push((due.intended_ns, due.request));
+                }
+            }
+            sent.sort_by_key(|(intended_ns, _)| *intended_ns);
+            let expected: Vec<_> = offsets_ns.iter().copied().zip(recorded.clone()).collect();
+            assert_eq!(sent, expected, "{threads} threads");
+        }
     }
 }

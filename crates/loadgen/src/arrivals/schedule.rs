@@ -212,6 +212,7 @@ mod tests {
         LoadProfile::Replay(Replay {
             offsets_ns: Trace::new(offsets_ns).expect("sorted"),
             speed,
+            requests: None,
         })
     }
 

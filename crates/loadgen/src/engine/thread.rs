@@ -3,7 +3,7 @@
 
 use crate::arrivals::closed_loop::{ClosedPlan, ClosedSource};
 use crate::arrivals::draw::Draw;
-use crate::arrivals::open_loop::OpenSource;
+use crate::arrivals::open_loop::{Choice, OpenSource};
 use crate::arrivals::schedule::Share;
 use crate::arrivals::sessions::SessionSource;
 use crate::arrivals::source::Source;
@@ -21,7 +21,9 @@ use crate::http::hyper_http2::Http2Connection;
 use crate::http::native::WireConnection;
 use crate::http::target::Target;
 use crate::pacing::pacer::Pacer;
-use crate::plan::{ClosedLoop, HttpVersion, LoadModel, LoadPlan, OnBusy, OpenLoop, Wire};
+use crate::plan::{
+    ClosedLoop, HttpVersion, LoadModel, LoadPlan, LoadProfile, OnBusy, OpenLoop, Replay, Wire,
+};
 use crate::record::possible_ends::Course;
 use crate::record::recorder::Recorder;
 
@@ -110,7 +112,17 @@ fn open_source(input: &ThreadPlan, open: &OpenLoop) -> OpenSource {
     );
     let ends = input.course.as_ref().map(Course::ends);
 
-    OpenSource::new(share, draw(plan, Stream::Requests), input.start_ns, ends)
+    OpenSource::new(share, choice(plan, open), input.start_ns, ends)
+}
+
+fn choice(plan: &LoadPlan, open: &OpenLoop) -> Choice {
+    match &open.profile {
+        LoadProfile::Replay(Replay {
+            requests: Some(order),
+            ..
+        }) => Choice::Recorded(order.clone()),
+        _ => Choice::Drawn(draw(plan, Stream::Requests)),
+    }
 }
 
 fn session_source<'a>(

@@ -5,10 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::LoadError;
-use crate::plan::{LoadModel, LoadPlan, ResponseCheck, default_method};
+use crate::plan::{LoadModel, LoadPlan, LoadProfile, Order, Replay, ResponseCheck, default_method};
 
 /// More requests than this in one plan are refused: each has counts of its own in the report.
 const MOST_REQUESTS: usize = 10_000;
+
+/// The same for a replay that names the request of each arrival.
+pub(crate) const MOST_RECORDED_REQUESTS: usize = 100_000;
 
 /// One of several requests to the server that the plan's URL names.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -142,13 +145,38 @@ impl LoadPlan {
                 "a weight must be positive, not {weight}"
             )));
         }
+        self.validate_count()
+    }
+
+    fn validate_count(&self) -> Result<(), LoadError> {
         let count = self.listed_requests().count();
-        if count > MOST_REQUESTS {
+        let replay = self.recorded_requests();
+        if let Some((replay, order)) = replay
+            && !order.fits(replay.offsets_ns.offsets_ns().len(), self.targets.len())
+        {
+            return Err(LoadError::Plan(
+                "the requests of a replay must name one of the targets for each arrival".to_owned(),
+            ));
+        }
+
+        let most = replay.map_or(MOST_REQUESTS, |_| MOST_RECORDED_REQUESTS);
+        if count > most {
             return Err(LoadError::Plan(format!(
-                "{count} requests; a plan may have at most {MOST_REQUESTS}"
+                "{count} requests; a plan may have at most {most}"
             )));
         }
         Ok(())
+    }
+
+    /// The replay, and which request each of its arrivals sends; `None` where they are drawn.
+    fn recorded_requests(&self) -> Option<(&Replay, &Order)> {
+        let LoadModel::Open(open) = &self.load else {
+            return None;
+        };
+        let LoadProfile::Replay(replay) = &open.profile else {
+            return None;
+        };
+        replay.requests.as_ref().map(|order| (replay, order))
     }
 }
 
@@ -253,6 +281,29 @@ mod tests {
         }
         .validate()
         .expect("a mix that can be sent");
+    }
+
+    #[test]
+    fn a_replay_names_a_target_for_each_arrival() {
+        let replaying = |requests: Vec<u32>| {
+            let mut plan = LoadPlan::open("http://h/", 1.0, NS_PER_S);
+            let target = |url: &&str| WeightedRequest {
+                request: request(url),
+                weight: 1.0,
+            };
+            plan.targets = ["/a", "/b"].iter().map(target).collect();
+            let json = serde_json::json!({
+                "open": {"replay": {"offsets_ns": [0, 10, 10], "requests": requests}}
+            });
+            plan.load = serde_json::from_value(json).expect("a load model");
+            plan.validate()
+        };
+
+        replaying(vec![1, 0, 1]).expect("one target for each");
+        for wrong in [vec![], vec![1, 0], vec![1, 0, 1, 0], vec![0, 1, 2]] {
+            let message = replaying(wrong).expect_err("a misfit").to_string();
+            assert!(message.contains("for each arrival"), "{message}");
+        }
     }
 
     #[test]

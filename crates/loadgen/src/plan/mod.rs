@@ -1,20 +1,24 @@
 //! What is asked for: one immutable, validated [`LoadPlan`]. All times are nanoseconds, all rates
 //! per second.
 
+pub(crate) mod access_line;
 pub mod catalogue;
 pub(crate) mod floor;
 pub(crate) mod json_target;
 pub(crate) mod mix;
 pub(crate) mod open;
+pub(crate) mod order;
 pub(crate) mod phases;
 pub(crate) mod precision;
 pub(crate) mod profile;
 pub(crate) mod protocol;
 pub(crate) mod rate_curve;
+pub(crate) mod recording;
 pub(crate) mod requests_file;
 pub(crate) mod requests_text;
 pub(crate) mod text;
 pub(crate) mod thresholds;
+pub(crate) mod timestamp;
 pub(crate) mod trace;
 pub(crate) mod warnings;
 
@@ -26,11 +30,13 @@ use crate::base::error::LoadError;
 pub use crate::plan::floor::Floor;
 pub use crate::plan::mix::{RequestPlan, SessionPlan, StepPlan, WeightedRequest};
 pub use crate::plan::open::{Arrivals, OnBusy, OpenLoop};
+pub use crate::plan::order::Order;
 pub use crate::plan::phases::Phases;
 use crate::plan::phases::require;
 pub use crate::plan::precision::Precision;
 pub use crate::plan::profile::{LoadProfile, Ramp, Replay, Step};
 pub use crate::plan::protocol::{HttpVersion, Keepalive, ReceiveStamps, TlsOptions, Wire};
+pub use crate::plan::recording::Recording;
 pub use crate::plan::thresholds::Thresholds;
 pub use crate::plan::trace::Trace;
 pub use warnings::without_effect;

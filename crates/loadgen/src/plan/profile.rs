@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{NS_PER_MS, NS_PER_S};
 use crate::base::error::LoadError;
+use crate::plan::order::Order;
 use crate::plan::phases::{Phases, require};
 use crate::plan::rate_curve::RateCurve;
 use crate::plan::trace::Trace;
@@ -67,6 +68,10 @@ pub struct Replay {
     /// Offsets are divided by this: 2 replays an hour in half an hour, at twice the rate.
     #[serde(default = "own_speed")]
     pub speed: f64,
+    /// For each arrival the index of its target, in the order of the arrivals; `None`: targets are
+    /// drawn by weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Order>,
 }
 
 fn own_speed() -> f64 {
@@ -288,6 +293,7 @@ mod tests {
         LoadProfile::Replay(Replay {
             offsets_ns: Trace::new(offsets_ns.to_vec()).expect("sorted"),
             speed,
+            requests: None,
         })
     }
 

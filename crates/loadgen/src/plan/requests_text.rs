@@ -1,6 +1,7 @@
 //! The text of a file of targets or sessions, or of standard input.
 
-use std::io::IsTerminal as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal as _};
 use std::path::Path;
 
 /// Stands for standard input where a file is expected.
@@ -20,17 +21,22 @@ pub(crate) fn shown(path: &Path) -> String {
 /// # Errors
 /// A sentence that says why it cannot be read.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let text = if is_standard_input(path) {
-        read_standard_input()?
-    } else {
-        std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?
-    };
-
+    let text = std::io::read_to_string(open(path)?)
+        .map_err(|error| format!("cannot read {}: {error}", shown(path)))?;
     Ok(without_mark(&text).to_owned())
 }
 
-fn read_standard_input() -> Result<String, String> {
+/// The file, or standard input.
+///
+/// # Errors
+/// A sentence that says why it cannot be opened.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
+    if !is_standard_input(path) {
+        let file =
+            File::open(path).map_err(|error| format!("cannot read {}: {error}", shown(path)))?;
+        return Ok(Box::new(BufReader::new(file)));
+    }
+
     let input = std::io::stdin();
     if input.is_terminal() {
         // Nobody could interrupt the wait from Python.
@@ -38,14 +44,15 @@ fn read_standard_input() -> Result<String, String> {
             "standard input is a terminal; pipe a file into it, or name the file".to_owned(),
         );
     }
-    std::io::read_to_string(input).map_err(|error| format!("cannot read standard input: {error}"))
+    Ok(Box::new(BufReader::new(input)))
 }
 
 fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
-fn without_mark(text: &str) -> &str {
+/// The text without the mark that some editors write at its beginning.
+pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 

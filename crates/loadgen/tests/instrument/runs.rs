@@ -195,6 +195,7 @@ fn a_trace_is_sent_arrival_for_arrival() {
         let replay = LoadProfile::Replay(Replay {
             offsets_ns: Trace::new(bursts).unwrap(),
             speed: 2.0,
+            requests: None,
         });
         let trial = timing.trial(holding(0), |url| LoadPlan {
             threads: 2,

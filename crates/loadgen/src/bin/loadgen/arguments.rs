@@ -10,10 +10,12 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Parser, ValueEnum};
 use loadgen::plan::{
     Arrivals, ClosedLoop, HttpVersion, Keepalive, LoadModel, LoadProfile, OnBusy, OpenLoop, Phases,
-    Precision, Ramp, ReceiveStamps, Replay, ResponseCheck, Step, Thresholds, TlsOptions, Trace,
-    Wire,
+    Precision, Ramp, ReceiveStamps, Recording, Replay, ResponseCheck, Step, Thresholds, TlsOptions,
+    WeightedRequest, Wire,
 };
-use loadgen::{LoadError, LoadPlan, parse_duration_ns, read_sessions, read_targets};
+use loadgen::{
+    LoadError, LoadPlan, parse_duration_ns, read_recording, read_sessions, read_targets,
+};
 
 /// Ten seconds, unless the schedule has a length of its own.
 const DEFAULT_MEASURE_NS: u64 = 10_000_000_000;
@@ -69,7 +71,8 @@ pub struct Arguments {
         conflicts_with_all = ["rate", "ramp"]
     )]
     steps: Vec<Step>,
-    /// Open loop that replays a trace: one arrival per line, in seconds from the start
+    /// Open loop that replays a trace (one arrival per line, in seconds from the start) or an
+    /// access log with its requests; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "steps", "arrivals"])]
     replay: Option<std::path::PathBuf>,
     /// Replay speed factor; 2 replays twice as fast
@@ -238,17 +241,19 @@ enum OnBusyFlag {
 }
 
 impl Arguments {
-    /// The plan that these flags describe, not yet validated.
-    pub fn plan(&self) -> Result<LoadPlan, String> {
-        let profile = self.profile()?;
+    /// The plan that these flags describe, not yet validated, and notes on what it replays.
+    pub fn plan(&self) -> Result<(LoadPlan, Vec<String>), String> {
+        let recording = self.recording()?;
+        let targets = self.targets(recording.as_ref())?;
+        let profile = self.profile(recording.as_ref());
         let measure_ns = self.measure_ns(profile.as_ref())?;
-        Ok(LoadPlan {
+        let plan = LoadPlan {
             url: self.url.clone(),
             unix_socket: self.unix_socket.clone(),
             method: self.method.clone(),
             headers: self.headers.clone(),
             body_base64: self.body()?.map(|bytes| STANDARD.encode(bytes)),
-            targets: from_file(self.targets.as_deref(), read_targets)?,
+            targets,
             sessions: from_file(self.sessions.as_deref(), read_sessions)?,
             load: self.load(profile),
             phases: Phases {
@@ -301,7 +306,11 @@ impl Arguments {
                 .try_fold(Thresholds::default(), |thresholds, text| {
                     thresholds.with_text(text)
                 })?,
-        })
+        };
+        Ok((
+            plan,
+            recording.map_or_else(Vec::new, |recording| recording.notes),
+        ))
     }
 
     /// What of the given flags has no effect on this plan.
@@ -330,24 +339,42 @@ impl Arguments {
         }
     }
 
+    fn recording(&self) -> Result<Option<Recording>, String> {
+        let read = |path| read_recording(path).map_err(|error| error.to_string());
+        self.replay.as_deref().map(read).transpose()
+    }
+
+    /// The recorded requests, or those of a file.
+    fn targets(&self, recording: Option<&Recording>) -> Result<Vec<WeightedRequest>, String> {
+        match recording {
+            Some(recording) if !recording.targets.is_empty() => {
+                if self.targets.is_some() || self.sessions.is_some() {
+                    return Err(
+                        "an access log has its own requests; omit --targets and --sessions"
+                            .to_owned(),
+                    );
+                }
+                Ok(recording.targets.clone())
+            }
+            _ => from_file(self.targets.as_deref(), read_targets),
+        }
+    }
+
     /// What an open loop offers; `None` in a closed one.
-    fn profile(&self) -> Result<Option<LoadProfile>, String> {
-        if let Some(path) = &self.replay {
-            let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
-            let offsets_ns =
-                Trace::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-            return Ok(Some(LoadProfile::Replay(Replay {
-                offsets_ns,
+    fn profile(&self, recording: Option<&Recording>) -> Option<LoadProfile> {
+        if let Some(recording) = recording {
+            return Some(LoadProfile::Replay(Replay {
+                offsets_ns: recording.offsets_ns.clone(),
                 speed: self.replay_speed,
-            })));
+                requests: recording.requests.clone(),
+            }));
         }
         if !self.steps.is_empty() {
-            return Ok(Some(LoadProfile::Steps(self.steps.clone())));
+            return Some(LoadProfile::Steps(self.steps.clone()));
         }
-        Ok(self
-            .ramp
+        self.ramp
             .map(LoadProfile::Ramp)
-            .or(self.rate.map(|rate_per_s| LoadProfile::Flat { rate_per_s })))
+            .or(self.rate.map(|rate_per_s| LoadProfile::Flat { rate_per_s }))
     }
 
     fn measure_ns(&self, profile: Option<&LoadProfile>) -> Result<u64, String> {
@@ -419,7 +446,7 @@ mod tests {
     fn plan(words: &str) -> Result<LoadPlan, String> {
         let arguments = Arguments::try_parse_from(words.split_ascii_whitespace())
             .map_err(|error| error.to_string())?;
-        arguments.plan()
+        arguments.plan().map(|(plan, _)| plan)
     }
 
     #[test]

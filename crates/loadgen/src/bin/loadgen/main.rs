@@ -86,12 +86,12 @@ fn carry_out(
     given: &ArgMatches,
     stop: &StopToken,
 ) -> Result<LoadReport, Failure> {
-    let plan = arguments.plan()?;
+    let (plan, notes) = arguments.plan()?;
     loadgen::check(&plan)?;
     if !arguments.quiet {
-        Arguments::warnings(given, &plan)
-            .iter()
-            .for_each(|warning| complain(warning));
+        let warnings = Arguments::warnings(given, &plan);
+        let said = notes.iter().chain(&warnings);
+        said.for_each(|line| complain(line));
     }
     if arguments.dry_run {
         let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;

@@ -1,0 +1,234 @@
+//! One line of an access log: the common and the combined format, and JSON.
+
+use http::uri::PathAndQuery;
+use serde_json::{Map, Value};
+
+use crate::plan::timestamp::{self, Timestamp};
+
+/// Names that JSON logs use, the first that is there counts.
+const TIMES: [&str; 9] = [
+    "time",
+    "timestamp",
+    "@timestamp",
+    "ts",
+    "msec",
+    "time_iso8601",
+    "time_local",
+    "start_time",
+    "date",
+];
+const METHODS: [&str; 3] = ["method", "request_method", "verb"];
+const PATHS: [&str; 4] = ["uri", "request_uri", "url", "path"];
+const STATUSES: [&str; 3] = ["status", "status_code", "response_code"];
+
+/// A request in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Visit {
+    pub time: Timestamp,
+    pub request: Option<Requested>,
+    pub status: Option<u16>,
+}
+
+/// What was requested, if it can be sent again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Requested {
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+}
+
+/// Whether a file that begins with this line is an access log.
+pub(crate) fn is_one(line: &str) -> bool {
+    line.starts_with('{') || (line.contains('[') && line.contains('"'))
+}
+
+/// The request on this line.
+///
+/// # Errors
+/// A sentence that says what is wrong with the line.
+pub(crate) fn parse(line: &str) -> Result<Visit, String> {
+    if line.starts_with('{') {
+        return of_json(line);
+    }
+    of_common(line).ok_or_else(|| {
+        "not a line of an access log in common or combined format, such as: 127.0.0.1 - - \
+        [25/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5"
+            .to_owned()
+    })
+}
+
+fn of_common(line: &str) -> Option<Visit> {
+    let timed = |(start, _)| {
+        let (time, rest) = line[start + 1..].split_once(']')?;
+        Some((timestamp::parse(time)?, rest))
+    };
+    let (time, rest) = line.match_indices('[').find_map(timed)?;
+    let (_, quoted) = rest.split_once('"')?;
+    let end = closing_quote(quoted)?;
+    let status = quoted[end + 1..].split_whitespace().next();
+
+    Some(Visit {
+        time,
+        request: request_line(&quoted[..end]),
+        status: status.and_then(|text| text.parse().ok()),
+    })
+}
+
+/// Apache escapes a quote inside the request with a backslash.
+fn closing_quote(text: &str) -> Option<usize> {
+    let is_escaped = |place: usize| {
+        let slashes = text[..place]
+            .bytes()
+            .rev()
+            .take_while(|byte| *byte == b'\\');
+        slashes.count() % 2 == 1
+    };
+    text.match_indices('"')
+        .map(|(place, _)| place)
+        .find(|place| !is_escaped(*place))
+}
+
+fn of_json(line: &str) -> Result<Visit, String> {
+    let fields: Map<String, Value> =
+        serde_json::from_str(line).map_err(|_| "not a JSON object".to_owned())?;
+    let time = text_of(&fields, &TIMES)
+        .ok_or_else(|| format!("no timestamp; name it one of {}", TIMES.join(", ")))?;
+    let time = timestamp::parse(&time).ok_or_else(|| {
+        format!("{time:?} is not a timestamp; write it like 2026-11-25T10:00:00.123Z")
+    })?;
+
+    // Caddy has the request as an object, nginx as the request line.
+    let inner = fields.get("request").and_then(Value::as_object);
+    let parts = inner.unwrap_or(&fields);
+    let line = fields.get("request").and_then(Value::as_str);
+    let method = text_of(parts, &METHODS).unwrap_or_else(|| "GET".to_owned());
+    let path = text_of(parts, &PATHS);
+    let request = match (line, path) {
+        (Some(line), _) => request_line(line),
+        (None, Some(path)) => requested(&method, &path),
+        (None, None) => {
+            return Err(format!(
+                "no request; name its path one of {}",
+                PATHS.join(", ")
+            ));
+        }
+    };
+
+    Ok(Visit {
+        time,
+        request,
+        status: text_of(&fields, &STATUSES).and_then(|text| text.parse().ok()),
+    })
+}
+
+/// The first of these fields that is a text or a number.
+fn text_of(fields: &Map<String, Value>, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| match fields.get(*name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// `GET /path HTTP/1.1`; attacks and broken clients leave other things in logs.
+fn request_line(line: &str) -> Option<Requested> {
+    let (method, rest) = line.split_once(' ')?;
+    let (target, version) = rest.split_once(' ')?;
+    if !version.starts_with("HTTP/") {
+        return None;
+    }
+    requested(method, target)
+}
+
+fn requested(method: &str, target: &str) -> Option<Requested> {
+    let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
+    let path = path_of(target)?;
+    let is_path = path.starts_with('/')
+        // A backslash begins an escape of the log, such as \x22.
+        && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        && path.parse::<PathAndQuery>().is_ok();
+
+    (is_method && method != "CONNECT" && is_path).then(|| Requested {
+        method: method.to_owned(),
+        path: path.to_owned(),
+    })
+}
+
+/// Without the scheme and the host that a proxy is given.
+fn path_of(target: &str) -> Option<&str> {
+    if target.starts_with('/') {
+        return Some(target);
+    }
+    let (_, from_host) = target.split_once("://")?;
+    Some(from_host.find('/').map_or("/", |start| &from_host[start..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEN_NS: u64 = 1_795_600_800_000_000_000;
+
+    fn shape(line: &str) -> (u64, String, Option<u16>) {
+        let visit = parse(line).expect(line);
+        let request = visit.request.map_or_else(
+            || "none".to_owned(),
+            |request| format!("{} {}", request.method, request.path),
+        );
+        (visit.time.unix_ns - TEN_NS, request, visit.status)
+    }
+
+    #[test]
+    fn every_format_gives_the_same_visit() {
+        for line in [
+            r#"127.0.0.1 - - [25/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 302 5"#,
+            r#"::1 - Ann B [25/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 302 5 "-" "x [y] z""#,
+            r#"h:80 [::1] - - [25/Nov/2026:10:00:00 +0000] "GET http://h/a?b=1 HTTP/1.1" 302 -"#,
+            r#"{"time": "2026-11-25T10:00:00Z", "request": "GET /a?b=1 HTTP/1.1", "status": 302}"#,
+            r#"{"msec": "1795600800", "request_method": "GET", "request_uri": "/a?b=1", "status": "302"}"#,
+            r#"{"ts": 1795600800, "request": {"method": "GET", "uri": "/a?b=1"}, "status": 302}"#,
+        ] {
+            assert_eq!(
+                shape(line),
+                (0, "GET /a?b=1".to_owned(), Some(302)),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_again_keeps_its_time() {
+        for request in [
+            "-",
+            "",
+            r"\x16\x03\x01",
+            "GET / FTP",
+            "CONNECT h:443 HTTP/1.1",
+            "OPTIONS * HTTP/1.1",
+            "GET /a b HTTP/1.1",
+            "get / HTTP/1.1",
+            r#"GET /\" HTTP/1.1 \" x"#,
+        ] {
+            let line = format!(r#"h - - [25/Nov/2026:10:00:00 +0000] "{request}" 400 0"#);
+            assert_eq!(shape(&line), (0, "none".to_owned(), Some(400)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_log_says_what_is_missing() {
+        for (line, word) in [
+            ("GET / HTTP/1.1", "common or combined"),
+            (
+                r#"h - - [yesterday] "GET / HTTP/1.1" 200 5"#,
+                "common or combined",
+            ),
+            (r#"{"time": 1"#, "JSON"),
+            (r#"{"uri": "/"}"#, "@timestamp"),
+            (r#"{"time": "noon", "uri": "/"}"#, "noon"),
+            (r#"{"time": 1795600800}"#, "request_uri"),
+        ] {
+            let message = parse(line).expect_err(line);
+            assert!(message.contains(word), "{message}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Which request each arrival of a recording sends.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// For each arrival of a replay, in their order, the index of its target. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(from = "Vec<u32>", into = "Vec<u32>")]
+pub struct Order(Arc<[u32]>);
+
+impl Order {
+    /// The order of these indices.
+    #[must_use]
+    pub fn new(indices: Vec<u32>) -> Self {
+        Self(indices.into())
+    }
+
+    /// The target of the arrival with this index in the whole schedule.
+    pub(crate) fn at(&self, place: u64) -> u32 {
+        self.0[place as usize]
+    }
+
+    /// Whether it names one of so many targets for each of so many arrivals.
+    pub(crate) fn fits(&self, arrivals: usize, targets: usize) -> bool {
+        self.0.len() == arrivals && self.0.iter().all(|index| (*index as usize) < targets)
+    }
+}
+
+impl From<Vec<u32>> for Order {
+    fn from(indices: Vec<u32>) -> Self {
+        Self::new(indices)
+    }
+}
+
+impl From<Order> for Vec<u32> {
+    fn from(order: Order) -> Self {
+        order.0.to_vec()
+    }
+}
