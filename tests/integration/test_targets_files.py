@@ -97,3 +97,25 @@ def test_two_hosts_are_refused_before_anything_is_sent(
     assert f"its host is not {_address(target)}" in complaint
     assert "a file of its own" in complaint
     assert not target.seen
+
+
+def test_a_recording_of_a_browser_is_imported_and_sent(
+    command: Command, target: CountingServer, inputs: Path
+) -> None:
+    done = command.run("import", "har", "recorded.har", "-o", "recorded.targets", cwd=inputs)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert command.run("import", "har", "recorded.har", cwd=inputs).out == (
+        (inputs / "recorded.targets").read_text()
+    )
+    done = command.run("load", target.url, *BRIEFLY, "--targets", "recorded.targets", cwd=inputs)
+    assert done.code != 2, done.err
+    assert _kinds(target) == {("GET", "/a", b"")}
+    assert {headers["accept"] for _, _, headers, _ in target.seen} == {"*/*"}
+
+
+def test_targets_that_are_a_recording_name_the_command_that_reads_it(
+    command: Command, target: CountingServer, inputs: Path
+) -> None:
+    done = command.run("load", target.url, *BRIEFLY, "--targets", "recorded.har", cwd=inputs)
+    assert done.code == 2
+    assert "wsgiload import har" in done.err

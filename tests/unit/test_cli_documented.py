@@ -147,7 +147,7 @@ def test_the_commands_of_this_stage_are_there() -> None:
     assert (
         set(COMMANDS)
         >= {"sweep", "load", "capacity", "calibrate", "compare", "report", "servers", "doctor"}
-        | {"explain"}
+        | {"explain", "import", "import har"}
         | servers
     )
 

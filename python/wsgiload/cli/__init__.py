@@ -35,6 +35,7 @@ COMMANDS = (
     LazyCommand("capacity", "_capacity", "capacity", "Find the largest rate that meets --slo."),
     LazyCommand("compare", "_compare", "compare", "Compare two stored runs."),
     LazyCommand("report", "_report", "report", "Print the answers of stored runs again."),
+    LazyCommand("import", "_import", "import_group", "Convert recorded traffic to targets."),
     LazyCommand("servers", "_servers", "servers", "List, show, install and check servers."),
     LazyCommand("doctor", "_doctor", "doctor", "List what would disturb measurements here."),
     LazyCommand(

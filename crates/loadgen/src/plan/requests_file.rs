@@ -52,6 +52,11 @@ fn parse_file(path: &Path, kind: Kind) -> Result<Parser<'_>, LoadError> {
     let shown = requests_text::shown(path);
     let refused = LoadError::RequestsFile;
     let text = requests_text::read(path).map_err(refused)?;
+    if requests_text::is_har(&text) {
+        return Err(refused(format!(
+            "{shown} is a HAR file; make targets of it: wsgiload import har {shown} -o FILE"
+        )));
+    }
     let mut parser = Parser::new(kind, path.parent().unwrap_or(Path::new("")));
     for (line, number) in text.lines().zip(1..) {
         parser

@@ -51,6 +51,12 @@ fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
+/// Whether it is what the network panel of a browser saves.
+pub(crate) fn is_har(text: &str) -> bool {
+    let start = text.trim_start().strip_prefix('{');
+    start.is_some_and(|start| start.trim_start().starts_with("\"log\""))
+}
+
 /// The text without the mark that some editors write at its beginning.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
@@ -64,6 +70,14 @@ mod tests {
     fn a_byte_order_mark_is_skipped_only_at_the_start() {
         assert_eq!(without_mark("\u{feff}GET /"), "GET /");
         assert_eq!(without_mark("GET /\u{feff}"), "GET /\u{feff}");
+    }
+
+    #[test]
+    fn a_har_file_is_told_from_a_target_in_json() {
+        assert!(is_har("{\"log\":{"));
+        assert!(is_har("\n{\n  \"log\": {"));
+        assert!(!is_har("{\"method\": \"GET\", \"url\": \"/log\"}"));
+        assert!(!is_har("GET /\n"));
     }
 
     #[test]

@@ -1,0 +1,155 @@
+"""The requests of a HAR file, which browsers write, as a targets file.
+
+Pure: text in, text out.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+
+from wsgiload.errors import UsageError
+from wsgiload.loads.targets_text import ImportedTargets, target_text
+
+# Fields that a request gets from the generator, that belong to one connection, or that turn a
+# response into "not modified".
+_OWN_FIELDS = frozenset(
+    [
+        "host",
+        "content-length",
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "upgrade",
+        "te",
+        "if-none-match",
+        "if-modified-since",
+        "if-range",
+        "range",
+    ]
+)
+_SECRET_FIELDS = frozenset(("authorization", "cookie"))
+# The response to a request without conditions and without a range.
+_UNCONDITIONAL = {206: 200, 304: 200}
+_LOWEST_ERROR = 500
+
+
+class _Field(msgspec.Struct):
+    name: str
+    value: str = ""
+
+
+class _Posted(msgspec.Struct):
+    text: str | None = None
+    encoding: str | None = None
+
+
+class _Request(msgspec.Struct, rename="camel"):
+    method: str
+    url: str
+    headers: list[_Field] = []
+    post_data: _Posted | None = None
+
+
+class _Response(msgspec.Struct):
+    status: int = 0
+
+
+class _Entry(msgspec.Struct):
+    request: _Request
+    response: _Response = msgspec.field(default_factory=_Response)
+
+
+class _Log(msgspec.Struct):
+    entries: list[_Entry]
+
+
+class _Har(msgspec.Struct):
+    log: _Log
+
+
+def targets_of_har(content: bytes) -> ImportedTargets:
+    """The requests to the host of the first one, each once with its number as its weight."""
+    entries = _entries(content)
+    host = _split(entries[0].request.url).netloc
+    own = [entry for entry in entries if _split(entry.request.url).netloc == host]
+    counts = Counter(_target(entry) for entry in own)
+    text = "\n".join(
+        target + (f"--weight {count}\n" if count > 1 else "") for target, count in counts.items()
+    )
+
+    return ImportedTargets(text, tuple(_notes(entries, own, host)))
+
+
+def _entries(content: bytes) -> list[_Entry]:
+    """Those over HTTP: pages have data: and WebSocket URLs, too."""
+    try:
+        entries = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=_Har).log.entries
+    except msgspec.DecodeError as error:
+        raise UsageError(
+            f"not a HAR file: {error}", "save one in the network panel of a browser"
+        ) from error
+    sent = [entry for entry in entries if entry.request.url.startswith(("http://", "https://"))]
+    if not sent:
+        raise UsageError("the HAR file has no request over HTTP", "record one with the panel open")
+    return sent
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise UsageError(f"{url!r} is not a URL", "delete its entry") from error
+
+
+def _target(entry: _Entry) -> str:
+    request = entry.request
+    url = _split(request.url)
+    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    head = target_text(request.method, path, _fields(request), _body(request))
+    status = _UNCONDITIONAL.get(entry.response.status, entry.response.status)
+    is_usual = status == 200 or not 200 <= status < _LOWEST_ERROR
+    return head + ("" if is_usual else f"--expect-status {status}\n")
+
+
+def _fields(request: _Request) -> list[tuple[str, str]]:
+    fields = [
+        (field.name, field.value)
+        for field in request.headers
+        if not field.name.startswith(":") and field.name.lower() not in _OWN_FIELDS
+    ]
+    for name, value in fields:
+        if "\n" in value or "\r" in value:
+            raise UsageError(
+                f"header {name} of {request.url} has a line break", "delete it from the HAR file"
+            )
+    return fields
+
+
+def _body(request: _Request) -> bytes:
+    posted = request.post_data
+    if posted is None or posted.text is None:
+        return b""
+    if posted.encoding != "base64":
+        return posted.text.encode()
+    try:
+        return base64.b64decode(posted.text, validate=True)
+    except ValueError as error:
+        raise UsageError(
+            f"the body of {request.url} is not base64", "delete it from the HAR file"
+        ) from error
+
+
+def _notes(entries: list[_Entry], own: list[_Entry], host: str) -> list[str]:
+    notes = []
+    if len(own) < len(entries):
+        others = len(entries) - len(own)
+        notes.append(f"{others} of {len(entries)} requests are to other hosts than {host}; skipped")
+    names = {field.name.lower() for entry in own for field in entry.request.headers}
+    if secret := sorted(names & _SECRET_FIELDS):
+        notes.append(f"the targets contain secrets of the recording ({', '.join(secret)})")
+    return notes

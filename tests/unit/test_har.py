@@ -1,0 +1,119 @@
+"""A recording of a browser as a targets file."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from wsgiload.errors import UsageError
+from wsgiload.loads.har import targets_of_har
+from wsgiload.loads.mix import targets_of
+
+HOST = "http://shop.example"
+
+
+def entry(
+    url: str,
+    method: str = "GET",
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    post_data: dict[str, str] | None = None,
+) -> dict[str, object]:
+    fields = [{"name": name, "value": value} for name, value in (headers or {}).items()]
+    request = {"method": method, "url": url, "headers": fields, "postData": post_data}
+    return {"request": request, "response": {"status": status}, "time": 5}
+
+
+def har(*entries: dict[str, object]) -> bytes:
+    return json.dumps({"log": {"version": "1.2", "entries": entries}}).encode()
+
+
+def test_each_request_stands_once_with_its_weight_and_status() -> None:
+    imported = targets_of_har(
+        har(
+            entry(f"{HOST}/a?b=1", headers={"Accept": "*/*", "Host": "shop.example"}),
+            entry(f"{HOST}/login", status=302),
+            entry(f"{HOST}/a?b=1", status=304, headers={"Accept": "*/*", "If-None-Match": "x"}),
+            entry(HOST, status=500, headers={":method": "GET"}),
+        )
+    )
+    assert imported.text == (
+        "GET /a?b=1\nAccept: */*\n--weight 2\n\nGET /login\n--expect-status 302\n\nGET /\n"
+    )
+    assert imported.notes == ()
+
+
+def test_bodies_are_kept_byte_for_byte() -> None:
+    binary = bytes(range(256))
+    encoded = {"text": base64.b64encode(binary).decode(), "encoding": "base64"}
+    imported = targets_of_har(
+        har(
+            entry(f"{HOST}/text", "POST", 201, {"A": "1"}, {"text": "a=1\nb=ü"}),
+            entry(f"{HOST}/binary", "PUT", post_data=encoded),
+            entry(f"{HOST}/empty", "POST", post_data={"mimeType": "text/plain"}),
+        )
+    )
+    lines = [json.loads(line) for line in imported.text.splitlines() if line.startswith("{")]
+    assert [base64.b64decode(line["body"]) for line in lines] == ["a=1\nb=ü".encode(), binary]
+    assert (lines[0]["method"], lines[0]["url"], lines[0]["header"]) == (
+        "POST",
+        "/text",
+        {"A": ["1"]},
+    )
+    assert "POST /empty\n" in imported.text
+
+
+def test_what_a_load_reads_is_what_was_imported(tmp_path: Path) -> None:
+    path = tmp_path / "shop.targets"
+    imported = targets_of_har(
+        har(
+            entry(f"{HOST}/a", headers={"Accept": "*/*"}),
+            entry(f"{HOST}/b", "POST", 303, {"Content-Type": "text/plain"}, {"text": "x"}),
+            entry(f"{HOST}/a", headers={"Accept": "*/*"}),
+        )
+    )
+    path.write_text(imported.text, encoding="utf-8")
+    first, second = targets_of(path)
+    assert (first.request.url, first.weight, first.request.check) == ("/a", 2.0, None)
+    assert first.request.headers == (("Accept", "*/*"),)
+    assert second.request.check is not None
+    assert second.request.check.statuses == (303,)
+    assert (second.request.method, second.request.body_base64) == ("POST", "eA==")
+
+
+def test_other_hosts_and_secrets_are_reported() -> None:
+    imported = targets_of_har(
+        har(
+            entry("data:image/png;base64,AA=="),
+            entry(f"{HOST}/a", headers={"Cookie": "s=1", "authorization": "Bearer x"}),
+            entry("https://cdn.example/lib.js"),
+        )
+    )
+    assert imported.text == "GET /a\nCookie: s=1\nauthorization: Bearer x\n"
+    assert imported.notes == (
+        "1 of 2 requests are to other hosts than shop.example; skipped",
+        "the targets contain secrets of the recording (authorization, cookie)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"GET /", "not a HAR file: JSON is malformed"),
+        (b'{"log": {}}', "missing required field `entries`"),
+        (har(entry("data:,")), "no request over HTTP"),
+        (har(entry("http://[", "GET")), "is not a URL"),
+        (
+            har(entry(HOST, "POST", post_data={"text": "!", "encoding": "base64"})),
+            "is not base64",
+        ),
+        (har(entry(HOST, headers={"A": "1\nB: 2"})), "line break"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused(content: bytes, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        targets_of_har(content)
+    assert says in str(raised.value)
