@@ -17,7 +17,6 @@ import pytest
 from wsgiload import cli
 from wsgiload.documents.codec import encode_bytes
 from wsgiload.errors import EXIT_OK, EXIT_USAGE
-from wsgiload.report import html
 from wsgiload.results.integrity import damages
 from wsgiload.results.manifest import NAME, Digests
 
@@ -190,18 +189,10 @@ def report_one(number: int, whole: Path, tmp_path: Path, capsys: Captured) -> No
 
 @pytest.mark.parametrize("part", range(8))
 def test_each_is_named_and_the_rest_is_reported(
-    part: int, whole: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    part: int, whole: Path, tmp_path: Path, capsys: Captured
 ) -> None:
-    # Drawing takes nearly all of the time; the test below draws some.
-    monkeypatch.setattr(html, "_sweep_charts", lambda *_: [])
-    monkeypatch.setattr(html, "_strips", lambda *_: ([], 0))
     for number in range(part, len(CORRUPTIONS), 8):
         report_one(number, whole, tmp_path, capsys)
-
-
-@pytest.mark.parametrize("number", range(0, len(CORRUPTIONS), 61))
-def test_a_damaged_run_is_drawn(number: int, whole: Path, tmp_path: Path, capsys: Captured) -> None:
-    report_one(number, whole, tmp_path, capsys)
 
 
 def test_a_damaged_run_does_not_stop_the_others(
