@@ -134,7 +134,7 @@ def test_the_run_directory_holds_every_file_of_the_contract(hello: tuple[Command
         "latency.hgrm",
         "report.html",
     ]
-    fixed = ["run.json", "summary.json", *texts]
+    fixed = ["run.json", "summary.json", "manifest.json", *texts]
     assert files == {
         *fixed,
         *(f"server/{name}.log" for name in CELLS),
