@@ -165,6 +165,11 @@ def test_where_nothing_saturates_the_rate_that_would_show_it_is_named() -> None:
     assert answer(cells).sentence.endswith(expected)
 
 
+def test_a_server_that_did_not_start_is_not_one_that_could_not_sustain_the_load() -> None:
+    for other, says in ((failed("b"), "a sustains 1,000/s"), (behind("b"), "Only a sustains")):
+        assert answer([cell("a"), other]).sentence.startswith(says)
+
+
 def test_nobody_kept_up_is_an_answer_too() -> None:
     found = answer([behind("a")])
     assert found.sentence == "No server sustained any tested load: 1 saturated."

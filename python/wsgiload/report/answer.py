@@ -237,8 +237,8 @@ def _aim(level: RankingLevel) -> str:
 
 
 def _alone(best: RankingEntry, main: RankingLevel) -> str:
-    others = [entry for entry in main.entries if entry.status != "ranked"]
-    only = "Only " if others else ""
+    # A server that failed, or could not be judged, says nothing about what it sustains.
+    only = "Only " if any(entry.status == "overloaded" for entry in main.entries) else ""
     figure = "" if main.rate is None else f" with p99 {figure_words(best, main)}"
     runs = words.plural(len(best.cell_ids), "run")
     return f"{only}{best.label}{size_words(best)} sustains {main.level}{figure} ({runs})."

@@ -137,7 +137,7 @@ class ServerProcess:
         """``exited with code 1`` or ``was ended by SIGKILL``, with the last line of its log."""
         code = self.exit_code()
         lines = [line.strip() for line in self.log_tail().splitlines() if line.strip()]
-        last = f": {lines[-1]}" if lines else "without output"
+        last = f": {lines[-1]}" if lines else " without output"
         if code is not None and code < 0:
             return f"was ended by {signal_name(-code)}{last}"
         return f"exited with code {code}{last}"
