@@ -64,5 +64,6 @@ SERVER = Server(
     ),
     default_variant="default",
     command=command,
+    takes_arguments=True,
     ignored_variables=("GRANIAN_*",),
 )

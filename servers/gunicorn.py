@@ -17,7 +17,7 @@ NOTES = (
     "--no-control-socket: since 27 all instances of one user would share one path below the "
     "home directory",
     "--config is an empty file, so a gunicorn.conf.py in the app's directory cannot change the "
-    "server",
+    "server unless --server-config names it",
     f"--graceful-timeout 2: limits the shutdown time only ({SETTINGS}#graceful-timeout)",
     "the access log is off and workers are not recycled by default; nothing is preloaded",
 )
@@ -185,6 +185,8 @@ SERVER = Server(
     ),
     default_variant="gthread",
     command=command,
+    takes_arguments=True,
+    config_option="--config",
     ignored_variables=("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "GEVENT_*", "GREENLET_*"),
     # The graceful stop (2 s at most), and up to two seconds of the master's own loop.
     stop_timeout_s=10.0,

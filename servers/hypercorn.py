@@ -51,4 +51,6 @@ SERVER = Server(
     ),
     default_variant="default",
     command=command,
+    takes_arguments=True,
+    config_option="--config",
 )

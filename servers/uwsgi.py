@@ -188,6 +188,7 @@ SERVER = Server(
     ),
     default_variant="http-socket",
     command=command,
+    takes_arguments=True,
     ignored_variables=("UWSGI_*",),
     needs_compiler=True,
     needs=(Needed("gcc", program="gcc"),),

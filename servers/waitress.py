@@ -59,4 +59,5 @@ SERVER = Server(
     ),
     default_variant="default",
     command=command,
+    takes_arguments=True,
 )

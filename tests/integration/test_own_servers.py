@@ -93,3 +93,26 @@ def test_an_interrupted_sweep_of_a_command_is_resumed(command: Command, project:
         f"prod@{rate}#{run}" for rate in (50, 60) for run in (1, 2)
     )
     assert all(cell["failure"] is None for cell in resumed.cells.values())
+
+
+def test_a_configuration_file_makes_a_server_of_the_catalogue_serve(
+    command: Command, project: Path
+) -> None:
+    """The hook of the file applies; the size stays that of the profile; secrets stay private."""
+    adjusted = ("--server-config", "gunicorn=gunicorn.conf.py")
+    adjusted += ("--server-args", "gunicorn=--max-requests 150 --log-level info")
+    variables = ("--env", "API_KEY=hush", "--env", "COLOUR=blue")
+    words = ("app:application", "--servers", "gunicorn-gthread", *adjusted, *variables)
+    done = command.run("sweep", *words, *BRIEFLY, "--duration", "5s", cwd=project)
+    for cell in done.cells.values():
+        assert cell["failure"] is None
+        settings = cell["settings"]
+        assert settings["config_file"] == str(project / "gunicorn.conf.py")
+        assert settings["added_arguments"] == ["--max-requests", "150", "--log-level", "info"]
+        assert settings["environment"] == {"API_KEY": "(redacted)", "COLOUR": "blue"}
+        assert (settings["workers"], settings["threads"]) == (1, 4)
+    log = (done.run_dir / "server" / "gunicorn-gthread@100#1.log").read_text()
+    assert "Autorestarting worker" in log
+    assert "gunicorn-gthread runs with gunicorn.conf.py; what its command line sets" in done.out
+    stored = [path.read_bytes() for path in done.run_dir.rglob("*") if path.is_file()]
+    assert not any(b"hush" in content for content in stored)

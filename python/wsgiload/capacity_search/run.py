@@ -154,7 +154,7 @@ def _write_run(plan: CapacityPlan, directory: RunDirectory, status: Status) -> N
         schema_version=2,
         started_utc=directory.started,
         status=status,
-        plan=raw_plan(plan),
+        plan=raw_plan(replace(plan, experiment=plan.experiment.without_secrets())),
         host=host_facts(),
     )
     directory.write_run(run)

@@ -187,6 +187,8 @@ class Server:
     library, or where ``version_command`` prints it. ``reason`` says why a server cannot be run any
     more: it is listed, and refused with that reason. ``own`` is what a user's own server was made
     of, which has no file, no lock and no environment of ours; None in every file.
+    ``takes_arguments`` says that its command line is the server's own, so that a user can add to
+    it (before the app, where that is last), and ``config_option`` names its configuration file.
     """
 
     name: str
@@ -216,6 +218,8 @@ class Server:
     legacy: bool = False
     reason: str | None = None
     own: OwnServer | None = None
+    takes_arguments: bool = False
+    config_option: str | None = None
 
     @property
     def lock_path(self) -> Path:

@@ -32,7 +32,8 @@ class ServerVariant:
 
     ``alias`` is a name of the user's own, under which a server can be measured a second time (an
     A/A test). ``app`` names a bundled app and ``python`` a version; None leaves them to the
-    experiment.
+    experiment. ``arguments``, ``config`` (a file) and ``variables`` are what the user adds to its
+    own settings.
     """
 
     server: Server
@@ -44,6 +45,9 @@ class ServerVariant:
     keepalive: Literal["on", "off"] | int | None = None
     app: str | None = None
     python: str | None = None
+    arguments: tuple[str, ...] = ()
+    config: Path | None = None
+    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> str:

@@ -57,6 +57,10 @@ _AS_IN_SWEEP = {
         "server_threads",
         "grid",
         "command",
+        "server_args",
+        "server_config",
+        "env",
+        "env_file",
         "app_name",
         "path",
         "chdir",
@@ -96,6 +100,10 @@ _OF_SERVERS = (
         "server_threads",
         "grid",
         "command",
+        "server_args",
+        "server_config",
+        "env",
+        "env_file",
         "app_name",
         "python",
         "python_version",
@@ -309,7 +317,7 @@ def _dry_run(plan: CapacityPlan) -> object:
     interpreters = named_interpreters(variants)
     servers = list(variants) or ["url"]
     cpu_plan = None if plan.url is not None else plan_cpus(plan.experiment.limits)[0]
-    return plain(plan) | {
+    return plain(replace(plan, experiment=plan.experiment.without_secrets())) | {
         "servers": servers,
         "pythons": {name: interpreter.version for name, interpreter in interpreters.items()},
         "cpu_plan": plain(cpu_plan),

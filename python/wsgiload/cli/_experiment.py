@@ -68,6 +68,10 @@ def _server_options(flags: ServerFlags) -> ServerOptions:
         port=flags["port"],
         ready_timeout=flags["ready_timeout"],
         command=commands_by_name(flags["command"]),
+        server_args=dict(flags["server_args"]),
+        server_config=dict(flags["server_config"]),
+        env=dict(flags["env"]),
+        env_file=flags["env_file"],
     )
 
 

@@ -99,6 +99,10 @@ class ServerFlags(TypedDict):
     server_threads: int | None
     grid: tuple[str, ...]
     command: tuple[tuple[str, str], ...]
+    server_args: tuple[tuple[str, str], ...]
+    server_config: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str], ...]
+    env_file: tuple[Path, ...]
     app_name: str | None
     path: str | None
     chdir: Path

@@ -18,6 +18,7 @@ from wsgiload.cli._help import HelpfulCommand, Option, option
 from wsgiload.cli.config import TomlValue, read_defaults
 from wsgiload.documents.load_plan import Arrivals, OnBusy
 from wsgiload.errors import UsageError
+from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.options import parse_keepalive
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
@@ -80,12 +81,21 @@ CHECK_THRESHOLD = Parsed("threshold of a check", parse_check_threshold)
 PRECISION = Parsed("precision", _checked_precision)
 HEADER = Parsed("name: value", parse_header)
 COMMAND = Parsed("[name=]command", parse_command)
+ASSIGNMENT = Parsed("name=value", lambda text: _assignment(text))
+VARIABLE = Parsed("name=value", parse_variable)
 STATUSES = Parsed("codes", lambda text: tuple(int(code) for code in _whole_numbers(text)))
 NAMES = Parsed(
     "names", lambda text: tuple(name.strip() for name in text.split(",") if name.strip())
 )
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise UsageError(f"{text!r} is not NAME=VALUE", "write it like gunicorn=…")
+    return name.strip().lower(), value.strip()
 
 
 def _whole_numbers(text: str) -> list[str]:

@@ -31,6 +31,7 @@ from wsgiload.cli._flags import SweepFlags
 from wsgiload.cli._grid import GridCommand
 from wsgiload.cli._help import option
 from wsgiload.cli._options import (
+    ASSIGNMENT,
     COMMAND,
     CONNECTIONS,
     CPUS,
@@ -40,6 +41,7 @@ from wsgiload.cli._options import (
     NAMES,
     RATES,
     SIZE,
+    VARIABLE,
     load_options,
     output_options,
     request_options,
@@ -157,6 +159,31 @@ _server_options = together(
         metavar="[NAME=]COMMAND",
         help=_server("command"),
     ),
+    option(
+        "Server",
+        "--server-args",
+        multiple=True,
+        type=ASSIGNMENT,
+        metavar="NAME='ARGS'",
+        help=_server("server_args"),
+    ),
+    option(
+        "Server",
+        "--server-config",
+        multiple=True,
+        type=ASSIGNMENT,
+        metavar="NAME=FILE",
+        help=_server("server_config"),
+    ),
+    option(
+        "Server",
+        "--env",
+        multiple=True,
+        type=VARIABLE,
+        metavar="NAME=VALUE",
+        help=_server("env"),
+    ),
+    option("Server", "--env-file", multiple=True, type=FILE, help=_server("env_file")),
     option(
         "Server",
         "--profile",
@@ -436,4 +463,4 @@ def _dry_run(experiment: Experiment, *, is_rateless: bool) -> object:
         conclusions=() if is_rateless else tuple(_conclusions(experiment)),
     )
     unknown = {"levels": None} if is_rateless else {}
-    return plain(experiment) | plain(resolved) | unknown
+    return plain(experiment.without_secrets()) | plain(resolved) | unknown

@@ -353,6 +353,11 @@ class ServerSettings(Document, frozen=True, kw_only=True):
     own_command: str | None = None
     """The command as the user gave it, with its placeholders. Source: plan. Null: a server of the
     catalogue."""
+    added_arguments: tuple[str, ...] = ()
+    """Words of the command that the user added; they go before the others. Source: plan."""
+    config_file: str | None = None
+    """Configuration file that the user gave the server; what the command says goes before it.
+    Source: plan. Null: none was given."""
     workers: PositiveInt | None
     """Number of worker processes requested. Source: plan, catalogue. Null: the server
     has none, its default applies, or the user's command does not say."""

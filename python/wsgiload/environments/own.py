@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from wsgiload.catalogue.own import OwnServer, words_of
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ProvisionError, UsageError, WsgiloadError
+
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 _PYTHON = re.compile(r"python[\d.]*t?")
 # As venv, and as virtualenv and uv write it.
@@ -42,10 +45,13 @@ class OwnEnvironment(Environment):
         return variables
 
 
-def own_environment(own: OwnServer) -> OwnEnvironment | WsgiloadError:
-    """The environment that holds its program, or why there is none."""
+def own_environment(
+    own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES
+) -> OwnEnvironment | WsgiloadError:
+    """The environment that holds its program, or why there is none; ``variables`` are laid over
+    those of this process."""
     try:
-        program = find_own_program(own)
+        program = find_own_program(own, variables)
     except UsageError as error:
         return ProvisionError(error.cause, error.fix, step="provision")
     # A link such as pipx makes leads to its environment; the interpreter of one leads out of it.
@@ -61,7 +67,7 @@ def own_environment(own: OwnServer) -> OwnEnvironment | WsgiloadError:
     )
 
 
-def find_own_program(own: OwnServer) -> Path:
+def find_own_program(own: OwnServer, variables: Mapping[str, str] = NO_VARIABLES) -> Path:
     """The program of its command, found as a shell in its folder finds it. Raises UsageError."""
     name = words_of(own)[0]
     if os.sep in name:
@@ -73,7 +79,7 @@ def find_own_program(own: OwnServer) -> Path:
             "correct its path, or name the folder with --chdir",
         )
 
-    found = shutil.which(name)
+    found = shutil.which(name, path=variables.get("PATH"))
     if found is None:
         cause = f"{own.option}: there is no program {name!r} on your PATH"
         raise UsageError(cause, _where_else(name, own))

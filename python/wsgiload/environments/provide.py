@@ -51,7 +51,7 @@ def provide(
     """The environment of each setting, by its id, or why there is none; an app that cannot be
     imported fails every server of the catalogue."""
     own = {
-        setting: own_environment(one.server.own)
+        setting: own_environment(one.server.own, dict(one.variables))
         for setting, one in found.items()
         if one.server.own is not None
     }

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import DEFAULT_APP, bundled_app
 from wsgiload.errors import UsageError, require
 from wsgiload.experiment.grid import (
@@ -24,6 +25,7 @@ from wsgiload.experiment.plan import Experiment, ResourceLimits, ServedApp, Size
 from wsgiload.experiment.procedure import SETTLE_IN_RACE_NS, usual_procedure
 from wsgiload.experiment.public_options import ServerOptions, SweepOptions
 from wsgiload.experiment.settings import MOST_ROUNDS, rounds_within, runs_to_compare
+from wsgiload.experiment.variables import variables_of
 from wsgiload.loads.options import DEFAULT_MAX_CONNECTIONS, Level
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
@@ -65,7 +67,8 @@ def experiment_of(spec: SweepSpec) -> Experiment:
     require(load.max_duration is None, "--max-duration applies only to `wsgiload load`")
     sizes = combinations(server.workers, server.server_threads, server.grid)
     _require_compatible(spec, sizes)
-    own_servers = own_servers_of(server, _folder(spec)) if server.command else ()
+    variables = variables_of(server.env, map(Path, server.env_file))
+    own_servers = own_servers_of(server, _folder(spec), variables) if server.command else ()
     require_compatible_with_own(spec.app, spec.servers or (), server, sizes, own_servers)
     names = apps_of(sizes) or [server.app_name or DEFAULT_APP]
     served = _served(spec, names[0])
@@ -81,6 +84,8 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         levels=levels_of(spec.rates, spec.connections),
         servers=None if spec.servers is None and not own_servers else tuple(spec.servers or ()),
         own_servers=own_servers,
+        adjustments=_adjustments(spec),
+        variables=variables,
         profile=server.profile,
         sizes=sizes,
         seed=load.seed or 0,
@@ -94,6 +99,11 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         sample_interval_ns=seconds_to_ns(options.sample_interval),
         intervene=options.intervene,
         out=Path(spec.out),
+    )
+    require(
+        "PYTHONPATH" not in variables or not experiment.measures_catalogue,
+        "--env PYTHONPATH: servers of the catalogue find modules in the app's folder and packages",
+        "name the folder with --chdir, or the environment with --python",
     )
     return _repeated(experiment, options)
 
@@ -156,6 +166,23 @@ def _folder(spec: SweepSpec) -> Path:
     fix = "name the directory of the app with --chdir"
     require(folder.is_dir(), f"directory {spec.server.chdir} does not exist", fix)
     return folder
+
+
+def _adjustments(spec: SweepSpec) -> tuple[Adjustment, ...]:
+    """What is changed of servers of the catalogue; a file may lie here or in the app's folder."""
+    server = spec.server
+    configs = {name: Path(file) for name, file in server.server_config.items()}
+    return (
+        *(Adjustment(name, config=_existing(name, file, spec)) for name, file in configs.items()),
+        *(Adjustment(name, arguments) for name, arguments in server.server_args.items()),
+    )
+
+
+def _existing(name: str, file: Path, spec: SweepSpec) -> Path:
+    for candidate in (file.expanduser(), Path(spec.server.chdir) / file):
+        if candidate.is_file():
+            return candidate.resolve()
+    raise UsageError(f"--server-config {name}: there is no file {file}", "correct its path")
 
 
 def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:

@@ -16,13 +16,15 @@ from wsgiload.experiment.plan import Size
 from wsgiload.experiment.public_options import ServerOptions
 
 
-def own_servers_of(options: ServerOptions, folder: Path) -> tuple[OwnServer, ...]:
+def own_servers_of(
+    options: ServerOptions, folder: Path, variables: Mapping[str, str]
+) -> tuple[OwnServer, ...]:
     """The servers that are started by commands of the user's own, in ``folder``. Raises UsageError
     for one that could not be started, or that would listen nobody knows where."""
     servers = tuple(OwnServer(name, command, folder) for name, command in options.command.items())
     for one in servers:
         require_runnable(one, options.port)
-        find_own_program(one)
+        find_own_program(one, variables)
     return servers
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from wsgiload.catalogue.adjust import Adjustment
 from wsgiload.catalogue.bundled import bundled_app
 from wsgiload.catalogue.contract import Profile
 from wsgiload.catalogue.own import OwnServer
@@ -21,6 +22,7 @@ from wsgiload.documents.codec import encode_bytes
 from wsgiload.documents.summary import ExperimentFacts
 from wsgiload.errors import require
 from wsgiload.experiment.procedure import Procedure
+from wsgiload.experiment.variables import without_secrets
 from wsgiload.limits.model import Policy
 from wsgiload.loads.options import Keepalive, Level, LoadSettings
 from wsgiload.loads.precision import Precision
@@ -91,6 +93,9 @@ class Experiment:
     levels: tuple[Level, ...]
     servers: tuple[str, ...] | None = None
     own_servers: tuple[OwnServer, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+    # Environment variables of all servers, as the user set them.
+    variables: Mapping[str, str] = field(default_factory=dict)
     runs: int = 1
     seed: int = 1
     limits: ResourceLimits = field(default_factory=ResourceLimits)
@@ -124,6 +129,10 @@ class Experiment:
         )
         possible = LEAST_SAMPLE_INTERVAL_NS <= self.sample_interval_ns <= LONGEST_SAMPLE_INTERVAL_NS
         require(possible, "the sample interval must be between 1ms and 1s")
+
+    def without_secrets(self) -> Experiment:
+        """The same as it may be stored or printed."""
+        return replace(self, variables=without_secrets(self.variables))
 
     @property
     def measures_catalogue(self) -> bool:

@@ -38,6 +38,12 @@ class ServerOptions:
         command: A server of your own, by name: the command that starts it, run in your environment.
             {address} (or {host} and {port}) is where to listen, {workers} and {threads} its size.
             Without servers, only your own are measured.
+        server_args: Arguments added to the command of a server of the catalogue, by name. They take
+            precedence over the profile's.
+        server_config: Configuration file of a server of the catalogue, by name. The command line,
+            and so the profile, takes precedence over it.
+        env: Environment variables of all servers, by name.
+        env_file: Files with a line NAME=VALUE for each variable.
     """
 
     profile: Profile = "tuned"
@@ -51,6 +57,10 @@ class ServerOptions:
     port: int | None = None
     ready_timeout: float = 30.0
     command: Mapping[str, str] = field(default_factory=dict)
+    server_args: Mapping[str, str] = field(default_factory=dict)
+    server_config: Mapping[str, str | Path] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_file: Sequence[str | Path] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from wsgiload.catalogue.adjust import adjusted
 from wsgiload.catalogue.bundled import BUNDLED, DEFAULT_APP
 from wsgiload.catalogue.names import ServerVariant, load_catalogue
 from wsgiload.errors import UsageError
@@ -46,7 +47,9 @@ def _chosen(experiment: Experiment) -> list[ServerVariant]:
     """The user's own servers, and those of the catalogue that were named beside them."""
     catalogue, named = load_catalogue().with_own(experiment.own_servers), experiment.servers
     own = [one.name for one in experiment.own_servers]
-    return catalogue.select([*own, *(named or ())] if own else named)
+    chosen = catalogue.select([*own, *(named or ())] if own else named)
+    variables = tuple(experiment.variables.items())
+    return [replace(one, variables=variables) for one in adjusted(chosen, experiment.adjustments)]
 
 
 def _setting(variant: ServerVariant, size: Size) -> ServerVariant:

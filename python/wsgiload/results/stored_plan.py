@@ -7,7 +7,7 @@ Pure but for reading files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from wsgiload.documents.run_info import HostFacts, RunInfo
 from wsgiload.documents.summary import CellResult
 from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, plain
+from wsgiload.experiment.variables import with_secrets
 from wsgiload.host.cpus import CpuPlan
 
 # What a figure depends on; the rest of the host's facts may differ from hour to hour.
@@ -47,8 +48,9 @@ def stored_plan(
 ) -> StoredExperiment:
     """The plan of a sweep with everything resolved."""
     names = [field.name for field in fields(Experiment)]
+    public = experiment.without_secrets()
     return StoredExperiment(
-        **{name: getattr(experiment, name) for name in names},
+        **{name: getattr(public, name) for name in names},
         order=tuple(cell.id for cell in order),
         cpu_plan=cpu_plan,
     )
@@ -73,6 +75,7 @@ def read_plan(run_dir: Path) -> tuple[Experiment, list[str], HostFacts]:
 
     names = [field.name for field in fields(Experiment)]
     experiment = Experiment(**{name: getattr(stored, name) for name in names})
+    experiment = replace(experiment, variables=with_secrets(experiment.variables))
     return experiment, list(stored.order), run.host
 
 
@@ -104,8 +107,8 @@ def _unknown(stored: object, known: object) -> Iterator[str]:
 
 def require_same_plan(stored: Experiment, asked: Experiment) -> None:
     """Refuse options that ask for another experiment than the one that is stored."""
-    before = dict(_flat(plain(stored)))
-    now = dict(_flat(plain(asked)))
+    before = dict(_flat(plain(stored.without_secrets())))
+    now = dict(_flat(plain(asked.without_secrets())))
     for name in before | now:
         if before.get(name) != now.get(name):
             raise UsageError(

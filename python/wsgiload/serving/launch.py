@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from wsgiload.catalogue.adjust import adjusted_command
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.summary import ServerSettings
@@ -102,8 +103,8 @@ class ServerProcess:
         """Start it inside its group; it may not be ready, or alive, when this returns."""
         server, variant = self.found.server, self.found.variant
         require_system(self.found)
-        argv = server.command(variant, context)
-        own = server.environ(variant, context)
+        argv = adjusted_command(server.command(variant, context), context.app, self.found)
+        own = server.environ(variant, context) | dict(self.found.variables)
         variables = environment.environ(context.import_dir) | own | dict(added)
         if context.shim_dir is not None:
             # `python -m` would put the working directory first, before the standard library.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,10 +9,7 @@ from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
 from wsgiload.documents.summary import ServerSettings, Versions
 from wsgiload.environments.provision import Environment
-
-REDACTED = "(redacted)"
-# Names of variables whose values nobody should read in a report.
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE|AUTH|COOKIE", re.I)
+from wsgiload.experiment.variables import without_secrets
 
 
 def settings_of(
@@ -28,6 +24,8 @@ def settings_of(
     return ServerSettings(
         command=tuple(command),
         own_command=found.server.own.command if found.server.own is not None else None,
+        added_arguments=found.arguments,
+        config_file=str(found.config) if found.config is not None else None,
         workers=context.workers if variant.uses_workers else None,
         threads=context.threads if variant.uses_threads else None,
         backlog=None,
@@ -39,14 +37,6 @@ def settings_of(
             packages=installed_packages(environment.bin.parent),
         ),
     )
-
-
-def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables by name, with the values of those that look like secrets replaced."""
-    return {
-        name: REDACTED if _SECRET.search(name) else value
-        for name, value in sorted(variables.items())
-    }
 
 
 def installed_packages(folder: Path) -> dict[str, str]:

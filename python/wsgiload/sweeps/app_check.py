@@ -57,7 +57,8 @@ def app_failure_of(
     unmeasured = replace(place.limits, cpus=None, memory_bytes=memory_bytes)
     with fresh_group("import", replace(place, limits=unmeasured)) as group:
         timeout_s = experiment.ready_timeout_ns / NS_PER_S
-        around = Surroundings(interpreter, os.environ, group.spawn, timeout_s)
+        variables = {**os.environ, **experiment.variables}
+        around = Surroundings(interpreter, variables, group.spawn, timeout_s)
         try:
             check_app(experiment.app, experiment.app_dir, around)
         except AppImportError as error:

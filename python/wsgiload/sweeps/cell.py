@@ -16,6 +16,7 @@ import msgspec
 
 from wsgiload.attribution import Measured, attribute
 from wsgiload.calibration.noise_floor import floor_of_plan
+from wsgiload.catalogue.adjust import settings_notes
 from wsgiload.catalogue.budget import budget_of
 from wsgiload.catalogue.contract import LaunchContext
 from wsgiload.catalogue.names import ServerVariant
@@ -68,7 +69,8 @@ def run_cell(
     interrupted."""
     setting, experiment = bench.setting, bench.setting.experiment
     request = experiment.served(found.app).request
-    record = CellRecord(cell, environment, notes=_environment_notes(environment))
+    notes = [*settings_notes(found), *_environment_notes(environment)]
+    record = CellRecord(cell, environment, notes=notes)
     if concurrency is not None:
         record.concurrency = concurrency.document()
         record.notes += concurrency.sentences(found.id)

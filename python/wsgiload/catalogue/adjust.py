@@ -1,0 +1,105 @@
+"""What a user changes of a server of the catalogue: arguments added to its command line, and its
+configuration file. Pure.
+
+The server's file comes first, what our profile sets on the command line goes before it, and the
+added arguments go before both.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wsgiload.catalogue.contract import Server
+from wsgiload.catalogue.names import ServerVariant
+from wsgiload.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """The changes to one server, which may be named without its variant."""
+
+    server: str
+    arguments: str = ""
+    config: Path | None = None
+
+    @property
+    def option(self) -> str:
+        """The option that asked for it, for messages."""
+        return f"{'--server-args' if self.config is None else '--server-config'} {self.server}"
+
+
+def adjusted(
+    variants: Iterable[ServerVariant], adjustments: Sequence[Adjustment]
+) -> list[ServerVariant]:
+    """The variants with the changes that are meant for them. Raises UsageError for a change that
+    none of them can take."""
+    changed = list(variants)
+    for one in adjustments:
+        meant = [variant for variant in changed if one.server in _names(variant)]
+        if not meant:
+            names = ", ".join(variant.id for variant in changed)
+            raise UsageError(f"{one.option} is not measured", f"measured are {names}")
+        changed = [_with(variant, one) if variant in meant else variant for variant in changed]
+    return changed
+
+
+def _names(variant: ServerVariant) -> set[str]:
+    return {variant.server.name, replace(variant, alias=None).id, variant.id}
+
+
+def _with(variant: ServerVariant, one: Adjustment) -> ServerVariant:
+    server = variant.server
+    if server.own is not None:
+        raise UsageError(f"{one.option} is your own", f"write it into its {server.own.option}")
+    if one.config is not None:
+        if server.config_option is None:
+            cause = f"{one.option}: {server.name} takes no configuration file here"
+            raise UsageError(cause, _by_command(server, one.config))
+        return replace(variant, config=one.config)
+    if not server.takes_arguments:
+        cause = f"{one.option}: {server.name} is started by a program of wsgiload's"
+        raise UsageError(cause, _by_command(server, None))
+    return replace(variant, arguments=(*variant.arguments, *_words(one)))
+
+
+def _by_command(server: Server, config: Path | None) -> str:
+    file = f" with {config.name}" if config is not None else ""
+    return f"start {server.name}{file} by a command of your own: --command my-{server.name}='…'"
+
+
+def _words(one: Adjustment) -> list[str]:
+    try:
+        return shlex.split(one.arguments)
+    except ValueError as error:
+        raise UsageError(f"{one.option}: {error}", "check its quotation marks") from None
+
+
+def settings_notes(found: ServerVariant) -> list[str]:
+    """Sentences about settings that are not those of the catalogue, and which of them win."""
+    if found.server.own is not None:
+        return [f"{found.id} is your own command: {found.server.own.command}"]
+    notes = []
+    if found.config is not None:
+        notes.append(
+            f"{found.id} runs with {found.config.name}; what its command line sets takes precedence"
+        )
+    if found.arguments:
+        added = shlex.join(found.arguments)
+        notes.append(f"{found.id} runs with {added}, which takes precedence over the profile")
+    return notes
+
+
+def adjusted_command(argv: Sequence[str], app: str, found: ServerVariant) -> list[str]:
+    """The command line with the changes, the app last where it was."""
+    words, option = list(argv), found.server.config_option
+    added = list(found.arguments)
+    if found.config is not None and option is not None:
+        if option in words:
+            words[words.index(option) + 1] = str(found.config)
+        else:
+            added = [option, str(found.config), *added]
+    place = len(words) - 1 if app and words[-1].endswith(app) else len(words)
+    return [*words[:place], *added, *words[place:]]

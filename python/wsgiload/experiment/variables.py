@@ -1,0 +1,92 @@
+"""Environment variables that a user sets for the servers. Reads files, and nothing else.
+
+Values of variables that look like secrets are never stored: a run that is resumed takes them from
+its own environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from wsgiload.errors import UsageError
+
+REDACTED = "(redacted)"
+# Names of variables whose values nobody should read in a report.
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE|AUTH|COOKIE", re.I)
+# A password inside a URL, such as that of a database.
+_URL_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]+(?=@)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def parse_variable(text: str, where: str = "--env") -> tuple[str, str]:
+    """Name and value of ``NAME=VALUE``."""
+    name, equals, value = text.partition("=")
+    if not equals or not _NAME.fullmatch(name):
+        raise UsageError(f"{where}: {text!r} is not NAME=VALUE", "write it like DEBUG=0")
+    return name, value
+
+
+def read_variables(path: Path) -> dict[str, str]:
+    """The variables of a file with a line ``NAME=VALUE`` for each; quotation marks and comments
+    are those of a shell, ``export`` may stand before a name, and nothing is expanded."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeError:
+        raise UsageError(f"{path} is not UTF-8") from None
+
+    found = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        where = f"{path}:{number}"
+        stripped = line.strip().removeprefix("export ").lstrip()
+        if stripped and not stripped.startswith("#"):
+            name, value = parse_variable(stripped, where)
+            found[name] = _unquoted(value.strip(), where)
+    return found
+
+
+def _unquoted(value: str, where: str) -> str:
+    if not value.startswith(("'", '"')):
+        return value.partition(" #")[0].rstrip()
+    try:
+        words = shlex.split(value, comments=True)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}", "check its quotation marks") from None
+    return "".join(words[:1])
+
+
+def variables_of(given: Mapping[str, str], files: Iterable[Path]) -> dict[str, str]:
+    """The variables of all files in their order, then those given one by one: the last wins."""
+    variables: dict[str, str] = {}
+    for path in files:
+        variables |= read_variables(path)
+    return variables | dict(given)
+
+
+def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables by name, with the values of those that look like secrets replaced."""
+    return {name: _public(name, value) for name, value in sorted(variables.items())}
+
+
+def _public(name: str, value: str) -> str:
+    return REDACTED if _SECRET.search(name) else _URL_PASSWORD.sub(rf"\1:{REDACTED}", value)
+
+
+def with_secrets(stored: Mapping[str, str]) -> dict[str, str]:
+    """Stored variables with their secrets from this process's environment."""
+    return {name: _secret(name) if REDACTED in value else value for name, value in stored.items()}
+
+
+def _secret(name: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise UsageError(
+            f"--resume: the value of {name} was not stored, because it looks like a secret",
+            f"set it again: {name}=… wsgiload sweep --resume …",
+        )
+    return value

@@ -1,0 +1,106 @@
+"""Environment variables that a user sets: how they are read, and what is never stored."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from wsgiload import ServerOptions
+from wsgiload.cli import run
+from wsgiload.errors import EXIT_OK, UsageError
+from wsgiload.experiment.build import SweepSpec, experiment_of
+from wsgiload.experiment.variables import (
+    parse_variable,
+    read_variables,
+    variables_of,
+    with_secrets,
+    without_secrets,
+)
+from wsgiload.host.cpus import CpuPlan
+from wsgiload.results.stored_plan import raw_plan, stored_plan
+
+FILE = """\
+# of the shop
+DEBUG=0
+export NAME = x
+DATABASE_URL=postgres://shop:pa55@db/shop   # with a comment
+SPACED="two words"  # another
+RAW='#1'
+EMPTY=
+"""
+
+
+def test_a_file_is_read_as_a_shell_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text("\ufeff" + FILE.replace("NAME = x", "NAME=x"))
+    assert read_variables(path) == {
+        "DEBUG": "0",
+        "NAME": "x",
+        "DATABASE_URL": "postgres://shop:pa55@db/shop",
+        "SPACED": "two words",
+        "RAW": "#1",
+        "EMPTY": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("A", ".env:2: 'A' is not NAME=VALUE"),
+        ("1A=x", "is not NAME=VALUE"),
+        ("A='x", ".env:2: No closing quotation"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / ".env"
+    path.write_text(f"B=1\n{line}\n")
+    with pytest.raises(UsageError, match=re.escape(says)):
+        read_variables(path)
+    with pytest.raises(UsageError, match="cannot read"):
+        read_variables(tmp_path / "none")
+
+
+def test_the_last_wins(tmp_path: Path) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.write_text("A=1\nB=1\nC=1\n")
+    second.write_text("B=2\nC=2\n")
+    assert variables_of({"C": "3"}, [first, second]) == {"A": "1", "B": "2", "C": "3"}
+    assert parse_variable("A=b=c") == ("A", "b=c")
+
+
+def test_secrets_are_replaced_and_taken_from_the_environment_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    variables = {
+        "DEBUG": "0",
+        "SECRET_KEY": "hush",
+        "DATABASE_URL": "postgres://shop:hush@db/shop",
+    }
+    stored = without_secrets(variables)
+    assert stored == {
+        "DEBUG": "0",
+        "SECRET_KEY": "(redacted)",
+        "DATABASE_URL": "postgres://shop:(redacted)@db/shop",
+    }
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    monkeypatch.setenv("DATABASE_URL", variables["DATABASE_URL"])
+    with pytest.raises(UsageError, match="the value of SECRET_KEY was not stored"):
+        with_secrets(stored)
+    monkeypatch.setenv("SECRET_KEY", "hush")
+    assert with_secrets(stored) == variables
+
+
+def test_no_secret_is_stored_or_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    variables = {"SECRET_KEY": "hush", "DEBUG": "0"}
+    experiment = experiment_of(SweepSpec(server=ServerOptions(env=variables)))
+    plan = bytes(raw_plan(stored_plan(experiment, (), CpuPlan((0,), (0,), shared_cores=True))))
+    assert json.loads(plan)["variables"] == {"SECRET_KEY": "(redacted)", "DEBUG": "0"}
+    for command in ("sweep", "capacity --slo p99<1s"):
+        words = ["--servers", "wsgiref", "--env", "SECRET_KEY=hush", "--env", "DEBUG=0"]
+        assert run([*command.split(), *words, "--dry-run"]) == EXIT_OK
+        printed = capsys.readouterr().out
+        assert "hush" not in printed
+        assert '"DEBUG": "0"' in printed
