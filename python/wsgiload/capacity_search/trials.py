@@ -22,6 +22,7 @@ from wsgiload.environments.provide import Environments, provide
 from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment, arrival_seed
 from wsgiload.experiment.settings import resolve_servers
+from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, pinned
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, select_backend
@@ -150,6 +151,9 @@ def server_trials(
         environments = _environments(experiment, found, Place(limits, backend, janitor), log)
         directory = RunDirectory(experiment.out, experiment.name)
         bench = Bench(Setting(experiment, cpu_plan, limits), backend, janitor)
+        unused = unused_settings(experiment, found)
+        if unused is not None:
+            log(unused)
         cpus = limits.cpus or len(cpu_plan.server_cpus)
         users = {name: busy_users(one, cpus, experiment.profile) for name, one in found.items()}
         with pinned(cpu_plan.orchestrator_cpus):

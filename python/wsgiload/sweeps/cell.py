@@ -25,6 +25,7 @@ from wsgiload.environments.app_name import SHIM_APP, needs_shim, shim_folder
 from wsgiload.environments.provision import Environment
 from wsgiload.errors import ServerError, WsgiloadError
 from wsgiload.experiment.plan import Cell, Experiment
+from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.limits import Backend, Janitor
 from wsgiload.loads.drive import drive
 from wsgiload.loads.options import KEPT_FLIGHTS, LoadSettings, load_plan, without_keepalive
@@ -90,10 +91,19 @@ def run_cell(
     except KeyboardInterrupt:
         record.interrupted = True
     except WsgiloadError as error:
-        record.failure = failure_of(error)
+        record.failure = _failure(error, found, experiment)
     _take_over(served, record)
     record.attribution = attribute(_measured(record, setting))
     return record
+
+
+def _failure(error: WsgiloadError, found: ServerVariant, experiment: Experiment) -> CellFailure:
+    """The failure; of a server that never served well, with the settings that it may lack."""
+    failure = failure_of(error)
+    unused = unused_settings(experiment, {found.id: found})
+    if unused is None or failure.step != readiness.STEP:
+        return failure
+    return msgspec.structs.replace(failure, message=f"{failure.message}; {unused}")
 
 
 def _measure(

@@ -31,6 +31,7 @@ from wsgiload.errors import UsageError, WsgiloadError
 from wsgiload.experiment.estimate import experiment_s, longest_s, remaining_s
 from wsgiload.experiment.plan import Cell, Experiment, ResourceLimits, expand
 from wsgiload.experiment.settings import resolve_servers
+from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
 from wsgiload.host.facts import host_facts
 from wsgiload.host.topology import read_topology
@@ -279,6 +280,9 @@ def _carry_out(
         sweep = _Sweep(found, order, bench, directory, events, cells)
         sweep.race = race_schedule(experiment, found, cells, began_s)
         sweep.write_status(status)  # what stands if nothing more can be written
+        unused = unused_settings(experiment, found)
+        if unused is not None:
+            events.message(unused)
         try:
             environments = provide(found, interpreters, events.message, app_failure)
             require_same_versions(sweep.cells, _versions(environments))
