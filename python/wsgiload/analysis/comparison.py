@@ -24,6 +24,8 @@ from wsgiload.analysis.aggregate import (
     server_of,
     standing,
 )
+from wsgiload.analysis.generator_delay import REASON as DELAY_REASON
+from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.analysis.overload import saturation_goodputs
 from wsgiload.documents.run_info import HostFacts
 from wsgiload.documents.summary import CellResult, Comparison, ExperimentFacts, Summary
@@ -64,6 +66,8 @@ class Pair:
     rounds: int
     is_same_server: bool
     reason: str | None
+    # The slower of both may look so only because the generator was late.
+    may_be_delay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,23 +228,31 @@ def _paired(
 ) -> Pair:
     first, second = both
     rounds = sorted(by_level[first].keys() & by_level[second].keys())
-    one, other = (
-        [figure_of(by_level[level][run], figure) for run in rounds] for level in (first, second)
+    cells = (
+        [by_level[first][run] for run in rounds],
+        [by_level[second][run] for run in rounds],
     )
+    one, other = ([figure_of(cell, figure) for cell in of_one] for of_one in cells)
 
     reason = _why_not(one, other)
-    effect = None
-    if reason is None:
-        logarithms = zip(_logarithms(one), _logarithms(other), strict=True)
-        effect = paired_effect([left - right for left, right in logarithms])
-    return Pair(first.server, second.server, first, app, effect, len(rounds), same, reason)
+    effect = of_rounds(_logarithms(one), _logarithms(other)) if reason is None else None
+    may_be_delay = effect is not None and not remains_slower(effect, cells, figure, of_rounds)
+    return Pair(
+        first.server, second.server, first, app, effect, len(rounds), same, reason, may_be_delay
+    )
+
+
+def of_rounds(one: Sequence[float], other: Sequence[float]) -> Effect:
+    """Of the logarithms of two servers in the same rounds."""
+    return paired_effect([left - right for left, right in zip(one, other, strict=True)])
 
 
 def _unpaired(level: Level, before: Runs, after: Runs, figure: Figure) -> Pair:
-    one = [figure_of(cell, figure) for cell in after.values()]
-    other = [figure_of(cell, figure) for cell in before.values()]
+    cells = (list(after.values()), list(before.values()))
+    one, other = ([figure_of(cell, figure) for cell in of_one] for of_one in cells)
     reason = _why_not(one, other)
     effect = unpaired_effect(_logarithms(one), _logarithms(other)) if reason is None else None
+    may_be_delay = effect is not None and not remains_slower(effect, cells, figure, unpaired_effect)
 
     apps = {cell.app for runs in (after, before) for cell in runs.values()}
     return Pair(
@@ -252,6 +264,7 @@ def _unpaired(level: Level, before: Runs, after: Runs, figure: Figure) -> Pair:
         min(len(one), len(other)),
         False,
         reason,
+        may_be_delay,
     )
 
 
@@ -305,6 +318,8 @@ def comparison_of(
 ) -> Comparison:
     """As summary.json has it."""
     effect = pair.effect
+    finding = judge(effect, p_adjusted, None if pair.is_same_server else aa_spread)
+    is_open = finding == "different" and pair.may_be_delay
     return Comparison(
         first=pair.first,
         second=pair.second,
@@ -319,8 +334,8 @@ def comparison_of(
         p=effect.p if effect else None,
         p_adjusted=p_adjusted,
         aa_factor=math.exp(aa_spread) if aa_spread is not None else None,
-        finding=judge(effect, p_adjusted, None if pair.is_same_server else aa_spread),
-        reason=pair.reason,
+        finding="undecided" if is_open else finding,
+        reason=DELAY_REASON if is_open else pair.reason,
         load_share=_load_share(pair, saturation or {}),
     )
 

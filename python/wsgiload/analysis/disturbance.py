@@ -10,7 +10,9 @@ the more, and only one that was missed is in doubt.
 
 from __future__ import annotations
 
-from wsgiload.documents.load_report import Verdict
+from collections.abc import Mapping
+
+from wsgiload.documents.load_report import ErrorBudget, Verdict
 
 # Others had the server's processors, as the orchestrator saw.
 CONTAMINATED = "contaminated"
@@ -41,3 +43,18 @@ def disturbance_of(verdict: Verdict) -> str | None:
 
     disturbing = invalid or [reason for reason in verdict.reasons if reason.check == CONTAMINATED]
     return disturbing[0].message if disturbing else None
+
+
+def delay_of(budgets: Mapping[str, ErrorBudget], quantile: str) -> int:
+    """Nanoseconds of a quantile that the generator may have added, where that makes it an upper
+    bound only; otherwise 0, because the band of the quantile covers them."""
+    budget = budgets.get(quantile)
+    if budget is None or budget.standing != "upper_bound":
+        return 0
+    least, value = budget.generator
+    return value - least
+
+
+def delay_words(figure: str, delay_ns: int) -> str:
+    """The same as a clause."""
+    return f"the generator's delay may account for up to {delay_ns / 1e6:.3g} ms of {figure}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from wsgiload.analysis.disturbance import disturbance_of
+from wsgiload.analysis.disturbance import delay_of, delay_words, disturbance_of
 from wsgiload.analysis.threshold import (
     FEWEST_BEYOND,
     QUANTILES,
@@ -72,7 +72,7 @@ class Objective:
         if verdict is None:
             return Judgement(None, "nothing was measured")
 
-        disturbance = disturbance_of(verdict)
+        disturbance = disturbance_of(verdict) or self._delay(result)
         if verdict.status == "invalid" and disturbance is None:
             return _judge_invalid(verdict)
 
@@ -83,6 +83,13 @@ class Objective:
         return replace(
             judgement, why=why, disturbance=disturbance, is_doubtful=self._is_near_a_limit(result)
         )
+
+    def _delay(self, result: Measured) -> str | None:
+        """What the generator may have added to a quantile that the objective names."""
+        for figure in (one.figure for one in self.thresholds if one.figure in QUANTILES):
+            if delay_ns := delay_of(result.error_budget_ns, QUANTILES[figure]):
+                return delay_words(figure, delay_ns)
+        return None
 
     def _judge_figures(self, result: Measured, verdict: Verdict) -> Judgement:
         unstable = [reason for reason in verdict.reasons if is_unstable(reason)]

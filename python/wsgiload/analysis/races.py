@@ -6,6 +6,7 @@ serve the same app at the same load.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from wsgiload.analysis.aggregate import GOODPUT, Figure, Level, figure_of, server_of, standing
-from wsgiload.analysis.comparison import Pair, comparison_of, kinds_of
+from wsgiload.analysis.comparison import Pair, comparison_of, kinds_of, of_rounds
+from wsgiload.analysis.generator_delay import remains_slower
 from wsgiload.documents.summary import (
     CellResult,
     Comparison,
@@ -22,6 +24,7 @@ from wsgiload.documents.summary import (
     RankingEntry,
     RankingLevel,
 )
+from wsgiload.statistics.effect import FEWEST_RUNS, paired_effect
 from wsgiload.statistics.race import RaceState, Rules, judge_race, race_effects
 from wsgiload.statistics.sequential import Round, differences
 
@@ -48,7 +51,41 @@ def race_state(
     before_run: int | None = None,
 ) -> RaceState:
     """How the race on this track stands; by the runs before this one only, where one is given."""
-    return judge_race(servers, rounds_of(track, servers, cells, before_run), rules)
+    state = judge_race(servers, rounds_of(track, servers, cells, before_run), rules)
+    if state.outcome != "winner" or len(state.contenders) == 1:
+        return state
+
+    earlier = [cell for cell in cells if before_run is None or cell.run < before_run]
+    winner, rival = state.contenders[:2]
+    is_open = _may_be_delay(track, (rival, winner), earlier)
+    return dataclasses.replace(state, outcome="open") if is_open else state
+
+
+def _may_be_delay(track: Track, both: tuple[str, str], cells: Sequence[CellResult]) -> bool:
+    """Whether one of both looks slower only because the generator was late."""
+    stand = standing(cells)
+    first, second = (stand.get(Level(one, track.rate, track.connections), {}) for one in both)
+    rounds = [(first[run], second[run]) for run in sorted(first.keys() & second.keys())]
+    known = [
+        (cells, logarithms)
+        for cells in rounds
+        if (logarithms := _finite_logarithms(cells, track.figure)) is not None
+    ]
+    if len(known) < FEWEST_RUNS:
+        return False
+
+    shared = ([cells[0] for cells, _ in known], [cells[1] for cells, _ in known])
+    effect = paired_effect([one - other for _, (one, other) in known])
+    return not remains_slower(effect, shared, track.figure, of_rounds)
+
+
+def _finite_logarithms(
+    cells: tuple[CellResult, CellResult], figure: str
+) -> tuple[float, float] | None:
+    one, other = (_logarithm(cell, figure) for cell in cells)
+    if one is None or other is None or not math.isfinite(one + other):
+        return None
+    return one, other
 
 
 def rounds_of(
@@ -151,6 +188,7 @@ def _of_track(
             rounds=effect.runs if effect is not None else shared,
             is_same_server=kinds[one] == kinds[other],
             reason=few if effect is None else None,
+            may_be_delay=effect is not None and _may_be_delay(track, (one, other), cells),
         )
         p_adjusted = adjusted.p_adjusted if adjusted is not None else None
         found.append(comparison_of(pair, track.figure, p_adjusted))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wsgiload.analysis.disturbance import delay_of, delay_words
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.documents.load_report import LoadReport, Rates
 from wsgiload.documents.summary import CellResult
@@ -66,11 +67,25 @@ class Threshold:
         return 0 if quantile is None else _requests_needed(quantile)
 
     def is_decided(self, result: Measured | ServerCapacity) -> bool:
-        """Whether there are enough requests to judge it, or fewer leave no doubt: a lower quantile
-        misses it already, or every request meets it."""
+        """Whether there are enough requests to judge it, or fewer leave no doubt (a lower quantile
+        misses it already, or every request meets it), and the generator's delay does not account
+        for a miss."""
+        if self.missed_by_delay_ns(result):
+            return False
         requests = _scheduled(result)
         is_enough = requests == 0 or requests >= self.requests_needed
         return is_enough or self._is_missed_below(result) or self._is_met_by_all(result)
+
+    def missed_by_delay_ns(self, result: Measured | ServerCapacity) -> int:
+        """What the generator may have added to the quantile, if that is why it misses the limit;
+        else 0."""
+        if isinstance(result, ServerCapacity) or self.comparison not in ("<", "<="):
+            return 0
+        value, quantile = _value(self.figure, result), QUANTILES.get(self.figure)
+        if value is None or quantile is None or self.holds(result):
+            return 0
+        delay_ns = delay_of(result.error_budget_ns, quantile)
+        return delay_ns if _COMPARE[self.comparison](value - delay_ns, self.limit) else 0
 
     def _is_met_by_all(self, result: Measured | ServerCapacity) -> bool:
         """Whether all requests are within the limit, and so many that this is no chance: if the
@@ -181,12 +196,20 @@ def failed_thresholds(
 def undecided_thresholds(
     thresholds: Sequence[Threshold], results: Sequence[tuple[str, Measured | ServerCapacity]]
 ) -> list[str]:
-    """A sentence for each threshold that a named result has too few requests to judge."""
+    """A sentence for each threshold that a named result cannot decide."""
     return [
         f"threshold {threshold.text} undecided{f' for {name}' if name else ''}: "
-        f"{threshold.figure} needs {threshold.requests_needed:,} requests, and there were "
-        f"{_scheduled(result):,}; measure longer, or choose a lower quantile"
+        f"{_why_undecided(threshold, result)}"
         for name, result in results
         for threshold in thresholds
         if not threshold.is_decided(result)
     ]
+
+
+def _why_undecided(threshold: Threshold, result: Measured | ServerCapacity) -> str:
+    if delay_ns := threshold.missed_by_delay_ns(result):
+        return f"{delay_words(threshold.figure, delay_ns)}; repeat it on a quiet host"
+    return (
+        f"{threshold.figure} needs {threshold.requests_needed:,} requests, and there were "
+        f"{_scheduled(result):,}; measure longer, or choose a lower quantile"
+    )

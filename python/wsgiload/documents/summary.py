@@ -203,7 +203,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     finding: Literal["different", "same", "undecided", "no inference"]
     """`different`, `same` (within 5 %), `undecided` or `no inference`. Source: rounds."""
     reason: str | None
-    """Why nothing can be inferred. Source: rounds. Null: something can."""
+    """Why nothing can be inferred, or why a difference is not called one. Source: rounds. Null: a
+    finding without reservations."""
     load_share: NonNegativeFloat | None
     """The rate over the lesser of the two servers' goodput in saturation. Unit: share. Source:
     cells. Null: closed loop, sessions, or one of them was never saturated."""

@@ -208,6 +208,8 @@ def _change(entry: Comparison) -> str:
 
 def _why_undecided(entry: Comparison) -> str:
     factor = factor_of(entry)
+    if entry.reason is not None:
+        return f"; {entry.reason}"
     is_clear = factor.p_adjusted < SIGNIFICANT and not factor.low <= 1 <= factor.high
     if not is_clear or entry.aa_factor is None:
         return ""

@@ -115,7 +115,7 @@ fn band(budget: &ErrorBudget, floor: Option<&Floor>) -> Option<Interval> {
 fn standing(budget: &ErrorBudget, known: Standing, limits: &LagImpactLimits) -> FigureStanding {
     let added_ns = budget.generator_ns() as f64;
     let is_relevant =
-        added_ns > limits.invalid_ns && added_ns > limits.invalid * budget.generator.0 as f64;
+        added_ns > limits.bound_ns && added_ns > limits.bound * budget.generator.0 as f64;
     if is_relevant {
         FigureStanding::UpperBound
     } else if known == Standing::NotResolved {
@@ -133,7 +133,9 @@ mod tests {
         note: 0.01,
         warn: 0.05,
         warn_ns: 50_000.0,
-        invalid: 0.1,
+        bound: 0.1,
+        bound_ns: 100_000.0,
+        invalid: 1.0,
         invalid_ns: 100_000.0,
     };
 

@@ -119,8 +119,9 @@ pub(crate) static SEND_LAG: CheckInfo = CheckInfo {
     looks_at: "each quantile of the response time, against the same quantile after subtracting \
         each request's send lag",
     fires_when: "Send lag lengthened a quantile by more than the relative and the absolute limit. \
-        Up to p99 that can make the load invalid; above p99, it concerns that figure alone. \
-        Smaller effects are diagnostics, and part of the error budget of each figure.",
+        The measured value is then an upper bound of that quantile. If send lag more than doubled \
+        p99 or a lower quantile, the load is invalid. Smaller effects are diagnostics, and part \
+        of the error budget of each figure.",
     fix: Some("give the generator a core of its own (--client-cpus), or lower the rate"),
 };
 

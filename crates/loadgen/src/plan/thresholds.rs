@@ -43,7 +43,11 @@ pub struct LagImpactLimits {
     pub warn: f64,
     /// Time beyond which it is a warning.
     pub warn_ns: f64,
-    /// Share beyond which the load is invalid.
+    /// Share beyond which the quantile is only an upper bound.
+    pub bound: f64,
+    /// Time beyond which the quantile is only an upper bound.
+    pub bound_ns: f64,
+    /// Share beyond which the load is invalid: its bounds are too far apart to be of use.
     pub invalid: f64,
     /// Time beyond which the load is invalid.
     pub invalid_ns: f64,
@@ -203,7 +207,9 @@ impl Default for Table {
                 note: 0.01,
                 warn: 0.05,
                 warn_ns: 50_000.0,
-                invalid: 0.1,
+                bound: 0.1,
+                bound_ns: 100_000.0,
+                invalid: 1.0,
                 invalid_ns: 100_000.0,
             },
             lag: LagLimits {
@@ -385,7 +391,7 @@ mod tests {
         assert!(
             read(r#"{"send-lag": {"wran": 1}}"#)
                 .expect_err("key")
-                .contains("no threshold wran; it has invalid, invalid_ns, note, warn, warn_ns")
+                .contains("no threshold wran; it has bound, bound_ns, invalid, invalid_ns, note, warn, warn_ns")
         );
         assert!(
             read(r#"{"send-lag": {"warn": -1}}"#)

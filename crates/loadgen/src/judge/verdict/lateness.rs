@@ -129,8 +129,8 @@ pub(super) fn stalled_for_few_requests(evidence: &Evidence, thresholds: &Thresho
     let touched_share = (stalls.arrivals + stalls.responses) as f64 / beyond_p99;
     let lag = &thresholds.lag_impact;
     let relevant_ns = lag
-        .invalid_ns
-        .max(lag.invalid * evidence.response_p99_ns.unwrap_or(0) as f64);
+        .bound_ns
+        .max(lag.bound * evidence.response_p99_ns.unwrap_or(0) as f64);
     let is_relevant = stalls.longest_ns as f64 > relevant_ns;
     if is_relevant && waited_share > limits.invalid {
         return Finding::doubt(

@@ -1,0 +1,47 @@
+"""Whether the generator's own delay could explain why one server looks slower. Pure.
+
+A quantile that is only an upper bound is compared at both ends: a server counts as slower only if
+it still is after everything that the generator may have added to it is subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from wsgiload.analysis.aggregate import QUANTILES, figure_of
+from wsgiload.analysis.disturbance import delay_of
+from wsgiload.documents.summary import CellResult
+from wsgiload.statistics.effect import Effect
+
+REASON = "the generator's delay could explain the difference"
+
+Compare = Callable[[Sequence[float], Sequence[float]], Effect]
+
+
+def added_ns(cell: CellResult, figure: str) -> int:
+    """What the generator may have added to a quantile that is only an upper bound; else 0."""
+    return delay_of(cell.error_budget_ns, f"{QUANTILES[figure]:g}") if figure in QUANTILES else 0
+
+
+def least_logarithms(cells: Sequence[CellResult], figure: str) -> list[float]:
+    """The logarithm of each figure less what the generator may have added to it."""
+    values = [(figure_of(cell, figure), added_ns(cell, figure)) for cell in cells]
+    return [math.log(max(1.0, value - added)) for value, added in values if value is not None]
+
+
+def remains_slower(
+    effect: Effect,
+    both: tuple[Sequence[CellResult], Sequence[CellResult]],
+    figure: str,
+    compare: Compare,
+) -> bool:
+    """Whether the slower of both is slower without the generator's delay, too. ``compare`` takes
+    the logarithms of the slower and of the faster, as ``effect`` was found."""
+    slower, faster = both if effect.interval.mean > 0 else both[::-1]
+    if not any(added_ns(cell, figure) for cell in slower):
+        return True
+
+    fast = [value for cell in faster if (value := figure_of(cell, figure)) is not None]
+    least = compare(least_logarithms(slower, figure), [math.log(value) for value in fast])
+    return least.interval.mean > 0 and least.interval.excludes_zero()
