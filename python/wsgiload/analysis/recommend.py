@@ -1,5 +1,5 @@
-"""Which setting to run: the one that meets an objective at the highest rate, with its interval, or
-why none is named.
+"""Which setting to run: the leanest of those that meet an objective at the highest rate, with its
+interval, or why none is named.
 
 Pure, from the cells of a summary or from the document of a capacity search. A recommendation is
 made only where the data carry it: enough valid runs, an interval that stays inside the objective,
@@ -28,8 +28,7 @@ from wsgiload.documents.summary import (
 from wsgiload.statistics.student import t_quantile
 
 LOWER_BOUND = "lower-bound"
-# Settings that cannot be told apart by their quantiles are told apart by memory, if they differ by
-# this factor.
+# One setting needs less memory than another if they differ by this factor.
 LEANER_BY = 1.1
 # The counts in the size of a cell: ``w2-t4``, ``t4-close``.
 _COUNTS = re.compile(r"(?:w(?P<workers>\d+))?-?(?:t(?P<threads>\d+))?-?")
@@ -50,12 +49,11 @@ class RequestedCounts:
     workers: int
     threads: int
 
-    def is_below(self, other: RequestedCounts) -> bool:
-        """No more of either, and the same otherwise; sizes of different servers are neither above
-        nor below."""
-        return (
-            self.of == other.of and self.workers <= other.workers and self.threads <= other.threads
-        )
+    def is_less_than(self, other: RequestedCounts) -> bool:
+        """No more of either and less of one, and the same otherwise; sizes of different servers are
+        neither more nor less."""
+        is_no_more = self.workers <= other.workers and self.threads <= other.threads
+        return self != other and self.of == other.of and is_no_more
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +122,11 @@ def recommend(
     tied = [
         record for record in records if (at := sure[record.server]) and at.rate_per_s == best_per_s
     ]
-    result = _best_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
+    result = _leanest_of(tied, sure, _next_best(records, sure, best_per_s), objective.thresholds)
     # The one to be recommended may do better still, and is no worse a choice for it; of any other
     # that is a doubt.
-    chosen = result.server if isinstance(result, RecommendedSetting) else None
-    return _doubt([record for record in records if record.server != chosen], best_per_s) or result
+    others = [record for record in records if record.server != result.server]
+    return _doubt(others, best_per_s) or result
 
 
 def _refusal(why: str, needs: str, *, is_missed: bool = False) -> NoRecommendation:
@@ -172,29 +170,17 @@ def _next_best(
     return max(below)[1] if below else None
 
 
-def _best_of(
+def _leanest_of(
     tied: Sequence[SettingRecord],
     sure: Mapping[str, AtRate | None],
     next_best: str | None,
     thresholds: Sequence[Threshold],
-) -> RecommendedSetting | NoRecommendation:
-    """Of settings that hold the same rate the quickest, if its interval lies below those of the
-    others; of those that reach into it the one that needs less than each other: memory, or workers
-    and threads."""
-    quickest_first = _quickest_first(tied, sure)
-    near = _near_the_quickest(quickest_first)
-    chosen = _least_demanding(near)
-    if chosen is None:
-        one, other = near[0][0].server, near[1][0].server
-        return _refusal(
-            f"{one} and {other} both meet the objective at {near[0][1].rate_per_s:g}/s, with "
-            "overlapping intervals and similar memory",
-            "use higher --rates, more --runs or `wsgiload capacity`",
-        )
-
-    record, at = chosen
+) -> RecommendedSetting:
+    """Of settings that hold the same rate the one that needs the least."""
+    order = lean_first([(record, at) for record in tied if (at := sure[record.server])])
+    record, at = order[0]
     quantile = _quantile_of(thresholds)
-    others = [other.server for other, _ in quickest_first if other is not record]
+    others = tuple(other.server for other, _ in order[1:])
     return RecommendedSetting(
         server=record.server,
         rate_per_s=at.rate_per_s,
@@ -204,55 +190,58 @@ def _best_of(
         runs=at.runs,
         disturbed=at.disturbed,
         memory=record.memory,
-        runner_up=others[0] if others else next_best,
-        tied=tuple(other.server for other, _ in near if other is not record),
+        runner_up=None if others else next_best,
+        tied=_tied_with_first(order),
         fewest_beyond=at.fewest_beyond,
+        also_meets=others,
     )
 
 
-def _least_demanding(near: Sequence[RecordAtRate]) -> RecordAtRate | None:
-    """The setting that needs less than each other; None where there is no such."""
-    for entry in near:
-        if all(entry is other or _needs_less(entry[0], other[0]) for other in near):
-            return entry
-    return None
+def lean_first(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
+    """Settings that meet an objective in the order in which they are recommended: the least memory
+    first; where it is much the same, fewer workers and threads of one server; then the lowest
+    quantile."""
+    left, order = list(entries), list[RecordAtRate]()
+    while left:
+        best = min(_simplest(left), key=_centre)
+        order.append(best)
+        left.remove(best)
+    return order
 
 
-def _quickest_first(
-    tied: Sequence[SettingRecord], sure: Mapping[str, AtRate | None]
-) -> list[RecordAtRate]:
-    entries = [(record, at) for record in tied if (at := sure[record.server]) is not None]
-    return sorted(
-        entries, key=lambda entry: entry[1].centre if entry[1].centre is not None else math.inf
-    )
-
-
-def _near_the_quickest(
-    quickest_first: Sequence[RecordAtRate],
-) -> list[RecordAtRate]:
-    quickest, best = quickest_first[0]
+def _simplest(entries: Sequence[RecordAtRate]) -> list[RecordAtRate]:
+    """Of those that need about the least memory, none of which another size of the same server
+    could take the place."""
+    known = [used for record, _ in entries if (used := record.memory.peak_bytes) is not None]
+    most = LEANER_BY * min(known) if known else math.inf
+    lean = [
+        (record, at)
+        for record, at in entries
+        if not known or (record.memory.peak_bytes or math.inf) <= most
+    ]
     return [
         (record, at)
-        for record, at in quickest_first
-        if record is quickest or _reaches_into(at, best)
+        for record, at in lean
+        if not any(other.requested.is_less_than(record.requested) for other, _ in lean)
     ]
 
 
-def _reaches_into(other: AtRate, best: AtRate) -> bool:
+def _centre(entry: RecordAtRate) -> float:
+    centre = entry[1].centre
+    return math.inf if centre is None else centre
+
+
+def _tied_with_first(order: Sequence[RecordAtRate]) -> tuple[str, ...]:
+    """Settings that are as lean and as simple as the first, and within the noise of its
+    quantile."""
+    _, best = order[0]
+    return tuple(
+        record.server for record, at in _simplest(order) if at is not best and _reach(at, best)
+    )
+
+
+def _reach(other: AtRate, best: AtRate) -> bool:
     return other.interval is None or best.interval is None or best.interval[1] >= other.interval[0]
-
-
-def _needs_less(record: SettingRecord, other: SettingRecord) -> bool:
-    """Clearly less memory; where it is much the same, no more workers and no more threads of the
-    same server."""
-    is_below = record.requested.is_below(other.requested)
-    used = record.memory.peak_bytes
-    used_by_other = other.memory.peak_bytes
-    if used is None or used_by_other is None:
-        return is_below
-    if used * LEANER_BY <= used_by_other:
-        return True
-    return is_below and used < used_by_other * LEANER_BY
 
 
 def setting_records(cells: Sequence[CellResult], objective: Objective) -> list[SettingRecord]:

@@ -694,12 +694,14 @@ class RecommendedSetting(Document, frozen=True, kw_only=True):
     runner_up: str | None
     """The next best setting. Source: cells. Null: there is none."""
     tied: tuple[str, ...]
-    """Settings that meet the objective equally well, within the noise, and need more memory,
-    workers or threads. Source: cells."""
+    """Settings that need as little and meet the objective equally well, within the noise. Source:
+    cells."""
     fewest_beyond: NonNegativeInt | None
     """Requests beyond the quantile in the run with the fewest; below ten the sentence says so.
     Unit: requests. Source: cells. Null: the objective has no quantile, or the rate was
     searched."""
+    also_meets: tuple[str, ...] = ()
+    """All others that meet the objective at that rate, the leanest first. Source: cells."""
 
 
 class Recommendation(Document, frozen=True, kw_only=True):

@@ -77,8 +77,8 @@ class SweepOptions:
             other rounds go to the contenders.
         aggregate: How runs are combined: mean with confidence interval, or additionally a trimmed
             mean.
-        slo: Objective, such as 'p99<50ms'; recommends the setting that meets it at the highest
-            rate. Implies --compare.
+        slo: Objective, such as 'p99<50ms'; recommends the leanest setting that meets it at the
+            highest rate. Implies --compare.
         settle: Maximum wait for a quiet host before each trial. Default: 0s with one run, else 2m.
         reruns: Maximum retries of a trial invalidated by the generator or the host. Default: 0
             with one run, else 3.

@@ -37,7 +37,6 @@ from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 Status = Literal["decided", "tie", "undecided"]
 
 MOST_CAUTIONS = 5
-MOST_NAMES = 3
 # A rate is suggested this far beyond the estimated capacity.
 BEYOND_CAPACITY = 1.2
 
@@ -254,7 +253,7 @@ def _quick_look(best: RankingEntry, main: RankingLevel, contenders: Sequence[Ran
     if tied:
         differences = "the difference from" if len(tied) == 1 else "the differences from"
         verb = "is" if len(tied) == 1 else "are"
-        names = _names([entry.label for entry in tied])
+        names = words.join_names([entry.label for entry in tied])
         return f"{lead}; {differences} {names} {verb} within the noise.{_lean_words(best, tied)}"
     return f"{lead}. No other server was within the noise, but {runs} cannot show how runs vary."
 
@@ -311,9 +310,10 @@ def _tie(
         if one is not None and one.interval_95 is not None and min(one.interval_95) > 0
     ]
     margin = f"differ by at most {math.expm1(max(margins)) * 100:.0f} %" if margins else ""
+    others = words.join_names([one.label for one in tied])
     return (
         f"{best.label}{size_words(best)} has {_aim(main)} at {main.level}, "
-        f"{figure_words(best, main)}, but is tied with {_names([one.label for one in tied])}: they "
+        f"{figure_words(best, main)}, but is tied with {others}: they "
         f"{margin or 'show no difference'}.{_lean_words(best, tied)}"
     )
 
@@ -332,12 +332,6 @@ def _comparison(
         if is_here and one.figure == figure and {one.first, one.second} == {first, second}:
             return one
     return None
-
-
-def _names(labels: Sequence[str]) -> str:
-    if len(labels) <= MOST_NAMES + 1:
-        return words.join_words(labels)
-    return f"{', '.join(labels[:MOST_NAMES])} and {len(labels) - MOST_NAMES} more"
 
 
 def _needs(summary: Summary, servers: int) -> str:
@@ -413,7 +407,7 @@ def saturation_sentence(summary: Summary, ranking: Sequence[RankingLevel]) -> st
         behind = [entry.label for entry in level.entries if entry.status == "overloaded"]
         if behind:
             verb = "saturates" if len(behind) == 1 else "saturate"
-            return f"{_names(behind)} {verb} first, at {level.level}."
+            return f"{words.join_names(behind)} {verb} first, at {level.level}."
     if not rising or not ranked(rising[-1]):
         return ""
 
@@ -481,7 +475,11 @@ def _not_ranked(ranking: Sequence[RankingLevel]) -> list[str]:
         "failed": "failed: {}",
         "unjudged": "no valid result (generator or host too noisy): {}; repeat",
     }
-    return [text.format(_names(by_status[key])) for key, text in texts.items() if key in by_status]
+    return [
+        text.format(words.join_names(by_status[key]))
+        for key, text in texts.items()
+        if key in by_status
+    ]
 
 
 def _upper_bounds(cells: Sequence[CellResult]) -> list[str]:
@@ -541,7 +539,7 @@ def _reasons(cells: Sequence[CellResult]) -> list[str]:
         for check in by_count
     ]
     lines += [
-        f"{text}: {_names(list(dict.fromkeys(servers[check])))} ({check})"
+        f"{text}: {words.join_names(list(dict.fromkeys(servers[check])))} ({check})"
         for check, text in _ABOUT_SERVERS.items()
         if check in servers
     ]

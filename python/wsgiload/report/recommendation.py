@@ -30,21 +30,24 @@ def recommendation_words(found: RecommendedSetting | NoRecommendation, objective
     decide it."""
     if isinstance(found, NoRecommendation):
         return f"No recommendation: {found.why}; {found.needs}."
+    leanest = f", the leanest of {1 + len(found.also_meets)} settings that meet"
+    which = leanest if found.also_meets else ", which meets"
     return (
-        f"Recommended: {found.server}, which meets {objective} at "
+        f"Recommended: {found.server}{which} {objective} at "
         f"{words.format_per_s(found.rate_per_s)}{_interval(found)}; "
-        f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{_runner_up(found)}"
+        f"{memory_words(found.memory)}{_disturbed(found)}{_thin(found)}.{_others(found)}"
     )
 
 
-def _runner_up(found: RecommendedSetting) -> str:
-    if found.tied:
-        performs, needs = ("perform", "need") if len(found.tied) > 1 else ("performs", "needs")
-        return (
-            f" {words.join_words(found.tied)} {performs} equally well but {needs} more memory, "
-            "workers or threads."
-        )
-    return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
+def _others(found: RecommendedSetting) -> str:
+    if not found.also_meets:
+        return f" Next best: {found.runner_up}." if found.runner_up is not None else ""
+    meet = "meets" if len(found.also_meets) == 1 else "meet"
+    also = f" {words.join_names(found.also_meets)} also {meet} it"
+    if not found.tied:
+        return f"{also}."
+    needs, performs = ("needs", "performs") if len(found.tied) == 1 else ("need", "perform")
+    return f"{also}; {words.join_names(found.tied)} {needs} as little and {performs} equally well."
 
 
 def _disturbed(found: RecommendedSetting) -> str:

@@ -145,6 +145,16 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+MOST_NAMES = 3
+
+
+def join_names(labels: Sequence[str]) -> str:
+    """``a, b, c and 4 more``."""
+    if len(labels) <= MOST_NAMES + 1:
+        return join_words(labels)
+    return f"{', '.join(labels[:MOST_NAMES])} and {len(labels) - MOST_NAMES} more"
+
+
 def join_words(items: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return (
