@@ -1,7 +1,7 @@
 """Measure two servers with one app and print the better one: python better_server.py
 [MODULE:CALLABLE].
 
-One run is a quick look. `wsgiload sweep --compare` makes enough runs to rank the servers.
+One run is only a first impression. `wsgiload sweep --compare` makes enough runs to rank servers.
 """
 
 import json

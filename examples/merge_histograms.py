@@ -1,6 +1,6 @@
 """Combine the histograms of two loads: python merge_histograms.py URL_A URL_B.
 
-Histograms can be added; quantiles cannot. The mean of two p99 is the p99 of nothing.
+Histograms can be added; quantiles cannot. The mean of two p99 values is not a p99.
 """
 
 import sys
@@ -22,7 +22,7 @@ def main(first_url: str, second_url: str) -> None:
         print(f"{name:<7} {histogram.count:5} requests, p50 {p50_ms:.3f} ms, p99 {p99_ms:.3f} ms")
 
     mean_ms = (first.quantile(0.99) + second.quantile(0.99)) / 2e6
-    print(f"mean of both p99: {mean_ms:.3f} ms, which is no quantile of these requests")
+    print(f"mean of both p99: {mean_ms:.3f} ms, which is not a quantile of these requests")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Raise the rate step by step until the server falls behind: python rate_staircase.py URL RATE....
 
-Each step is a load of its own, because quantiles of a varying rate belong to no rate.
+Each step is a separate load, because quantiles over a varying rate do not describe any single rate.
 """
 
 import sys

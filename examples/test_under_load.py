@@ -1,6 +1,6 @@
-"""A load inside an asyncio test suite: pytest test_under_load.py.
+"""Run a load inside an asyncio test suite: pytest test_under_load.py.
 
-The application runs in this process, so the test asserts outcomes, not times: server and generator
+The application runs in this process, so the test checks outcomes, not times: server and generator
 share cores, and every developer's machine is different.
 """
 
