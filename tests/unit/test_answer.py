@@ -22,10 +22,11 @@ from wsgiload.documents.summary import (
     Versions,
 )
 from wsgiload.report.answer import answer_of
+from wsgiload.report.cells import read_sweep
 from wsgiload.report.command_line import to_paste
 from wsgiload.report.first_screen import markdown, print_first_screen, table_of
 
-from .filled import filled_summary, rates, reason, resources, verdict
+from .filled import filled_summary, outcomes, rates, reason, resources, verdict
 from .invented_cells import cell, experiment, invalid, runs_of
 
 
@@ -181,7 +182,7 @@ def test_at_most_five_cautions_and_the_gravest_first() -> None:
     warned = cell("a", verdict=verdict("warn", "host", *(reason(check) for check in checks)))
     found = answer([failed("dead"), warned])
     assert len(found.cautions) == 5
-    assert found.cautions[0] == "failed: dead"
+    assert found.cautions[0] == "failed: dead: it died"
     assert found.cautions[-1] == "3 more: --verbose lists them"
 
 
@@ -260,3 +261,44 @@ def test_markdown_says_the_same() -> None:
     found = answer_of(measured)
     assert found.question in text and found.sentence in text
     assert "| 1 | gevent |" in text
+
+
+def test_the_cause_of_a_failure_stands_beside_the_server() -> None:
+    refusing = cell("refusing", outcomes=outcomes(100, ok=0, refused=97, reset=3))
+    found = answer([failed("a"), failed("b"), refusing, cell("good")])
+    assert found.cautions[:2] == (
+        "failed: a and b: it died",
+        "failed: refusing: no correct response (refused 97, reset 3)",
+    )
+
+
+def test_a_long_cause_stays_on_one_line() -> None:
+    failure = CellFailure(step="start", message="word " * 100 + "\nsecond", log_tail="")
+    found = answer([replace(failed("a"), failure=failure), cell("good")])
+    assert found.cautions[0].endswith(" …") and len(found.cautions[0]) < 180
+    assert "second" not in found.cautions[0]
+
+
+def test_a_p99_of_few_requests_is_shown_with_its_reason() -> None:
+    few = {"outcomes": outcomes(900), "rate": 100.0}
+    summary = summary_of([cell("a", p99_ns=2e6, **few), cell("b", p99_ns=9e6, **few)])
+    found = answer_of(summary)
+    level = found.ranking[0]
+    assert [entry.is_rough for entry in level.entries] == [True, True]
+    assert "had the lowest p99 at 100/s, ≈ 2.00 ms" in found.sentence
+    assert table_of(level, found.ranking)[1][0][4] == "≈ 2.00 ms"
+    assert found.cautions[0] == (
+        "p99 at 100/s is rough (≈): it needs 1,000 requests or more per run; use --duration 11s"
+    )
+    # The tables below say the same.
+    shown = read_sweep(summary)
+    assert [one.quantile_words(0.99) for one in shown.cells] == [
+        "≈ 1.00 µs to 2.00 ms",
+        "≈ 1.00 µs to 9.00 ms",
+    ]
+
+
+def test_a_p99_of_enough_requests_has_no_such_remark() -> None:
+    found = answer([cell("a", p99_ns=2e6), cell("b", p99_ns=9e6)])
+    assert not any(entry.is_rough for entry in found.ranking[0].entries)
+    assert "≈" not in found.sentence + "".join(found.cautions)

@@ -180,14 +180,18 @@ def test_a_closed_loop_counts_connections(tmp_path: Path) -> None:
     assert [field.strip() for field in row(lines, "waitress")][1] == "100"
 
 
-def test_too_few_requests_give_a_dash_and_a_reason(run_dir: Path) -> None:
+def test_a_p99_of_few_requests_is_marked_and_p99_9_is_left_out_each_with_its_reason(
+    run_dir: Path,
+) -> None:
     summary = read_summary(run_dir)
     cell = summary.cells[3]
     assert cell.outcomes is not None
     few = replace(cell, outcomes=replace(cell.outcomes, scheduled=500, ok=500))
     lines = sweep_lines(replace(summary, cells=(few,)))
-    assert [field.strip() for field in row(lines, "gunicorn-gthread")][4:7] == ["1.11 ms", "–", "–"]
-    assert "p99 is not shown: it needs 1,000 requests or more [gunicorn-gthread at 1,000]" in lines
+    times = [field.strip() for field in row(lines, "gunicorn-gthread")][4:7]
+    assert times == ["1.11 ms", "≈ 3.32 ms", "–"]
+    assert "p99 is rough (≈): it needs 1,000 requests or more [gunicorn-gthread at 1,000]" in lines
+    assert any(line.startswith("p99.9 is not shown: it needs 10,000 requests") for line in lines)
 
 
 def test_a_load_puts_the_verdict_first(run_dir: Path) -> None:

@@ -83,7 +83,7 @@ def figure_of(cell: CellResult, figure: str) -> float | None:
         return math.inf
     probability = QUANTILES[figure]
     bounds = (cell.offered_quantiles_ns or {}).get(f"{probability:g}")
-    if bounds is None or not _enough_requests(cell, probability):
+    if bounds is None or not has_enough_requests(cell, probability):
         return None
     return math.inf if bounds.high is None else float(bounds.high)
 
@@ -103,7 +103,7 @@ def figures_of(figures: AggregateFigures, name: str) -> AggregateFigure:
             raise ValueError(f"there is no figure {name!r}")
 
 
-def _enough_requests(cell: CellResult, probability: float) -> bool:
+def has_enough_requests(cell: CellResult, probability: float) -> bool:
     """At least ten requests lie beyond the quantile."""
     outcomes = cell.outcomes
     return outcomes is not None and outcomes.scheduled * (1 - probability) >= 10 - 1e-9

@@ -16,7 +16,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from wsgiload.analysis.aggregate import Level, level_of, standing
+from wsgiload.analysis.aggregate import Level, has_enough_requests, level_of, standing
 from wsgiload.documents.summary import CellResult, Comparison, RankingEntry, RankingLevel
 from wsgiload.statistics.effect import FEWEST_RUNS
 from wsgiload.statistics.effect import mean_interval as t_interval
@@ -117,6 +117,7 @@ def _entry(place: _Place) -> RankingEntry:
         workers=settings.workers if settings is not None else None,
         threads=settings.threads if settings is not None else None,
         tied_with=(),
+        is_rough=not all(has_enough_requests(cell, float(P99)) for cell in runs),
     )
 
 

@@ -774,6 +774,8 @@ class RankingEntry(Document, frozen=True, kw_only=True):
     tied_with: tuple[str, ...]
     """Ranked servers of this level from which it does not differ by more than the noise. Source:
     comparisons, or overlapping intervals with fewer than four runs."""
+    is_rough: bool = False
+    """Whether fewer than ten requests of some run lie beyond `value_ns`. Source: cells."""
 
 
 class RankingLevel(Document, frozen=True, kw_only=True):

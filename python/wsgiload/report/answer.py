@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from textwrap import shorten
 from typing import Literal
 
 import msgspec
 
+from wsgiload.analysis.aggregate import server_of
 from wsgiload.analysis.alarms import alarms_over_cells
 from wsgiload.analysis.effective_limit import held_limit
 from wsgiload.analysis.races import race_at, ranked_by_race
@@ -29,6 +31,7 @@ from wsgiload.documents.summary import (
     Summary,
 )
 from wsgiload.report import words
+from wsgiload.report.cells import HEADLINE
 from wsgiload.report.command_line import to_paste
 from wsgiload.report.races import NOBODY, STATUSES, dropped_words, open_words, race_needs, tie_words
 from wsgiload.report.recommendation import recommendation_lines
@@ -37,6 +40,9 @@ from wsgiload.statistics.effect import FEWEST_RUNS, runs_needed
 Status = Literal["decided", "tie", "undecided"]
 
 MOST_CAUTIONS = 5
+MOST_CAUSE_CHARACTERS = 160
+# Poisson arrivals may be fewer than rate times duration.
+SPARE = 1.1
 # A rate is suggested this far beyond the estimated capacity.
 BEYOND_CAPACITY = 1.2
 
@@ -212,7 +218,13 @@ def figure_words(entry: RankingEntry, level: RankingLevel) -> str:
     """``0.24 ms [0.22 ms, 0.28 ms]``, or a goodput."""
     if level.rate is None:
         return words.format_per_s(entry.goodput_per_s)
-    return f"{words.format_duration_ns(entry.value_ns)}{interval_words(entry)}"
+    return p99_words(entry)
+
+
+def p99_words(entry: RankingEntry) -> str:
+    """``0.24 ms [0.22 ms, 0.28 ms]``, or ``≈ 0.24 ms``."""
+    value = words.rough(words.format_duration_ns(entry.value_ns), is_rough=entry.is_rough)
+    return f"{value}{interval_words(entry)}"
 
 
 def interval_words(entry: RankingEntry) -> str:
@@ -453,7 +465,12 @@ def _round_up(value: float) -> float:
 
 def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     """At most five lines, the most important first."""
-    lines = [*_not_ranked(ranking), *_upper_bounds(summary.cells), *_reasons(summary.cells)]
+    lines = [
+        *_not_ranked(ranking, summary.cells),
+        *_rough(ranking),
+        *_upper_bounds(summary.cells),
+        *_reasons(summary.cells),
+    ]
     lines += [alarm.message for alarm in alarms_over_cells(summary.cells)]
     if len(lines) > MOST_CAUTIONS:
         left = len(lines) - MOST_CAUTIONS + 1
@@ -461,24 +478,70 @@ def cautions(summary: Summary, ranking: Sequence[RankingLevel]) -> list[str]:
     return lines
 
 
-def _not_ranked(ranking: Sequence[RankingLevel]) -> list[str]:
-    found: dict[tuple[str, str], list[str]] = {}
+def _not_ranked(ranking: Sequence[RankingLevel], cells: Sequence[CellResult]) -> list[str]:
+    """Servers that failed, with the cause, and servers without a valid measurement."""
+    failed: dict[tuple[str, str], list[str]] = {}
+    unjudged: dict[str, list[str]] = {}
     for level in ranking:
         for entry in level.entries:
-            if entry.status in ("unjudged", "failed"):
-                found.setdefault((entry.status, entry.label), []).append(level.level)
-    by_status: dict[str, list[str]] = {}
-    for (status, label), levels in found.items():
-        where = "" if len(levels) == len(ranking) else f" at {' and '.join(reversed(levels))}"
-        by_status.setdefault(status, []).append(f"{label}{where}")
-    texts = {
-        "failed": "failed: {}",
-        "unjudged": "no valid result (generator or host too noisy): {}; repeat",
-    }
+            if entry.status == "failed":
+                cause = _cause(entry, level, cells)
+                failed.setdefault((cause, entry.label), []).append(level.level)
+            elif entry.status == "unjudged":
+                unjudged.setdefault(entry.label, []).append(level.level)
+
+    by_cause: dict[str, list[str]] = {}
+    for (cause, label), levels in failed.items():
+        by_cause.setdefault(cause, []).append(_at(label, levels, ranking))
+    lines = [f"failed: {words.join_names(labels)}: {cause}" for cause, labels in by_cause.items()]
+    if unjudged:
+        names = words.join_names(
+            [_at(label, levels, ranking) for label, levels in unjudged.items()]
+        )
+        lines.append(f"no valid result (generator or host too noisy): {names}; repeat")
+    return lines
+
+
+def _at(label: str, levels: Sequence[str], ranking: Sequence[RankingLevel]) -> str:
+    """The server, and the levels unless they are all."""
+    return label if len(levels) == len(ranking) else f"{label} at {' and '.join(reversed(levels))}"
+
+
+def _cause(entry: RankingEntry, level: RankingLevel, cells: Sequence[CellResult]) -> str:
+    """Why a server gave no result at this level, in one line."""
+    here = [
+        cell
+        for cell in cells
+        if server_of(cell) == entry.label
+        and (cell.rate, cell.connections, cell.app) == (level.rate, level.connections, level.app)
+    ]
+    for cell in here:
+        if cell.failure is not None:
+            lines = cell.failure.message.strip().splitlines() or [cell.failure.step]
+            return shorten(lines[0], MOST_CAUSE_CHARACTERS, placeholder=" …")
+    for cell in here:
+        if cell.outcomes is not None:
+            kinds = words.failures_by_kind(cell.outcomes).items()
+            counts = ", ".join(f"{kind} {words.format_count(count)}" for kind, count in kinds)
+            return f"no correct response ({counts})"
+    return words.NOT_MEASURED
+
+
+def _rough(ranking: Sequence[RankingLevel]) -> list[str]:
+    """Which p99 rests on few requests, and the duration that would change that."""
+    rough = [
+        level
+        for level in ranking
+        if level.rate is not None and any(entry.is_rough for entry in ranked(level))
+    ]
+    rates = [level.rate for level in rough if level.rate]
+    if not rates:
+        return []
+    where = words.join_words([level.level for level in reversed(rough)])
+    duration_s = math.ceil(SPARE * words.fewest_requests(HEADLINE) / min(rates))
     return [
-        text.format(words.join_names(by_status[key]))
-        for key, text in texts.items()
-        if key in by_status
+        f"p99 at {where} is rough (≈): it {words.needed_requests(HEADLINE)} per run; "
+        f"use --duration {duration_s}s"
     ]
 
 

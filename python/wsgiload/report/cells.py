@@ -45,6 +45,8 @@ _NO_USE = ResourceUse(
 
 
 LEGACY = " (legacy)"
+# The quantile that decides.
+HEADLINE = 0.99
 
 
 def label_of(result: CellResult) -> str:
@@ -163,7 +165,13 @@ class Cell:
         return None if bounds is None else bounds.low
 
     def quantile_words(self, probability: float) -> str:
-        return words.format_bounds(self.bounds(probability), probability, self.outcomes)
+        """The quantile; p99, which decides, also where it is only rough."""
+        bounds = self.bounds(probability)
+        is_rough = bounds is None and probability == HEADLINE
+        if is_rough:
+            bounds = (self.result.offered_quantiles_ns or {}).get(f"{probability:g}")
+        text = words.format_bounds(bounds, probability, self.outcomes)
+        return words.rough(text, is_rough=is_rough)
 
     def upper_ns(self, probability: float) -> float | None:
         """The upper bound of the quantile: infinite when it was not met, None when it is not

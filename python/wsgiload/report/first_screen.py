@@ -15,7 +15,7 @@ from rich.text import Text
 
 from wsgiload.documents.summary import Answer, RankingEntry, RankingLevel, Summary
 from wsgiload.report import words
-from wsgiload.report.answer import answer_of, by_app, interval_words, main_level
+from wsgiload.report.answer import answer_of, by_app, main_level, p99_words
 
 _STYLES = {"decided": "bold green", "tie": "bold", "undecided": "bold yellow"}
 _NOT_RANKED = {
@@ -139,7 +139,7 @@ def _figure(entry: RankingEntry, *, is_open: bool) -> str:
         return f"{_NOT_RANKED[entry.status]}{answered}"
     if not is_open:
         return words.format_rate(entry.goodput_per_s)
-    return f"{words.format_duration_ns(entry.value_ns)}{interval_words(entry)}"
+    return p99_words(entry)
 
 
 def _elsewhere(label: str, level: RankingLevel) -> str:
@@ -150,7 +150,7 @@ def _elsewhere(label: str, level: RankingLevel) -> str:
         return _NOT_RANKED[entry.status]
     if level.rate is None:
         return words.format_rate(entry.goodput_per_s)
-    return words.format_duration_ns(entry.value_ns)
+    return words.rough(words.format_duration_ns(entry.value_ns), is_rough=entry.is_rough)
 
 
 def _number(count: int | None) -> str:

@@ -31,6 +31,7 @@ from wsgiload.documents.run_info import DoctorFinding
 from wsgiload.documents.summary import Comparison, FingerprintResult, Summary
 from wsgiload.report import coincidence, over_runs, words
 from wsgiload.report.cells import (
+    HEADLINE,
     Cell,
     Sweep,
     conditions,
@@ -312,8 +313,8 @@ def _notes(sweep: Sweep) -> list[tuple[str, str, list[Cell]]]:
 def _hidden_quantiles(cell: Cell) -> list[str]:
     count = cell.scheduled
     return [
-        f"{words.quantile_name(probability)} is not shown: it {words.needed_requests(probability)}"
-        for probability in (0.99, 0.999)
+        f"{words.quantile_name(probability)} {what}: it {words.needed_requests(probability)}"
+        for probability, what in ((HEADLINE, "is rough (≈)"), (0.999, "is not shown"))
         if count is not None and not words.enough_requests(count, probability)
     ]
 

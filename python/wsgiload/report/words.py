@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
+
 from wsgiload.documents.load_report import (
     Bounds,
     GeneratorUsage,
@@ -173,9 +175,19 @@ def enough_requests(count: int | None, probability: float) -> bool:
     return count is not None and count * (1 - probability) >= 10 - 1e-9
 
 
+def rough(text: str, *, is_rough: bool) -> str:
+    """ "≈ 569 µs" for a quantile beyond which fewer than ten requests lie."""
+    return f"≈ {text}" if is_rough and text != MISSING else text
+
+
 def needed_requests(probability: float) -> str:
     """ "needs 10,000 requests or more": what it takes for a quantile to be shown."""
-    return f"needs {format_count(10 / (1 - probability))} requests or more"
+    return f"needs {format_count(fewest_requests(probability))} requests or more"
+
+
+def fewest_requests(probability: float) -> int:
+    """So many that ten lie beyond the quantile."""
+    return round(10 / (1 - probability))
 
 
 def may_be_shown(known: QuantileUncertainty | None, count: int | None, probability: float) -> bool:
@@ -206,6 +218,16 @@ def failed_ratio(outcomes: Outcomes | None) -> float | None:
     """Share of the offered requests without a correct response."""
     ratio = ok_ratio(outcomes)
     return None if ratio is None else 1 - ratio
+
+
+def failures_by_kind(outcomes: Outcomes) -> dict[str, int]:
+    """The kinds of failed requests that occurred, the most frequent first."""
+    counts = {
+        name.replace("_", " "): count
+        for name, count in msgspec.structs.asdict(outcomes).items()
+        if name not in ("scheduled", "ok") and count
+    }
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def ok_ratio(outcomes: Outcomes | None) -> float | None:
