@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -238,7 +239,7 @@ def test_what_is_wrong_with_the_file_of_a_path_is_reported(tmp_path: Path) -> No
 def test_a_module_below_src_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "web.py").write_text(WSGI)
-    with pytest.raises(UsageError, match=r"did you mean `--chdir src web:app`"):
+    with pytest.raises(UsageError, match=r"did you mean `--pythonpath src web:app`"):
         check(tmp_path, "web:app")
 
 
@@ -248,6 +249,31 @@ def test_django_is_found_by_its_manage_py(tmp_path: Path) -> None:
     (tmp_path / "site_config" / "wsgi.py").write_text("def application(environ, respond): ...\n")
     with pytest.raises(UsageError, match=r"did you mean site_config\.wsgi:application"):
         check(tmp_path, "mysite:application")
+
+
+def test_a_project_in_a_subfolder_is_tried_with_its_own_environment(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "venv", "--without-pip", "backend/.venv"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    (packages,) = tmp_path.glob("backend/.venv/lib/python*/site-packages")
+    (packages / "dependency.py").touch()
+    (tmp_path / "backend" / "main.py").write_text("import dependency\n" + WSGI)
+    with pytest.raises(UsageError, match=r"did you mean `--chdir backend main:app`"):
+        check(tmp_path, "main:app")
+
+
+def test_a_dependency_in_a_source_folder_is_found_there(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "core.py").touch()
+    with pytest.raises(AppImportError, match=r"'core'.*did you mean `--pythonpath src shop:app`"):
+        check(tmp_path, "shop:app", "import core\n" + WSGI)
+
+
+def test_a_variable_that_is_not_set_is_named(tmp_path: Path) -> None:
+    text = "import os\nkey = os.environ['SHOP_KEY']\n"
+    with pytest.raises(AppImportError, match=r"shop\.py:2; add --env SHOP_KEY=VALUE"):
+        check(tmp_path, "shop:app", text)
+    with pytest.raises(AppImportError, match="shows the whole traceback"):
+        check(tmp_path, "shop:app", "{}['SHOP_KEY']\n")
 
 
 def test_a_standard_library_name_does_not_break_the_check(tmp_path: Path) -> None:
@@ -314,3 +340,31 @@ def test_a_generated_module_names_what_servers_cannot(tmp_path: Path) -> None:
 def test_a_module_named_like_the_standard_library_needs_one(tmp_path: Path) -> None:
     (tmp_path / "json.py").touch()
     assert needs_shim("shop:app", tmp_path)
+
+
+def test_django_settings_that_work_are_suggested(tmp_path: Path) -> None:
+    (tmp_path / "manage.py").write_text('setdefault("DJANGO_SETTINGS_MODULE", "site.broken")\n')
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "settings.py").touch()
+    text = (
+        "import os\n"
+        "class ImproperlyConfigured(Exception): ...\n"
+        "if os.environ.get('DJANGO_SETTINGS_MODULE') != 'shop.settings':\n"
+        "    raise ImproperlyConfigured('define the variable DJANGO_SETTINGS_MODULE')\n"
+    )
+    (tmp_path / "web.py").write_text(text + WSGI)
+    with pytest.raises(AppImportError, match=r"add --env DJANGO_SETTINGS_MODULE=shop\.settings"):
+        check(tmp_path, "web:app")
+
+
+def test_further_folders_come_after_the_app_s_own(tmp_path: Path) -> None:
+    for folder, name in ((tmp_path, "shop"), (tmp_path / "src", "core")):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(WSGI)
+    (tmp_path / "src" / "shop.py").write_text("raise ValueError\n")
+    (tmp_path / "web.py").write_text("from shop import app\nimport core\n")
+    around = Surroundings(find_app_interpreter(tmp_path), os.environ)
+    with pytest.raises(AppImportError, match="No module named 'core'"):
+        check_app("web:app", tmp_path, around)
+    check_app("web:app", tmp_path, replace(around, pythonpath=(tmp_path / "src",)))
+    assert needs_shim("web:app", tmp_path, (tmp_path / "src",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from wsgiload.errors import UsageError
 @pytest.fixture(autouse=True)
 def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
     describe_interpreter.cache_clear()
 
 
@@ -76,6 +78,41 @@ def test_our_own_active_environment_does_not_hide_a_local_one(
     make_environment(tmp_path / ".venv")
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     assert find_app_interpreter(tmp_path).origin == ".venv"
+
+
+def test_the_environment_of_the_workspace_around_a_project_is_found(tmp_path: Path) -> None:
+    make_environment(tmp_path / ".venv")
+    folder = tmp_path / "packages" / "web"
+    folder.mkdir(parents=True)
+    assert find_app_interpreter(folder).origin == "wsgiload", "no project is around it"
+    (tmp_path / "pyproject.toml").touch()
+    found = find_app_interpreter(folder)
+    assert (found.origin, found.executable) == (".venv", tmp_path / ".venv" / "bin" / "python")
+    (folder / ".git").mkdir()
+    assert find_app_interpreter(folder).origin == "wsgiload", "it is a repository of its own"
+
+
+def test_conda_s_environment_comes_after_a_project_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONDA_PREFIX", str(make_environment(tmp_path / "base")))
+    assert find_app_interpreter(tmp_path).origin == "CONDA_PREFIX"
+    make_environment(tmp_path / ".venv")
+    assert find_app_interpreter(tmp_path).origin == ".venv"
+
+
+def test_poetry_is_asked_for_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = make_environment(tmp_path / "cached")
+    poetry = tmp_path / "bin" / "poetry"
+    poetry.parent.mkdir()
+    poetry.write_text(f"#!/bin/sh\necho {environment}\n")
+    poetry.chmod(0o755)
+    monkeypatch.setenv("PATH", str(poetry.parent), prepend=os.pathsep)
+    assert find_app_interpreter(tmp_path).origin == "wsgiload"
+    (tmp_path / "poetry.lock").touch()
+    assert find_app_interpreter(tmp_path).origin == "Poetry"
 
 
 def test_python_goes_before_all_and_may_be_an_environment(

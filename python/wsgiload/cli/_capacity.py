@@ -29,6 +29,7 @@ from wsgiload.cli._options import DURATION, Parsed, together
 from wsgiload.cli._output import check_destinations, complain, say, tell, write_json
 from wsgiload.cli._recommend import tell_recommendations
 from wsgiload.cli._sweep import sweep
+from wsgiload.cli._without_effect import warn_of_pythonpath
 from wsgiload.documents.capacity import ServerCapacity
 from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
@@ -64,6 +65,7 @@ _AS_IN_SWEEP = {
         "app_name",
         "path",
         "chdir",
+        "pythonpath",
         "python",
     ),
     *(
@@ -105,6 +107,7 @@ _OF_SERVERS = (
         "env",
         "env_file",
         "app_name",
+        "pythonpath",
         "python",
         "python_version",
         "path",
@@ -277,6 +280,7 @@ def _experiment(app: str | None, flags: CapacityFlags) -> Experiment:
     url = flags["url"]
     if url is not None:
         _require_url_alone(app, url, flags)
+    warn_of_pythonpath(click.get_current_context(), app)
     spec = spec_of(app, flags)
     options = replace(spec.options, runs=1, settle=0.0, reruns=0)
     experiment = experiment_of(replace(spec, options=options))

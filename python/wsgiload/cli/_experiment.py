@@ -63,6 +63,7 @@ def _server_options(flags: ServerFlags) -> ServerOptions:
         grid=parse_grid(flags["grid"]),
         app_name=flags["app_name"],
         chdir=flags["chdir"],
+        pythonpath=flags["pythonpath"],
         python=flags["python"],
         python_version=flags["python_version"],
         port=flags["port"],

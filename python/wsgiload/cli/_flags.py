@@ -106,6 +106,7 @@ class ServerFlags(TypedDict):
     app_name: str | None
     path: str | None
     chdir: Path
+    pythonpath: tuple[Path, ...]
     python: str | None
     python_version: str | None
     port: int | None

@@ -51,7 +51,7 @@ from wsgiload.cli._options import (
 from wsgiload.cli._output import check_destinations, complain, say, write_json
 from wsgiload.cli._progress import Progress
 from wsgiload.cli._recommend import slo_option, tell_recommendations
-from wsgiload.cli._without_effect import check_and_warn
+from wsgiload.cli._without_effect import check_and_warn, warn_of_pythonpath
 from wsgiload.documents.load_plan import LoadPlan
 from wsgiload.environments.provide import named_interpreters
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
@@ -201,6 +201,14 @@ _server_options = together(
     option(
         "Server", "--chdir", type=FOLDER, default=".", show_default=False, help=_server("chdir")
     ),
+    option(
+        "Server",
+        "--pythonpath",
+        type=FOLDER,
+        multiple=True,
+        metavar="DIR",
+        help=_server("pythonpath"),
+    ),
     option("Server", "--python", help=_server("python")),
     option("Server", "--python-version", help=_server("python_version")),
     option("Server", "--port", type=click.IntRange(1, 65535), help=_server("port")),
@@ -307,6 +315,7 @@ def sweep(
     if is_rateless:
         _require_findable_rates(experiment)
     if resume is None:
+        warn_of_pythonpath(ctx, app)
         check_and_warn(ctx, _sample_plan(experiment), open_by="--rates")
     if dry_run:
         write_json(_dry_run(experiment, is_rateless=is_rateless), json_file or "-")

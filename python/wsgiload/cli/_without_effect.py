@@ -1,6 +1,10 @@
-"""Prints which of the given options have no effect, as the generator judges it."""
+"""Prints which of the given options and variables have no effect."""
 
 from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
 
 import click
 from click.core import ParameterSource
@@ -21,6 +25,18 @@ def check_and_warn(ctx: click.Context, plan: LoadPlan, *, open_by: str) -> None:
     warnings = plan_warnings(plan, given, open_by)
     for warning in () if ctx.params["quiet"] else warnings:
         complain(warning)
+
+
+def warn_of_pythonpath(ctx: click.Context, app: str | None) -> None:
+    """Warn that ``PYTHONPATH`` is not passed on, with the options that say the same."""
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = [one for one in named if one and Path(one).is_dir()]
+    given = ctx.params
+    is_imported = app is not None and bool(given["servers"] or not given["command"])
+    if not is_imported or not folders or given["pythonpath"] or given["quiet"]:
+        return
+    words = shlex.join(word for folder in folders for word in ("--pythonpath", folder))
+    complain(f"PYTHONPATH is not passed to APP; for its directories add {words}")
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:

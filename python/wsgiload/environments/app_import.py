@@ -6,7 +6,6 @@ that names an app was tried before.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shlex
@@ -22,6 +21,7 @@ from typing import IO, Literal, Protocol
 
 import msgspec
 
+from wsgiload.environments import app_candidates
 from wsgiload.environments import import_messages as messages
 from wsgiload.environments.app_name import (
     AppName,
@@ -32,7 +32,12 @@ from wsgiload.environments.app_name import (
     not_an_app,
     parse_app,
 )
-from wsgiload.environments.interpreter import AppInterpreter, clean_variables
+from wsgiload.environments.django import settings_modules
+from wsgiload.environments.interpreter import (
+    AppInterpreter,
+    clean_variables,
+    find_app_interpreter,
+)
 from wsgiload.errors import WsgiloadError
 from wsgiload.limits.launch import launch
 
@@ -42,7 +47,8 @@ SUGGESTION_TIMEOUT_S = 10.0
 LOG_TAIL_BYTES = 4_000
 RESULT_BYTES = 100_000
 DRAIN_S = 0.5
-SOURCE_FOLDERS = ("src", "app", "backend")
+SETTINGS_VARIABLE = "DJANGO_SETTINGS_MODULE"
+MOST_SETTINGS = 3
 
 
 class Spawn(Protocol):
@@ -62,6 +68,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     kind: str | None = None
     text: str = ""
     missing: str | None = None
+    variable: str | None = None
     place: str | None = None
     file: str | None = None
     names: tuple[str, ...] = ()
@@ -76,6 +83,7 @@ class Surroundings:
     variables: Mapping[str, str]
     spawn: Spawn = launch
     timeout_s: float = TIMEOUT_S
+    pythonpath: tuple[Path, ...] = ()
 
 
 def check_app(app: str, folder: Path, around: Surroundings) -> None:
@@ -94,9 +102,7 @@ def check_app(app: str, folder: Path, around: Surroundings) -> None:
     report = import_app(ImportedFrom(folder, name), around)
     if report.step == "done":
         return
-    if report.step == "missing":
-        raise _module_missing(name, folder, around)
-    raise messages.error_of(report, name, folder, around.interpreter)
+    raise _failure(report, name, folder, around)
 
 
 def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
@@ -108,7 +114,8 @@ def import_app(app: ImportedFrom, around: Surroundings) -> Imported:
         result = Path(scratch) / "result.json"
         argv = [str(around.interpreter.executable), "-P", str(PROGRAM)]
         argv += [app.name.module, app.name.expression, str(result), str(app.folder)]
-        process = around.spawn([*argv, str(app.folder)], env=variables, cwd=app.folder, log=log)
+        argv += map(str, (app.folder, *app.pythonpath, *around.pythonpath))
+        process = around.spawn(argv, env=variables, cwd=app.folder, log=log)
         log.close()
         try:
             process.wait(around.timeout_s)
@@ -161,6 +168,34 @@ def _read(result: Path) -> Imported | None:
         return None
 
 
+def _failure(report: Imported, name: AppName, folder: Path, around: Surroundings) -> WsgiloadError:
+    """The error, with a fix that works where one was found."""
+    if report.kind == "ImproperlyConfigured" and SETTINGS_VARIABLE in report.text:
+        settings = _settings_for(ImportedFrom(folder, name), around)
+        if settings is not None:
+            return messages.without_settings(name, f"{SETTINGS_VARIABLE}={settings}")
+
+    found = _first_that_works(_meant(report, name, folder, around), around)
+    suggestion = None if found is None else _words(found, around)
+    if report.step == "missing":
+        return messages.module_missing(name, folder, around.interpreter, suggestion)
+    return messages.error_of(report, name, folder, around.interpreter, suggestion)
+
+
+def _meant(
+    report: Imported, name: AppName, folder: Path, around: Surroundings
+) -> list[ImportedFrom]:
+    """What else may have been meant, the likeliest first."""
+    if report.step == "missing":
+        return app_candidates.for_missing_module(name, folder, around.variables)
+    if report.step == "attribute" and not report.found:
+        return app_candidates.in_django(folder)
+    if report.step == "import" and report.missing:
+        top = report.missing.partition(".")[0]
+        return app_candidates.with_source_folder(name, top, folder, around.variables)
+    return []
+
+
 def _first_that_works(
     candidates: Sequence[ImportedFrom], around: Surroundings
 ) -> ImportedFrom | None:
@@ -171,7 +206,7 @@ def _first_that_works(
         if left_s <= 0:
             break
         try:
-            report = import_app(candidate, replace(around, timeout_s=left_s))
+            report = import_app(candidate, replace(_around(candidate, around), timeout_s=left_s))
         except WsgiloadError:
             continue
         if report.step == "done":
@@ -181,6 +216,24 @@ def _first_that_works(
         if report.step == "attribute" and report.found:
             return replace(candidate, name=AppName(candidate.name.module, report.found[0]))
     return None
+
+
+def _around(candidate: ImportedFrom, around: Surroundings) -> Surroundings:
+    """With the environment of the candidate's own folder, unless another one was asked for."""
+    is_asked_for = around.interpreter.origin in ("--python", "VIRTUAL_ENV")
+    if is_asked_for or not (candidate.folder / ".venv").is_dir():
+        return around
+    return replace(around, interpreter=find_app_interpreter(candidate.folder))
+
+
+def _settings_for(app: ImportedFrom, around: Surroundings) -> str | None:
+    """The Django settings with which the app imports, otherwise the likeliest."""
+    likely = settings_modules(app.folder)[:MOST_SETTINGS]
+    for settings in likely:
+        variables = {**around.variables, SETTINGS_VARIABLE: settings}
+        if _first_that_works([app], replace(around, variables=variables)) is not None:
+            return settings
+    return likely[0] if likely else None
 
 
 def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
@@ -196,8 +249,8 @@ def _path_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
     if found is None:
         # It exists and does not import: why is worth more than how it should be named.
         check_app(candidates[0].name.text, candidates[0].folder, around)
-        return not_an_app(app, f"name a module, not a file: {_words(candidates[0])}")
-    return not_an_app(app, f"write it as {_words(found)}")
+        return not_an_app(app, f"name a module, not a file: {_words(candidates[0], around)}")
+    return not_an_app(app, f"write it as {_words(found, around)}")
 
 
 def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError:
@@ -206,38 +259,14 @@ def _module_given(app: str, folder: Path, around: Surroundings) -> WsgiloadError
     found = _first_that_works([ImportedFrom(folder, likely)], around)
     if found is None:
         check_app(likely.text, folder, around)
-    return not_an_app(app, f"write it as {likely.text if found is None else _words(found)}")
+    return not_an_app(app, f"write it as {likely.text if found is None else _words(found, around)}")
 
 
-def _words(app: ImportedFrom) -> str:
-    """``--chdir`` and ``APP`` as they are typed here."""
-    words = [app.name.text]
-    if app.folder != Path.cwd():
-        words = ["--chdir", from_here(app.folder), *words]
+def _words(app: ImportedFrom, around: Surroundings) -> str:
+    """``--chdir``, ``--pythonpath`` and ``APP`` as they are typed here."""
+    words = [] if app.folder == Path.cwd() else ["--chdir", from_here(app.folder)]
+    for folder in (*around.pythonpath, *app.pythonpath):
+        words += ["--pythonpath", from_here(folder)]
+    words.append(app.name.text)
     text = shlex.join(words)
     return f"`{text}`" if len(words) > 1 else text
-
-
-def _module_missing(name: AppName, folder: Path, around: Surroundings) -> WsgiloadError:
-    top, dot, rest = name.module.partition(".")
-    here = [path.stem for path in folder.glob("*.py")] + [
-        path.parent.name for path in folder.glob("*/__init__.py")
-    ]
-    close = difflib.get_close_matches(top, here, n=2)
-    candidates = [
-        ImportedFrom(folder, AppName(module + dot + rest, name.expression)) for module in close
-    ]
-    inner = name.module.replace(".", "/")
-    for base in SOURCE_FOLDERS:
-        if any((folder / base / inner).with_suffix(end).exists() for end in (".py", "")):
-            candidates.append(ImportedFrom(folder / base, name))
-    candidates += [
-        ImportedFrom(folder, AppName(f"{path.parent.name}.wsgi", "application"))
-        for path in sorted(folder.glob("*/wsgi.py"))
-        if (folder / "manage.py").is_file() and path.parent.name.isidentifier()
-    ]
-
-    found = _first_that_works(candidates, around)
-    return messages.module_missing(
-        name, folder, around.interpreter, None if found is None else _words(found)
-    )

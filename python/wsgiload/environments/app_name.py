@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ SHIM = '''"""Written by wsgiload: a name that every server accepts for an app th
 import importlib
 import sys
 
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {path!r}
 application = importlib.import_module({module!r}).{expression}
 '''
 
@@ -83,10 +84,11 @@ def is_path(app: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFrom:
-    """An app as a folder and a name: what ``--chdir`` and ``APP`` say together."""
+    """What ``--chdir``, ``APP`` and ``--pythonpath`` say together."""
 
     folder: Path
     name: AppName
+    pythonpath: tuple[Path, ...] = ()
 
 
 def modules_of_path(app: str, folder: Path) -> list[ImportedFrom]:
@@ -130,23 +132,27 @@ def shadowed_modules(folder: Path) -> list[str]:
     return sorted(set(own) & sys.stdlib_module_names)
 
 
-def needs_shim(app: str, folder: Path) -> bool:
+def needs_shim(app: str, folder: Path, pythonpath: Sequence[Path] = ()) -> bool:
     """Whether servers need a generated module to serve it.
 
     ``PYTHONPATH`` goes before the standard library, so that a ``json.py`` of the app would replace
     the server's own ``json``. A plain server adds the app's folder only after it has started, and
     so does the generated module.
     """
-    return not parse_app(app).is_plain or bool(shadowed_modules(folder))
+    names = [name for one in (folder, *pythonpath) for name in shadowed_modules(one)]
+    return bool(pythonpath or names) or not parse_app(app).is_plain
 
 
-def shim_folder(app: str, folder: Path, scratch: Path) -> Path | None:
+def shim_folder(
+    app: str, folder: Path, scratch: Path, pythonpath: Sequence[Path] = ()
+) -> Path | None:
     """A folder with the generated module, in which ``SHIM_APP`` names the app; None without
     need."""
-    if not needs_shim(app, folder):
+    if not needs_shim(app, folder, pythonpath):
         return None
     name, shims = parse_app(app), scratch / "shim"
-    text = SHIM.format(folder=str(folder), module=name.module, expression=name.expression)
+    path = [str(folder), *map(str, pythonpath)]
+    text = SHIM.format(path=path, module=name.module, expression=name.expression)
     shims.mkdir(exist_ok=True)
     (shims / f"{SHIM_MODULE}.py").write_text(text, encoding="utf-8")
     return shims

@@ -24,12 +24,16 @@ MIB = 1 << 20
 
 
 def error_of(
-    report: Imported, name: AppName, folder: Path, interpreter: AppInterpreter
+    report: Imported,
+    name: AppName,
+    folder: Path,
+    interpreter: AppInterpreter,
+    suggestion: str | None = None,
 ) -> WsgiloadError:
-    """The error for an app that was found but cannot be served."""
+    """The error for an app that cannot be served; ``suggestion`` is one that works."""
     match report.step:
         case "attribute":
-            return _attribute_missing(report, name, folder)
+            return _attribute_missing(report, name, folder, suggestion)
         case "asgi":
             served = as_call(name) if report.text == "()" else name
             return _is_asgi(served, folder, interpreter)
@@ -50,7 +54,7 @@ def error_of(
                 "name the module's WSGI callable",
             )
         case _:
-            return _import_failed(report, name, folder, interpreter)
+            return _import_failed(report, name, folder, interpreter, suggestion)
 
 
 def as_call(name: AppName, arguments: str = "") -> AppName:
@@ -113,7 +117,18 @@ def _call_by_hand(report: Imported, name: AppName) -> str:
     return f"if it is a factory, call it with literal arguments, such as {shlex.quote(call)}"
 
 
-def _attribute_missing(report: Imported, name: AppName, folder: Path) -> UsageError:
+def without_settings(name: AppName, assignment: str) -> AppImportError:
+    """The error for a Django app whose settings are not named."""
+    return AppImportError(
+        f"{name.module} fails while it is imported: Django's settings are not configured",
+        f"add --env {assignment}",
+        step="import",
+    )
+
+
+def _attribute_missing(
+    report: Imported, name: AppName, folder: Path, suggestion: str | None
+) -> UsageError:
     top = name.module.partition(".")[0]
     if top in shadowed_modules(folder) and not str(report.file).startswith(str(folder)):
         return UsageError(
@@ -125,6 +140,8 @@ def _attribute_missing(report: Imported, name: AppName, folder: Path) -> UsageEr
     if report.found:
         found = AppName(name.module, report.found[0])
         return UsageError(cause, f"did you mean {shlex.quote(found.text)}?")
+    if suggestion is not None:
+        return UsageError(cause, f"did you mean {suggestion}?")
     return UsageError(cause, f"callables in it: {', '.join(report.names) or 'none'}")
 
 
@@ -162,7 +179,11 @@ def _install(package: str, interpreter: AppInterpreter) -> str:
 
 
 def _import_failed(
-    report: Imported, name: AppName, folder: Path, interpreter: AppInterpreter
+    report: Imported,
+    name: AppName,
+    folder: Path,
+    interpreter: AppInterpreter,
+    suggestion: str | None,
 ) -> AppImportError:
     text = " ".join(report.text.split())
     where = f" at {report.place}" if report.place else ""
@@ -171,7 +192,11 @@ def _import_failed(
         fails = f"{name.text} fails"
     cause = f"{fails}: {report.kind}: {text}{where}"
 
-    if report.missing:
+    if suggestion is not None:
+        fix = f"did you mean {suggestion}?"
+    elif report.variable:
+        fix = f"add --env {report.variable}=VALUE"
+    elif report.missing:
         fix = (
             f"install what provides {report.missing!r} for {interpreter.executable}, or "
             "change --python"

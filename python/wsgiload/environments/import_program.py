@@ -44,6 +44,15 @@ def place(error: BaseException, folder: str) -> str | None:
     return None
 
 
+def unset_variable(error: BaseException) -> str | None:
+    """The environment variable that was read and is not set, if that is the error."""
+    if not isinstance(error, KeyError) or not error.args:
+        return None
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    is_variable = frame.f_code is type(os.environ).__getitem__.__code__
+    return str(error.args[0]) if is_variable else None
+
+
 def failure(error: BaseException, step: str, folder: str) -> Report:
     """What an exception says, as far as it can say it."""
     try:
@@ -56,6 +65,7 @@ def failure(error: BaseException, step: str, folder: str) -> Report:
         "kind": type(error).__name__,
         "text": text[:TEXT_CHARS],
         "missing": missing,
+        "variable": unset_variable(error),
         "place": place(error, folder),
     }
 

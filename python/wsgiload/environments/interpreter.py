@@ -22,10 +22,25 @@ import msgspec
 
 from wsgiload.errors import UsageError
 
-Origin = Literal["--python", "--python-version", "VIRTUAL_ENV", ".venv", "wsgiload", "found"]
+Origin = Literal[
+    "--python",
+    "--python-version",
+    "VIRTUAL_ENV",
+    ".venv",
+    "Poetry",
+    "CONDA_PREFIX",
+    "wsgiload",
+    "found",
+]
 
 MINIMUM = (3, 11)
 DESCRIBE_TIMEOUT_S = 30.0
+POETRY_TIMEOUT_S = 20.0
+# A folder with one of these is a project, or a workspace of several.
+PROJECT_FILES = (
+    *("pyproject.toml", "uv.lock", "poetry.lock", "setup.py", "setup.cfg", "requirements.txt"),
+    *("manage.py", "Pipfile"),
+)
 # Inherited variables that would decide which modules are found; the environment under test decides
 # alone.
 PYTHON_VARIABLES = (
@@ -91,13 +106,12 @@ class _Described(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpreter:
-    """The interpreter for the app in ``chdir``: ``--python``, an active or a local ``.venv``, or
-    our own.
+    """The interpreter for the app in ``chdir``: ``--python``, an active environment, the project's
+    own (``.venv``, Poetry's), an active conda environment, or ours.
 
-    An active environment that is our own says nothing about the app: a local ``.venv`` goes before
-    it.
+    An active environment that is our own says nothing about the app. Conda's base environment is
+    active in every shell of many users, so a project's own goes before it.
     """
-    local = chdir / ".venv"
     active = os.environ.get("VIRTUAL_ENV")
     if python is not None:
         return describe_interpreter(_locate(python, chdir), "--python")
@@ -105,11 +119,54 @@ def find_app_interpreter(chdir: Path, python: str | None = None) -> AppInterpret
         return describe_interpreter(
             _python_of(Path(active), "run `deactivate`, or name one with --python"), "VIRTUAL_ENV"
         )
-    if local.is_dir():
+    local = project_environment(chdir)
+    if local is not None:
         return describe_interpreter(
             _python_of(local, "make it again, or name one with --python"), ".venv"
         )
+    poetry = _poetry_environment(chdir)
+    if poetry is not None:
+        return describe_interpreter(_python_of(poetry, "run `poetry install`"), "Poetry")
+    conda = os.environ.get("CONDA_PREFIX")
+    if conda and Path(conda).resolve() != Path(sys.prefix).resolve():
+        fix = "run `conda deactivate`, or name one with --python"
+        return describe_interpreter(_python_of(Path(conda), fix), "CONDA_PREFIX")
     return describe_interpreter(Path(sys.executable), "wsgiload")
+
+
+def project_environment(folder: Path) -> Path | None:
+    """The ``.venv`` of the folder, or of the project or workspace around it.
+
+    The search ends at the repository's root, at the home folder, and at the file system's.
+    """
+    for place in (folder, *folder.parents):
+        is_project = any((place / name).is_file() for name in PROJECT_FILES)
+        is_root = (place / ".git").exists()
+        if (place / ".venv").is_dir() and (place == folder or is_project or is_root):
+            return place / ".venv"
+        if is_root or place == Path.home():
+            return None
+    return None
+
+
+def _poetry_environment(folder: Path) -> Path | None:
+    """The environment that Poetry made for this project, as Poetry itself says."""
+    program = shutil.which("poetry")
+    if program is None or not (folder / "poetry.lock").is_file():
+        return None
+    try:
+        done = subprocess.run(
+            [program, "env", "info", "--path", "--no-interaction"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=POETRY_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeError):
+        return None
+    path = done.stdout.strip()
+    return Path(path) if done.returncode == 0 and path and Path(path).is_dir() else None
 
 
 def bundled_app_interpreter(python: str | None = None) -> AppInterpreter:

@@ -94,6 +94,7 @@ def experiment_of(spec: SweepSpec) -> Experiment:
         bundled=spec.is_bundled,
         python=server.python,
         python_version=server.python_version,
+        pythonpath=_pythonpath(spec),
         port=server.port,
         ready_timeout_ns=seconds_to_ns(server.ready_timeout),
         sample_interval_ns=seconds_to_ns(options.sample_interval),
@@ -183,6 +184,23 @@ def _existing(name: str, file: Path, spec: SweepSpec) -> Path:
         if candidate.is_file():
             return candidate.resolve()
     raise UsageError(f"--server-config {name}: there is no file {file}", "correct its path")
+
+
+def _pythonpath(spec: SweepSpec) -> tuple[Path, ...]:
+    """Further directories to import from, as absolute paths."""
+    given = spec.server.pythonpath
+    require(spec.app is not None or not given, "--pythonpath applies only to APP", "omit it")
+    return tuple(_directory(Path(folder), Path(spec.server.chdir)) for folder in given)
+
+
+def _directory(folder: Path, chdir: Path) -> Path:
+    """A directory as it is called here, or in the app's."""
+    for place in (folder, chdir / folder):
+        if place.is_dir():
+            return place.resolve()
+    raise UsageError(
+        f"directory {folder} does not exist", "name an existing directory with --pythonpath"
+    )
 
 
 def _require_compatible(spec: SweepSpec, sizes: tuple[Size, ...]) -> None:

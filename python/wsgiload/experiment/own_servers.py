@@ -58,6 +58,7 @@ def _refuse_without_effect(
     catalogue."""
     of_catalogue: Mapping[str, object] = {
         "--python": options.python,
+        "--pythonpath": options.pythonpath or None,
         "--python-version": options.python_version,
         "--grid python=": sizes[0].python,
         "--grid profile=": sizes[0].profile,

@@ -104,6 +104,8 @@ class Experiment:
     bundled: bool = False
     python: str | None = None
     python_version: str | None = None
+    # Searched for modules after the app's own directory.
+    pythonpath: tuple[Path, ...] = ()
     port: int | None = None
     ready_timeout_ns: int = 30 * NS_PER_S
     sample_interval_ns: int = 100_000_000

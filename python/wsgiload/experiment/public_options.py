@@ -31,7 +31,9 @@ class ServerOptions:
             for bundled apps also app=hello,cpu python=3.11,3.13.
         app_name: A bundled app instead of APP: hello, json1k, cpu or sleep.
         chdir: Directory from which APP is imported.
-        python: Python interpreter for APP. Default: an active or local .venv, else wsgiload's.
+        pythonpath: Further directories from which APP imports, such as src; repeatable.
+        python: Python interpreter for APP. Default: an active environment, the project's .venv
+            (also in a parent directory) or Poetry's, an active conda environment, else wsgiload's.
         python_version: Installed Python version for a bundled app, such as 3.13.
         port: Port of the server. Default: any free port.
         ready_timeout: Maximum startup time of a server.
@@ -52,6 +54,7 @@ class ServerOptions:
     grid: Grid = field(default_factory=dict)
     app_name: str | None = None
     chdir: str | Path = "."
+    pythonpath: Sequence[str | Path] = ()
     python: str | None = None
     python_version: str | None = None
     port: int | None = None

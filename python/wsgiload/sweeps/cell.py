@@ -204,9 +204,10 @@ def _context(
     users = [level.connections for level in experiment.levels if level.connections is not None]
     longest_ns = max(experiment.load.load_ns_at(level) for level in experiment.levels)
     most = max([experiment.load.max_connections or 0, *users, USUAL_CONNECTIONS])
-    # A command of the user's names its app itself.
+    # A command of the user's names its app itself, and a bundled app needs no other folder.
     app = served.app or ""
-    is_shimmed = found.server.own is None and needs_shim(app, served.app_dir)
+    pythonpath = experiment.pythonpath if found.app is None else ()
+    is_shimmed = found.server.own is None and needs_shim(app, served.app_dir, pythonpath)
     return lambda scratch: LaunchContext(
         python=environment.python,
         bin=environment.bin,
@@ -215,7 +216,7 @@ def _context(
         app=SHIM_APP if is_shimmed else app,
         app_dir=served.app_dir,
         scratch_dir=scratch,
-        shim_dir=shim_folder(app, served.app_dir, scratch) if is_shimmed else None,
+        shim_dir=shim_folder(app, served.app_dir, scratch, pythonpath) if is_shimmed else None,
         workers=budget.workers,
         threads=budget.threads,
         backlog=launch.usual_backlog() if is_tuned else None,
