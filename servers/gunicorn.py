@@ -10,6 +10,9 @@ SHARED_MEMORY = Path("/dev/shm")
 SETTINGS = "https://docs.gunicorn.org/en/stable/settings.html"
 NGINX = "https://nginx.org/en/docs/http/ngx_http_upstream_module.html#keepalive"
 
+# As much as other servers take by default; gunicorn takes more only as "unlimited".
+FIELD_BYTES = 65_536
+
 NOTES = (
     f"--timeout 0: no worker is killed for being busy (default 30 s; {SETTINGS}#timeout)",
     "--worker-tmp-dir /dev/shm: the heartbeat file must not block on disk I/O "
@@ -19,6 +22,8 @@ NOTES = (
     "--config is an empty file, so a gunicorn.conf.py in the app's directory cannot change the "
     "server unless --server-config names it",
     f"--graceful-timeout 2: limits the shutdown time only ({SETTINGS}#graceful-timeout)",
+    f"--limit-request-field_size {FIELD_BYTES}: large cookies (default 8,190; "
+    f"{SETTINGS}#limit-request-field-size)",
     "the access log is off and workers are not recycled by default; nothing is preloaded",
 )
 
@@ -64,6 +69,7 @@ def gunicorn(
         *option("--workers", context.workers),
         *option("--backlog", context.backlog),
         *context.when_tuned("--timeout", 0, "--graceful-timeout", 2, "--log-level", "warning"),
+        *context.when_tuned("--limit-request-field_size", FIELD_BYTES),
         "--no-control-socket",
     ]
     if context.is_tuned and SHARED_MEMORY.is_dir():

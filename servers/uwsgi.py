@@ -11,12 +11,15 @@ THINGS = "https://uwsgi-docs.readthedocs.io/en/latest/ThingsToKnow.html"
 HTTP = "https://uwsgi-docs.readthedocs.io/en/latest/HTTP.html"
 GEVENT = "https://uwsgi-docs.readthedocs.io/en/latest/Gevent.html"
 
+HEAD_BYTES = 65_535  # the largest that uWSGI has
+
 NOTES = (
     f"--master --die-on-term --no-orphans: by default SIGTERM reloads ({THINGS})",
     f"--need-app: without it a server with no app responds to everything with 500 ({THINGS})",
     f"--enable-threads: threads of the app run even where --threads is 1 ({THINGS})",
     f"--single-interpreter: one app, so no sub-interpreters ({OPTIONS}#single-interpreter)",
     f"--disable-logging: by default every request is logged ({OPTIONS}#disable-logging)",
+    f"--buffer-size {HEAD_BYTES}: by default request heads are limited to 4 KiB ({THINGS})",
     f"--listen = backlog (default 100); above somaxconn it refuses to start ({THINGS})",
     "no harakiri, no cheaper, no max-requests: all off by default; thunder-lock off",
 )
@@ -85,6 +88,7 @@ def uwsgi(listening: list[str], variant: Variant, context: LaunchContext) -> lis
             "--need-app",
             "--single-interpreter",
             "--disable-logging",
+            *("--buffer-size", str(HEAD_BYTES)),
         ),
     ]
 

@@ -22,8 +22,16 @@ def command(variant: Variant, context: LaunchContext) -> list[str]:
             None if context.max_connections is None else context.max_connections + 1,
         ),
         *option("--channel-timeout", context.idle_timeout_s),
-        *context.when_tuned("--asyncore-use-poll"),
+        *context.when_tuned("--asyncore-use-poll", *_forwarded(context)),
         context.app,
+    ]
+
+
+def _forwarded(context: LaunchContext) -> list[str]:
+    """As other servers treat X-Forwarded-* that comes from this host."""
+    return [
+        *("--trusted-proxy", context.host, "--trusted-proxy-headers", "x-forwarded-proto"),
+        "--no-clear-untrusted-proxy-headers",
     ]
 
 
@@ -46,6 +54,8 @@ SERVER = Server(
                 f"({ARGUMENTS})",
                 f"--channel-timeout longer than the run (default 120 s; {ARGUMENTS})",
                 f"--asyncore-use-poll: select() ends at descriptor 1024 ({ARGUMENTS})",
+                "--trusted-proxy, --no-clear-untrusted-proxy-headers: X-Forwarded-* reaches the "
+                f"app, as from other servers (by default it is removed; {ARGUMENTS})",
                 "no access log exists; 'Task queue depth' warnings under overload go to the "
                 "server's log and "
                 "cost CPU (https://github.com/Pylons/waitress/issues/309)",
