@@ -4,12 +4,16 @@ reads."""
 
 from __future__ import annotations
 
+import html
 import re
 
 # As much of a message as tells what it is about; the log has the whole.
 MOST_MESSAGE_CHARACTERS = 2_000
 MOST_TAIL_CHARACTERS = 4_000
+# As much of a response as tells what it is about.
+MOST_QUOTED_CHARACTERS = 300
 
+_MARKUP = re.compile(r"(?is)<(head|script|style)\b.*?</\1>|<[^>]*>")
 _STEERING = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
@@ -40,6 +44,15 @@ def message(text: str) -> str:
 def tail(text: str) -> str:
     """The end of a log, which holds the cause more often than the beginning."""
     return visible(text[-MOST_TAIL_CHARACTERS:])[-MOST_TAIL_CHARACTERS:]
+
+
+def quotation(body: str) -> str:
+    """The beginning of a response as one line, a page without its markup."""
+    if body.lstrip().startswith("<"):
+        body = html.unescape(_MARKUP.sub(" ", body))
+    text = visible(" ".join(body.split()))
+    is_whole = len(text) <= MOST_QUOTED_CHARACTERS
+    return text if is_whole else f"{text[:MOST_QUOTED_CHARACTERS]}…"
 
 
 def _shortened(text: str) -> str:

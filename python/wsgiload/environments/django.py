@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+from itertools import chain
 from pathlib import Path
 
 _SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE['"]\s*,\s*['"]([A-Za-z_][\w.]*)['"]""")
+_HOSTS = re.compile(r"ALLOWED_HOSTS\b[^\n=]*=(.*?)(?:\n\n|\n(?=\w)|\Z)", re.DOTALL)
+_LITERAL = re.compile(r"""['"]([^'"\n]+)['"]""")
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?")
 MANAGE = "manage.py"
-MANAGE_BYTES = 100_000
+MOST_BYTES = 100_000
+MOST_HOSTS = 8
 
 
 def projects(folder: Path) -> list[Path]:
@@ -37,9 +43,22 @@ def settings_modules(project: Path) -> list[str]:
     return list(dict.fromkeys([*named, *(name.removesuffix(".__init__") for name in found)]))
 
 
+def allowed_hosts(folder: Path) -> list[str]:
+    """Names that ALLOWED_HOSTS may hold, by the settings and the variables."""
+    projects_of = dict.fromkeys([folder, *projects(folder)])
+    patterns = ("*/settings*.py", "*/settings/*.py")
+    files = [file for one in projects_of for glob in patterns for file in sorted(one.glob(glob))]
+    texts = [found for file in files for found in _HOSTS.findall(_text(file))]
+    literals = chain.from_iterable(_LITERAL.findall(text) for text in texts)
+    variables = [text for name, text in os.environ.items() if "ALLOWED_HOSTS" in name]
+    names = chain.from_iterable(text.split(",") for text in chain(variables, literals))
+    found = [name.strip().removeprefix(".") for name in names]
+    return [name for name in dict.fromkeys(found) if _HOST.fullmatch(name)][:MOST_HOSTS]
+
+
 def _text(file: Path) -> str:
     try:
         with file.open(encoding="utf-8", errors="replace") as stream:
-            return stream.read(MANAGE_BYTES)
+            return stream.read(MOST_BYTES)
     except OSError:
         return ""

@@ -94,6 +94,7 @@ class ServerProcess:
         self.group = group
         self.log_path = log_path
         self.settings: ServerSettings | None = None
+        self.folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
 
@@ -112,8 +113,8 @@ class ServerProcess:
         self.settings = settings_of(self.found, context, argv, own, environment)
         self._log = self.log_path.open("wb")
         try:
-            folder = context.app_dir if server.own is None else server.own.folder
-            self._process = self.group.spawn(argv, env=variables, cwd=folder, log=self._log)
+            self.folder = context.app_dir if server.own is None else server.own.folder
+            self._process = self.group.spawn(argv, env=variables, cwd=self.folder, log=self._log)
         except OSError as error:
             raise ServerError(
                 f"{self.found.id} could not be started: {error}",

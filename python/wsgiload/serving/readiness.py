@@ -8,12 +8,14 @@ import http.client
 import time
 from dataclasses import dataclass
 
+from wsgiload.environments.django import allowed_hosts
 from wsgiload.errors import ServerError
 from wsgiload.loads.options import DEFAULT_TIMEOUT_NS
 from wsgiload.loads.request import Request
 from wsgiload.sampling.listen_queue import listener_pids
-from wsgiload.serving.exchange import Connection, ResponseTooLarge
+from wsgiload.serving.exchange import Connection, Response, ResponseTooLarge
 from wsgiload.serving.launch import HOST, ServerProcess
+from wsgiload.serving.wrong_response import exception_in, fix_of, in_words
 from wsgiload.units import NS_PER_S
 
 POLL_S = 0.02
@@ -46,6 +48,8 @@ class Answer:
     # The connection had ended before a byte of a response came.
     is_closed: bool = False
     is_too_large: bool = False
+    # Complete, correct or not.
+    response: Response | None = None
 
 
 def ask(port: int, request: Request, timeout_s: float = DEFAULT_TIMEOUT_NS / NS_PER_S) -> Answer:
@@ -70,13 +74,9 @@ def _exchange(connection: Connection, request: Request) -> Answer:
         return Answer(error.status, problem, is_too_large=True)
     except (OSError, http.client.HTTPException) as error:
         return Answer(None, f"{type(error).__name__}: {error}")
-    if response.status not in request.statuses:
-        return Answer(
-            response.status, f"{request.method} {request.path} got the status {response.status}"
-        )
-    if not _is_right(response.body, request):
-        return Answer(response.status, f"{request.method} {request.path} got a wrong body")
-    return Answer(response.status, None)
+    is_right = response.status in request.statuses and _is_right(response.body, request)
+    wrong = None if is_right else in_words(request, response)
+    return Answer(response.status, wrong, response=response)
 
 
 def _is_right(body: bytes, request: Request) -> bool:
@@ -109,7 +109,7 @@ def wait_until_ready(server: ServerProcess, port: int, expected: Expectation) ->
             return (now_ns - started_ns) / NS_PER_S
         wrong_since_ns = (wrong_since_ns or now_ns) if answer.status is not None else None
         if wrong_since_ns is not None and now_ns - wrong_since_ns > WRONG_RESPONSE_PATIENCE_NS:
-            raise _wrong_response(server, answer, expected.request)
+            raise _wrong_response(server, port, answer, expected.request)
         if now_ns - started_ns > expected.ready_timeout_ns:
             raise ServerError(
                 f"{server.found.id} gave no correct response within "
@@ -145,19 +145,22 @@ def out_of_memory(server: ServerProcess, kills: int, when: str, step: str) -> Se
     )
 
 
-def _wrong_response(server: ServerProcess, answer: Answer, request: Request) -> ServerError:
-    fix = "see the server's log"
-    if answer.status == 404:
-        fix = "choose a path that the app serves with --path"
-    elif answer.is_too_large:
+def _wrong_response(
+    server: ServerProcess, port: int, answer: Answer, request: Request
+) -> ServerError:
+    """The error for a complete response that is not the expected one: what it says, and what
+    helps."""
+    log = server.log_tail()
+    cause, fix = f"{server.found.id}: {answer.problem}", "see the server's log"
+    raised = exception_in(log)
+    if answer.is_too_large:
         fix = "choose a path with shorter responses with --path"
-    elif (
-        answer.status is not None and answer.status < 500 and answer.status not in request.statuses
-    ):
-        fix = f"name another --path, or accept it with --expect-status {answer.status}"
-    return ServerError(
-        f"{server.found.id}: {answer.problem}", fix, step=STEP, log_tail=server.log_tail()
-    )
+    elif raised is not None and answer.status is not None and answer.status >= 500:
+        cause += f"; its log has {raised}"
+    elif answer.response is not None:
+        hosts = [] if server.folder is None else allowed_hosts(server.folder)
+        fix = fix_of(request, answer.response, hosts, lambda other: ask(port, other).response)
+    return ServerError(cause, fix, step=STEP, log_tail=log)
 
 
 def _require_own_listener(server: ServerProcess, port: int) -> None:
@@ -187,7 +190,7 @@ def keeps_connections(server: ServerProcess, port: int, request: Request, timeou
                 continue
             if answer.is_closed:
                 return False
-            raise _wrong_response(server, answer, request)
+            raise _wrong_response(server, port, answer, request)
         return True
     finally:
         connection.close()

@@ -1,0 +1,135 @@
+"""What a wrong response says, and what helps: a fix that changes the request was tried before."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from wsgiload.foreign_text import quotation
+from wsgiload.loads.request import Request
+from wsgiload.serving.exchange import Response
+
+# Read of a body, for its quotation.
+READ_BYTES = 8_000
+
+REDIRECTS = (301, 302, 303, 307, 308)
+HTTPS_FIELD = ("X-Forwarded-Proto", "https")
+_LOGIN = re.compile(r"log-?in|sign-?in|oauth|sso", re.IGNORECASE)
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
+_OF_STATUS = {
+    401: "the path needs credentials: add -H 'Authorization: …' or -H 'Cookie: …', or choose "
+    "another --path",
+    403: "the app refuses this request: add what it asks for with -H 'Authorization: …' or "
+    "-H 'Cookie: …', or choose another --path",
+    404: "choose a path that the app serves with --path",
+    429: "lift the app's rate limit for the measurement",
+}
+
+# Sends the request anew; None where no complete response came.
+Again = Callable[[Request], Response | None]
+
+
+def in_words(request: Request, response: Response) -> str:
+    """What came back: its status if that is wrong, where it leads, and how its body begins."""
+    asked = f"{request.method} {request.path} got"
+    text = f"{asked} a wrong body"
+    if response.status not in request.statuses:
+        text = f"{asked} the status {response.status}"
+    if response.status in REDIRECTS and response.headers.get("Location"):
+        return f"{text} to {response.headers['Location']}"
+    body = excerpt(response)
+    return f'{text}, "{body}"' if body else text
+
+
+def excerpt(response: Response) -> str:
+    """The beginning of a body as one line of text: decompressed, and without markup."""
+    body, encoding = response.body[:READ_BYTES], response.headers.get("Content-Encoding", "")
+    if encoding.lower() in ("gzip", "deflate"):
+        try:
+            body = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, READ_BYTES)
+        except zlib.error:
+            return f"({encoding})"
+    elif encoding and encoding.lower() != "identity":
+        return f"({encoding})"
+
+    return quotation(body.decode(errors="replace"))
+
+
+def fix_of(request: Request, response: Response, hosts: Iterable[str], again: Again) -> str:
+    """What to change; ``hosts`` are names that the app may accept."""
+    status = response.status
+    if status in request.statuses:
+        return _fix_of_body(response)
+    if status >= 500:
+        return "see the server's log"
+    if status in REDIRECTS:
+        return _fix_of_redirect(request, response, again)
+    if status == 400:
+        return _fix_of_host(request, hosts, again)
+    if status == 405 and response.headers.get("Allow"):
+        method = response.headers["Allow"].partition(",")[0].strip()
+        return f"choose another --path, or send --method {shlex.quote(method)}"
+    usual = f"choose another --path or change the request; if {status} is right, add "
+    return _OF_STATUS.get(status, f"{usual}--expect-status {status}")
+
+
+def exception_in(log: str) -> str | None:
+    """The exception of the last traceback in a log."""
+    _, found, block = log.rpartition("Traceback (most recent call last)")
+    lines = block.splitlines()[1:] if found else []
+    return next((line for line in lines if _EXCEPTION.fullmatch(line)), None)
+
+
+def _fix_of_body(response: Response) -> str:
+    encoding = response.headers.get("Content-Encoding")
+    if encoding:
+        return (
+            f"bodies are checked as they are sent, and this one has Content-Encoding: {encoding}; "
+            "omit the header Accept-Encoding"
+        )
+    return "choose another --path, or correct what the --expect options ask for"
+
+
+def _fix_of_redirect(request: Request, response: Response, again: Again) -> str:
+    where = urlsplit(response.headers.get("Location", ""))
+    name, value = HTTPS_FIELD
+    if where.scheme == "https":
+        if _is_right(again(_with(request, name, value)), request):
+            return f"the app wants https: add -H '{name}: {value}'"
+        return "the app wants https: turn that off for the measurement"
+    if _LOGIN.search(where.path):
+        return (
+            "the path needs a login: add its cookie with -H 'Cookie: …', or choose another --path"
+        )
+
+    path = where.path + (f"?{where.query}" if where.query else "")
+    if path.startswith("/") and _is_right(again(replace(request, path=path)), request):
+        return f"choose where it leads: --path {shlex.quote(path)}"
+    return f"choose another --path; if the redirect is right, add --expect-status {response.status}"
+
+
+def _fix_of_host(request: Request, hosts: Iterable[str], again: Again) -> str:
+    """Frameworks respond 400 to a name that they do not serve; the load calls the server by its
+    address."""
+    if any(name.lower() == "host" for name, _ in request.headers):
+        return "correct -H 'Host: …', or change the request with --method, -H and --body"
+    for host in dict.fromkeys((*hosts, "localhost")):
+        other = again(_with(request, "Host", host))
+        if other is not None and other.status < 500 and other.status != 400:
+            return f"the app accepts only its own host names: add -H {shlex.quote(f'Host: {host}')}"
+    return (
+        "if the app accepts only its own host names (Django's ALLOWED_HOSTS), add -H 'Host: NAME'; "
+        "otherwise change the request with --method, -H and --body"
+    )
+
+
+def _with(request: Request, name: str, value: str) -> Request:
+    return replace(request, headers=(*request.headers, (name, value)))
+
+
+def _is_right(response: Response | None, request: Request) -> bool:
+    return response is not None and response.status in request.statuses

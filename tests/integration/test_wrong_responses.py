@@ -1,0 +1,66 @@
+"""Where a response is wrong, the command quotes it and names a fix that works when pasted."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .command import SCRIPT, Command, Done
+from .test_finding_apps import APPS, require_ok
+from .test_user_apps import make_project
+
+pytestmark = [pytest.mark.servers, pytest.mark.limits]
+
+BRIEFLY = ("--rates", 20, "--duration", "1s", "--warmup", "200ms", "--cooldown", "0s", "--quiet")
+SETTINGS = ("DJANGO_SETTINGS_MODULE=site_config.settings.production", "APP_SECRET_KEY=x")
+DJANGO = ("site_config.wsgi:application", "--path", "/health/")
+SERVERS = ("gunicorn-gthread", "waitress", "uwsgi", "gevent")
+HTTPS = "SSL_REDIRECT=1"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Django project that accepts one host name, and may redirect to https."""
+    folder = make_project(tmp_path_factory.mktemp("production") / "site", "django")
+    shutil.copytree(APPS / "django_hosts", folder, dirs_exist_ok=True)
+    return folder
+
+
+def sweep(command: Command, site: Path, *words: object, variables: tuple[str, ...] = ()) -> Done:
+    program = ["env", *SETTINGS, *variables, str(SCRIPT)]
+    return command.run("sweep", *DJANGO, *words, *BRIEFLY, cwd=site, program=program)
+
+
+def failure(done: Done) -> str:
+    """The message of the only cell, which failed before it was measured."""
+    assert done.code == 97
+    (cell,) = done.cells.values()
+    assert cell["failure"]["step"] == "readiness"
+    message: str = cell["failure"]["message"]
+    return message
+
+
+def pasted(message: str) -> list[str]:
+    """The options that a fix names."""
+    return shlex.split(message.rpartition(": add ")[2])
+
+
+def test_a_host_that_django_refuses_gets_the_header_to_add(command: Command, site: Path) -> None:
+    message = failure(sweep(command, site, "--servers", "gunicorn-gthread"))
+    assert 'GET /health/ got the status 400, "Bad Request (400)"' in message
+    fix = pasted(message)
+    assert fix == ["-H", "Host: shop.example"]
+    require_ok(sweep(command, site, *fix, "--servers", ",".join(SERVERS)), len(SERVERS))
+
+
+def test_a_redirect_to_https_gets_the_header_of_a_proxy(command: Command, site: Path) -> None:
+    words = ("-H", "Host: shop.example", "--servers")
+    message = failure(sweep(command, site, *words, "waitress", variables=(HTTPS,)))
+    assert "GET /health/ got the status 301 to https://shop.example/health/" in message
+    fix = pasted(message)
+    assert fix == ["-H", "X-Forwarded-Proto: https"]
+    done = sweep(command, site, *fix, *words, ",".join(SERVERS), variables=(HTTPS,))
+    require_ok(done, len(SERVERS))
