@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-HELD_BACK = (signal.SIGINT, signal.SIGTERM)
+HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Within the block a SIGINT or SIGTERM calls ``act``, however many come, and raises nothing.
+    """Within the block a SIGINT, SIGTERM or SIGHUP calls ``act``, however many come, and raises
+    nothing.
 
     A handler, not a signal mask: children would inherit the mask. Outside the main thread no signal
     arrives, so there is nothing to do.
@@ -37,7 +38,7 @@ def instead_of_interrupts(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Finish the block first; a SIGINT or SIGTERM that came meanwhile is raised as
+    """Finish the block first; a SIGINT, SIGTERM or SIGHUP that came meanwhile is raised as
     KeyboardInterrupt after it."""
     came: list[bool] = []
     with instead_of_interrupts(lambda: came.append(True)):

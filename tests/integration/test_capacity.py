@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -166,12 +167,13 @@ def test_which_server_to_run_is_part_of_the_document_or_why_none_is_named(
 
 @pytest.mark.servers
 @pytest.mark.limits
-def test_ctrl_c_keeps_the_finished_trials(command: Command) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupt_keeps_the_finished_trials(command: Command, number: signal.Signals) -> None:
     running = command.start(
         "capacity", "--servers", "wsgiref,waitress", "--slo", "p99<50ms", *BRIEFLY
     )
     until(lambda: "bracket" in running.err, "the first trial of the search")
-    running.press_ctrl_c()
+    os.killpg(running.pid, number)
     done = running.end()
     assert done.code == 130
     assert "Traceback" not in done.err

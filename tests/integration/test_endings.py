@@ -50,7 +50,12 @@ def terminate(running: Running) -> None:
     os.kill(running.pid, signal.SIGTERM)
 
 
-each_request_to_end = pytest.mark.parametrize("ask", [press_ctrl_c, terminate])
+def hang_up(running: Running) -> None:
+    """What a terminal does that is closed."""
+    os.kill(running.pid, signal.SIGHUP)
+
+
+each_request_to_end = pytest.mark.parametrize("ask", [press_ctrl_c, terminate, hang_up])
 
 
 @each_request_to_end

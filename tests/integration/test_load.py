@@ -415,12 +415,15 @@ def test_ctrl_c_ends_the_command_with_130_and_what_was_measured(
     command.require_nothing_left()
 
 
-def test_sigterm_ends_the_command_like_ctrl_c(target: CountingServer, command: Command) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_is_heeded_like_ctrl_c(
+    target: CountingServer, command: Command, number: signal.Signals
+) -> None:
     running = command.start(
         "load", target.url, "-R", 200, "-d", "60s", "--json", "out.json", "--quiet"
     )
     wait_for(target, 20)
-    running.process.terminate()
+    os.kill(running.pid, number)
     assert running.end().code == 130
     assert "interrupted" in reasons(json.loads((command.folder / "out.json").read_text()))
 

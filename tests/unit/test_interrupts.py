@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from wsgiload.interrupts import instead_of_interrupts, uninterrupted
+from wsgiload.interrupts import HELD_BACK, instead_of_interrupts, uninterrupted
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in HELD_BACK}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
@@ -33,6 +33,7 @@ def test_what_is_not_interrupted_comes_to_its_end_first() -> None:
     with pytest.raises(KeyboardInterrupt), uninterrupted():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
         done.append("whole")
     assert done == ["whole"]
 

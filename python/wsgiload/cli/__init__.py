@@ -5,6 +5,7 @@ This package and ``report`` are the only ones that print, and this one alone dec
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from types import FrameType
@@ -12,7 +13,7 @@ from types import FrameType
 import click
 
 from wsgiload.cli._group import CommandGroup, LazyCommand
-from wsgiload.cli._output import complain
+from wsgiload.cli._output import complain, write_no_more
 from wsgiload.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, WsgiloadError
 
 EXIT_CODES = """\b
@@ -62,6 +63,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with the documented code; never a traceback for what a user
     did."""
     signal.signal(signal.SIGTERM, _as_interrupt)
+    # A terminal that was closed; under nohup the run is meant to go on.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _as_interrupt)
     sys.exit(run(arguments))
 
 
@@ -80,8 +84,16 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return EXIT_OK  # whoever read our output has seen enough
     except OSError as error:
+        if _is_closed_terminal(error):
+            write_no_more()
+            return EXIT_INTERRUPTED
         return _complain(_system_words(error), EXIT_USAGE)
     return code if isinstance(code, int) else EXIT_OK
+
+
+def _is_closed_terminal(error: OSError) -> bool:
+    """Whether it is what writing to a terminal that was closed ends with."""
+    return error.errno == errno.EIO and error.filename is None
 
 
 def _system_words(error: OSError) -> str:

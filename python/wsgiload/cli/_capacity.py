@@ -332,12 +332,14 @@ def _dry_run(plan: CapacityPlan) -> object:
 def _print(result: CapacityResult, thresholds: list[Threshold], json_file: str | None) -> int:
     """The table, the requested JSON, and the exit code."""
     document = result.document
+    # Before the table: nobody may be there to read that.
+    if json_file is not None:
+        write_json(document, json_file)
+
     if json_file != "-":
         print_capacity(document, terminal())
         say(f"run: {result.run_dir}")
         tell_recommendations(document.recommendations, EXIT_OK)
-    if json_file is not None:
-        write_json(document, json_file)
 
     searched = [(one.server, one) for one in document.servers if not is_unfinished(one)]
     for sentence in failed_thresholds(thresholds, searched):

@@ -18,7 +18,7 @@ class RequestFlags(TypedDict):
     """What is sent, and which response is correct."""
 
     method: str
-    header: tuple[tuple[str, str], ...]
+    header: tuple[tuple[tuple[str, str], ...], ...]
     body: str | None
     body_file: Path | None
     targets: Path | None

@@ -14,6 +14,7 @@ import click
 from wsgiload.catalogue.own import parse_command
 from wsgiload.cli._descriptions import described
 from wsgiload.cli._flags import LoadFlags, RequestFlags, SendingFlags
+from wsgiload.cli._header import parse_headers
 from wsgiload.cli._help import HelpfulCommand, Option, option
 from wsgiload.cli.config import TomlValue, read_defaults
 from wsgiload.documents.load_plan import Arrivals, OnBusy
@@ -22,7 +23,6 @@ from wsgiload.experiment.variables import parse_variable
 from wsgiload.loads.options import parse_keepalive
 from wsgiload.loads.precision import parse_precision
 from wsgiload.loads.public_options import LoadOptions, RequestOptions
-from wsgiload.loads.request import parse_header
 from wsgiload.loads.thresholds import parse_check_threshold
 from wsgiload.units import (
     NS_PER_S,
@@ -79,7 +79,7 @@ CONNECTIONS = Parsed("connections", parse_connections)
 KEEPALIVE = Parsed("on|off|K", parse_keepalive)
 CHECK_THRESHOLD = Parsed("threshold of a check", parse_check_threshold)
 PRECISION = Parsed("precision", _checked_precision)
-HEADER = Parsed("name: value", parse_header)
+HEADER = Parsed("name: value|@FILE", parse_headers)
 COMMAND = Parsed("[name=]command", parse_command)
 ASSIGNMENT = Parsed("name=value", lambda text: _assignment(text))
 VARIABLE = Parsed("name=value", parse_variable)
@@ -206,7 +206,7 @@ request_options = together(
         "header",
         multiple=True,
         type=HEADER,
-        help="Header field 'Name: value' (repeatable).",
+        help="Header field 'Name: value', or @FILE with one on each line (repeatable).",
     ),
     option("Request", "-b", "--body", help=_request("body")),
     option("Request", "--body-file", type=FILE, help="File with the request body."),
@@ -339,7 +339,7 @@ def request_options_of(flags: RequestFlags, path: str | None = None) -> RequestO
     return RequestOptions(
         path=path,
         method=flags["method"],
-        headers=flags["header"],
+        headers=tuple(field for fields in flags["header"] for field in fields),
         body=read_body(flags["body"], flags["body_file"]),
         targets=flags["targets"],
         sessions=flags["sessions"],

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import click
 import msgspec
@@ -64,8 +65,18 @@ def tell(text: str, *, is_whole: bool = True) -> None:
     try:
         click.echo(visible(text), err=True, nl=is_whole)
     except OSError:
-        # What was not written would be tried again at the very end, and fail there.
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # until then
+        sys.stderr = _nobody()
+
+
+def write_no_more() -> None:
+    """Nobody reads standard output any more."""
+    sys.stdout = _nobody()
+
+
+def _nobody() -> TextIO:
+    """In place of a stream that failed: what it holds would be tried again at the very end, and
+    fail there."""
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def complain(text: str) -> None:

@@ -402,6 +402,12 @@ def _print(
 ) -> int:
     """The tables, the requested files, and the exit code."""
     summary = result.summary
+    # Before the tables: nobody may be there to read those.
+    if json_file is not None:
+        write_json(summary, json_file)
+    if html is not None and result.report is not None:
+        shutil.copyfile(result.report, html)
+
     if json_file != "-":
         if verbose:
             print_sweep(summary, terminal())
@@ -413,10 +419,6 @@ def _print(
         say(f"run: {result.run_dir}")
         if result.report is not None:
             say(f"report: {result.report}")
-    if json_file is not None:
-        write_json(summary, json_file)
-    if html is not None and result.report is not None:
-        shutil.copyfile(result.report, html)
 
     cells = [(cell.id, cell) for cell in last_attempts(summary.cells)]
     failed = failed_thresholds(thresholds, cells)

@@ -50,7 +50,7 @@ class Request:
             "write one like GET",
         )
         for name, value in self.headers:
-            allowed = bool(_TOKEN.fullmatch(name) and _FIELD_VALUE.fullmatch(value))
+            allowed = bool(_TOKEN.fullmatch(name)) and is_field_value(value)
             require(
                 allowed, f"header {name}: {value!r} has characters that HTTP forbids", "use ASCII"
             )
@@ -124,6 +124,11 @@ def header_pairs(
         )
         require(is_pair, f"{pair!r} is not a (name, value) pair", fix)
     return tuple((name, value) for name, value in fields)
+
+
+def is_field_value(text: str) -> bool:
+    """Whether a header field may have this value."""
+    return _FIELD_VALUE.fullmatch(text) is not None
 
 
 def parse_header(text: str) -> tuple[str, str]:

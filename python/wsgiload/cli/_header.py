@@ -1,0 +1,62 @@
+"""Header fields of the command line: one in an option, or a file of them, whose content no message
+repeats, because it may be a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsgiload.errors import UsageError
+from wsgiload.loads.request import is_field_value, parse_header
+
+# More than any server takes.
+MOST_FILE_BYTES = 1 << 20
+
+
+def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
+    """``Name: value``, or ``@FILE`` with one on each line."""
+    if not text.startswith("@"):
+        return (parse_header(text),)
+    if text == "@":
+        raise UsageError("-H @ names no file", "write -H ")
+    path = _path_of(text[1:])
+    lines = enumerate(_text_of(path).split("\n"), start=1)
+    written = [(number, line.strip()) for number, line in lines]
+    fields = tuple(
+        _field(line, f"{path}:{number}")
+        for number, line in written
+        if line and not line.startswith("#")
+    )
+    if not fields:
+        raise UsageError(f"{path} has no header fields", "write one 'Name: value' on each line")
+    return fields
+
+
+def _path_of(name: str) -> Path:
+    """A shell expands a tilde at the beginning of a word only, and ours is behind the ``@``."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:  # which may be a pipe, and so has no size
+            content = file.read(MOST_FILE_BYTES + 1)
+        if len(content) > MOST_FILE_BYTES:
+            raise UsageError(f"{path} is larger than 1 MiB", "write one header field on each line")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeError:
+        raise UsageError(f"{path} is not UTF-8", "use ASCII") from None
+
+
+def _field(line: str, where: str) -> tuple[str, str]:
+    try:
+        name, value = parse_header(line)
+    except UsageError:
+        raise UsageError(f"{where} is not a header field", "write it as 'Name: value'") from None
+    if not is_field_value(value):
+        raise UsageError(f"{where}: {name} has characters that HTTP forbids", "use ASCII")
+    return name, value

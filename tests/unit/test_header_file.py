@@ -1,0 +1,92 @@
+"""``-H @FILE``: header fields from a file, which may be secrets."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from wsgiload.cli import run
+from wsgiload.cli._header import parse_headers
+from wsgiload.errors import UsageError
+
+SECRET = "5e3c7e7"
+FIELDS = (("Authorization", "Bearer a"), ("Accept", "*/*"))
+
+
+def test_a_field_on_the_command_line_is_as_it_was() -> None:
+    assert parse_headers("Accept: */*") == (("Accept", "*/*"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Authorization: Bearer a\nAccept: */*\n",
+        "Authorization: Bearer a\nAccept: */*",
+        "Authorization: Bearer a\r\nAccept: */*\r\n",
+        "\ufeffAuthorization: Bearer a\nAccept: */*\n",
+        "# a remark\n\nAuthorization:Bearer a\n   \n  # Accept: none\n  Accept:  */*  \n",
+    ],
+)
+def test_fields_of_a_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "fields").write_bytes(text.encode())
+    assert parse_headers(f"@{tmp_path / 'fields'}") == FIELDS
+
+
+def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell expands it behind the sign."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "fields").write_text("Accept: */*\n")
+    assert parse_headers("@~/fields") == (("Accept", "*/*"),)
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    """As ``-H @<(command)`` gives it."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("Accept: */*\n",))
+    writer.start()
+    assert parse_headers(f"@{tmp_path / 'pipe'}") == (("Accept", "*/*"),)
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "FILE has no header fields; write one 'Name: value' on each line"),
+        (b"\n# nothing\n", "FILE has no header fields; write one 'Name: value' on each line"),
+        (b"Accept: a\n5e3c7e7\n", "FILE:2 is not a header field; write it as 'Name: value'"),
+        (b"5e3c7e7 b: a\n", "FILE:1 is not a header field; write it as 'Name: value'"),
+        (b"\nX: 5e3c7e7\x01\n", "FILE:2: X has characters that HTTP forbids; use ASCII"),
+        ("X: 5e3c7e7☃\n".encode(), "FILE:1: X has characters that HTTP forbids; use ASCII"),
+        (b"X: 5e3c7e7\xff\n", "FILE is not UTF-8; use ASCII"),
+        (b"X: 5e3c7e7\n" * 100_000, "FILE is larger than 1 MiB; write one header field on each"),
+    ],
+)
+def test_a_bad_file_is_named_and_never_repeated(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "fields"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as refused:
+        parse_headers(f"@{path}")
+    told = str(refused.value)
+    assert told.replace(str(path), "FILE").startswith(says)
+    assert SECRET not in told
+
+
+@pytest.mark.parametrize("command", [["load", "http://127.0.0.1:1/"], ["sweep"], ["capacity"]])
+def test_a_file_that_is_not_there_is_a_usage_error(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, "-H", "@gone/fields"]) == 2
+    assert "cannot read gone/fields: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_file_has_a_name() -> None:
+    with pytest.raises(UsageError, match="-H @ names no file"):
+        parse_headers("@")
+
+
+def test_a_directory_is_no_file_of_fields(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Is a directory"):
+        parse_headers(f"@{tmp_path}")
