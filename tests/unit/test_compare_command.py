@@ -91,6 +91,28 @@ def test_without_enough_runs_the_page_says_why_and_has_no_factors(tmp_path: Path
     assert 'id="forest"' not in text and '"forest":null' in text
 
 
+def test_too_few_runs_are_compared_without_an_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = stored(tmp_path / "one", experiment(1, {"a": 20e6}, runs=1))
+    two = stored(tmp_path / "two", experiment(1, {"a": 80e6}, runs=1))
+    assert run(["compare", str(one), str(two)]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "a at 1,000/s: 4.00× the p99 of the first run, with no interval: no inference possible "
+        "from 1 run; repeat both with --runs 4 or more"
+    )
+
+
+def test_the_revisions_of_the_app_are_named() -> None:
+    first, second = (
+        summary_of([cell("a")], runs=1, app_revision=commit * 40) for commit in ("a", "b")
+    )
+    assert unlike(first, second) == [
+        "The app was at revision aaaaaaaaaaaa and then at bbbbbbbbbbbb."
+    ]
+    assert unlike(first, first) == ["Both runs measured revision aaaaaaaaaaaa of the app."]
+
+
 def test_runs_with_nothing_in_common_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,7 @@ from wsgiload.results.stored_plan import (
     read_plan,
     require_same_host,
     require_same_plan,
+    require_same_revision,
     require_same_versions,
     revive,
     stored_plan,
@@ -315,3 +316,11 @@ def test_an_objective_is_stored_with_the_plan_and_another_may_take_its_place(
     monkeypatch.setattr(module, "_carry_out", lambda experiment, *_: experiment)
     assert cast(Any, module).resume_sweep(tmp_path).slo == ("p99<50ms",)
     assert cast(Any, module).resume_sweep(tmp_path, slo=("p99<1s",)).slo == ("p99<1s",)
+
+
+def test_another_revision_of_the_app_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsgiload.results.stored_plan.revision_of", lambda folder: "bbb")
+    with pytest.raises(UsageError, match="it is at revision bbb and was at aaa"):
+        require_same_revision(replace(PLAIN, app_revision="aaa"))
+    require_same_revision(replace(PLAIN, app_revision="bbb"))
+    require_same_revision(PLAIN)

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from wsgiload.analysis.aggregate import (
@@ -21,6 +22,7 @@ from wsgiload.analysis.aggregate import (
     Level,
     Runs,
     figure_of,
+    is_discarded,
     server_of,
     standing,
 )
@@ -44,8 +46,10 @@ Finding = Literal["different", "same", "undecided", "no inference"]
 # Beyond this share of its capacity a server's quantiles magnify every drift of the host.
 CAUTIOUS_SHARE = 0.8
 _BOTH = 2
+# As much of a commit as git shows.
+SHORT_COMMIT = 12
 # Of the plan, what says nothing of how a server was measured.
-_MAY_DIFFER = {"name", "servers", "runs", "rates", "connections", "aggregate"}
+_MAY_DIFFER = {"name", "app_revision", "servers", "runs", "rates", "connections", "aggregate"}
 # Of the host, what its figures depend on first of all.
 _OF_HOST = ("machine", "cpu_model", "cpus", "available_cpus", "kernel")
 _ENDED = {
@@ -68,6 +72,8 @@ class Pair:
     reason: str | None
     # The slower of both may look so only because the generator was late.
     may_be_delay: bool = False
+    # Where nothing can be inferred: of the medians.
+    factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,14 @@ def default_figure(cells: Sequence[CellResult]) -> Figure:
 
 def _chosen_figure(figure: str | None, cells: Sequence[CellResult]) -> Figure:
     return default_figure(cells) if figure is None else FIGURES[FIGURES.index(figure)]
+
+
+def _known_figure(cells: Sequence[CellResult]) -> Figure:
+    """The default figure, or the median where the cells have too few requests for it."""
+    usual = default_figure(cells)
+    kept = [cell for cell in cells if not is_discarded(cell)]
+    lacks = {figure: any(figure_of(cell, figure) is None for cell in kept) for figure in FIGURES}
+    return "p50" if lacks[usual] and not lacks["p50"] else usual
 
 
 def compare_servers(
@@ -131,7 +145,9 @@ def compare_runs(
 ) -> tuple[Comparison, ...]:
     """Every server at every load that both runs measured: the second run's figure over the
     first's."""
-    chosen = _chosen_figure(figure, first)
+    chosen = _known_figure([*first, *second])
+    if figure is not None:
+        chosen = FIGURES[FIGURES.index(figure)]
     before = standing(first)
     after = standing(second)
     saturation = {} if of_sessions else saturation_goodputs(first) | saturation_goodputs(second)
@@ -163,6 +179,7 @@ def unlike(first: Summary, second: Summary) -> list[str]:
         )
     ]
 
+    warnings += _revisions(first.experiment.app_revision, second.experiment.app_revision)
     before = _versions(first.cells)
     now = _versions(second.cells)
     warnings += [
@@ -171,6 +188,20 @@ def unlike(first: Summary, second: Summary) -> list[str]:
         if before[server] != now[server]
     ]
     return warnings
+
+
+def _revisions(before: str | None, now: str | None) -> list[str]:
+    """Which code was measured: the difference that a comparison of two runs is usually about."""
+    if before is None or now is None:
+        return []
+    if before == now:
+        return [f"Both runs measured revision {_short(before)} of the app."]
+    return [f"The app was at revision {_short(before)} and then at {_short(now)}."]
+
+
+def _short(revision: str) -> str:
+    commit, mark, changes = revision.partition("+")
+    return commit[:SHORT_COMMIT] + mark + changes
 
 
 def unlike_hosts(first: HostFacts | None, second: HostFacts | None) -> list[str]:
@@ -264,8 +295,18 @@ def _unpaired(level: Level, before: Runs, after: Runs, figure: Figure) -> Pair:
         min(len(one), len(other)),
         False,
         reason,
-        may_be_delay,
+        may_be_delay=may_be_delay,
+        factor=None if effect is not None else _factor_of_medians(one, other),
     )
+
+
+def _factor_of_medians(one: Sequence[float | None], other: Sequence[float | None]) -> float | None:
+    """What the runs say by themselves, without an interval; None where one has no figure."""
+    known = [[value for value in values if value is not None] for values in (one, other)]
+    if not all(known) or len(known[0]) != len(one) or len(known[1]) != len(other):
+        return None
+    factor = median(known[0]) / median(known[1]) if median(known[1]) > 0 else math.inf
+    return factor if math.isfinite(factor) and factor > 0 else None
 
 
 def _logarithms(values: Sequence[float | None]) -> list[float]:
@@ -329,7 +370,7 @@ def comparison_of(
         figure=figure,
         rounds=pair.rounds,
         same_server=pair.is_same_server,
-        factor=effect.factor if effect else None,
+        factor=effect.factor if effect else pair.factor,
         interval_95=effect.bounds if effect else None,
         p=effect.p if effect else None,
         p_adjusted=p_adjusted,

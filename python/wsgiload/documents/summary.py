@@ -41,6 +41,9 @@ class ExperimentFacts(Document, frozen=True, kw_only=True):
     app: str | tuple[str, ...] | None
     """`module:callable`; a list where `--grid app=` combines several. Source: plan. Null: only
     the user's commands know."""
+    app_revision: str | None = None
+    """Commit of the app that was checked out, with `+changes` where tracked files differed from it.
+    Source: git. Null: no work tree of git, or a bundled app."""
     path: str | tuple[str, ...] | None
     """Path requested; a list where the apps of a grid have different ones. Source:
     plan. Null: several targets."""
@@ -188,7 +191,8 @@ class Comparison(Document, frozen=True, kw_only=True):
     same_server: bool
     """Both are one server under two names (A/A). Source: catalogue."""
     factor: NonNegativeFloat | None
-    """The first's figure over the second's. Unit: times. Source: rounds. Null: see `reason`."""
+    """The first's figure over the second's; of two stored runs without an interval that of their
+    medians. Unit: times. Source: rounds. Null: see `reason`."""
     interval_95: tuple[NonNegativeFloat, NonNegativeFloat] | None
     """Of that factor: low, high. Unit: times. Source: rounds. Null: see `reason`."""
     p: Share | None

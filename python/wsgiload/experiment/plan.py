@@ -102,6 +102,7 @@ class Experiment:
     profile: Profile = "tuned"
     sizes: tuple[Size, ...] = (Size(),)
     bundled: bool = False
+    app_revision: str | None = None
     python: str | None = None
     python_version: str | None = None
     # Searched for modules after the app's own directory.
@@ -209,6 +210,7 @@ def experiment_facts(experiment: Experiment, servers: tuple[str, ...]) -> Experi
         if experiment.measures_catalogue
         else None,
         app=_varied(apps) if apps else None,
+        app_revision=experiment.app_revision,
         path=_varied([one.request.path for one in served]),
         method=experiment.request.method,
         targets=len(experiment.request.targets) or None,

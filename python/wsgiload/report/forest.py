@@ -21,9 +21,9 @@ HEADINGS = ("pair", "factor", "low", "high", "p", "p adjusted")
 
 
 def drawable(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons that have a factor, as many as fit; the A/A pairs first, because the others
-    are read by them."""
-    known = [entry for entry in comparisons if entry.factor is not None]
+    """The comparisons with an interval, as many as fit; the A/A pairs first, because the others are
+    read by them."""
+    known = [entry for entry in comparisons if entry.interval_95 is not None]
     return sorted(known, key=lambda entry: not entry.same_server)[:MOST_ROWS]
 
 

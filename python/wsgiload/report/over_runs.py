@@ -23,7 +23,7 @@ from wsgiload.documents.summary import (
     Summary,
 )
 from wsgiload.report import words
-from wsgiload.statistics.effect import PLANNED_FACTOR, SIGNIFICANT, runs_needed
+from wsgiload.statistics.effect import FEWEST_RUNS, PLANNED_FACTOR, SIGNIFICANT, runs_needed
 
 COMPARISON_NOTE = (
     "Paired by round; 95 % interval: Student's t; p: paired t test with "
@@ -202,6 +202,11 @@ def _change(entry: Comparison) -> str:
             return f"the same {entry.figure} within 5 % ({_factor_words(entry)})"
         case "undecided":
             return f"no difference shown in {entry.figure} ({_factor_and_p(entry)})"
+        case _ if entry.factor is not None:
+            return (
+                f"{_times(entry.factor)} the {entry.figure} of the first run, with no interval: "
+                f"{entry.reason}; repeat both with --runs {FEWEST_RUNS} or more"
+            )
         case _:
             return str(entry.reason)
 

@@ -1,7 +1,7 @@
 """run.json: an experiment as it is stored, read back, and what must not have changed before it is
 resumed.
 
-Pure but for reading files.
+Pure but for reading files, and asking git.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from wsgiload.errors import UsageError
 from wsgiload.experiment.plan import Cell, Experiment, plain
 from wsgiload.experiment.variables import with_secrets
 from wsgiload.host.cpus import CpuPlan
+from wsgiload.host.revision import revision_of
 
 # What a figure depends on; the rest of the host's facts may differ from hour to hour.
 HOST_FACTS = (
@@ -32,7 +33,7 @@ HOST_FACTS = (
     "generator",
 )
 # What of a plan may be another without making another experiment.
-_ELSEWHERE = ("out", "slo")
+_ELSEWHERE = ("out", "slo", "app_revision")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +137,16 @@ def require_same_host(stored: HostFacts, now: HostFacts) -> None:
                 f"--resume: the host has changed: {name} is {after!r} and was {before!r}",
                 "start a new run, and compare the two with `wsgiload compare`",
             )
+
+
+def require_same_revision(stored: Experiment) -> None:
+    """Refuse another revision of the app than the first half measured."""
+    before, now = stored.app_revision, revision_of(stored.app_dir)
+    if before not in (None, now):
+        raise UsageError(
+            f"--resume: the app has changed: it is at revision {now} and was at {before}",
+            "start a new run, and compare the two with `wsgiload compare`",
+        )
 
 
 def require_same_versions(

@@ -34,6 +34,7 @@ from wsgiload.experiment.settings import resolve_servers
 from wsgiload.experiment.unused_settings import unused_settings
 from wsgiload.host.cpus import CpuPlan, assign_cpus, available_cpus, pinned
 from wsgiload.host.facts import host_facts
+from wsgiload.host.revision import revision_of
 from wsgiload.host.topology import read_topology
 from wsgiload.interrupts import uninterrupted
 from wsgiload.limits import Janitor, Limits, select_backend
@@ -46,6 +47,7 @@ from wsgiload.results.stored_plan import (
     read_plan,
     require_same_host,
     require_same_plan,
+    require_same_revision,
     require_same_versions,
     stored_plan,
 )
@@ -213,6 +215,8 @@ def run_sweep(experiment: Experiment, events: SweepEvents | None = None) -> Swee
     """Measure every cell and write the run directory. What cannot be used is a UsageError before
     anything starts; a server that fails is a cell with a failure; Ctrl-C ends the sweep with what
     is finished."""
+    if not experiment.bundled:
+        experiment = replace(experiment, app_revision=revision_of(experiment.app_dir))
     return _carry_out(experiment, events or SweepEvents(), None)
 
 
@@ -232,6 +236,7 @@ def resume_sweep(
     if asked is not None:
         require_same_plan(experiment, asked)
     require_same_host(host, host_facts())
+    require_same_revision(experiment)
     summary = read(Summary, run_dir / "summary.json")
     if summary.status == "complete":
         raise UsageError(

@@ -1,0 +1,55 @@
+"""Two revisions of an app are measured, stored with their commits, and compared."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .command import Command
+
+pytestmark = [pytest.mark.servers, pytest.mark.limits]
+
+MAKE = Path(__file__).parent / "apps" / "revisions" / "make.sh"
+WORDS = ("app:application", "--servers", "waitress", "--rates", 20, "--duration", "2s", "--quiet")
+BRIEFLY = ("--warmup", "200ms", "--cooldown", "0s", "--settle", "0s")
+
+
+@pytest.fixture
+def revisions(tmp_path: Path) -> tuple[Path, Path]:
+    """Work trees of the first revision, which takes 2 ms, and of the second, which takes 10 ms."""
+    subprocess.run([MAKE], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    return tmp_path / "base", tmp_path / "repo"
+
+
+def commit_of(folder: Path) -> str:
+    words = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize("runs", [1, 4])
+def test_a_slower_revision_is_named_with_its_factor(
+    command: Command, revisions: tuple[Path, Path], runs: int
+) -> None:
+    """One run gives the number, and what it takes for an interval; four give the interval."""
+    stored = []
+    for folder in revisions:
+        done = command.run("sweep", *WORDS, *BRIEFLY, "--runs", runs, cwd=folder)
+        assert done.summary["experiment"]["app_revision"] == commit_of(folder)
+        stored.append(done.run_dir)
+
+    compared = command.run("compare", *stored, "--json", "change.json")
+    assert compared.code == 0
+    (entry,) = json.loads((command.folder / "change.json").read_text())["comparisons"]
+    assert entry["figure"] == "p50"
+    # 4 to 5 on a quiet host; a busy one adds to both.
+    assert 1.3 < entry["factor"] < 6
+    assert (entry["interval_95"] is not None) == (runs > 1)
+    before, after = (commit_of(folder)[:12] for folder in revisions)
+    assert f"The app was at revision {before} and then at {after}." in compared.out
+    needs = "repeat both with --runs 4 or more"
+    assert (needs in compared.out) == (runs == 1)
+    assert re.search(r"waitress at 20/s: [1-5]\.\d\d× .*the p50 of the first run", compared.out)
